@@ -1,0 +1,57 @@
+--- Adds sub-requests to an open request and mints the tokens that they need.
+--- A producer numbers its own items from 0; `first` makes a chunk that is sent twice, or overlaps
+--- one that was, add nothing twice. Several producers may append: each has its own numbering, and
+--- the index of a sub-request is the order in which the server took it.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   due       zset    delayed and returned sub-requests
+-- ARGV
+--   generation   int     of the request
+--   producer     string  who appends
+--   first        int     this producer's number of the first item of this chunk
+--   payloads...  string  the items
+-- REPLIES
+--   {'ok', total, mint, epoch, priority}  taken; push `mint` tokens of `epoch`
+--   {'gap', sent}        a chunk before this one is missing; send from number `sent`
+--   {'full', unsettled}  the window is full; nothing was added
+--   {'sealed'} {'cancelling'} {'complete'}  no longer open
+--   {'gone'}             no such life
+-- REPEAT  'ok' with what tokens are missing then; nothing is added
+-- FLAGS
+
+--- @include now, state, books, tokens
+
+local request, work, due = KEYS[1], KEYS[2], KEYS[3]
+local generation, producer, first = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local state = readState(request, generation)
+if not state then
+  return { 'gone' }
+end
+if state.status ~= 'open' then
+  return { state.status }
+end
+local sentField = 'sent:' .. producer
+local v = redis.call('HMGET', request, sentField, 'window', 'leaseMs')
+local sent, window = tonumber(v[1]) or 0, tonumber(v[2])
+if first > sent then
+  return { 'gap', sent }
+end
+local count = #ARGV - 3
+local fresh = math.max(0, first + count - sent)
+local unsettled = state.total - state.settled
+if window > 0 and unsettled > 0 and unsettled + fresh > window then
+  return { 'full', unsettled }
+end
+
+local at = now()
+for i = 1, fresh do
+  local id = generation .. '-' .. (state.total + i - 1)
+  redis.call('XADD', work, id, 'p', ARGV[3 + count - fresh + i])
+end
+state.total = state.total + fresh
+redis.call('HSET', request, 'total', state.total, sentField, sent + fresh, 'producerUntil', at + v[3])
+local mint = topUp(request, state, readBooks(state, work, due, at))
+return { 'ok', state.total, mint, state.epoch, state.priority }

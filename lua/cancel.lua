@@ -1,0 +1,42 @@
+--- Cancels a request: what nobody runs at once, what runs keeps its outcome if it succeeds.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   due       zset    delayed and returned sub-requests
+--   tries     hash    index -> failed attempts
+--   progress  hash    index -> what its handler last reported
+--   failed    hash    index -> error; 'index:payload' -> payload
+--   results   stream  outcomes in the order of settling
+-- ARGV
+--   generation  int     of the request
+--   channel     string  shard channel of the request
+-- REPLIES
+--   {'cancelling', left}  it completes when the last running one is settled; left: parked ones that
+--                         the next tends will cancel
+--   {'complete', outcome}  the request is complete, perhaps it was before
+--   {'gone'}               no such life
+-- REPEAT  the same reply, or 'complete'
+-- FLAGS allow-oom
+
+--- @include now, state, books, cancel, complete
+
+local request, work, due, tries, progress, failed, results =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local generation, channel = ARGV[1], ARGV[2]
+
+local state = readState(request, generation)
+if not state then
+  return { 'gone' }
+end
+if state.status == 'complete' then
+  return { 'complete', redis.call('HGET', request, 'outcome') }
+end
+local at = now()
+local left = cancelIdle(request, state, work, due, at)
+local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
+local outcome = completeIfDone(request, state, at, channel, spent)
+if outcome then
+  return { 'complete', outcome }
+end
+return { 'cancelling', left }

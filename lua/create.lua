@@ -1,0 +1,54 @@
+--- Brings a request into being: its state and the empty stream of its sub-requests.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests; group 'workers'
+-- ARGV
+--   generation  int     from intent
+--   owner       string  nonce of this submission; tells a re-send from another submitter
+--   windowMs    int     a create older than this is refused, as its tombstone may be gone
+--   leaseMs     int     how long the producer is believed without a sign of life
+--   fields...   string  field, value, … of the options
+-- REPLIES
+--   {'created'}                             the request exists and is ours
+--   {'exists', status, generation, digest}  a request of this id lives or is retained
+--   {'void'}                                this generation was given up; start again with intent
+-- REPEAT  'created', nothing changes
+-- FLAGS
+
+--- @include now
+
+local request, work = KEYS[1], KEYS[2]
+local generation, owner, windowMs, leaseMs =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local at = now()
+local v = redis.call('HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided')
+if v[1] then
+  local known, asked = tonumber(v[1]), tonumber(generation)
+  local tombstone = v[2] == 'void' or v[2] == 'dropped'
+  if asked < known or asked <= (tonumber(v[5]) or 0) or (asked == known and tombstone) then
+    return { 'void' }
+  end
+  if asked == known and v[3] == owner then
+    return { 'created' }
+  end
+  if not tombstone then
+    return { 'exists', v[2], v[1], v[4] or '' }
+  end
+elseif at - generation > windowMs then
+  return { 'void' }
+end
+
+local fields = {
+  'generation', generation, 'owner', owner, 'status', 'open', 'total', 0, 'succeeded', 0,
+  'failed', 0, 'cancelled', 0, 'granted', 0, 'out', 0, 'outBefore', 0, 'epoch', 1,
+  'createdAt', at, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
+}
+for i = 5, #ARGV do
+  fields[#fields + 1] = ARGV[i]
+end
+redis.call('DEL', request)
+redis.call('HSET', request, unpack(fields))
+redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
+return { 'created' }

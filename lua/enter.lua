@@ -1,0 +1,71 @@
+--- Turns tokens into permits: up to as many as the worker has free slots and the limit leaves.
+--- `op` numbers the enters of one worker process upwards, so that a call that arrives twice or late
+--- grants nothing; the number outlives the leave.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   due       zset    delayed and returned sub-requests
+-- ARGV
+--   generation  int     of the request
+--   worker      string  boot id of the worker process
+--   op          int     number of this enter
+--   want        int     free slots
+--   leaseMs     int     how long the permits last without a settle or renew
+--   tasks       string  ' name name ' of the tasks that the worker serves, or '*' for all
+--   epochs...   int     one for each token that brought the worker here
+-- REPLIES
+--   {'ok', permits, mint, epoch, priority, dueNow, task, attempts}  permits is absolute
+--   {'unserved', task, priority}  the request's task is not served here; park it
+--   {'complete', outcome}    nothing left to do
+--   {'gone'}                 no such life
+-- REPEAT  'ok' with the permits held now; no token is counted and none granted again
+-- FLAGS allow-oom
+
+--- @include now, state, books, tokens
+
+local request, work, due = KEYS[1], KEYS[2], KEYS[3]
+local generation, worker, op, want, leaseMs, tasks =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
+
+local state = readState(request, generation)
+if not state then
+  return { 'gone' }
+end
+if state.status == 'complete' then
+  return { 'complete', redis.call('HGET', request, 'outcome') }
+end
+local at = now()
+local books = readBooks(state, work, due, at)
+local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', 'parked')
+local permits, task, attempts = tonumber(v[1]) or 0, v[3], tonumber(v[4])
+local mint = 0
+
+if op > (tonumber((v[2] or '0'):match('^%d+'))) then
+  for i = 7, #ARGV do
+    local counted = tonumber(ARGV[i])
+    if counted == state.epoch and state.out > 0 then
+      state.out = state.out - 1
+    elseif counted == state.epoch - 1 and state.outBefore > 0 then
+      state.outBefore = state.outBefore - 1
+    end
+  end
+  if tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true)) then
+    redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op, 'parked', 1)
+    return { 'unserved', task, state.priority }
+  end
+  if v[5] then
+    redis.call('HDEL', request, 'parked')
+    state.halted = redis.call('HGET', request, 'paused') == '1'
+  end
+  local grant = math.max(0, math.min(want, wanted(state, books) - state.granted))
+  state.granted = state.granted + grant
+  permits = permits + grant
+  redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op)
+  if permits > 0 then
+    redis.call('HSET', request, 'granted', state.granted, permitsField, permits, leaseField, at + leaseMs)
+  end
+  mint = topUp(request, state, books)
+end
+return { 'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts }

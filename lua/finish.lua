@@ -1,0 +1,59 @@
+--- Takes a request that ended off the queue side. Gated by generation, so that it happens once and
+--- never to the next life of the id.
+--
+-- KEYS
+--   open        hash  id -> generation
+--   agenda      zset  id -> time of its next attention
+--   wait        zset  id -> priority * 2^44 + mark
+--   marks       hash  id -> 'epoch' or 'epoch:passedAt'
+--   parked      hash  id -> 'generation task'
+--   pushed      hash  priority -> tokens ever pushed to its list
+--   counters    hash  counts of this queue
+--   history     zset  id -> time of its end
+--   errors      list  the last errors
+--   workers     zset  boot id -> time of its last sign of life
+--   workerInfo  hash  boot id -> JSON
+--   lists...    list  all token lists
+-- ARGV
+--   id          string  of the request
+--   generation  int     of the request
+--   outcome     string  'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten
+--   historyMs   int     how long an ended id is remembered
+--   historyMax  int     how many are remembered
+-- REPLIES
+--   {'finished'}  done by this call
+--   {'closed'}    was not open under this generation
+-- REPEAT  'closed'
+-- FLAGS allow-oom
+
+--- @include now, sweep
+
+local open, agenda, wait, marks, parked, pushed, counters, history, errors, workers, workerInfo =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local id, generation, outcome, historyMs, historyMax =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local lists = { unpack(KEYS, 12) }
+
+local forget = outcome == 'dropped' or outcome == 'gone'
+local known = redis.call('HGET', open, id)
+local verdict = known == generation and 'finished' or 'closed'
+if verdict == 'finished' then
+  redis.call('HDEL', open, id)
+  redis.call('HDEL', marks, id)
+  redis.call('HDEL', parked, id)
+  redis.call('ZREM', agenda, id)
+  redis.call('ZREM', wait, id)
+  redis.call('HINCRBY', counters, outcome, 1)
+end
+if outcome == 'dropped' and not known then
+  redis.call('ZREM', history, id)
+elseif verdict == 'finished' and not forget then
+  local at = now()
+  redis.call('ZADD', history, at, id)
+  redis.call('ZREMRANGEBYSCORE', history, '-inf', at - historyMs)
+  redis.call('ZREMRANGEBYRANK', history, 0, -historyMax - 1)
+end
+redis.call('PEXPIRE', history, historyMs)
+local perOpen = { agenda, wait, marks, parked, pushed, unpack(lists) }
+sweep(open, workers, history, perOpen, { counters, errors, workerInfo })
+return { verdict }

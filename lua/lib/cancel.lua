@@ -1,0 +1,19 @@
+-- Cancels everything that no worker runs: what was never read at once, by moving the group to the
+-- end of the stream; what is parked in `due` at most 500 a call. In flight settles itself. Returns
+-- how many parked ones are left for a later call.
+local function cancelIdle(request, state, work, due, at)
+  local books = readBooks(state, work, due, at)
+  if books.unread > 0 then
+    local last = state.generation .. '-' .. (state.total - 1)
+    redis.call('XGROUP', 'SETID', work, 'workers', last, 'ENTRIESREAD', state.total)
+    state.cancelled = state.cancelled + books.unread
+  end
+  for _, id in ipairs(redis.call('ZRANGE', due, 0, 499)) do
+    state.cancelled = state.cancelled + redis.call('XACK', work, 'workers', id)
+    redis.call('ZREM', due, id)
+  end
+  state.settled = state.succeeded + state.failed + state.cancelled
+  state.status = 'cancelling'
+  redis.call('HSET', request, 'status', 'cancelling', 'cancelled', state.cancelled)
+  return redis.call('ZCARD', due)
+end

@@ -1,0 +1,25 @@
+-- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled:
+-- the outcome is written first, published second; what only served the running request goes last,
+-- because no key may be touched after its delete. Returns the outcome, or nil.
+local function completeIfDone(request, state, at, channel, spent)
+  local ending = state.status == 'sealed' or state.status == 'cancelling'
+  if not ending or state.succeeded + state.failed + state.cancelled < state.total then
+    return nil
+  end
+  local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'failed:kept')
+  local outcome = 'succeeded'
+  if state.status == 'cancelling' then
+    outcome = 'cancelled'
+  elseif state.failed > tonumber(v[1]) then
+    outcome = 'failed'
+  end
+  redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,
+    'granted', 0, 'out', 0, 'outBefore', 0)
+  for _, key in ipairs(spent.kept) do
+    redis.call('PEXPIRE', key, v[2])
+  end
+  redis.call('PEXPIRE', request, v[2])
+  redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome)
+  redis.call('UNLINK', unpack(spent.keys))
+  return outcome
+end

@@ -1,0 +1,29 @@
+--- Notes that a worker met a request whose task it does not serve. A worker that serves the task
+--- finds it here at its next tick and enters without a token.
+--
+-- KEYS
+--   open    hash  id -> generation
+--   agenda  zset  id -> time of its next attention
+--   parked  hash  id -> 'generation task'
+-- ARGV
+--   id          string  of the request
+--   generation  int     of the request
+--   task        string  its task, perhaps empty
+--   slowMs      int     until it is looked at in any case
+-- REPLIES
+--   {'parked'}  noted
+--   {'closed'}  the id is not open under this generation
+-- REPEAT  nothing changes
+-- FLAGS allow-oom
+
+--- @include now
+
+local open, agenda, parked = KEYS[1], KEYS[2], KEYS[3]
+local id, generation, task, slowMs = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+if redis.call('HGET', open, id) ~= generation then
+  return { 'closed' }
+end
+redis.call('HSET', parked, id, generation .. ' ' .. task)
+redis.call('ZADD', agenda, 'LT', now() + slowMs, id)
+return { 'parked' }

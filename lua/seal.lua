@@ -1,0 +1,54 @@
+--- Ends the adding of sub-requests. A request with none, or with all of them settled, completes here.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   due       zset    delayed and returned sub-requests
+--   tries     hash    index -> failed attempts
+--   progress  hash    index -> what its handler last reported
+--   failed    hash    index -> error; 'index:payload' -> payload
+--   results   stream  outcomes in the order of settling
+-- ARGV
+--   generation  int     of the request
+--   producer    string  who seals
+--   sent        int     how many items this producer has appended, all told
+--   channel     string  shard channel of the request
+-- REPLIES
+--   {'sealed', total}    no more will be added
+--   {'gap', sent}        this producer's items from number `sent` are missing; still open
+--   {'complete', outcome}  the request is complete
+--   {'cancelling'}       it is being cancelled
+--   {'gone'}             no such life
+-- REPEAT  the same reply
+-- FLAGS allow-oom
+
+--- @include now, state, complete
+
+local request, work, due, tries, progress, failed, results =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local generation, producer, sent, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+
+local state = readState(request, generation)
+if not state then
+  return { 'gone' }
+end
+if state.status == 'complete' then
+  return { 'complete', redis.call('HGET', request, 'outcome') }
+end
+if state.status == 'cancelling' then
+  return { 'cancelling' }
+end
+if state.status == 'open' then
+  local known = tonumber(redis.call('HGET', request, 'sent:' .. producer)) or 0
+  if known < sent then
+    return { 'gap', known }
+  end
+  state.status = 'sealed'
+  redis.call('HSET', request, 'status', 'sealed')
+  local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
+  local outcome = completeIfDone(request, state, now(), channel, spent)
+  if outcome then
+    return { 'complete', outcome }
+  end
+end
+return { 'sealed', state.total }

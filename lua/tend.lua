@@ -1,0 +1,101 @@
+--- What a tick does to one request: withdraws expired permits, reclaims what any consumer without a
+--- permit holds, follows up a lost producer, audits the tokens and mints those that are missing,
+--- finishes what a crash left half done, and says when to look again.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   due       zset    delayed and returned sub-requests
+--   tries     hash    index -> failed attempts
+--   progress  hash    index -> what its handler last reported
+--   failed    hash    index -> error; 'index:payload' -> payload
+--   results   stream  outcomes in the order of settling
+-- ARGV
+--   generation   int     under which the queue side has the id open
+--   passed       int     epoch whose tokens have all been popped a grace ago, or ''
+--   channel      string  shard channel of the request
+--   auditMs      int     until the next look at a request that workers hold
+--   tombstoneMs  int     how long a voided generation is remembered
+-- REPLIES
+--   {'ok', mint, epoch, priority, before, next, parked, task}
+--      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
+--      only tokens are out · parked: 1 when no worker that serves its task has met it
+--   {'complete', outcome}  finish it on the queue side
+--   {'gone'}               no such life (and there will be none): finish it on the queue side
+-- REPEAT  nothing is withdrawn, counted or minted twice
+-- FLAGS allow-oom
+
+--- @include now, state, books, tokens, cancel, complete, reclaim
+
+local request, work, due, tries, progress, failed, results =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local generation, passed, channel, auditMs, tombstoneMs =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local at = now()
+local state = readState(request, generation)
+if not state then
+  -- The intent never became a request. A create that is still on its way has to find that out.
+  local v = redis.call('HMGET', request, 'generation', 'status')
+  if not v[1] or (tonumber(v[1]) < tonumber(generation) and (v[2] == 'void' or v[2] == 'dropped')) then
+    redis.call('HSET', request, 'generation', generation, 'status', 'void')
+    redis.call('PEXPIRE', request, tombstoneMs)
+  elseif tonumber(v[1]) < tonumber(generation) then
+    redis.call('HSET', request, 'voided', generation)
+  end
+  return { 'gone' }
+end
+if state.status == 'complete' then
+  return { 'complete', redis.call('HGET', request, 'outcome') }
+end
+
+local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task')
+local producerUntil = tonumber(v[1])
+if state.status == 'open' and producerUntil <= at then
+  state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
+  redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+end
+local left = 0
+if state.status == 'cancelling' then
+  left = cancelIdle(request, state, work, due, at)
+end
+
+local nextLease = withdrawExpired(request, state, at)
+local more = reclaim(request, work, due)
+
+local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
+local outcome = completeIfDone(request, state, at, channel, spent)
+if outcome then
+  return { 'complete', outcome }
+end
+
+-- The audit. Tokens of the epoch before that were popped a grace ago and never entered are lost.
+if state.outBefore > 0 and tonumber(passed) == state.epoch - 1 then
+  state.outBefore = 0
+end
+if state.outBefore == 0 and state.out > 0 then
+  state.outBefore, state.out, state.epoch = state.out, 0, state.epoch + 1
+end
+redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch)
+local books = readBooks(state, work, due, at)
+local mint = topUp(request, state, books)
+local before = state.outBefore > 0 and tostring(state.epoch - 1) or ''
+
+local next = math.huge
+if books.inFlight > 0 or state.granted > 0 then
+  next = math.min(at + auditMs, nextLease)
+end
+if state.status == 'open' then
+  next = math.min(next, producerUntil)
+end
+if books.delayed > 0 then
+  local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  next = math.min(next, tonumber(first))
+end
+if left > 0 or more then
+  next = math.min(next, at + 1)
+end
+return {
+  'ok', mint, state.epoch, state.priority, before, next < math.huge and next or 0,
+  v[3] and 1 or 0, v[4],
+}

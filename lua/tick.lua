@@ -1,0 +1,88 @@
+--- One look at the agenda: notes which requests have had all their earlier tokens popped, and
+--- claims the ids that are due by moving their time ahead. A claimer that dies simply fires again.
+--- A worker says with it that it lives.
+--
+-- KEYS
+--   open        hash  id -> generation
+--   agenda      zset  id -> time of its next attention
+--   wait        zset  id -> priority * 2^44 + mark: asleep until its list has been popped up to mark
+--   marks       hash  id -> 'epoch' or 'epoch:passedAt'
+--   pushed      hash  priority -> tokens ever pushed to its list
+--   parked      hash  id -> 'generation task'
+--   workers     zset  boot id -> time of its last sign of life
+--   workerInfo  hash  boot id -> JSON
+--   lists...    list  tokens of the priorities 0 … 99
+-- ARGV
+--   worker   string  boot id, or '' when a producer or notifier ticks
+--   info     string  JSON about the worker
+--   lockMs   int     how long a claim lasts
+--   graceMs  int     from a token's pop to its enter at the latest
+--   max      int     how many to claim at most
+--   goneMs   int     a worker without a sign of life for so long is struck out
+-- REPLIES
+--   {'ok', now, next, fleet, claims, parked}
+--      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
+--      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
+-- REPEAT  claims what else is due
+-- FLAGS allow-oom
+
+--- @include now
+
+local open, agenda, wait, marks, pushed, parked, workers, workerInfo =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local lists = { unpack(KEYS, 9) }
+local worker, info, lockMs, graceMs, max, goneMs =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+
+local at = now()
+local span = 2 ^ 44
+
+if worker ~= '' then
+  redis.call('ZADD', workers, at, worker)
+  redis.call('HSET', workerInfo, worker, info)
+  redis.call('PEXPIRE', workers, 10 * goneMs)
+  redis.call('PEXPIRE', workerInfo, 10 * goneMs)
+end
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', workers, '-inf', at - goneMs)) do
+  redis.call('ZREM', workers, dead)
+  redis.call('HDEL', workerInfo, dead)
+end
+
+-- Lists are first in, first out: when as many were ever popped as had been pushed at the mark,
+-- every token counted before it has been popped.
+local from = 0
+while true do
+  local first = redis.call('ZRANGEBYSCORE', wait, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if not first[1] then
+    break
+  end
+  local priority = math.floor(tonumber(first[2]) / span)
+  local base = priority * span
+  local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
+  local popped = ever - redis.call('LLEN', lists[priority + 1])
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', wait, base, base + popped, 'LIMIT', 0, 500)) do
+    local epoch = (redis.call('HGET', marks, id) or '0'):match('^%d+')
+    redis.call('ZREM', wait, id)
+    redis.call('HSET', marks, id, epoch .. ':' .. at)
+    redis.call('ZADD', agenda, 'LT', at + graceMs, id)
+  end
+  from = base + span
+end
+
+local claims = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, max)) do
+  local generation = redis.call('HGET', open, id)
+  if generation then
+    local epoch, passedAt = (redis.call('HGET', marks, id) or ''):match('^(%d+):(%d+)$')
+    local passed = epoch and passedAt + graceMs <= at and epoch or ''
+    redis.call('ZADD', agenda, at + lockMs, id)
+    claims[#claims + 1] = id
+    claims[#claims + 1] = generation
+    claims[#claims + 1] = passed
+    claims[#claims + 1] = at + lockMs
+  else
+    redis.call('ZREM', agenda, id)
+  end
+end
+local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
+return { 'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked) }

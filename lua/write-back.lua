@@ -1,0 +1,74 @@
+--- Ends a tend on the queue side: pushes what it minted, in any case and first, then, if the claim
+--- still stands, puts the request to sleep until its tokens are popped or until its next time.
+--
+-- KEYS
+--   open    hash  id -> generation
+--   agenda  zset  id -> time of its next attention
+--   wait    zset  id -> priority * 2^44 + mark
+--   marks   hash  id -> 'epoch' or 'epoch:passedAt'
+--   pushed  hash  priority -> tokens ever pushed to its list
+--   parked  hash  id -> 'generation task'
+--   list    list  tokens of the request's priority
+-- ARGV
+--   id          string  of the request
+--   generation  int     of the request
+--   claim       int     what the tick answered
+--   mint        int     tokens to push
+--   epoch       int     in which they were counted
+--   priority    int     of the request
+--   before      int     epoch whose tokens are still out, or ''
+--   next        int     time of the next look, or 0
+--   parkedTask  string  '+' and the task when the request is parked, or ''
+--   graceMs     int     from a token's pop to its enter at the latest
+--   slowMs      int     until it is looked at in any case
+-- REPLIES
+--   {'ok', next}  asleep; next: time of its next attention, or 0 when only its tokens wake it
+--   {'moved'}     somebody else claimed it since
+--   {'closed'}    the id is not open under this generation
+-- REPEAT  pushes again (surplus tokens die at enter); the rest is done once, by the claim
+-- FLAGS allow-oom
+
+--- @include now, push
+
+local open, agenda, wait, marks, pushed, parked, list =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local id, generation, claim, mint, epoch, priority, before, next, parkedTask, graceMs, slowMs =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7],
+  tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
+
+if pushTokens(open, pushed, list, priority, id, generation, epoch, mint) == 'closed' then
+  return { 'closed' }
+end
+if tonumber(redis.call('ZSCORE', agenda, id)) ~= claim then
+  return { 'moved' }
+end
+
+local at = now()
+if before == '' then
+  redis.call('HDEL', marks, id)
+  redis.call('ZREM', wait, id)
+elseif (redis.call('HGET', marks, id) or ''):match('^%d+') ~= before then
+  redis.call('HSET', marks, id, before)
+  local mark = tonumber(redis.call('HGET', pushed, priority)) or 0
+  redis.call('ZADD', wait, priority * 2 ^ 44 + mark, id)
+end
+if parkedTask ~= '' then
+  redis.call('HSET', parked, id, generation .. ' ' .. parkedTask:sub(2))
+else
+  redis.call('HDEL', parked, id)
+end
+
+local passedAt = (redis.call('HGET', marks, id) or ''):match(':(%d+)$')
+if passedAt then
+  local due = passedAt + graceMs
+  next = next == 0 and due or math.min(next, due)
+end
+if next == 0 and not redis.call('ZSCORE', wait, id) then
+  next = at + slowMs
+end
+if next == 0 then
+  redis.call('ZREM', agenda, id)
+else
+  redis.call('ZADD', agenda, math.max(next, at), id)
+end
+return { 'ok', next }

@@ -1,0 +1,99 @@
+import type { Connection } from './connection.js';
+import type { Claim, QueueCommands, Tick } from './queue-commands.js';
+import { RequestCommands } from './request-commands.js';
+import { pause } from './waiting.js';
+
+/**
+ * Looks at the agenda from time to time and tends what is due. Every worker, producer and notifier
+ * runs one while it has something open, so that the repairs happen with any of them alive; there is
+ * no leader. A fleet of W workers ticks about 20 times a second together at most, as each waits at
+ * least W · 50 ms. Start and stop may be called in any order and twice; stop waits for a tick under way.
+ *
+ * A crash inside leaves a claim that fires again, or tokens that were counted and not pushed, which
+ * the epochs find lost.
+ */
+
+const SHORTEST_MS = 1_000;
+const LONGEST_MS = 5_000;
+
+export interface AgendaOptions {
+  /** Boot id of the worker that ticks; '' for producers and notifiers. */
+  readonly worker?: string;
+  /** JSON about the worker, kept in the registry. */
+  readonly info?: () => string;
+  /** Told of every tick, as for the requests that are parked. */
+  readonly onTick?: (tick: Tick) => void;
+  /** Told of what went wrong; the loop goes on. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export class Agenda {
+  readonly #connection: Connection;
+  readonly #queue: QueueCommands;
+  readonly #options: AgendaOptions;
+  #stopping: AbortController | undefined;
+  #wake = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
+    this.#connection = connection;
+    this.#queue = queue;
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#stopping) return;
+    this.#stopping = new AbortController();
+    this.#loop = this.#run(this.#stopping.signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping?.abort();
+    this.#wake.abort();
+    this.#stopping = undefined;
+    await this.#loop;
+  }
+
+  /** Ticks now instead of at the next time, as when something is known to be due. */
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  async #run(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      let waitMs = LONGEST_MS;
+      try {
+        waitMs = await this.tick();
+      } catch (error) {
+        this.#options.onError?.(error);
+      }
+      if (stopping.aborted) return;
+      this.#wake = new AbortController();
+      await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
+    }
+  }
+
+  /** One look: tends all that is due. Answers how long to wait until the next, in ms. */
+  async tick(): Promise<number> {
+    const tick = await this.#queue.tick(this.#options.worker ?? '', this.#options.info?.() ?? '');
+    this.#options.onTick?.(tick);
+    const tended = await Promise.allSettled(tick.claims.map((claim) => this.#tend(claim)));
+    for (const one of tended) {
+      // The claim fires again by itself; one request that cannot be tended holds up no other.
+      if (one.status === 'rejected') this.#options.onError?.(one.reason);
+    }
+    const pace = Math.max(SHORTEST_MS, tick.fleet * 50) * (0.75 + Math.random() / 2);
+    const untilNext = tick.next < 0 ? LONGEST_MS : tick.next - tick.now;
+    return Math.max(pace, Math.min(untilNext, LONGEST_MS));
+  }
+
+  async #tend(claim: Claim): Promise<void> {
+    const tended = await new RequestCommands(this.#connection, claim.id).tend(claim.generation, claim.passed);
+    if (tended.verdict === 'ok') {
+      await this.#queue.writeBack(claim, tended);
+    } else {
+      const outcome = tended.verdict === 'complete' ? tended.outcome : 'gone';
+      await this.#queue.finish(claim.id, claim.generation, outcome);
+    }
+  }
+}

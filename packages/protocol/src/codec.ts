@@ -1,0 +1,75 @@
+import { PayloadError } from './errors.js';
+
+/**
+ * Payloads and results travel as JSON text, opaque to the scripts. `undefined` as a result is the
+ * empty text; as a payload it is refused, because a sub-request without content is a mistake.
+ */
+
+/** Default of `maxPayloadBytes`: 1 MiB for one payload or result, encoded. */
+export const MAX_PAYLOAD_BYTES = 1_048_576;
+
+function encode(value: unknown, what: string, maxBytes: number): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new PayloadError(`${what} cannot be encoded as JSON: ${(cause as Error).message}`, cause);
+  }
+  if (text === undefined) {
+    throw new PayloadError(`${what} cannot be encoded as JSON: it is ${typeof value}`);
+  }
+  // A UTF-16 unit is at most 3 bytes of UTF-8, so most texts need no count.
+  if (text.length * 3 > maxBytes) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxBytes) {
+      throw new PayloadError(`${what} has ${bytes} bytes; allowed: ${maxBytes}`);
+    }
+  }
+  return text;
+}
+
+/**
+ * Encodes the payload of a sub-request.
+ * @throws PayloadError when it is not JSON or larger than `maxBytes`.
+ */
+export function encodePayload(value: unknown, maxBytes = MAX_PAYLOAD_BYTES): string {
+  return encode(value, 'payload', maxBytes);
+}
+
+/**
+ * Encodes the result of a handler.
+ * @throws PayloadError when it is not JSON or larger than `maxBytes`.
+ */
+export function encodeResult(value: unknown, maxBytes = MAX_PAYLOAD_BYTES): string {
+  return value === undefined ? '' : encode(value, 'result', maxBytes);
+}
+
+/** Decodes a payload or result. */
+export function decode(text: string): unknown {
+  return text === '' ? undefined : JSON.parse(text);
+}
+
+/** An error as it is kept with a failed sub-request. */
+export interface KeptError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack?: string;
+}
+
+const MAX_MESSAGE = 1024;
+const MAX_STACK = 4096;
+
+/** Encodes what a handler threw: name, message and stack, each capped. */
+export function encodeError(thrown: unknown): string {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const kept: KeptError = {
+    name: String(error.name).slice(0, 128),
+    message: String(error.message).slice(0, MAX_MESSAGE),
+    ...(error.stack ? { stack: String(error.stack).slice(0, MAX_STACK) } : {}),
+  };
+  return JSON.stringify(kept);
+}
+
+export function decodeError(text: string): KeptError {
+  return JSON.parse(text) as KeptError;
+}

@@ -1,0 +1,193 @@
+/**
+ * Every error that Piecework throws for an operating reason. Each has a stable `code`
+ * (docs/errors.md lists them all) and says whether trying the same call again can help.
+ */
+export class PieceworkError extends Error {
+  override readonly name: string = 'PieceworkError';
+  readonly code: string;
+  /** Whether the same call may succeed later without any change by the caller. */
+  readonly retryable: boolean;
+
+  constructor(
+    message: string,
+    { code, retryable = false, cause }: { code: string; retryable?: boolean; cause?: unknown },
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.retryable = retryable;
+  }
+}
+
+/** An option, argument or item outside what is allowed. Nothing was written. */
+export class InvalidOptionError extends PieceworkError {
+  override readonly name = 'InvalidOptionError';
+  readonly field: string;
+  readonly value: unknown;
+  readonly allowed: string;
+
+  constructor(field: string, value: unknown, allowed: string) {
+    super(`${field}: ${show(value)} is not allowed; allowed: ${allowed}`, { code: 'INVALID_OPTION' });
+    this.field = field;
+    this.value = value;
+    this.allowed = allowed;
+  }
+}
+
+/** A payload or result that cannot be encoded, or is above its size limit. */
+export class PayloadError extends PieceworkError {
+  override readonly name = 'PayloadError';
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { code: 'PAYLOAD', cause });
+  }
+}
+
+/** The item source of a submission threw; `onSourceError` says what became of the request. */
+export class SourceError extends PieceworkError {
+  override readonly name = 'SourceError';
+  readonly requestId: string;
+
+  constructor(requestId: string, kept: 'cancel' | 'leaveOpen', cause: unknown) {
+    const fate = kept === 'cancel' ? 'was cancelled' : 'was left open';
+    super(`the item source failed; request ${requestId} ${fate}`, { code: 'SOURCE', cause });
+    this.requestId = requestId;
+  }
+}
+
+/** A request of this id lives or is retained, and it is not the one that was asked for. */
+export class RequestExistsError extends PieceworkError {
+  override readonly name = 'RequestExistsError';
+  readonly requestId: string;
+  readonly status: string;
+
+  constructor(requestId: string, status: string, why = 'a request of this id exists') {
+    super(`${requestId}: ${why} (status ${status})`, { code: 'EXISTS' });
+    this.requestId = requestId;
+    this.status = status;
+  }
+}
+
+/** Items cannot be added: the request was sealed, cancelled or completed meanwhile. */
+export class SealedError extends PieceworkError {
+  override readonly name = 'SealedError';
+  readonly requestId: string;
+  readonly status: string;
+
+  constructor(requestId: string, status: string) {
+    super(`${requestId} takes no more items: it is ${status}`, { code: 'SEALED' });
+    this.requestId = requestId;
+    this.status = status;
+  }
+}
+
+/** No request of this id is known. */
+export class NotFoundError extends PieceworkError {
+  override readonly name = 'NotFoundError';
+
+  constructor(requestId: string) {
+    super(`no request ${requestId} is known`, { code: 'NOT_FOUND' });
+  }
+}
+
+/** The request completed, but its retention has passed. */
+export class ExpiredError extends PieceworkError {
+  override readonly name = 'ExpiredError';
+
+  constructor(requestId: string) {
+    super(`request ${requestId} completed; its retention has passed`, { code: 'EXPIRED' });
+  }
+}
+
+/** The request was dropped. */
+export class DroppedError extends PieceworkError {
+  override readonly name = 'DroppedError';
+
+  constructor(requestId: string) {
+    super(`request ${requestId} was dropped`, { code: 'DROPPED' });
+  }
+}
+
+/** `timeoutMs` passed before what was awaited happened. */
+export class TimeoutError extends PieceworkError {
+  override readonly name = 'TimeoutError';
+
+  constructor(what: string, timeoutMs: number) {
+    super(`${what}: not within ${timeoutMs} ms`, { code: 'TIMEOUT', retryable: true });
+  }
+}
+
+/** The `signal` that was passed in was aborted. */
+export class AbortError extends PieceworkError {
+  override readonly name = 'AbortError';
+
+  constructor(what: string, cause?: unknown) {
+    super(`${what}: aborted`, { code: 'ABORTED', cause });
+  }
+}
+
+/** The request did not succeed; thrown by `outcome.throwIfFailed()`. */
+export class RequestFailedError extends PieceworkError {
+  override readonly name = 'RequestFailedError';
+  readonly status: string;
+
+  constructor(requestId: string, status: string, failed: number, total: number) {
+    super(`request ${requestId} ${status}: ${failed} of ${total} sub-requests failed`, {
+      code: 'REQUEST_FAILED',
+    });
+    this.status = status;
+  }
+}
+
+/** Thrown by a handler: this sub-request is not to be retried. */
+export class UnrecoverableError extends PieceworkError {
+  override readonly name = 'UnrecoverableError';
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { code: 'UNRECOVERABLE', cause });
+  }
+}
+
+/** The handle was closed before the call. */
+export class ClosedError extends PieceworkError {
+  override readonly name = 'ClosedError';
+
+  constructor(what: string) {
+    super(`${what} is closed`, { code: 'CLOSED' });
+  }
+}
+
+/** Redis cannot be reached, or the connection broke and the fate of the call is unknown. */
+export class ConnectionError extends PieceworkError {
+  override readonly name = 'ConnectionError';
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { code: 'CONNECTION', retryable: true, cause });
+  }
+}
+
+/** The server can be reached but cannot serve Piecework as it is; the message says what to change. */
+export class ServerError extends PieceworkError {
+  override readonly name = 'ServerError';
+
+  constructor(
+    message: string,
+    options: { code: 'TOO_OLD' | 'EVICTING' | 'FULL' | 'READ_ONLY' | 'REDIS'; retryable?: boolean; cause?: unknown },
+  ) {
+    super(message, options);
+  }
+}
+
+/** A value as it may stand in a message: short, on one line, no payload spread over a log. */
+function show(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'symbol' || typeof value === 'number') return String(value);
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    text = undefined;
+  }
+  text ??= String(value);
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}

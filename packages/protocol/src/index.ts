@@ -1,0 +1,12 @@
+export * from './agenda.js';
+export * from './codec.js';
+export * from './connection.js';
+export * from './defaults.js';
+export * from './errors.js';
+export * from './keys.js';
+export * from './options.js';
+export * from './queue-commands.js';
+export { redisError } from './redis-error.js';
+export * from './request-commands.js';
+export type { Client } from './run-script.js';
+export * from './waiting.js';

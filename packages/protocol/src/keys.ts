@@ -1,0 +1,117 @@
+/**
+ * The data model: every Redis key of Piecework, built here and nowhere else.
+ *
+ * Keys live on two sides. The queue side has the hash tag `{<queue>}`: who waits, in which order,
+ * and what has to happen later. The request side has the hash tag `{<id>}`: the work itself, its
+ * state, its permits, its outcome. No script touches both sides (invariant I8); every crossing has
+ * one right order and is repaired by the agenda (docs/protocol.md).
+ */
+
+/** Number of priority lists of a queue; priority 0 is served first. */
+export const PRIORITIES = 100;
+
+export interface QueueKeys {
+  readonly queue: string;
+  /** hash · id → generation of every open request · field goes when the request finishes */
+  readonly open: string;
+  /** zset · id → server time in ms of its next attention */
+  readonly agenda: string;
+  /** zset · id → priority·2^44 + mark: asleep until its list has been popped up to the mark */
+  readonly wait: string;
+  /** hash · id → 'epoch' whose tokens are still out, or 'epoch:passedAt' once all were popped */
+  readonly marks: string;
+  /** hash · priority → tokens ever pushed to its list; popped so far = that − LLEN */
+  readonly pushed: string;
+  /** hash · id → 'generation task': met by a worker that does not serve its task */
+  readonly parked: string;
+  /** hash · last generation given out, ended requests by outcome · expires a week after its last use */
+  readonly counters: string;
+  /** zset · id → time of its end · the last 1,000, a week at most */
+  readonly history: string;
+  /** list · the last 100 errors of the queue, newest left */
+  readonly errors: string;
+  /** zset · boot id → time of its last sign of life · expires with the fleet */
+  readonly workers: string;
+  /** hash · boot id → JSON about the worker */
+  readonly workerInfo: string;
+  /** list · tokens `id~generation~epoch` of one priority · pushed left, popped right, never else */
+  readonly list: (priority: number) => string;
+  /** list · tokens of due delayed requests that asked to go before their priority's list */
+  readonly lane: (priority: number) => string;
+  /** All 100 priority lists in the order in which they are served. */
+  readonly lists: readonly string[];
+}
+
+export interface RequestKeys {
+  readonly id: string;
+  /** hash · options, counters, permits and leases per worker · TTL after completion */
+  readonly request: string;
+  /** stream · entries `<generation>-<index>`, group `workers` · gone at completion */
+  readonly work: string;
+  /** zset · entry → time it is ready, 0 = now; all of them owned by consumer `~` · gone at completion */
+  readonly due: string;
+  /** hash · index → failed attempts of those that failed · gone at completion */
+  readonly tries: string;
+  /** hash · index → what its running handler last reported · gone at completion */
+  readonly progress: string;
+  /** hash · index → error JSON, 'index:payload' → payload · TTL after completion */
+  readonly failed: string;
+  /** stream · `<generation>-<settled so far>`: index, result or !index, attempts, … · TTL after completion */
+  readonly results: string;
+  /** shard channel · '<generation> <outcome>' at completion */
+  readonly channel: string;
+}
+
+const queues = new Map<string, QueueKeys>();
+
+/** Keys of a queue. Queue names are few and live long, so they are built once. */
+export function queueKeys(queue: string): QueueKeys {
+  const known = queues.get(queue);
+  if (known) return known;
+  const tag = `{${queue}}`;
+  const keys: QueueKeys = {
+    queue,
+    open: `${tag}:open`,
+    agenda: `${tag}:agenda`,
+    wait: `${tag}:wait`,
+    marks: `${tag}:marks`,
+    pushed: `${tag}:pushed`,
+    parked: `${tag}:parked`,
+    counters: `${tag}:counters`,
+    history: `${tag}:history`,
+    errors: `${tag}:errors`,
+    workers: `${tag}:workers`,
+    workerInfo: `${tag}:worker-info`,
+    list: (priority) => `${tag}:${priority}`,
+    lane: (priority) => `${tag}:${priority}:due`,
+    lists: Array.from({ length: PRIORITIES }, (_, priority) => `${tag}:${priority}`),
+  };
+  queues.set(queue, keys);
+  return keys;
+}
+
+/** Keys of a request. */
+export function requestKeys(id: string): RequestKeys {
+  return {
+    id,
+    request: `request:{${id}}`,
+    work: `sub:{${id}}`,
+    due: `due:{${id}}`,
+    tries: `tries:{${id}}`,
+    progress: `progress:{${id}}`,
+    failed: `failed:{${id}}`,
+    results: `results:{${id}}`,
+    channel: `done:{${id}}`,
+  };
+}
+
+/** Takes a token of a priority list apart. */
+export function parseToken(token: string): { id: string; generation: number; epoch: string } {
+  const [id = '', generation = '', epoch = ''] = token.split('~');
+  return { id, generation: Number(generation), epoch };
+}
+
+/** The index of a sub-request from its stream entry `<generation>-<index>`. */
+export function indexOf(entry: string): number {
+  return Number(entry.slice(entry.indexOf('-') + 1));
+}

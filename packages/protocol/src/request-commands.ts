@@ -1,0 +1,386 @@
+import type { Connection } from './connection.js';
+import { TIMES } from './defaults.js';
+import { indexOf, type RequestKeys, requestKeys } from './keys.js';
+import { redisError } from './redis-error.js';
+import { runScript, runScriptThen } from './run-script.js';
+import type { ScriptName } from './scripts.generated.js';
+
+export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
+export type Gone = { readonly verdict: 'gone' };
+export type Complete = { readonly verdict: 'complete'; readonly outcome: RequestOutcome };
+
+/** A sub-request as a worker receives it. */
+export interface Entry {
+  readonly entry: string;
+  readonly index: number;
+  readonly payload: string;
+  /** Failed attempts so far. */
+  readonly tries: number;
+}
+
+/** What a worker says of one sub-request: succeeded, failed, or back unstarted. */
+export type Outcome =
+  | { readonly entry: string; readonly kind: 's'; readonly value: string }
+  | { readonly entry: string; readonly kind: 'f'; readonly value: string; readonly delayMs: number }
+  | { readonly entry: string; readonly kind: 'b' };
+
+export interface Settled {
+  readonly verdict: 'ok';
+  readonly permits: number;
+  readonly mint: number;
+  readonly epoch: number;
+  readonly priority: number;
+  /** Parked sub-requests that are ready now. */
+  readonly dueNow: number;
+  /** Server time at which the next delayed one is ready, or 0. */
+  readonly nextDue: number;
+}
+
+export interface Entered {
+  readonly verdict: 'ok';
+  readonly permits: number;
+  readonly mint: number;
+  readonly epoch: number;
+  readonly priority: number;
+  readonly dueNow: number;
+  readonly task: string;
+  readonly attempts: number;
+}
+
+export interface Tended {
+  readonly verdict: 'ok';
+  readonly mint: number;
+  readonly epoch: number;
+  readonly priority: number;
+  readonly before: string;
+  readonly next: number;
+  readonly parked: string;
+}
+
+export type Appended =
+  | { verdict: 'ok'; total: number; mint: number; epoch: number; priority: number }
+  | { verdict: 'gap'; sent: number }
+  | { verdict: 'full'; unsettled: number }
+  | { verdict: 'sealed' | 'cancelling' | 'complete' | 'gone' };
+
+export type Created =
+  | { verdict: 'created' | 'void' }
+  | { verdict: 'exists'; status: string; generation: number; digest: string };
+
+export type Sealed =
+  | { verdict: 'sealed'; total: number }
+  | { verdict: 'gap'; sent: number }
+  | Complete
+  | { verdict: 'cancelling' | 'gone' };
+
+/** State of a request as waiters read it; `null`: no such key. */
+export interface RequestState {
+  readonly status: string;
+  readonly generation: number;
+  readonly outcome: RequestOutcome | '';
+  readonly total: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+}
+
+export interface Inspected {
+  readonly now: number;
+  readonly ready: number;
+  readonly inFlight: number;
+  readonly delayed: number;
+  readonly state: Readonly<Record<string, string>>;
+  readonly progress: Readonly<Record<string, string>>;
+}
+
+/** One outcome of the results stream. `attempts` is set for failed ones. */
+export interface ResultRecord {
+  readonly index: number;
+  readonly failed: boolean;
+  readonly value: string;
+}
+
+/** The scripts and reads of the request side, for one request. Hash slot of `{<id>}`. */
+export class RequestCommands {
+  readonly keys: RequestKeys;
+  readonly #connection: Connection;
+
+  constructor(connection: Connection, id: string) {
+    this.#connection = connection;
+    this.keys = requestKeys(id);
+  }
+
+  get #allKeys() {
+    const { request, work, due, tries, progress, failed, results } = this.keys;
+    return [request, work, due, tries, progress, failed, results];
+  }
+
+  #run(name: ScriptName, keys: readonly string[], args: readonly (string | number)[]) {
+    return runScript(this.#connection.client, name, keys, args);
+  }
+
+  /** Brings the request into being. `fields`: field, value, … of its options. */
+  async create(
+    generation: number,
+    owner: string,
+    leaseMs: number,
+    fields: readonly (string | number)[],
+  ): Promise<Created> {
+    const { request, work } = this.keys;
+    const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
+    const [verdict, status, known, digest] = (await this.#run('create', [request, work], args)) as string[];
+    if (verdict !== 'exists') return { verdict: verdict as 'created' | 'void' };
+    return { verdict, status: status ?? '', generation: Number(known), digest: digest ?? '' };
+  }
+
+  /** Adds encoded items; `first` is this producer's number of the first of them. */
+  async append(
+    generation: number,
+    producer: string,
+    first: number,
+    payloads: readonly string[],
+  ): Promise<Appended> {
+    const { request, work, due } = this.keys;
+    const reply = await this.#run('append', [request, work, due], [generation, producer, first, ...payloads]);
+    const [verdict, a, b, c, d] = reply as [string, number, number, number, string];
+    if (verdict === 'ok') return { verdict, total: a, mint: b, epoch: c, priority: Number(d) };
+    if (verdict === 'gap') return { verdict, sent: a };
+    if (verdict === 'full') return { verdict, unsettled: a };
+    return { verdict: verdict as 'sealed' | 'cancelling' | 'complete' | 'gone' };
+  }
+
+  /** Renews the producer lease; answers whether the request is still open. */
+  async keepOpen(generation: number): Promise<{ verdict: string; total: number; unsettled: number }> {
+    const [verdict, total = 0, unsettled = 0] = await this.#run('keep-open', [this.keys.request], [generation]);
+    return { verdict: verdict as string, total: Number(total), unsettled: Number(unsettled) };
+  }
+
+  /** Ends the adding. `sent`: how many items this producer appended, all told. */
+  async seal(generation: number, producer: string, sent: number): Promise<Sealed> {
+    const reply = await this.#run('seal', this.#allKeys, [generation, producer, sent, this.keys.channel]);
+    const [verdict, detail] = reply as [string, number | string];
+    if (verdict === 'sealed') return { verdict, total: Number(detail) };
+    if (verdict === 'gap') return { verdict, sent: Number(detail) };
+    if (verdict === 'complete') return { verdict, outcome: detail as RequestOutcome };
+    return { verdict: verdict as 'cancelling' | 'gone' };
+  }
+
+  /** Turns tokens (their epochs) into permits. `tasks`: ' name name ' or '*'. */
+  async enter(
+    generation: number,
+    worker: string,
+    op: number,
+    want: number,
+    leaseMs: number,
+    tasks: string,
+    epochs: readonly string[],
+  ): Promise<Entered | { verdict: 'unserved'; task: string; priority: number } | Complete | Gone> {
+    const { request, work, due } = this.keys;
+    const args = [generation, worker, op, want, leaseMs, tasks, ...epochs];
+    const reply = await this.#run('enter', [request, work, due], args);
+    if (reply[0] === 'ok') {
+      const [, permits, mint, epoch, priority, dueNow, task, attempts] = reply as [
+        'ok', number, number, number, string, number, string, number,
+      ];
+      return { verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow, task, attempts };
+    }
+    if (reply[0] === 'unserved') {
+      return { verdict: 'unserved', task: reply[1] as string, priority: Number(reply[2]) };
+    }
+    return ended(reply);
+  }
+
+  /** Reads up to `count` sub-requests that nobody has read; only with permits in hand. */
+  async read(worker: string, count: number): Promise<Entry[] | 'gone'> {
+    try {
+      const [verb, ...rest] = this.#readCommand(worker, count);
+      return entriesOf(await this.#connection.client.call(String(verb), ...rest));
+    } catch (error) {
+      if (isGone(error)) return 'gone';
+      throw redisError(error, 'read');
+    }
+  }
+
+  #readCommand(worker: string, count: number) {
+    return ['xreadgroup', 'GROUP', 'workers', worker, 'COUNT', count, 'STREAMS', this.keys.work, '>'];
+  }
+
+  /** Takes up to `max` parked sub-requests that are ready. */
+  async take(generation: number, worker: string, max: number): Promise<Entry[] | 'lost' | 'gone'> {
+    const { request, work, due, tries } = this.keys;
+    const [verdict, ...flat] = await this.#run('take', [request, work, due, tries], [generation, worker, max]);
+    if (verdict !== 'ok') return verdict as 'lost' | 'gone';
+    const entries: Entry[] = [];
+    for (let i = 0; i < flat.length; i += 3) {
+      const entry = flat[i] as string;
+      entries.push({ entry, index: indexOf(entry), payload: flat[i + 1] as string, tries: Number(flat[i + 2]) });
+    }
+    return entries;
+  }
+
+  /**
+   * Settles what ended and, in the same round trip, reads up to `read` new sub-requests (0: none).
+   * `keep`: permits to hold, absolute · `running`: handlers still running.
+   */
+  async settle(
+    generation: number,
+    worker: string,
+    { leaseMs, keep, running, read }: { leaseMs: number; keep: number; running: number; read: number },
+    outcomes: readonly Outcome[],
+  ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[] }> {
+    const args: (string | number)[] = [generation, worker, leaseMs, keep, running, this.keys.channel];
+    for (const outcome of outcomes) {
+      const value = outcome.kind === 'b' ? '' : outcome.value;
+      args.push(outcome.entry, outcome.kind, value, outcome.kind === 'f' ? outcome.delayMs : 0);
+    }
+    if (read === 0) {
+      return { settled: settledOf(await this.#run('settle', this.#allKeys, args)), entries: [] };
+    }
+    const both = await runScriptThen(
+      this.#connection.client, 'settle', this.#allKeys, args, this.#readCommand(worker, read),
+    );
+    const settled = settledOf(both.reply);
+    if (both.thenError && !isGone(both.thenError)) {
+      // The outcomes are in; what could not be read stays where it is.
+      return { settled, entries: [] };
+    }
+    return { settled, entries: both.thenError ? [] : entriesOf(both.then) };
+  }
+
+  /** Extends the lease; `reports`: index, number, … of handlers that reported progress. */
+  async renew(
+    generation: number,
+    worker: string,
+    leaseMs: number,
+    reports: readonly number[],
+  ): Promise<{ verdict: 'ok'; permits: number } | { verdict: 'lost' | 'gone' }> {
+    const { request, progress } = this.keys;
+    const reply = await this.#run('renew', [request, progress], [generation, worker, leaseMs, ...reports]);
+    return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
+  }
+
+  /** What a tick does to this request. */
+  async tend(generation: number, passed: string): Promise<Tended | Complete | Gone> {
+    const args = [generation, passed, this.keys.channel, TIMES.auditMs, TIMES.tombstoneMs];
+    const reply = await this.#run('tend', this.#allKeys, args);
+    if (reply[0] !== 'ok') return ended(reply);
+    const [, mint, epoch, priority, before, next, parked, task] = reply as [
+      'ok', number, number, string, string, number, number, string,
+    ];
+    return {
+      verdict: 'ok', mint, epoch, priority: Number(priority), before, next,
+      parked: parked ? `+${task}` : '',
+    };
+  }
+
+  /** Cancels: idle work at once, running work keeps its outcome if it succeeds. */
+  async cancel(generation: number): Promise<{ verdict: 'cancelling'; left: number } | Complete | Gone> {
+    const reply = await this.#run('cancel', this.#allKeys, [generation, this.keys.channel]);
+    if (reply[0] === 'cancelling') return { verdict: 'cancelling', left: Number(reply[1]) };
+    return ended(reply);
+  }
+
+  /** Removes everything but a tombstone. */
+  async drop(): Promise<{ verdict: 'dropped'; generation: number; queue: string } | Gone> {
+    const reply = await this.#run('drop', this.#allKeys, [this.keys.channel, TIMES.tombstoneMs]);
+    if (reply[0] === 'gone') return { verdict: 'gone' };
+    return { verdict: 'dropped', generation: Number(reply[1]), queue: reply[2] as string };
+  }
+
+  /** A picture of the whole request, or null. */
+  async inspect(): Promise<Inspected | null> {
+    const { request, work, due, progress } = this.keys;
+    const reply = await this.#run('inspect', [request, work, due, progress], []);
+    if (reply[0] === 'gone') return null;
+    const [, now, ready, inFlight, delayed, state, reported] = reply as [
+      'ok', number, number, number, number, string[], string[],
+    ];
+    return { now, ready, inFlight, delayed, state: record(state), progress: record(reported) };
+  }
+
+  /** The few fields that waiters need, or null. One plain read. */
+  async state(): Promise<RequestState | null> {
+    const v = await this.#connection.client
+      .hmget(
+        this.keys.request,
+        'status', 'generation', 'outcome', 'total', 'succeeded', 'failed', 'cancelled',
+      )
+      .catch((error: unknown) => {
+        throw redisError(error, 'state');
+      });
+    if (!v[0]) return null;
+    return {
+      status: v[0],
+      generation: Number(v[1]),
+      outcome: (v[2] ?? '') as RequestOutcome | '',
+      total: Number(v[3] ?? 0),
+      succeeded: Number(v[4] ?? 0),
+      failed: Number(v[5] ?? 0),
+      cancelled: Number(v[6] ?? 0),
+    };
+  }
+
+  /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive). */
+  async results(from: string, count: number, to = '+'): Promise<{ position: string; records: ResultRecord[] }[]> {
+    const rows = await this.#connection.client
+      .xrange(this.keys.results, from, to, 'COUNT', count)
+      .catch((error: unknown) => {
+        throw redisError(error, 'results');
+      });
+    return rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
+  }
+
+  /** Errors (JSON) of failed sub-requests; null where there is none (any more). */
+  async failures(indexes: readonly number[]): Promise<(string | null)[]> {
+    return this.#connection.client.hmget(this.keys.failed, ...indexes.map(String)).catch((error: unknown) => {
+      throw redisError(error, 'failures');
+    });
+  }
+}
+
+const isGone = (error: unknown) => /^(NOGROUP|ERR no such key)/.test((error as Error).message);
+
+function ended(reply: readonly unknown[]): Complete | Gone {
+  if (reply[0] === 'complete') return { verdict: 'complete', outcome: reply[1] as RequestOutcome };
+  return { verdict: 'gone' };
+}
+
+function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
+  if (reply[0] !== 'ok') return ended(reply);
+  const [, permits, mint, epoch, priority, dueNow, nextDue] = reply as [
+    'ok', number, number, number, string, number, number,
+  ];
+  return { verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow, nextDue };
+}
+
+function record(flat: readonly string[]): Record<string, string> {
+  const fields: Record<string, string> = Object.create(null);
+  for (let i = 0; i < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;
+  return fields;
+}
+
+function recordsOf(flat: readonly string[]): ResultRecord[] {
+  const records: ResultRecord[] = [];
+  for (let i = 0; i < flat.length; i += 2) {
+    const field = flat[i] as string;
+    const failed = field.startsWith('!');
+    records.push({ index: Number(failed ? field.slice(1) : field), failed, value: flat[i + 1] as string });
+  }
+  return records;
+}
+
+type StreamRows = [string, string[]][];
+
+/** XREADGROUP's reply, in the shape of either protocol version. */
+function entriesOf(reply: unknown): Entry[] {
+  if (!reply) return [];
+  const streams = Array.isArray(reply) ? reply : Object.entries(reply as object);
+  const first = streams[0] as [string, StreamRows] | string | undefined;
+  const rows = (typeof first === 'string' ? streams[1] : first?.[1]) as StreamRows | undefined;
+  return (rows ?? []).map(([entry, fields]) => ({
+    entry,
+    index: indexOf(entry),
+    payload: fields[1] as string,
+    tries: 0,
+  }));
+}
