@@ -63,7 +63,9 @@ export function parseHeader(name, source) {
 /** The names that `local a, b = …KEYS[1]…` gives to KEYS or ARGV, in order. */
 function namesGiven(body, table) {
   const names = [];
-  for (const [, left, right] of body.matchAll(/^local ([\w, ]+?) =\s*([^\n]*(?:\n {2}[^\n]*)*)/gm)) {
+  for (const [, left, right] of body.matchAll(
+    /^local ([\w, ]+?) =\s*([^\n]*(?:\n {2}[^\n]*)*)/gm,
+  )) {
     const values = right.split(/,(?![^(]*\))(?![^{]*\})/).map((value) => value.trim());
     left.split(',').forEach((name, i) => {
       if (new RegExp(`(?<!#)\\b${table}\\b`).test(values[i] ?? '')) names.push(name.trim());
@@ -82,7 +84,9 @@ export function checkHeader(name, source) {
   const expect = (table, rows, given) => {
     // A rest of arguments may be walked in place: it needs no name.
     const declared = rows.map((row) => row.name);
-    const named = rows.filter((row) => !row.rest || given.includes(row.name)).map((row) => row.name);
+    const named = rows
+      .filter((row) => !row.rest || given.includes(row.name))
+      .map((row) => row.name);
     if (named.join() !== given.join()) {
       fail(`header says ${table} ${declared.join(', ')}; body names ${given.join(', ')}`);
     }
@@ -119,10 +123,16 @@ export function buildScripts({ clock = 'server' } = {}) {
   for (const name of scriptNames) {
     const source = read(`${name}.lua`);
     const header = checkHeader(name, source);
-    const included = /^--- @include (.+)$/m.exec(source)?.[1].split(',').map((part) => part.trim()) ?? [];
+    const included =
+      /^--- @include (.+)$/m
+        .exec(source)?.[1]
+        .split(',')
+        .map((part) => part.trim()) ?? [];
     // A script without a clock of its own still has to take the test clock's argument off.
     if (clock === 'test' && !included.includes('now')) included.unshift('now');
-    const parts = included.map((part) => read(`lib/${part === 'now' && clock === 'test' ? 'now.test' : part}.lua`));
+    const parts = included.map((part) =>
+      read(`lib/${part === 'now' && clock === 'test' ? 'now.test' : part}.lua`),
+    );
     const shebang = header.flags ? `#!lua flags=${header.flags}` : '#!lua';
     const lua = [shebang, ...parts.map(strip), strip(bodyOf(source))].join('\n');
     scripts[name] = { lua, sha: createHash('sha1').update(lua).digest('hex') };

@@ -88,7 +88,10 @@ export class Agenda {
   }
 
   async #tend(claim: Claim): Promise<void> {
-    const tended = await new RequestCommands(this.#connection, claim.id).tend(claim.generation, claim.passed);
+    const tended = await new RequestCommands(this.#connection, claim.id).tend(
+      claim.generation,
+      claim.passed,
+    );
     if (tended.verdict === 'ok') {
       await this.#queue.writeBack(claim, tended);
     } else {

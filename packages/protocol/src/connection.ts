@@ -29,9 +29,11 @@ function openClient(input: Exclude<RedisInput, Client>): Client {
 }
 
 function checkInput(input: RedisInput): void {
-  const allowed = 'a redis:// URL, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
+  const allowed =
+    'a redis:// URL, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
   if (typeof input === 'string') {
-    if (!/^(rediss?:\/\/|unix:\/\/|\/)/.test(input)) throw new InvalidOptionError('redis', input, allowed);
+    if (!/^(rediss?:\/\/|unix:\/\/|\/)/.test(input))
+      throw new InvalidOptionError('redis', input, allowed);
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -39,11 +41,16 @@ function checkInput(input: RedisInput): void {
   }
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;
-    if (!Array.isArray(nodes) || nodes.length === 0) throw new InvalidOptionError('redis.nodes', nodes, allowed);
+    if (!Array.isArray(nodes) || nodes.length === 0)
+      throw new InvalidOptionError('redis.nodes', nodes, allowed);
   }
-  const prefix = (input as { keyPrefix?: unknown; options?: { keyPrefix?: unknown } | undefined });
+  const prefix = input as { keyPrefix?: unknown; options?: { keyPrefix?: unknown } | undefined };
   if (prefix.keyPrefix || prefix.options?.keyPrefix) {
-    throw new InvalidOptionError('redis.keyPrefix', prefix.keyPrefix ?? prefix.options?.keyPrefix, 'none: use `queue`');
+    throw new InvalidOptionError(
+      'redis.keyPrefix',
+      prefix.keyPrefix ?? prefix.options?.keyPrefix,
+      'none: use `queue`',
+    );
   }
 }
 
@@ -86,7 +93,9 @@ export class Connection {
     const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
     const version = field('redis_version') ?? '0';
     if (Number.parseInt(version, 10) < 7) {
-      throw new ServerError(`Redis ${version} is too old: 7.0 or newer is needed`, { code: 'TOO_OLD' });
+      throw new ServerError(`Redis ${version} is too old: 7.0 or newer is needed`, {
+        code: 'TOO_OLD',
+      });
     }
     const policy = field('maxmemory_policy');
     if (policy && policy !== 'noeviction' && field('maxmemory') !== '0') {
@@ -103,7 +112,11 @@ export class Connection {
    */
   async openFor(key: string, options: RedisOptions): Promise<{ client: Redis; address: string }> {
     if (!(this.client instanceof Cluster)) {
-      const client = (this.client as Redis).duplicate({ ...options, protocol: 2, lazyConnect: true } as RedisOptions);
+      const client = (this.client as Redis).duplicate({
+        ...options,
+        protocol: 2,
+        lazyConnect: true,
+      } as RedisOptions);
       client.on('error', () => {});
       return { client, address: 'standalone' };
     }

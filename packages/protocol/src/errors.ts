@@ -26,7 +26,9 @@ export class InvalidOptionError extends PieceworkError {
   readonly allowed: string;
 
   constructor(field: string, value: unknown, allowed: string) {
-    super(`${field}: ${show(value)} is not allowed; allowed: ${allowed}`, { code: 'INVALID_OPTION' });
+    super(`${field}: ${show(value)} is not allowed; allowed: ${allowed}`, {
+      code: 'INVALID_OPTION',
+    });
     this.field = field;
     this.value = value;
     this.allowed = allowed;
@@ -171,7 +173,11 @@ export class ServerError extends PieceworkError {
 
   constructor(
     message: string,
-    options: { code: 'TOO_OLD' | 'EVICTING' | 'FULL' | 'READ_ONLY' | 'REDIS'; retryable?: boolean; cause?: unknown },
+    options: {
+      code: 'TOO_OLD' | 'EVICTING' | 'FULL' | 'READ_ONLY' | 'REDIS';
+      retryable?: boolean;
+      cause?: unknown;
+    },
   ) {
     super(message, options);
   }

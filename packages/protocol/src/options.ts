@@ -66,7 +66,11 @@ export function checkOptions<T>(table: OptionTable, input: unknown, of = 'option
   }
   for (const key of Object.keys(input)) {
     if (!Object.hasOwn(table, key)) {
-      throw new InvalidOptionError(key, (input as Record<string, unknown>)[key], `no such option; ${of}: ${Object.keys(table).join(', ')}`);
+      throw new InvalidOptionError(
+        key,
+        (input as Record<string, unknown>)[key],
+        `no such option; ${of}: ${Object.keys(table).join(', ')}`,
+      );
     }
   }
   const checked: Record<string, unknown> = {};
@@ -76,7 +80,8 @@ export function checkOptions<T>(table: OptionTable, input: unknown, of = 'option
       if (spec.default !== undefined) checked[key] = spec.default;
       continue;
     }
-    if (!spec.schema.safeParse(value).success) throw new InvalidOptionError(key, value, spec.allowed);
+    if (!spec.schema.safeParse(value).success)
+      throw new InvalidOptionError(key, value, spec.allowed);
     checked[key] = value;
   }
   return checked as T;
@@ -84,7 +89,8 @@ export function checkOptions<T>(table: OptionTable, input: unknown, of = 'option
 
 /** Checks one value, as a request id that stands alone. */
 export function checkOption(field: string, value: unknown, spec: OptionSpec): void {
-  if (!spec.schema.safeParse(value).success) throw new InvalidOptionError(field, value, spec.allowed);
+  if (!spec.schema.safeParse(value).success)
+    throw new InvalidOptionError(field, value, spec.allowed);
 }
 
 /** Options of everything that waits. */

@@ -48,14 +48,22 @@ export class QueueCommands {
   /** Opens an id; answers its generation. */
   async intent(id: string): Promise<number> {
     const { open, agenda, counters } = this.keys;
-    const reply = await this.#run('intent', [open, agenda, counters], [id, TIMES.intentGraceMs, TIMES.historyMs]);
+    const reply = await this.#run(
+      'intent',
+      [open, agenda, counters],
+      [id, TIMES.intentGraceMs, TIMES.historyMs],
+    );
     return reply[1] as number;
   }
 
   /** Pushes minted tokens; 'closed' when the request is not open any more. */
   async push({ id, generation, mint, epoch, priority }: Minted): Promise<'pushed' | 'closed'> {
     const { open, pushed, list } = this.keys;
-    const reply = await this.#run('push', [open, pushed, list(priority)], [id, generation, epoch, mint, priority]);
+    const reply = await this.#run(
+      'push',
+      [open, pushed, list(priority)],
+      [id, generation, epoch, mint, priority],
+    );
     return reply[0] as 'pushed' | 'closed';
   }
 
@@ -87,7 +95,14 @@ export class QueueCommands {
       [open, agenda, wait, marks, pushed, parked, workers, workerInfo, ...lists],
       [worker, info, TIMES.claimMs, TIMES.graceMs, CLAIMS_PER_TICK, TIMES.workerGoneMs],
     );
-    const [, now, next, fleet, flat, aside] = reply as [string, number, number, number, string[], string[]];
+    const [, now, next, fleet, flat, aside] = reply as [
+      string,
+      number,
+      number,
+      number,
+      string[],
+      string[],
+    ];
     const claims: Claim[] = [];
     for (let i = 0; i < flat.length; i += 4) {
       claims.push({
@@ -108,7 +123,14 @@ export class QueueCommands {
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */
   async writeBack(
     { id, generation, claim }: Claim,
-    tended: { mint: number; epoch: number; priority: number; before: string; next: number; parked: string },
+    tended: {
+      mint: number;
+      epoch: number;
+      priority: number;
+      before: string;
+      next: number;
+      parked: string;
+    },
   ): Promise<'ok' | 'moved' | 'closed'> {
     const { open, agenda, wait, marks, pushed, parked, list } = this.keys;
     const { mint, epoch, priority, before, next } = tended;
@@ -116,8 +138,17 @@ export class QueueCommands {
       'write-back',
       [open, agenda, wait, marks, pushed, parked, list(priority)],
       [
-        id, generation, claim, mint, epoch, priority, before, next, tended.parked,
-        TIMES.graceMs, TIMES.slowMs,
+        id,
+        generation,
+        claim,
+        mint,
+        epoch,
+        priority,
+        before,
+        next,
+        tended.parked,
+        TIMES.graceMs,
+        TIMES.slowMs,
       ],
     );
     return reply[0] as 'ok' | 'moved' | 'closed';
@@ -135,8 +166,18 @@ export class QueueCommands {
     await this.#run(
       'finish',
       [
-        k.open, k.agenda, k.wait, k.marks, k.parked, k.pushed, k.counters, k.history, k.errors,
-        k.workers, k.workerInfo, ...k.lists,
+        k.open,
+        k.agenda,
+        k.wait,
+        k.marks,
+        k.parked,
+        k.pushed,
+        k.counters,
+        k.history,
+        k.errors,
+        k.workers,
+        k.workerInfo,
+        ...k.lists,
       ],
       [id, generation, outcome, TIMES.historyMs, HISTORY_MAX],
     );
@@ -147,7 +188,17 @@ export class QueueCommands {
     const k = this.keys;
     await this.#run(
       'depart',
-      [k.open, k.workers, k.workerInfo, k.history, k.counters, k.errors, k.pushed, k.parked, ...k.lists],
+      [
+        k.open,
+        k.workers,
+        k.workerInfo,
+        k.history,
+        k.counters,
+        k.errors,
+        k.pushed,
+        k.parked,
+        ...k.lists,
+      ],
       [worker],
     );
   }
@@ -159,7 +210,10 @@ export class QueueCommands {
       client.hget(this.keys.open, id),
       client.zscore(this.keys.history, id),
     ]);
-    return { ...(open ? { open: Number(open) } : {}), ...(ended ? { endedAt: Number(ended) } : {}) };
+    return {
+      ...(open ? { open: Number(open) } : {}),
+      ...(ended ? { endedAt: Number(ended) } : {}),
+    };
   }
 
   /** Whether a live worker of the queue says that it serves `task`. */

@@ -1,7 +1,8 @@
 import { ConnectionError, PieceworkError, ServerError } from './errors.js';
 
 /** Replies that mean "not now": the same call may be sent again, and every script bears it. */
-const PASSING = /^(TRYAGAIN|LOADING|CLUSTERDOWN|MASTERDOWN|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|MOVED|ASK)\b/;
+const PASSING =
+  /^(TRYAGAIN|LOADING|CLUSTERDOWN|MASTERDOWN|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|MOVED|ASK)\b/;
 
 const CONNECTION =
   /Connection is closed|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes|Too many Cluster redirections/i;
@@ -29,5 +30,8 @@ export function redisError(error: unknown, doing: string): PieceworkError {
   if (CONNECTION.test(message) || name === 'MaxRetriesPerRequestError') {
     return new ConnectionError(`${doing}: ${message}`);
   }
-  return new ServerError(`${doing}: ${message}`, { code: 'REDIS', retryable: PASSING.test(message) });
+  return new ServerError(`${doing}: ${message}`, {
+    code: 'REDIS',
+    retryable: PASSING.test(message),
+  });
 }

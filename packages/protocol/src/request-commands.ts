@@ -128,7 +128,11 @@ export class RequestCommands {
   ): Promise<Created> {
     const { request, work } = this.keys;
     const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
-    const [verdict, status, known, digest] = (await this.#run('create', [request, work], args)) as string[];
+    const [verdict, status, known, digest] = (await this.#run(
+      'create',
+      [request, work],
+      args,
+    )) as string[];
     if (verdict !== 'exists') return { verdict: verdict as 'created' | 'void' };
     return { verdict, status: status ?? '', generation: Number(known), digest: digest ?? '' };
   }
@@ -141,7 +145,11 @@ export class RequestCommands {
     payloads: readonly string[],
   ): Promise<Appended> {
     const { request, work, due } = this.keys;
-    const reply = await this.#run('append', [request, work, due], [generation, producer, first, ...payloads]);
+    const reply = await this.#run(
+      'append',
+      [request, work, due],
+      [generation, producer, first, ...payloads],
+    );
     const [verdict, a, b, c, d] = reply as [string, number, number, number, string];
     if (verdict === 'ok') return { verdict, total: a, mint: b, epoch: c, priority: Number(d) };
     if (verdict === 'gap') return { verdict, sent: a };
@@ -150,14 +158,25 @@ export class RequestCommands {
   }
 
   /** Renews the producer lease; answers whether the request is still open. */
-  async keepOpen(generation: number): Promise<{ verdict: string; total: number; unsettled: number }> {
-    const [verdict, total = 0, unsettled = 0] = await this.#run('keep-open', [this.keys.request], [generation]);
+  async keepOpen(
+    generation: number,
+  ): Promise<{ verdict: string; total: number; unsettled: number }> {
+    const [verdict, total = 0, unsettled = 0] = await this.#run(
+      'keep-open',
+      [this.keys.request],
+      [generation],
+    );
     return { verdict: verdict as string, total: Number(total), unsettled: Number(unsettled) };
   }
 
   /** Ends the adding. `sent`: how many items this producer appended, all told. */
   async seal(generation: number, producer: string, sent: number): Promise<Sealed> {
-    const reply = await this.#run('seal', this.#allKeys, [generation, producer, sent, this.keys.channel]);
+    const reply = await this.#run('seal', this.#allKeys, [
+      generation,
+      producer,
+      sent,
+      this.keys.channel,
+    ]);
     const [verdict, detail] = reply as [string, number | string];
     if (verdict === 'sealed') return { verdict, total: Number(detail) };
     if (verdict === 'gap') return { verdict, sent: Number(detail) };
@@ -180,9 +199,25 @@ export class RequestCommands {
     const reply = await this.#run('enter', [request, work, due], args);
     if (reply[0] === 'ok') {
       const [, permits, mint, epoch, priority, dueNow, task, attempts] = reply as [
-        'ok', number, number, number, string, number, string, number,
+        'ok',
+        number,
+        number,
+        number,
+        string,
+        number,
+        string,
+        number,
       ];
-      return { verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow, task, attempts };
+      return {
+        verdict: 'ok',
+        permits,
+        mint,
+        epoch,
+        priority: Number(priority),
+        dueNow,
+        task,
+        attempts,
+      };
     }
     if (reply[0] === 'unserved') {
       return { verdict: 'unserved', task: reply[1] as string, priority: Number(reply[2]) };
@@ -202,18 +237,37 @@ export class RequestCommands {
   }
 
   #readCommand(worker: string, count: number) {
-    return ['xreadgroup', 'GROUP', 'workers', worker, 'COUNT', count, 'STREAMS', this.keys.work, '>'];
+    return [
+      'xreadgroup',
+      'GROUP',
+      'workers',
+      worker,
+      'COUNT',
+      count,
+      'STREAMS',
+      this.keys.work,
+      '>',
+    ];
   }
 
   /** Takes up to `max` parked sub-requests that are ready. */
   async take(generation: number, worker: string, max: number): Promise<Entry[] | 'lost' | 'gone'> {
     const { request, work, due, tries } = this.keys;
-    const [verdict, ...flat] = await this.#run('take', [request, work, due, tries], [generation, worker, max]);
+    const [verdict, ...flat] = await this.#run(
+      'take',
+      [request, work, due, tries],
+      [generation, worker, max],
+    );
     if (verdict !== 'ok') return verdict as 'lost' | 'gone';
     const entries: Entry[] = [];
     for (let i = 0; i < flat.length; i += 3) {
       const entry = flat[i] as string;
-      entries.push({ entry, index: indexOf(entry), payload: flat[i + 1] as string, tries: Number(flat[i + 2]) });
+      entries.push({
+        entry,
+        index: indexOf(entry),
+        payload: flat[i + 1] as string,
+        tries: Number(flat[i + 2]),
+      });
     }
     return entries;
   }
@@ -225,10 +279,22 @@ export class RequestCommands {
   async settle(
     generation: number,
     worker: string,
-    { leaseMs, keep, running, read }: { leaseMs: number; keep: number; running: number; read: number },
+    {
+      leaseMs,
+      keep,
+      running,
+      read,
+    }: { leaseMs: number; keep: number; running: number; read: number },
     outcomes: readonly Outcome[],
   ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[] }> {
-    const args: (string | number)[] = [generation, worker, leaseMs, keep, running, this.keys.channel];
+    const args: (string | number)[] = [
+      generation,
+      worker,
+      leaseMs,
+      keep,
+      running,
+      this.keys.channel,
+    ];
     for (const outcome of outcomes) {
       const value = outcome.kind === 'b' ? '' : outcome.value;
       args.push(outcome.entry, outcome.kind, value, outcome.kind === 'f' ? outcome.delayMs : 0);
@@ -237,14 +303,18 @@ export class RequestCommands {
       return { settled: settledOf(await this.#run('settle', this.#allKeys, args)), entries: [] };
     }
     const both = await runScriptThen(
-      this.#connection.client, 'settle', this.#allKeys, args, this.#readCommand(worker, read),
+      this.#connection.client,
+      'settle',
+      this.#allKeys,
+      args,
+      this.#readCommand(worker, read),
     );
     const settled = settledOf(both.reply);
-    if (both.thenError && !isGone(both.thenError)) {
+    if (both.afterError && !isGone(both.afterError)) {
       // The outcomes are in; what could not be read stays where it is.
       return { settled, entries: [] };
     }
-    return { settled, entries: both.thenError ? [] : entriesOf(both.then) };
+    return { settled, entries: both.afterError ? [] : entriesOf(both.after) };
   }
 
   /** Extends the lease; `reports`: index, number, … of handlers that reported progress. */
@@ -255,7 +325,11 @@ export class RequestCommands {
     reports: readonly number[],
   ): Promise<{ verdict: 'ok'; permits: number } | { verdict: 'lost' | 'gone' }> {
     const { request, progress } = this.keys;
-    const reply = await this.#run('renew', [request, progress], [generation, worker, leaseMs, ...reports]);
+    const reply = await this.#run(
+      'renew',
+      [request, progress],
+      [generation, worker, leaseMs, ...reports],
+    );
     return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
   }
 
@@ -265,16 +339,30 @@ export class RequestCommands {
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
     const [, mint, epoch, priority, before, next, parked, task] = reply as [
-      'ok', number, number, string, string, number, number, string,
+      'ok',
+      number,
+      number,
+      string,
+      string,
+      number,
+      number,
+      string,
     ];
     return {
-      verdict: 'ok', mint, epoch, priority: Number(priority), before, next,
+      verdict: 'ok',
+      mint,
+      epoch,
+      priority: Number(priority),
+      before,
+      next,
       parked: parked ? `+${task}` : '',
     };
   }
 
   /** Cancels: idle work at once, running work keeps its outcome if it succeeds. */
-  async cancel(generation: number): Promise<{ verdict: 'cancelling'; left: number } | Complete | Gone> {
+  async cancel(
+    generation: number,
+  ): Promise<{ verdict: 'cancelling'; left: number } | Complete | Gone> {
     const reply = await this.#run('cancel', this.#allKeys, [generation, this.keys.channel]);
     if (reply[0] === 'cancelling') return { verdict: 'cancelling', left: Number(reply[1]) };
     return ended(reply);
@@ -293,7 +381,13 @@ export class RequestCommands {
     const reply = await this.#run('inspect', [request, work, due, progress], []);
     if (reply[0] === 'gone') return null;
     const [, now, ready, inFlight, delayed, state, reported] = reply as [
-      'ok', number, number, number, number, string[], string[],
+      'ok',
+      number,
+      number,
+      number,
+      number,
+      string[],
+      string[],
     ];
     return { now, ready, inFlight, delayed, state: record(state), progress: record(reported) };
   }
@@ -303,7 +397,13 @@ export class RequestCommands {
     const v = await this.#connection.client
       .hmget(
         this.keys.request,
-        'status', 'generation', 'outcome', 'total', 'succeeded', 'failed', 'cancelled',
+        'status',
+        'generation',
+        'outcome',
+        'total',
+        'succeeded',
+        'failed',
+        'cancelled',
       )
       .catch((error: unknown) => {
         throw redisError(error, 'state');
@@ -321,7 +421,11 @@ export class RequestCommands {
   }
 
   /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive). */
-  async results(from: string, count: number, to = '+'): Promise<{ position: string; records: ResultRecord[] }[]> {
+  async results(
+    from: string,
+    count: number,
+    to = '+',
+  ): Promise<{ position: string; records: ResultRecord[] }[]> {
     const rows = await this.#connection.client
       .xrange(this.keys.results, from, to, 'COUNT', count)
       .catch((error: unknown) => {
@@ -332,9 +436,11 @@ export class RequestCommands {
 
   /** Errors (JSON) of failed sub-requests; null where there is none (any more). */
   async failures(indexes: readonly number[]): Promise<(string | null)[]> {
-    return this.#connection.client.hmget(this.keys.failed, ...indexes.map(String)).catch((error: unknown) => {
-      throw redisError(error, 'failures');
-    });
+    return this.#connection.client
+      .hmget(this.keys.failed, ...indexes.map(String))
+      .catch((error: unknown) => {
+        throw redisError(error, 'failures');
+      });
   }
 }
 
@@ -348,7 +454,13 @@ function ended(reply: readonly unknown[]): Complete | Gone {
 function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
   if (reply[0] !== 'ok') return ended(reply);
   const [, permits, mint, epoch, priority, dueNow, nextDue] = reply as [
-    'ok', number, number, number, string, number, number,
+    'ok',
+    number,
+    number,
+    number,
+    string,
+    number,
+    number,
   ];
   return { verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow, nextDue };
 }
@@ -364,7 +476,11 @@ function recordsOf(flat: readonly string[]): ResultRecord[] {
   for (let i = 0; i < flat.length; i += 2) {
     const field = flat[i] as string;
     const failed = field.startsWith('!');
-    records.push({ index: Number(failed ? field.slice(1) : field), failed, value: flat[i + 1] as string });
+    records.push({
+      index: Number(failed ? field.slice(1) : field),
+      failed,
+      value: flat[i + 1] as string,
+    });
   }
   return records;
 }

@@ -52,7 +52,7 @@ export async function runScriptThen(
   keys: readonly string[],
   args: readonly Argument[],
   command: readonly Argument[],
-): Promise<{ reply: unknown[]; then: unknown; thenError: Error | null }> {
+): Promise<{ reply: unknown[]; after: unknown; afterError: Error | null }> {
   const { sha } = build.scripts[name];
   const [verb, ...operands] = command;
   const both = await client
@@ -64,8 +64,10 @@ export async function runScriptThen(
     .catch((error: unknown) => {
       throw redisError(error, name);
     });
-  const [script, then] = both ?? [];
+  const [script, after] = both ?? [];
   // Sent again on its own, because a script that ran and one that did not end in the same state.
-  const reply = script?.[0] ? await runScript(client, name, keys, args) : (script?.[1] as unknown[]);
-  return { reply, then: then?.[1], thenError: then?.[0] ?? null };
+  const reply = script?.[0]
+    ? await runScript(client, name, keys, args)
+    : (script?.[1] as unknown[]);
+  return { reply, after: after?.[1], afterError: after?.[0] ?? null };
 }

@@ -1,1 +1,3 @@
-export {};
+export type { Handler, HandlerContext, TaskHandler } from './handler.js';
+export { type WorkerOptions, workerOptions } from './options.js';
+export { Worker } from './worker.js';

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import type { Machine } from './machine.js';
+import { findOnPath, runCommand } from './run-command.js';
+import type { ServerProgram } from './server-program.js';
+
+/** The label on every container that is started here, for whoever wants to list them. */
+const LABEL = 'piecework.embedded';
+
+/** A container of `redis:7` (or PIECEWORK_REDIS_IMAGE), if there is a Docker that answers. */
+export async function dockerServer(
+  machine: Machine,
+  onStatus: (text: string) => void,
+): Promise<ServerProgram | undefined> {
+  const { env } = machine;
+  const docker = await findOnPath('docker', env);
+  if (docker === undefined) return undefined;
+  if (!(await runCommand(docker, ['version'], { env, timeoutMs: 20_000 })).ok) {
+    onStatus('docker is installed, but its daemon does not answer');
+    return undefined;
+  }
+  const image = env['PIECEWORK_REDIS_IMAGE'] || 'redis:7';
+  if (!(await runCommand(docker, ['image', 'inspect', image], { env })).ok) {
+    onStatus(`pulling the image ${image}`);
+    const pull = await runCommand(docker, ['pull', '--quiet', image], { env });
+    if (!pull.ok) {
+      onStatus(`the image ${image} cannot be pulled: ${pull.stderr.trim()}`);
+      return undefined;
+    }
+  }
+  return containerServer(docker, image);
+}
+
+function containerServer(docker: string, image: string): ServerProgram {
+  return {
+    origin: 'docker',
+    title: `docker image ${image}`,
+    command({ dir, port, settings }) {
+      const container = `piecework-redis-${process.pid}-${randomBytes(4).toString('hex')}`;
+      const run = ['run', '--rm', '--name', container, '--label', LABEL];
+      const published = ['--publish', `127.0.0.1:${port}:6379`, '--volume', `${dir}:/data`];
+      // Runs as the caller, so that the caller can read and remove what it leaves in `dir`.
+      const user = process.getuid ? ['--user', `${process.getuid()}:${process.getgid?.()}`] : [];
+      // Inside, the server must take connections from the bridge; outside, only loopback reaches it.
+      const inside = ['--bind', '0.0.0.0', '--protected-mode', 'no', '--dir', '/data'];
+      return {
+        file: docker,
+        args: [...run, ...published, ...user, image, ...settings, ...inside],
+        env: {},
+        container,
+      };
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { dockerServer } from './docker-server.js';
+import { EmbeddedRedisError } from './embedded-redis-error.js';
+import { fetchedServer } from './fetched-server.js';
+import { type Machine, thisMachine } from './machine.js';
+import { serverOnPath } from './path-server.js';
+import { OLDEST_MAJOR, type ServerProgram } from './server-program.js';
+
+export interface FindServerOptions {
+  /** Told what is passed over and what takes long, one short line each. Default: nobody. */
+  onStatus?: ((text: string) => void) | undefined;
+  /** Where to look. Default: this machine. */
+  machine?: Machine;
+}
+
+/** Cheapest first: what is installed, what can be fetched without root, what needs a daemon. */
+const SOURCES = [serverOnPath, fetchedServer, dockerServer];
+
+/**
+ * Finds a server program, fetching it if need be.
+ * @throws {EmbeddedRedisError} `NO_REDIS` when no source has one
+ */
+export async function findServer(options: FindServerOptions = {}): Promise<ServerProgram> {
+  const machine = options.machine ?? thisMachine();
+  const passedOver: string[] = [];
+  const onStatus = (text: string) => {
+    passedOver.push(text);
+    options.onStatus?.(text);
+  };
+  for (const source of SOURCES) {
+    const program = await source(machine, onStatus);
+    if (program) return program;
+  }
+  throw new EmbeddedRedisError('NO_REDIS', advice(passedOver));
+}
+
+function advice(passedOver: readonly string[]): string {
+  const lines = [
+    'There is no Redis to start here. Do one of these:',
+    `  - install redis-server or valkey-server, version ${OLDEST_MAJOR}.0 or later, so that it is on PATH`,
+    '  - set REDIS_URL to a Redis that runs already, such as redis://127.0.0.1:6379',
+    '  - install Docker and start its daemon',
+  ];
+  if (passedOver.length > 0) lines.push('What was tried:', ...passedOver.map((t) => `  - ${t}`));
+  return lines.join('\n');
+}

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * What the search for a server looks at. A value, so that a test can search a machine
+ * that is not this one.
+ */
+export interface Machine {
+  /** Environment variables: PATH, HOME, PIECEWORK_CACHE_DIR, PIECEWORK_REDIS_IMAGE. */
+  env: NodeJS.ProcessEnv;
+  /** Text of the os-release file (`NAME=value` lines); empty on a system that has none. */
+  osRelease: string;
+}
+
+/** The machine that this process runs on, with a copy of its environment. */
+export function thisMachine(): Machine {
+  return { env: { ...process.env }, osRelease: readOsRelease() };
+}
+
+/** One value of an os-release text, unquoted; `''` when it is absent. */
+export function osReleaseValue(osRelease: string, name: string): string {
+  const line = osRelease.split('\n').find((each) => each.startsWith(`${name}=`));
+  return (line ?? '').slice(name.length + 1).replace(/^(["'])(.*)\1$/, '$2');
+}
+
+function readOsRelease(): string {
+  for (const file of ['/etc/os-release', '/usr/lib/os-release']) {
+    try {
+      return readFileSync(file, 'utf8');
+    } catch {
+      // The second place is the fallback that the format's definition names.
+    }
+  }
+  return '';
+}

@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import type { ServerCommand } from './server-program.js';
+
+/*
+ * A server must end with its parent, however the parent ends; SIGKILL leaves it no last word.
+ * So a shell stands between the two, in a session of its own (Ctrl-C in the terminal reaches
+ * neither it nor the server). It holds one end of a pipe whose other end only the parent has:
+ * when the pipe closes, on purpose or by death, a watcher ends the server, kindly at first. When
+ * the server has ended for whatever reason, the shell says its last log lines and cleans up.
+ *
+ * Arguments: folder to remove ('' for none), container to remove ('' for none), log file, command.
+ * Output: the server's process id on stdout; the end of the log on stderr.
+ */
+const SUPERVISOR = `
+PATH=$PATH:/usr/bin:/bin
+folder=$1 container=$2 log=$3
+shift 3
+exec 3<&0 </dev/null
+"$@" >>"$log" 2>&1 3<&- &
+server=$!
+echo "$server"
+exec >/dev/null
+{
+  while read -r _; do :; done <&3
+  kill -TERM "$server"
+  tries=0
+  while kill -0 "$server" && [ "$tries" -lt 40 ]; do sleep 0.1; tries=$((tries + 1)); done
+  kill -KILL "$server"
+} 2>/dev/null &
+watcher=$!
+exec 3<&-
+wait "$server"
+kill "$watcher" 2>/dev/null
+[ -z "$container" ] || "$1" rm -f "$container" >/dev/null 2>&1
+tail -n 20 "$log" >&2
+[ -z "$folder" ] || rm -rf "$folder"
+`;
+
+/** A server process that ends with this process. */
+export interface Supervised {
+  /** Process id of the server (of the client that holds the container, with Docker). */
+  pid: number;
+  /** Resolves with the last lines of the log once the server has ended and all is cleaned up. */
+  ended: Promise<string>;
+  /** Lets this process exit by itself although the server runs. */
+  unref(): void;
+  /** Ends the server and waits for that. May be called twice, and after it ended. */
+  end(): Promise<void>;
+}
+
+export interface SuperviseOptions {
+  logFile: string;
+  /** Folder to remove after the server ended. Default: none. */
+  removeFolder?: string | undefined;
+}
+
+/** @throws when the supervising shell cannot be started */
+export async function supervise(
+  command: ServerCommand,
+  { logFile, removeFolder = '' }: SuperviseOptions,
+): Promise<Supervised> {
+  const settings = [removeFolder, command.container ?? '', logFile];
+  const script = ['-c', SUPERVISOR, 'piecework-redis', ...settings, command.file, ...command.args];
+  const child = spawn('/bin/sh', script, {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    // A locale that is not installed keeps some versions from starting.
+    env: { ...process.env, ...command.env, LC_ALL: 'C' },
+  });
+  child.stdin.on('error', () => {});
+  const ended = collectUntilClosed(child, child.stderr);
+  ended.catch(() => {});
+  const pid = await Promise.race([firstLine(child.stdout), ended]);
+
+  return {
+    pid: Number(pid),
+    ended,
+    unref() {
+      child.unref();
+      for (const pipe of [child.stdin, child.stdout, child.stderr])
+        (pipe as unknown as Socket).unref();
+    },
+    async end() {
+      child.ref();
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+function firstLine(stream: Readable): Promise<string> {
+  return new Promise((resolve) => createInterface(stream).once('line', resolve));
+}
+
+function collectUntilClosed(child: ChildProcess, stream: Readable): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    stream.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    child.once('error', reject);
+    child.once('close', () => resolve(text));
+  });
+}

@@ -1,0 +1,124 @@
+import {
+  backoff,
+  DroppedError,
+  pause,
+  type QueueCommands,
+  type RequestCommands,
+  SealedError,
+} from '@piecework/protocol';
+import pLimit from 'p-limit';
+
+/** Most items of one chunk. */
+export const CHUNK_ITEMS = 500;
+/** Most bytes of one chunk, about. */
+export const CHUNK_BYTES = 1_000_000;
+/** Chunks under way at once. */
+const IN_FLIGHT = 4;
+
+/**
+ * Appends encoded items to one open request, a bounded number of chunks in flight.
+ *
+ * This producer numbers its items from 0. A chunk names the number of its first, so that one that is
+ * sent twice adds nothing twice; one that overtook its predecessor is answered 'gap' and waits for it;
+ * one that finds the window full waits for room. Once a chunk failed, nothing more is sent.
+ */
+export class Appender {
+  readonly #queue: QueueCommands;
+  readonly #request: RequestCommands;
+  readonly #generation: number;
+  readonly #producer: string;
+  readonly #chunkItems: number;
+  readonly #limit = pLimit(IN_FLIGHT);
+  readonly #inFlight = new Set<Promise<void>>();
+  #previous: Promise<void> = Promise.resolve();
+  #pending: string[] = [];
+  #pendingBytes = 0;
+  #sent = 0;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(parts: {
+    queue: QueueCommands;
+    request: RequestCommands;
+    generation: number;
+    producer: string;
+    window: number;
+  }) {
+    this.#queue = parts.queue;
+    this.#request = parts.request;
+    this.#generation = parts.generation;
+    this.#producer = parts.producer;
+    // Several chunks have to fit into the window, or it would drain before the next one comes.
+    this.#chunkItems =
+      parts.window > 0
+        ? Math.max(1, Math.min(CHUNK_ITEMS, Math.floor(parts.window / 4)))
+        : CHUNK_ITEMS;
+  }
+
+  /** How many items were handed over for sending. */
+  get sent(): number {
+    return this.#sent;
+  }
+
+  /** Adds one encoded item; resolves when there is room for the next. */
+  async add(payload: string): Promise<void> {
+    this.#throwIfFailed();
+    this.#pending.push(payload);
+    this.#pendingBytes += payload.length;
+    if (this.#pending.length >= this.#chunkItems || this.#pendingBytes >= CHUNK_BYTES) {
+      await this.#sendPending();
+    }
+  }
+
+  /** Sends what is pending and waits until everything is in. */
+  async flush(): Promise<void> {
+    await this.#sendPending();
+    await Promise.all(this.#inFlight);
+    this.#throwIfFailed();
+  }
+
+  async #sendPending(): Promise<void> {
+    if (this.#pending.length > 0) {
+      const payloads = this.#pending;
+      const first = this.#sent;
+      const previous = this.#previous;
+      this.#pending = [];
+      this.#pendingBytes = 0;
+      this.#sent += payloads.length;
+      const sending = this.#limit(() => this.#send(first, payloads, previous))
+        .catch((error: unknown) => {
+          this.#failure ??= { error };
+        })
+        .finally(() => this.#inFlight.delete(sending));
+      this.#previous = sending;
+      this.#inFlight.add(sending);
+    }
+    if (this.#inFlight.size >= IN_FLIGHT) await Promise.race(this.#inFlight);
+    this.#throwIfFailed();
+  }
+
+  async #send(first: number, payloads: string[], previous: Promise<void>): Promise<void> {
+    const waits = backoff(1, 50);
+    while (!this.#failure) {
+      const appended = await this.#request.append(
+        this.#generation,
+        this.#producer,
+        first,
+        payloads,
+      );
+      if (appended.verdict === 'ok') {
+        const { id } = this.#request.keys;
+        if (appended.mint > 0)
+          await this.#queue.push({ id, generation: this.#generation, ...appended });
+        return;
+      }
+      if (appended.verdict === 'gap') await previous;
+      else if (appended.verdict === 'full') await pause(waits.next());
+      else if (appended.verdict === 'gone') throw new DroppedError(this.#request.keys.id);
+      else throw new SealedError(this.#request.keys.id, appended.verdict);
+    }
+  }
+
+  #throwIfFailed(): void {
+    if (this.#failure) throw this.#failure.error;
+  }
+}

@@ -1,0 +1,115 @@
+import {
+  type Connection,
+  DroppedError,
+  encodePayload,
+  type QueueCommands,
+  RequestCommands,
+  type RequestOutcome,
+  SealedError,
+} from '@piecework/protocol';
+import { Appender } from './appender.js';
+import type { CheckedOptions } from './options.js';
+
+/**
+ * An open request, as one producer sees it: items are added until somebody seals it. While this
+ * object is open it renews the producer lease, so that the request is not taken for orphaned.
+ */
+export class OpenRequest implements AsyncDisposable {
+  readonly id: string;
+  readonly generation: number;
+  readonly #queue: QueueCommands;
+  readonly #commands: RequestCommands;
+  readonly #producer: string;
+  readonly #options: CheckedOptions;
+  readonly #appender: Appender;
+  readonly #onClose: (request: OpenRequest) => void;
+  #renewal: NodeJS.Timeout | undefined;
+
+  constructor(
+    connection: Connection,
+    queue: QueueCommands,
+    parts: { id: string; generation: number; producer: string; options: CheckedOptions },
+    onClose: (request: OpenRequest) => void,
+  ) {
+    this.id = parts.id;
+    this.generation = parts.generation;
+    this.#queue = queue;
+    this.#commands = new RequestCommands(connection, parts.id);
+    this.#producer = parts.producer;
+    this.#options = parts.options;
+    this.#onClose = onClose;
+    this.#appender = new Appender({
+      queue,
+      request: this.#commands,
+      generation: parts.generation,
+      producer: parts.producer,
+      window: parts.options.window,
+    });
+    // A renewal that fails is tried again at the next; the lease bears two that are missing.
+    const renew = () => void this.#commands.keepOpen(this.generation).catch(() => {});
+    this.#renewal = setInterval(renew, parts.options.producerLeaseMs / 3);
+  }
+
+  /**
+   * Adds items. Resolves when there is room for more; `flush` and `seal` wait until all are in.
+   * @throws PayloadError before it is sent · SealedError · DroppedError · ConnectionError
+   */
+  async append(...items: readonly unknown[]): Promise<void> {
+    const { maxPayloadBytes } = this.#options;
+    const payloads = items.map((item) => encodePayload(item, maxPayloadBytes));
+    for (const payload of payloads) await this.#appender.add(payload);
+  }
+
+  /** Adds an item that is already encoded. */
+  async appendEncoded(payload: string): Promise<void> {
+    await this.#appender.add(payload);
+  }
+
+  /** How many items this producer has appended. */
+  get appended(): number {
+    return this.#appender.sent;
+  }
+
+  /** Waits until everything appended so far is in Redis. */
+  async flush(): Promise<void> {
+    await this.#appender.flush();
+  }
+
+  /**
+   * No more items will be added, by anybody. With none at all the request completes here.
+   * @throws SealedError when it was cancelled · DroppedError · ConnectionError
+   */
+  async seal(): Promise<void> {
+    await this.#appender.flush();
+    const sealed = await this.#commands.seal(this.generation, this.#producer, this.#appender.sent);
+    if (sealed.verdict === 'gone') throw new DroppedError(this.id);
+    if (sealed.verdict === 'cancelling') throw new SealedError(this.id, sealed.verdict);
+    if (sealed.verdict === 'gap') throw new SealedError(this.id, 'missing items that were sent');
+    if (sealed.verdict === 'complete') await this.#finish(sealed.outcome);
+    this.close();
+  }
+
+  /** Cancels the request: nothing that does not run yet will. */
+  async cancel(): Promise<void> {
+    const cancelled = await this.#commands.cancel(this.generation);
+    if (cancelled.verdict === 'complete') await this.#finish(cancelled.outcome);
+    else if (cancelled.verdict === 'cancelling')
+      await this.#queue.note(this.id, this.generation, 0);
+    this.close();
+  }
+
+  /** Stops renewing the lease and leaves the request as it is, open for other producers. */
+  close(): void {
+    clearInterval(this.#renewal);
+    this.#renewal = undefined;
+    this.#onClose(this);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+
+  async #finish(outcome: RequestOutcome): Promise<void> {
+    await this.#queue.finish(this.id, this.generation, outcome);
+  }
+}

@@ -1,0 +1,65 @@
+import { type OptionTable, option } from '@piecework/protocol';
+import { z } from 'zod';
+
+export interface RequestOptions {
+  /** Its name everywhere; also what makes a submission recognisable. @default a random one */
+  readonly id?: string;
+  /** 0 is served first, 99 last. @default 50 */
+  readonly priority?: number;
+  /** Greatest number of its sub-requests in flight at once, over the whole fleet. @default 10 */
+  readonly limit?: number;
+  /** Name of the task: only workers that serve it get its sub-requests. @default none: any `handler` */
+  readonly task?: string;
+  /**
+   * How many unsettled sub-requests Redis may hold; the submission waits while there are as many.
+   * 0: no bound. Too small starves the workers: take several times the limit. @default 0
+   */
+  readonly window?: number;
+  /** Whether results are kept to be read; failures always are. @default 'keep' */
+  readonly results?: 'keep' | 'discard';
+  /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
+  readonly retentionMs?: number;
+  /** What becomes of the request when the item source throws half-way. @default 'cancel' */
+  readonly onSourceError?: 'cancel' | 'leaveOpen';
+  /** What becomes of an unsealed request whose producers gave no sign of life. @default 'cancel' */
+  readonly onProducerLost?: 'cancel' | 'seal';
+  /** After how long without a sign of life a producer counts as lost, in ms. @default 30000 */
+  readonly producerLeaseMs?: number;
+  /** Anything small as JSON, at most 8 KiB, shown by `status`. */
+  readonly metadata?: unknown;
+  /** Largest encoded payload, in bytes. @default 1048576 */
+  readonly maxPayloadBytes?: number;
+  /** Stops the submission with AbortError; the request is then treated as by `onSourceError`. */
+  readonly signal?: AbortSignal;
+}
+
+const METADATA_BYTES = 8_192;
+
+function isSmallJson(value: unknown): boolean {
+  try {
+    const text = JSON.stringify(value);
+    return text !== undefined && Buffer.byteLength(text) <= METADATA_BYTES;
+  } catch {
+    return false;
+  }
+}
+
+export const requestOptions: OptionTable = {
+  id: option.name(),
+  priority: option.integer(0, 99, 50),
+  limit: option.integer(1, 1_000_000, 10),
+  task: option.name(),
+  window: option.integer(0, 1_000_000_000, 0),
+  results: option.word('keep', 'discard'),
+  retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
+  onSourceError: option.word('cancel', 'leaveOpen'),
+  onProducerLost: option.word('cancel', 'seal'),
+  producerLeaseMs: option.ms(1_000, 86_400_000, 30_000),
+  metadata: option.custom(z.any().refine(isSmallJson), `JSON of at most ${METADATA_BYTES} bytes`),
+  maxPayloadBytes: option.integer(1, 536_870_912, 1_048_576),
+  signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
+};
+
+/** The options after the check, defaults filled in. */
+export type CheckedOptions = Required<Omit<RequestOptions, 'id' | 'task' | 'metadata' | 'signal'>> &
+  Pick<RequestOptions, 'id' | 'task' | 'metadata' | 'signal'>;

@@ -1,0 +1,259 @@
+import {
+  AbortError,
+  Agenda,
+  ClosedError,
+  Connection,
+  ConnectionError,
+  checkOptions,
+  encodePayload,
+  InvalidOptionError,
+  type OptionTable,
+  option,
+  PayloadError,
+  QueueCommands,
+  type RedisInput,
+  RequestCommands,
+  RequestExistsError,
+  SourceError,
+} from '@piecework/protocol';
+import { nanoid } from 'nanoid';
+import { z } from 'zod';
+import { optionsDigest } from './digest.js';
+import { OpenRequest } from './open-request.js';
+import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
+
+/** Items of a submission: anything that can be iterated, also endlessly. */
+export type Items<Item> = Iterable<Item> | AsyncIterable<Item> | ReadableStream<Item>;
+
+export interface ProducerOptions {
+  /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
+  readonly redis: RedisInput | Connection;
+  /** @default 'req' */
+  readonly queue?: string;
+}
+
+export const producerOptions: OptionTable = {
+  redis: option.custom(
+    z.any().refine((v) => v !== undefined && v !== null),
+    'where Redis is',
+  ),
+  queue: option.name('req'),
+};
+
+/** A request whose items are all in. */
+export interface Submitted {
+  readonly id: string;
+  readonly generation: number;
+  /** How many sub-requests this submission added. */
+  readonly total: number;
+}
+
+/** How often a submission starts over when its intent was given up before it was used. */
+const VOID_TRIES = 5;
+
+/**
+ * Submits requests to one queue. The order of every submission is intent (queue side), create,
+ * append, push (queue side), seal: cut anywhere, the agenda finds what is left.
+ */
+export class Producer implements AsyncDisposable {
+  readonly #connection: Connection;
+  readonly #ownsConnection: boolean;
+  readonly #queue: QueueCommands;
+  readonly #agenda: Agenda;
+  readonly #open = new Set<OpenRequest>();
+  #closed = false;
+
+  /** @throws InvalidOptionError */
+  constructor(options: ProducerOptions) {
+    const { redis, queue } = checkOptions<Required<ProducerOptions>>(producerOptions, options);
+    this.#ownsConnection = !(redis instanceof Connection);
+    this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
+    this.#queue = new QueueCommands(this.#connection, queue);
+    this.#agenda = new Agenda(this.#connection, this.#queue);
+  }
+
+  /**
+   * Submits all items as one request; resolves when the last is in and the request is sealed.
+   * The source is read no faster than Redis takes it, and no faster than `window` allows.
+   * @throws InvalidOptionError, PayloadError before anything is written · RequestExistsError ·
+   *   SourceError when the source threw · SealedError, DroppedError when somebody cancelled or
+   *   dropped it meanwhile · ConnectionError, ServerError
+   */
+  async submit<Item>(items: Items<Item>, options: RequestOptions = {}): Promise<Submitted> {
+    const checked = this.#check(options);
+    const source = iteratorOf(items);
+    const encode = (item: unknown) => encodePayload(item, checked.maxPayloadBytes);
+    // An array can be looked through before anything is written; of a stream, the first item can.
+    if (Array.isArray(items)) for (const item of items) encode(item);
+    const first = await readFirst(source, encode);
+    const request = await this.#bringUp(checked, 'submit');
+    try {
+      await feed(request, source, first, encode, checked.signal);
+    } catch (error) {
+      if (checked.onSourceError === 'cancel') await request.cancel().catch(() => {});
+      request.close();
+      throw error instanceof SourceFailure
+        ? new SourceError(request.id, checked.onSourceError, error.cause)
+        : error;
+    }
+    await request.flush();
+    const total = request.appended;
+    await request.seal();
+    return { id: request.id, generation: request.generation, total };
+  }
+
+  /**
+   * Opens a request to which items are appended until it is sealed. If one of this id is open with
+   * the same options, it is joined: several processes may append to one request.
+   * @throws InvalidOptionError · RequestExistsError · ConnectionError, ServerError
+   */
+  async open(options: RequestOptions = {}): Promise<OpenRequest> {
+    return this.#bringUp(this.#check(options), 'open');
+  }
+
+  /** Stops renewing what is open, and closes the connection if it is ours. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const request of this.#open) request.close();
+    await this.#agenda.stop();
+    if (this.#ownsConnection) await this.#connection.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #check(options: RequestOptions): CheckedOptions {
+    if (this.#closed) throw new ClosedError('producer');
+    return checkOptions<CheckedOptions>(requestOptions, options);
+  }
+
+  async #bringUp(options: CheckedOptions, how: 'submit' | 'open'): Promise<OpenRequest> {
+    await this.#connection.check();
+    const id = options.id ?? nanoid();
+    const commands = new RequestCommands(this.#connection, id);
+    const owner = nanoid(12);
+    const digest = optionsDigest(this.#queue.keys.queue, options);
+    const fields = [
+      'queue',
+      this.#queue.keys.queue,
+      'priority',
+      options.priority,
+      'limit',
+      options.limit,
+      'task',
+      options.task ?? '',
+      'attempts',
+      1,
+      'window',
+      options.window,
+      'results',
+      options.results,
+      'retentionMs',
+      options.retentionMs,
+      'toleratedFailures',
+      0,
+      'digest',
+      digest,
+      'onProducerLost',
+      options.onProducerLost,
+      'metadata',
+      options.metadata === undefined ? '' : JSON.stringify(options.metadata),
+    ];
+    for (let i = 0; i < VOID_TRIES; i += 1) {
+      const generation = await this.#queue.intent(id);
+      const created = await commands.create(generation, owner, options.producerLeaseMs, fields);
+      if (created.verdict === 'created') return this.#opened(id, generation, owner, options);
+      if (created.verdict === 'exists') {
+        const { status } = created;
+        if (created.generation !== generation) await this.#queue.finish(id, generation, 'gone');
+        if (how === 'open' && status === 'open' && created.generation === generation) {
+          if (created.digest === digest) return this.#opened(id, generation, owner, options);
+          throw new RequestExistsError(id, status, 'it is open with other options');
+        }
+        throw new RequestExistsError(id, status);
+      }
+      // Given up before it was used, as when this process stood still in between.
+      await this.#queue.finish(id, generation, 'gone');
+    }
+    throw new ConnectionError(`request ${id}: its intent was given up ${VOID_TRIES} times`);
+  }
+
+  #opened(id: string, generation: number, producer: string, options: CheckedOptions): OpenRequest {
+    const parts = { id, generation, producer, options };
+    const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
+      this.#open.delete(closed);
+      if (this.#open.size === 0) void this.#agenda.stop();
+    });
+    this.#open.add(request);
+    this.#agenda.start();
+    return request;
+  }
+}
+
+/** What the source threw, told apart from what Redis answered. */
+class SourceFailure extends Error {}
+
+function iteratorOf(items: unknown): AsyncIterator<unknown> | Iterator<unknown> {
+  const source = items as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;
+  if (typeof source === 'object' && source !== null) {
+    if (typeof source[Symbol.asyncIterator] === 'function') return source[Symbol.asyncIterator]!();
+    if (typeof source[Symbol.iterator] === 'function') return source[Symbol.iterator]!();
+  }
+  throw new InvalidOptionError(
+    'items',
+    items,
+    'an Iterable, AsyncIterable or ReadableStream, not a string',
+  );
+}
+
+async function next(
+  source: AsyncIterator<unknown> | Iterator<unknown>,
+): Promise<IteratorResult<unknown>> {
+  try {
+    return await source.next();
+  } catch (error) {
+    throw error instanceof PayloadError
+      ? error
+      : new SourceFailure('the source threw', { cause: error });
+  }
+}
+
+/** The first item, encoded, or undefined when there is none; nothing is written before. */
+async function readFirst(
+  source: AsyncIterator<unknown> | Iterator<unknown>,
+  encode: (item: unknown) => string,
+): Promise<string | undefined> {
+  try {
+    const { done, value } = await next(source);
+    return done ? undefined : encode(value);
+  } catch (error) {
+    throw error instanceof SourceFailure ? error.cause : error;
+  }
+}
+
+async function feed(
+  request: OpenRequest,
+  source: AsyncIterator<unknown> | Iterator<unknown>,
+  first: string | undefined,
+  encode: (item: unknown) => string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (first === undefined) return;
+  let done = false;
+  try {
+    await request.appendEncoded(first);
+    for (;;) {
+      if (signal?.aborted) throw new AbortError(`submission of ${request.id}`, signal.reason);
+      const result = await next(source);
+      if (result.done) {
+        done = true;
+        break;
+      }
+      await request.appendEncoded(encode(result.value));
+    }
+  } finally {
+    // The source may hold a file or a socket: it is told when it is not read to its end.
+    if (!done) await Promise.resolve(source.return?.()).catch(() => {});
+  }
+}

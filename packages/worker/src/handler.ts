@@ -1,0 +1,69 @@
+import { InvalidOptionError, NAME } from '@piecework/protocol';
+import type { Logger } from 'pino';
+
+/** What a handler is given beside the payload. */
+export interface HandlerContext {
+  readonly requestId: string;
+  /** Place of the sub-request in its request, from 0. */
+  readonly index: number;
+  /** 1 for the first run that may end in success or failure; runs that died do not count. */
+  readonly attempt: number;
+  /** Aborted when the outcome is not wanted any more: lease lost, request dropped, worker closing. */
+  readonly signal: AbortSignal;
+  /** Logs with the ids of request and sub-request. */
+  readonly log: Logger;
+  /** Reports how far this sub-request is, a number of your own scale; shown by `status`. */
+  progress(n: number): void;
+}
+
+/** Runs one sub-request. What it returns is the result; what it throws fails the sub-request. */
+export type Handler<Payload = never, Result = unknown> = (
+  payload: Payload,
+  context: HandlerContext,
+) => Result | Promise<Result>;
+
+/** A handler for the requests of one task. */
+export interface TaskHandler {
+  readonly task: string;
+  // biome-ignore lint/suspicious/noExplicitAny: payload types differ from task to task
+  readonly run: Handler<any>;
+}
+
+/** Which handler runs what, and how the protocol is told. */
+export class Handlers {
+  readonly #byTask = new Map<string, Handler>();
+  readonly #all: Handler | undefined;
+
+  /** @throws InvalidOptionError when both or neither are given, or a task is named twice. */
+  constructor(handler: Handler | undefined, handlers: readonly TaskHandler[] | undefined) {
+    if ((handler === undefined) === (handlers === undefined)) {
+      throw new InvalidOptionError(
+        'handler',
+        handler === undefined ? undefined : 'both',
+        'either `handler` for all tasks or `handlers` by task',
+      );
+    }
+    this.#all = handler;
+    for (const { task, run } of handlers ?? []) {
+      if (!NAME.test(task)) throw new InvalidOptionError('handlers.task', task, String(NAME));
+      if (this.#byTask.has(task))
+        throw new InvalidOptionError('handlers', task, 'one handler per task');
+      this.#byTask.set(task, run);
+    }
+  }
+
+  /** The handler of a task; undefined when it is not served here. */
+  for(task: string): Handler | undefined {
+    return this.#all ?? this.#byTask.get(task);
+  }
+
+  /** As the scripts want it: ' name name ' or '*'. */
+  get served(): string {
+    return this.#all ? '*' : ` ${[...this.#byTask.keys()].join(' ')} `;
+  }
+
+  /** As the registry shows it. */
+  get tasks(): '*' | string[] {
+    return this.#all ? '*' : [...this.#byTask.keys()];
+  }
+}

@@ -1,0 +1,144 @@
+import { backoff, type Connection, PRIORITIES, pause, type QueueKeys } from '@piecework/protocol';
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import type { Slots } from './slots.js';
+
+/**
+ * Waits for tokens: one blocking connection of its own over all priority lists, as long as there is
+ * a free slot. A token is only a hint, so whatever breaks here loses no work: a connection that
+ * fails, or does not answer in time, is thrown away and built anew (ioredis' own reconnect would
+ * send the pop again, or leave it alive on the server to eat the next token).
+ *
+ * Stop unblocks the server side from a second connection, so that a token popped in that moment is
+ * still received and handed on.
+ */
+
+/** How long one blocking pop waits on the server. */
+const BLOCK_SECONDS = 5;
+/** How much longer the client waits before it gives the connection up. */
+const WATCHDOG_MS = 5_000;
+
+const OPTIONS = {
+  maxRetriesPerRequest: 0,
+  retryStrategy: () => null,
+  enableOfflineQueue: true,
+  autoResubscribe: false,
+  disconnectTimeout: 50,
+};
+
+export class Intake {
+  readonly #connection: Connection;
+  readonly #keys: QueueKeys;
+  readonly #slots: Slots;
+  readonly #logger: Logger;
+  readonly #onTokens: (tokens: readonly string[]) => void;
+  #client: Redis | undefined;
+  #clientId = 0;
+  #stopping = new AbortController();
+  #loop: Promise<void> = Promise.resolve();
+  /** Whether the blocking connection is up; for health. */
+  connected = false;
+
+  constructor(
+    connection: Connection,
+    keys: QueueKeys,
+    slots: Slots,
+    logger: Logger,
+    onTokens: (tokens: readonly string[]) => void,
+  ) {
+    this.#connection = connection;
+    this.#keys = keys;
+    this.#slots = slots;
+    this.#logger = logger;
+    this.#onTokens = onTokens;
+  }
+
+  start(): void {
+    this.#loop = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#slots.wake();
+    await this.#unblock();
+    await this.#loop;
+    this.#client?.disconnect();
+  }
+
+  async #run(): Promise<void> {
+    const waits = backoff(100, 2_000);
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#slots.whenFree();
+      if (signal.aborted || this.#slots.free === 0) continue;
+      try {
+        const tokens = await this.#pop(this.#slots.free);
+        waits.reset();
+        if (tokens.length > 0) this.#onTokens(tokens);
+      } catch (error) {
+        this.#client?.disconnect();
+        this.#client = undefined;
+        this.connected = false;
+        if (signal.aborted) return;
+        const why = (error as Error).message;
+        this.#logger.warn({ why }, 'blocking connection lost; building a new one');
+        await pause(waits.next(), signal);
+      }
+    }
+  }
+
+  async #pop(count: number): Promise<string[]> {
+    this.#client ??= await this.#connect();
+    let watchdog: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      watchdog = setTimeout(
+        () => reject(new Error('the server did not answer the blocking pop in time')),
+        BLOCK_SECONDS * 1_000 + WATCHDOG_MS,
+      );
+    });
+    try {
+      const popped = await Promise.race([
+        this.#client.blmpop(
+          BLOCK_SECONDS,
+          PRIORITIES,
+          ...this.#keys.lists,
+          'RIGHT',
+          'COUNT',
+          count,
+        ),
+        late,
+      ]);
+      return (popped as [string, string[]] | null)?.[1] ?? [];
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+
+  async #connect(): Promise<Redis> {
+    const { client } = await this.#connection.openFor(this.#keys.open, OPTIONS);
+    try {
+      await client.connect();
+      this.#clientId = Number(await client.client('ID'));
+    } catch (error) {
+      client.disconnect();
+      throw error;
+    }
+    this.connected = true;
+    return client;
+  }
+
+  async #unblock(): Promise<void> {
+    if (!this.#client) return;
+    try {
+      const { client } = await this.#connection.openFor(this.#keys.open, OPTIONS);
+      try {
+        await client.client('UNBLOCK', this.#clientId);
+      } finally {
+        client.disconnect();
+      }
+    } catch {
+      // Then the pop is cut off instead; a token that it takes along is found lost.
+      this.#client?.disconnect();
+    }
+  }
+}

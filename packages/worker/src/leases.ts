@@ -1,0 +1,39 @@
+import { ConnectionError } from '@piecework/protocol';
+import type { Logger } from 'pino';
+import type { Engagement } from './engagement.js';
+
+/**
+ * Keeps the leases of everything that this process holds: renews each at a third of its time unless
+ * a settle did, and tells an engagement to stop when, by our own clock, its lease is about to end.
+ */
+export class Leases {
+  readonly #leaseMs: number;
+  readonly #held: () => Iterable<Engagement>;
+  readonly #logger: Logger;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(leaseMs: number, held: () => Iterable<Engagement>, logger: Logger) {
+    this.#leaseMs = leaseMs;
+    this.#held = held;
+    this.#logger = logger;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => this.#look(), Math.min(1_000, this.#leaseMs / 10));
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    for (const engagement of this.#held()) {
+      engagement.fence();
+      engagement.renew(this.#leaseMs / 3).catch((error: unknown) => {
+        // Tried again at the next look; the fence acts if it never succeeds.
+        if (!(error instanceof ConnectionError)) this.#logger.warn({ err: error }, 'renew failed');
+      });
+    }
+  }
+}

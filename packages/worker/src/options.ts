@@ -1,0 +1,59 @@
+import { type OptionTable, option, type RedisInput } from '@piecework/protocol';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Handler, TaskHandler } from './handler.js';
+
+export interface WorkerOptions {
+  /** Where Redis is; a client that is passed in is never closed. */
+  readonly redis: RedisInput;
+  /** The queue to serve. @default 'req' */
+  readonly queue?: string;
+  /**
+   * Slots: how many sub-requests this process runs at once, of all requests together.
+   * Too low leaves the process idle while handlers wait for I/O; too high delays the renewal of
+   * leases when handlers compute. @default 10
+   */
+  readonly concurrency?: number;
+  /** Runs the sub-requests of every request, whatever its task. Either this or `handlers`. */
+  readonly handler?: Handler;
+  /** Run the sub-requests of the tasks they name, and no others. */
+  readonly handlers?: readonly TaskHandler[];
+  /**
+   * How long this worker is believed without a sign of life, in ms; renewed at a third. Too short
+   * and a busy event loop loses its work to others; too long and the work of a dead worker waits.
+   * @default 30000
+   */
+  readonly leaseMs?: number;
+  /**
+   * Time slice, in ms: after it the worker asks whether anyone of the same or a higher priority
+   * waits, and leaves if so. 0: after every sub-request. @default 50
+   */
+  readonly quantumMs?: number;
+  /** Largest encoded result, in bytes; a larger one fails its sub-request. @default 1048576 */
+  readonly maxResultBytes?: number;
+  /** A pino logger. @default JSON lines from level warn on, to standard error */
+  readonly logger?: Logger;
+}
+
+const isFunction = z.custom<Handler>((value) => typeof value === 'function');
+
+export const workerOptions: OptionTable = {
+  redis: option.custom(
+    z.any().refine((v) => v !== undefined && v !== null),
+    'where Redis is',
+  ),
+  queue: option.name('req'),
+  concurrency: option.integer(1, 10_000, 10),
+  handler: option.custom(isFunction, 'a function'),
+  handlers: option.custom(
+    z.array(z.object({ task: z.string(), run: isFunction })).min(1),
+    'task handlers, made by defineTask(…).handler(fn)',
+  ),
+  leaseMs: option.ms(1_000, 3_600_000, 30_000),
+  quantumMs: option.ms(0, 3_600_000, 50),
+  maxResultBytes: option.integer(1, 536_870_912, 1_048_576),
+  logger: option.custom(
+    z.looseObject({ child: z.custom((v) => typeof v === 'function') }),
+    'a pino logger',
+  ),
+};

@@ -1,0 +1,87 @@
+import {
+  backoff,
+  type Connection,
+  PieceworkError,
+  pause,
+  type QueueCommands,
+} from '@piecework/protocol';
+import type { Logger } from 'pino';
+import type { Handlers } from './handler.js';
+import type { Slots } from './slots.js';
+
+/** What the parts of one worker process share. */
+export class WorkerCore {
+  /** Boot id: a new one for every start, so that a restarted process inherits nothing. */
+  readonly id: string;
+  readonly connection: Connection;
+  readonly queue: QueueCommands;
+  readonly handlers: Handlers;
+  readonly slots: Slots;
+  readonly leaseMs: number;
+  readonly quantumMs: number;
+  readonly maxResultBytes: number;
+  readonly logger: Logger;
+  /** Set when retrying is over: the connections are about to close. */
+  ended = false;
+  #op = 0;
+  readonly #background = new Set<Promise<unknown>>();
+
+  constructor(
+    parts: Pick<
+      WorkerCore,
+      | 'id'
+      | 'connection'
+      | 'queue'
+      | 'handlers'
+      | 'slots'
+      | 'leaseMs'
+      | 'quantumMs'
+      | 'maxResultBytes'
+      | 'logger'
+    >,
+  ) {
+    this.id = parts.id;
+    this.connection = parts.connection;
+    this.queue = parts.queue;
+    this.handlers = parts.handlers;
+    this.slots = parts.slots;
+    this.leaseMs = parts.leaseMs;
+    this.quantumMs = parts.quantumMs;
+    this.maxResultBytes = parts.maxResultBytes;
+    this.logger = parts.logger;
+  }
+
+  /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */
+  nextOp(): number {
+    this.#op += 1;
+    return this.#op;
+  }
+
+  /** Sends a call again until it is answered. Every script bears that. */
+  async insist<T>(call: () => Promise<T>): Promise<T> {
+    const waits = backoff(50, 2_000);
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        const retryable = error instanceof PieceworkError && error.retryable;
+        if (!retryable || this.ended) throw error;
+        this.logger.warn({ err: error, worker: this.id }, 'call failed; sending it again');
+        await pause(waits.next());
+      }
+    }
+  }
+
+  /** Does what nobody has to wait for; whatever gets lost here, the agenda repairs. */
+  later(call: () => Promise<unknown>): void {
+    const promise = this.insist(call)
+      .catch((error: unknown) => this.logger.error({ err: error, worker: this.id }, 'call failed'))
+      .finally(() => this.#background.delete(promise));
+    this.#background.add(promise);
+  }
+
+  /** Resolves when nothing of `later` is under way. */
+  async settled(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background);
+  }
+}
