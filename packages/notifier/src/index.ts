@@ -1,1 +1,13 @@
-export {};
+export { Notifier } from './notifier.js';
+export {
+  type NotifierOptions,
+  notifierOptions,
+  type ProgressOptions,
+  progressOptions,
+  type ResultsOptions,
+  resultsOptions,
+} from './options.js';
+export { CompletionOutcome, type Counts } from './outcome.js';
+export type { ProgressReport } from './progress.js';
+export type { ResultItem } from './result-feed.js';
+export type { RequestStatus } from './status.js';

@@ -274,22 +274,25 @@ export class RequestCommands {
 
   /**
    * Settles what ended and, in the same round trip, reads up to `read` new sub-requests (0: none).
-   * `keep`: permits to hold, absolute · `running`: handlers still running.
+   * `keep`: permits to hold, absolute · `running`: handlers still running · `op`: number of this call,
+   * counted with the enters of this process in the order of sending; without it, none may come late.
    */
   async settle(
     generation: number,
     worker: string,
     {
+      op,
       leaseMs,
       keep,
       running,
       read,
-    }: { leaseMs: number; keep: number; running: number; read: number },
+    }: { op?: number; leaseMs: number; keep: number; running: number; read: number },
     outcomes: readonly Outcome[],
   ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[] }> {
     const args: (string | number)[] = [
       generation,
       worker,
+      op ?? '',
       leaseMs,
       keep,
       running,

@@ -1,0 +1,187 @@
+import { existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { requestOptions } from '@piecework/producer';
+import {
+  checkOption,
+  InvalidOptionError,
+  type OptionSpec,
+  type OptionTable,
+  option,
+} from '@piecework/protocol';
+import { workerOptions } from '@piecework/worker';
+import type { Command } from 'commander';
+import { z } from 'zod';
+
+/**
+ * The flags of the command line. Each is an option of the same name: its range and its default come
+ * from the option's table, so that a flag and an option can never disagree.
+ */
+export interface Flag {
+  readonly name: string;
+  /** As commander wants it: '--limit <n>'. */
+  readonly usage: string;
+  readonly about: string;
+  readonly spec: OptionSpec;
+  readonly kind: 'number' | 'text' | 'switch' | 'json';
+}
+
+const text = (value: unknown) => typeof value === 'string' && value.length > 0;
+
+function isInput(value: unknown): boolean {
+  return text(value) && (value === '-' || existsSync(String(value)));
+}
+
+function isFile(value: unknown): boolean {
+  return (
+    text(value) && statSync(resolve(String(value)), { throwIfNoEntry: false })?.isFile() === true
+  );
+}
+
+function flag(
+  usage: string,
+  about: string,
+  spec: OptionSpec | undefined,
+  kind: Flag['kind'] = 'text',
+): Flag {
+  const dashed = /^--([a-z-]+)/.exec(usage)?.[1] ?? '';
+  const name = dashed.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  if (!spec) throw new Error(`no option table has ${name}`);
+  return { name, usage, about, spec, kind };
+}
+
+const custom = (check: (value: unknown) => boolean, allowed: string, byDefault?: unknown) =>
+  option.custom(z.any().refine(check), allowed, byDefault);
+
+/** Of every command. */
+export const commonFlags: readonly Flag[] = [
+  flag(
+    '--redis <url>',
+    'where Redis is (or REDIS_URL)',
+    custom(
+      (v) => text(v) && /^(rediss?:\/\/|unix:\/\/|\/)/.test(String(v)),
+      'redis://…, rediss://… or a socket path',
+    ),
+  ),
+  flag('--queue <name>', 'name of the queue', workerOptions['queue']),
+  flag('--json', 'machine-readable output, one JSON value a line', option.boolean(false), 'switch'),
+];
+
+/** How a request is made of an input. */
+export const requestFlags: readonly Flag[] = [
+  flag(
+    '--input <path>',
+    'a file, a folder, or - for standard input',
+    custom(isInput, 'a file or folder that exists, or -'),
+  ),
+  flag(
+    '--split <how>',
+    'lines, ndjson, files (each file of a folder), or chunk:N (N lines each)',
+    custom(
+      (v) => text(v) && /^(lines|ndjson|files|chunk:[1-9]\d{0,6})$/.test(String(v)),
+      'lines, ndjson, files or chunk:N',
+    ),
+  ),
+  flag('--id <id>', 'id of the request', requestOptions['id']),
+  flag('--task <name>', 'task: only workers that serve it run it', requestOptions['task']),
+  flag('--limit <n>', 'greatest number in flight at once', requestOptions['limit'], 'number'),
+  flag('--priority <n>', '0 is served first, 99 last', requestOptions['priority'], 'number'),
+  flag(
+    '--window <n>',
+    'most unsettled sub-requests in Redis; 0: no bound',
+    requestOptions['window'],
+    'number',
+  ),
+  flag('--results <how>', 'keep or discard', requestOptions['results']),
+  flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
+  flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
+];
+
+export const outFlag = flag(
+  '--out <file>',
+  'results as NDJSON in the order of the input; - for standard output',
+  custom(text, 'a file name or -'),
+);
+
+export const workerFlags: readonly Flag[] = [
+  flag(
+    '--handler <file>',
+    'module whose default export is the handler',
+    custom(isFile, 'a file that exists'),
+  ),
+  flag('--concurrency <n>', 'slots per process', workerOptions['concurrency'], 'number'),
+  flag('--processes <n>', 'worker processes', option.integer(1, 1_000, 1), 'number'),
+  flag(
+    '--lease-ms <ms>',
+    'how long a silent worker is believed',
+    workerOptions['leaseMs'],
+    'number',
+  ),
+  flag('--quantum-ms <ms>', 'time slice; 0: one sub-request', workerOptions['quantumMs'], 'number'),
+  flag(
+    '--drain-ms <ms>',
+    'how long a close waits for handlers',
+    option.ms(0, 86_400_000, 30_000),
+    'number',
+  ),
+];
+
+export const resultsFlags: readonly Flag[] = [
+  flag('--order <how>', 'index or completion', option.word('index', 'completion')),
+  flag('--failed', 'failed sub-requests too', option.boolean(false), 'switch'),
+  flag('--cursor <cursor>', 'go on behind this result', custom(text, 'the cursor of a result')),
+];
+
+/** Adds flags to a command; their values are checked later, all in one place. */
+export function addFlags(command: Command, ...groups: readonly (readonly Flag[])[]): Command {
+  for (const { usage, about, spec } of groups.flat()) {
+    const byDefault =
+      spec.default === undefined || spec.default === false ? '' : ` (default: ${spec.default})`;
+    command.option(usage, about + byDefault);
+  }
+  return command;
+}
+
+function parse(value: unknown, kind: Flag['kind']): unknown {
+  if (kind === 'switch' || typeof value !== 'string') return value;
+  if (kind === 'number')
+    return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
+  if (kind === 'json') {
+    try {
+      return JSON.parse(value);
+    } catch {
+      return undefined;
+    }
+  }
+  return value;
+}
+
+/**
+ * The checked values of a command's flags; absent ones without a default are left out.
+ * @throws InvalidOptionError that names the flag
+ */
+export function readFlags<T>(
+  given: Record<string, unknown>,
+  ...groups: readonly (readonly Flag[])[]
+): T {
+  const values: Record<string, unknown> = {};
+  for (const { name, usage, spec, kind } of groups.flat()) {
+    const raw = given[name];
+    if (raw === undefined) {
+      if (spec.default !== undefined) values[name] = spec.default;
+      continue;
+    }
+    const value = parse(raw, kind);
+    const named = usage.split(' ')[0] ?? usage;
+    if (value === undefined) throw new InvalidOptionError(named, raw, spec.allowed);
+    checkOption(named, value, spec);
+    values[name] = value;
+  }
+  return values as T;
+}
+
+/** Those of `values` that are options of `table`. */
+export function optionsOf<T>(table: OptionTable, values: Record<string, unknown>): T {
+  return Object.fromEntries(
+    Object.entries(values).filter(([name]) => Object.hasOwn(table, name)),
+  ) as T;
+}

@@ -1,0 +1,77 @@
+import type { RequestStatus, ResultsOptions } from '@piecework/notifier';
+import type { Command } from 'commander';
+import { Piecework } from '../piecework.js';
+import { addFlags, commonFlags, outFlag, readFlags, resultsFlags } from './flags.js';
+import { writeResults } from './output.js';
+import { existingRedis } from './redis-url.js';
+
+interface LookValues {
+  redis?: string;
+  queue: string;
+  json: boolean;
+}
+
+/** `status`, `results` and `drop`: commands on one request that is there. */
+export function lookCommands(program: Command): void {
+  const status = program.command('status').argument('<id>').description('show a request');
+  addFlags(status, commonFlags).action(async (id: string, given: Record<string, unknown>) => {
+    const values = readFlags<LookValues>(given, commonFlags);
+    await using pw = open(values);
+    const seen = await pw.request(id).status();
+    console.log(values.json ? JSON.stringify(seen) : describe(seen));
+  });
+
+  const results = program
+    .command('results')
+    .argument('<id>')
+    .description('print results as NDJSON, live until the request is complete');
+  addFlags(results, commonFlags, resultsFlags, [outFlag]).action(
+    async (id: string, given: Record<string, unknown>) => {
+      const values = readFlags<LookValues & ResultsOptions & { out?: string }>(
+        given,
+        commonFlags,
+        resultsFlags,
+        [outFlag],
+      );
+      const { order, failed, cursor, out = '-' } = values;
+      await using pw = open(values);
+      const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
+      await writeResults(pw.request(id).results(read), out);
+    },
+  );
+
+  const drop = program
+    .command('drop')
+    .argument('<id>')
+    .description('remove a request and everything of it, whatever its state');
+  addFlags(drop, commonFlags).action(async (id: string, given: Record<string, unknown>) => {
+    const values = readFlags<LookValues>(given, commonFlags);
+    await using pw = open(values);
+    await pw.request(id).drop();
+    console.log(values.json ? JSON.stringify({ id, dropped: true }) : `${id} dropped`);
+  });
+}
+
+function open({ redis, queue }: LookValues): Piecework {
+  return new Piecework({ redis: existingRedis(redis), queue });
+}
+
+function describe(seen: RequestStatus): string {
+  const { counts } = seen;
+  const lines = [
+    `request     ${seen.id}`,
+    `status      ${seen.outcome ? `${seen.status} (${seen.outcome})` : seen.status}`,
+    `generation  ${seen.generation}`,
+    `priority    ${seen.priority}`,
+    `limit       ${seen.limit}`,
+    ...(seen.task ? [`task        ${seen.task}`] : []),
+    ...(seen.waiting ? [`waiting     ${seen.waiting}`] : []),
+    `total       ${counts.total}`,
+    ...(['ready', 'inFlight', 'delayed', 'succeeded', 'failed', 'cancelled'] as const).map(
+      (name) => `  ${name.padEnd(10)}${counts[name]}`,
+    ),
+    `created     ${new Date(seen.createdAt).toISOString()}`,
+    ...(seen.completedAt ? [`completed   ${new Date(seen.completedAt).toISOString()}`] : []),
+  ];
+  return lines.join('\n');
+}

@@ -1,0 +1,11 @@
+import { InvalidOptionError } from '@piecework/protocol';
+
+/**
+ * The Redis of a command that works on what is there already: `--redis`, else REDIS_URL.
+ * @throws InvalidOptionError when neither is given
+ */
+export function existingRedis(given: string | undefined): string {
+  const url = given ?? process.env['REDIS_URL'];
+  if (!url) throw new InvalidOptionError('--redis', url, 'a Redis URL, here or in REDIS_URL');
+  return url;
+}

@@ -1,0 +1,67 @@
+import { type RequestOptions, requestOptions } from '@piecework/producer';
+import { InvalidOptionError, option } from '@piecework/protocol';
+import type { Command } from 'commander';
+import { Piecework } from '../piecework.js';
+import { addFlags, commonFlags, optionsOf, outFlag, readFlags, requestFlags } from './flags.js';
+import { openInput } from './input.js';
+import { writeResults } from './output.js';
+import { showProgress } from './progress-bar.js';
+import { existingRedis } from './redis-url.js';
+import { onStopSignals } from './stop-signals.js';
+
+interface SubmitValues extends RequestOptions {
+  redis?: string;
+  queue: string;
+  json: boolean;
+  input?: string;
+  split?: string;
+  out?: string;
+  wait: boolean;
+}
+
+const waitFlag = {
+  name: 'wait',
+  usage: '--wait',
+  about: 'wait for the completion; the exit code tells its outcome',
+  spec: option.boolean(false),
+  kind: 'switch',
+} as const;
+
+/** `piecework submit`: hands a request to a fleet that runs elsewhere. */
+export function submitCommand(program: Command): void {
+  const command = program.command('submit').description('submit a request to running workers');
+  const groups = [commonFlags, requestFlags, [outFlag, waitFlag]];
+  addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<SubmitValues>(given, ...groups);
+    const redis = existingRedis(values.redis);
+    if (values.out !== undefined && !values.wait) {
+      throw new InvalidOptionError('--out', values.out, 'together with --wait');
+    }
+    if (values.out !== undefined && values.results === 'discard') {
+      throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
+    }
+    const items = openInput(values.input, values.split);
+    const stopping = new AbortController();
+    const unlisten = onStopSignals(() => stopping.abort());
+    await using pw = new Piecework({ redis, queue: values.queue });
+    const options = optionsOf<RequestOptions>(requestOptions, { ...values });
+    const request = await pw.submit(items, { ...options, signal: stopping.signal });
+    unlisten();
+    if (!values.wait) {
+      console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
+      return;
+    }
+    const [outcome] = await Promise.all([
+      request.completion(),
+      values.json ? undefined : showProgress(request.progress()),
+      values.out === undefined
+        ? 0
+        : writeResults(request.results({ order: 'index', failed: true }), values.out),
+    ]);
+    const { status, counts, generation } = outcome;
+    const text = JSON.stringify({ id: request.id, status, counts, generation });
+    if (values.json) console.log(text);
+    else console.error(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
+    process.exitCode = status === 'succeeded' ? 0 : 1;
+  });
+}

@@ -1,0 +1,139 @@
+import { Notifier } from '@piecework/notifier';
+import {
+  type Items,
+  type OpenRequest,
+  Producer,
+  producerOptions,
+  type RequestOptions,
+} from '@piecework/producer';
+import {
+  Connection,
+  checkOption,
+  checkOptions,
+  InvalidOptionError,
+  option,
+  type RedisInput,
+} from '@piecework/protocol';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { Admin } from './admin.js';
+import { RequestHandle } from './request-handle.js';
+import { type Task, validate } from './task.js';
+
+export interface PieceworkOptions {
+  /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
+  readonly redis: RedisInput;
+  /** @default 'req' */
+  readonly queue?: string;
+}
+
+/** Options of a request whose task may be given by its definition. */
+export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
+  readonly task?: string | Task<Payload, Result, never> | Task<Payload, Result>;
+};
+
+/** An open request with the handle's methods beside it. */
+export type OpenHandle<Result> = {
+  readonly handle: RequestHandle<Result>;
+} & OpenRequest;
+
+/**
+ * Producer and notifier of one queue behind one door.
+ *
+ * ```ts
+ * await using pw = new Piecework({ redis: 'redis://localhost' });
+ * const request = await pw.submit(items, { limit: 50 });
+ * const outcome = await request.completion();
+ * for await (const { index, value } of request.results()) …
+ * ```
+ */
+export class Piecework implements AsyncDisposable {
+  readonly #connection: Connection;
+  readonly #producer: Producer;
+  readonly #notifier: Notifier;
+  readonly #admin: Admin;
+
+  /** @throws InvalidOptionError */
+  constructor(options: PieceworkOptions) {
+    const { redis, queue } = checkOptions<Required<PieceworkOptions>>(producerOptions, options);
+    this.#connection = Connection.open(redis);
+    this.#producer = new Producer({ redis: this.#connection, queue });
+    this.#notifier = new Notifier({ redis: this.#connection, queue });
+    this.#admin = new Admin(this.#connection);
+  }
+
+  /**
+   * Submits all items as one request; resolves when the last is in.
+   * @throws as Producer.submit
+   */
+  async submit<Payload, Result = unknown>(
+    items: Items<Payload>,
+    options: SubmitOptions<Payload, Result> = {},
+  ): Promise<RequestHandle<Result>> {
+    const { schema, plain } = taskOf(options);
+    const source = schema ? await checkedItems(items, schema) : items;
+    const { id } = await this.#producer.submit(source, plain);
+    return this.request<Result>(id);
+  }
+
+  /** Opens a request, or joins the open one of this id. @throws as Producer.open */
+  async open<Payload, Result = unknown>(
+    options: SubmitOptions<Payload, Result> = {},
+  ): Promise<OpenHandle<Result>> {
+    const open = await this.#producer.open(taskOf(options).plain);
+    return Object.assign(open, { handle: this.request<Result>(open.id) });
+  }
+
+  /** The handle of a request that was submitted anywhere. No I/O. @throws InvalidOptionError */
+  request<Result = unknown>(id: string): RequestHandle<Result> {
+    checkOption('id', id, option.name());
+    return new RequestHandle<Result>(id, this.#notifier, this.#admin);
+  }
+
+  /** Closes what this object opened; a client that was passed in stays open. */
+  async close(): Promise<void> {
+    await Promise.all([this.#producer.close(), this.#notifier.close()]);
+    await this.#connection.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+function taskOf<Payload, Result>({
+  task,
+  ...rest
+}: SubmitOptions<Payload, Result>): {
+  schema: StandardSchemaV1 | undefined;
+  plain: RequestOptions;
+} {
+  if (task === undefined) return { schema: undefined, plain: rest };
+  if (typeof task === 'object' && task !== null) {
+    return {
+      schema: task.schema as StandardSchemaV1 | undefined,
+      plain: { ...rest, task: task.name },
+    };
+  }
+  return { schema: undefined, plain: { ...rest, task } };
+}
+
+/** An array is looked through before anything is written; a stream as it comes. */
+async function checkedItems<Payload>(
+  items: Items<Payload>,
+  schema: StandardSchemaV1,
+): Promise<Items<Payload>> {
+  if (Array.isArray(items)) {
+    for (const item of items) await validate(schema, item);
+    return items;
+  }
+  if (typeof items !== 'object' || items === null) {
+    throw new InvalidOptionError('items', items, 'an Iterable, AsyncIterable or ReadableStream');
+  }
+  async function* checked() {
+    for await (const item of items as AsyncIterable<Payload>) {
+      await validate(schema, item);
+      yield item;
+    }
+  }
+  return checked();
+}

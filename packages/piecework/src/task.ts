@@ -1,0 +1,58 @@
+import { InvalidOptionError, NAME, PayloadError } from '@piecework/protocol';
+import type { HandlerContext, TaskHandler } from '@piecework/worker';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+
+/**
+ * A task: a name that producers and workers share, with the types of its payload and its result.
+ * With a schema (any library that speaks Standard Schema) a payload is checked when it is submitted,
+ * and the handler gets what the schema makes of it.
+ */
+export interface Task<Payload, Result, Parsed = Payload> {
+  readonly name: string;
+  readonly schema: StandardSchemaV1<Payload, Parsed> | undefined;
+  /** Binds a handler to this task, for `new Worker({ handlers: [...] })`. */
+  handler(run: (payload: Parsed, context: HandlerContext) => Result | Promise<Result>): TaskHandler;
+  /** Only for the types. */
+  readonly types?: { payload: Payload; result: Result };
+}
+
+/**
+ * Defines a task.
+ *
+ * ```ts
+ * const census = defineTask<string, Stats>('census');
+ * ```
+ * @throws InvalidOptionError when the name is not 1 to 128 of A-Z a-z 0-9 _ . : -
+ */
+export function defineTask<Payload, Result = unknown, Parsed = Payload>(
+  name: string,
+  options: { payload?: StandardSchemaV1<Payload, Parsed> } = {},
+): Task<Payload, Result, Parsed> {
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    throw new InvalidOptionError('task', name, '1 to 128 of A-Z a-z 0-9 _ . : -');
+  }
+  const schema = options.payload;
+  return {
+    name,
+    schema,
+    handler: (run) => ({
+      task: name,
+      run: async (payload: unknown, context: HandlerContext) =>
+        run((schema ? await validate(schema, payload) : payload) as Parsed, context),
+    }),
+  };
+}
+
+/** @throws PayloadError that names the first thing that is wrong */
+export async function validate<Input, Output>(
+  schema: StandardSchemaV1<Input, Output>,
+  payload: unknown,
+): Promise<Output> {
+  const result = await schema['~standard'].validate(payload);
+  if (!result.issues) return result.value;
+  const [issue] = result.issues;
+  const path = (issue?.path ?? []).map((part) =>
+    String(typeof part === 'object' ? part.key : part),
+  );
+  throw new PayloadError(`payload${path.map((part) => `.${part}`).join('')}: ${issue?.message}`);
+}

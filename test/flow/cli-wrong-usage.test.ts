@@ -1,0 +1,126 @@
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  commonFlags,
+  type Flag,
+  outFlag,
+  requestFlags,
+  resultsFlags,
+  workerFlags,
+} from '../../packages/piecework/dist/cli/flags.js';
+import { cli } from '../support/cli.js';
+import { testRedis } from '../support/redis.js';
+
+// Every flag of every command, with values that its own schema refuses.
+const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
+const input = fileURLToPath(import.meta.url);
+const commands: Record<string, { args: string[]; flags: readonly Flag[] }> = {
+  run: {
+    args: ['run', '--input', input, '--handler', handler],
+    flags: [...commonFlags, ...requestFlags, outFlag, ...workerFlags],
+  },
+  submit: { args: ['submit', '--input', input], flags: [...commonFlags, ...requestFlags, outFlag] },
+  worker: { args: ['worker', '--handler', handler], flags: [...commonFlags, ...workerFlags] },
+  status: { args: ['status', 'x'], flags: commonFlags },
+  results: { args: ['results', 'x'], flags: [...commonFlags, ...resultsFlags, outFlag] },
+  drop: { args: ['drop', 'x'], flags: commonFlags },
+};
+
+const CANDIDATES = [
+  '',
+  '-1',
+  '1.5',
+  'NaN',
+  '99999999999999',
+  'no such thing',
+  'a{b}',
+  '{',
+  '/does/not/exist',
+];
+
+/** What the command line makes of a text before it checks it. */
+function parsed(flag: Flag, text: string): unknown {
+  if (flag.kind === 'number')
+    return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+  return text;
+}
+
+function wrongTexts(flag: Flag): string[] {
+  if (flag.kind === 'json') return ['{', JSON.stringify('x'.repeat(10_000))];
+  return CANDIDATES.filter((text) => !flag.spec.schema.safeParse(parsed(flag, text)).success).slice(
+    0,
+    2,
+  );
+}
+
+let url: string;
+let probe: Redis;
+beforeAll(async () => {
+  url = (await testRedis()).url;
+  probe = new Redis(url);
+  await probe.set('foreign', 'key');
+});
+afterAll(async () => {
+  await probe.quit();
+});
+
+describe.each(Object.entries(commands))('piecework %s', (_, { args, flags }) => {
+  const cases = flags.flatMap((flag) => wrongTexts(flag).map((text) => ({ flag, text })));
+
+  test('refuses a wrong value of every flag that takes one, names it, and writes nothing', async () => {
+    const untested = flags.filter(
+      (flag) => flag.kind !== 'switch' && wrongTexts(flag).length === 0,
+    );
+    expect(untested.map(({ usage }) => usage)).toEqual([]);
+    for (const { flag, text } of cases) {
+      const name = flag.usage.split(' ')[0] as string;
+      const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
+      const ended = await cli([...without, '--json', `${name}=${text}`], { redis: url });
+      const what = `${name}=${text}: ${ended.stderr}`;
+      expect(ended.code, what).toBe(2);
+      const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };
+      expect(error.code, what).toBe('INVALID_OPTION');
+      expect(error.message, what).toContain(name);
+      expect(error.message, what).toContain(flag.spec.allowed);
+      expect(await probe.keys('*'), what).toEqual(['foreign']);
+    }
+  });
+
+  test('refuses an unknown flag and a missing argument', async () => {
+    expect((await cli([...args, '--no-such-flag'], { redis: url })).code).toBe(2);
+    const [command = ''] = args;
+    const bare = await cli([command], { redis: url });
+    expect(bare.code).toBe(2);
+    expect(await probe.keys('*')).toEqual(['foreign']);
+  });
+});
+
+test('refuses an unknown command, and help is no error', async () => {
+  expect((await cli(['nonsense'])).code).toBe(2);
+  const help = await cli(['--help']);
+  expect(help.code).toBe(0);
+  for (const command of Object.keys(commands)) expect(help.stdout).toContain(command);
+});
+
+test('a command on existing requests wants to know where Redis is', async () => {
+  const ended = await cli(['status', 'x', '--json']);
+  expect(ended.code).toBe(2);
+  expect(ended.stderr).toContain('--redis');
+});
+
+test('refuses a split that does not fit the input, and results that nobody can have', async () => {
+  const folder = fileURLToPath(new URL('.', import.meta.url));
+  const wrong = [
+    ['submit', '--input', folder, '--split', 'lines'],
+    ['submit', '--input', input, '--split', 'files'],
+    ['submit', '--input', input, '--out', 'x'],
+    ['submit', '--input', input, '--wait', '--results', 'discard', '--out', 'x'],
+    ['run', '--input', input, '--handler', handler, '--results', 'discard', '--out', 'x'],
+  ];
+  for (const args of wrong) {
+    const ended = await cli(args, { redis: url });
+    expect(ended.code, args.join(' ')).toBe(2);
+  }
+  expect(await probe.keys('*')).toEqual(['foreign']);
+});
