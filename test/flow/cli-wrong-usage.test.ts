@@ -47,6 +47,7 @@ function parsed(flag: Flag, text: string): unknown {
 }
 
 function wrongTexts(flag: Flag): string[] {
+  if (flag.kind === 'switch') return [];
   if (flag.kind === 'json') return ['{', JSON.stringify('x'.repeat(10_000))];
   return CANDIDATES.filter((text) => !flag.spec.schema.safeParse(parsed(flag, text)).success).slice(
     0,
@@ -76,7 +77,7 @@ describe.each(Object.entries(commands))('piecework %s', (_, { args, flags }) => 
     for (const { flag, text } of cases) {
       const name = flag.usage.split(' ')[0] as string;
       const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
-      const ended = await cli([...without, '--json', `${name}=${text}`], { redis: url });
+      const ended = await cli([...without, '--json', name, text], { redis: url });
       const what = `${name}=${text}: ${ended.stderr}`;
       expect(ended.code, what).toBe(2);
       const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };

@@ -142,7 +142,9 @@ export class Worker implements AsyncDisposable {
       for (const engagement of this.#engagements.values()) engagement.abandon();
       await this.#drained(GIVE_BACK_MS);
       this.#leases.stop();
-      await Promise.race([this.#core.settled(), pause(GIVE_BACK_MS)]);
+      const settled = new AbortController();
+      await Promise.race([this.#core.settled(), pause(GIVE_BACK_MS, settled.signal)]);
+      settled.abort();
       this.#core.ended = true;
       await this.#agenda.stop();
       await this.#core.queue.depart(this.id).catch((error: unknown) => {

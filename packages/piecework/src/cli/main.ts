@@ -9,14 +9,18 @@ import { workerCommand } from './worker.js';
 const program = new Command('piecework')
   .description('Split big requests, work them off by a fleet, await one completion. On Redis.')
   .version('0.1.0')
-  .showHelpAfterError('(piecework --help shows what there is)')
-  .exitOverride();
+  .showHelpAfterError('(piecework --help shows what there is)');
 
 runCommand(program);
 submitCommand(program);
 workerCommand(program);
 lookCommands(program);
-for (const command of program.commands) command.exitOverride();
+const json = process.argv.includes('--json');
+for (const command of [program, ...program.commands]) {
+  command.exitOverride();
+  // What commander has to say is then part of the one JSON error below.
+  if (json) command.configureOutput({ writeErr: () => {} });
+}
 
 try {
   await program.parseAsync();
@@ -25,17 +29,19 @@ try {
 }
 
 function fail(error: unknown): number {
-  // Commander has printed its own; help and version are no errors.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  const wrongUsage = error instanceof InvalidOptionError;
-  if (process.argv.includes('--json')) {
-    const { message } = error as Error;
-    const code = error instanceof PieceworkError ? error.code : 'UNEXPECTED';
-    console.error(JSON.stringify({ error: { code, message } }));
+  // Help and version are no errors.
+  if (error instanceof CommanderError && error.exitCode === 0) return 0;
+  const wrongUsage = error instanceof InvalidOptionError || error instanceof CommanderError;
+  const { message } = error as Error;
+  if (json) {
+    const known = error instanceof PieceworkError ? error.code : 'UNEXPECTED';
+    console.error(
+      JSON.stringify({ error: { code: wrongUsage ? 'INVALID_OPTION' : known, message } }),
+    );
   } else if (error instanceof PieceworkError) {
     const cause = error.cause instanceof Error ? `\n  ${error.cause.message}` : '';
-    console.error(`piecework: ${error.message}${cause}`);
-  } else {
+    console.error(`piecework: ${message}${cause}`);
+  } else if (!(error instanceof CommanderError)) {
     console.error(error);
   }
   return wrongUsage ? 2 : 1;
