@@ -8,6 +8,10 @@ import {
 import { Running } from './running.js';
 import type { WorkerCore } from './worker-core.js';
 
+/** Most outcomes of one settle, and most bytes, about: a script runs while nobody else is served. */
+const SETTLE_ITEMS = 500;
+const SETTLE_BYTES = 1_000_000;
+
 /**
  * What a worker process has to do with one request: the permits it holds, the handlers that run
  * under them, and the outcomes that wait to be settled.
@@ -195,7 +199,7 @@ export class Engagement {
   }
 
   async #settle(keep: number, read: number): Promise<void> {
-    const outcomes = this.#outcomes.splice(0, 500);
+    const outcomes = this.#nextOutcomes();
     const running = this.#running.size;
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
@@ -213,6 +217,18 @@ export class Engagement {
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
     this.#putBack(settled.mint, settled.epoch);
+  }
+
+  /** What fits into one call. */
+  #nextOutcomes(): Outcome[] {
+    let bytes = 0;
+    let count = 0;
+    for (const outcome of this.#outcomes) {
+      bytes += outcome.kind === 'b' ? 0 : outcome.value.length;
+      if (count === SETTLE_ITEMS || (count > 0 && bytes > SETTLE_BYTES)) break;
+      count += 1;
+    }
+    return this.#outcomes.splice(0, count);
   }
 
   async #take(max: number): Promise<void> {
