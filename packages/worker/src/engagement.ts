@@ -170,7 +170,8 @@ export class Engagement {
   async #pump(): Promise<void> {
     while (this.#mode !== 'over') {
       this.fence();
-      await this.#endSlice();
+      // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
+      if (this.#sliceIsOver()) await this.#askToStay();
       const free = this.#mode === 'working' ? this.#permits - this.#running.size : 0;
       const keep = this.#mode === 'working' ? this.#permits : this.#running.size;
       const read = this.#dueNow > 0 ? 0 : Math.max(0, free);
@@ -186,11 +187,13 @@ export class Engagement {
     if (idle && this.#queued === 1 && this.#mode !== 'over') this.#end(undefined);
   }
 
-  async #endSlice(): Promise<void> {
-    if (this.#mode !== 'working') return;
-    if (performance.now() - this.#sliceStart < this.#core.quantumMs || this.#outcomes.length === 0)
-      return;
-    // Asked before leaving: nobody waits is by far the most frequent answer, and costs one call.
+  #sliceIsOver(): boolean {
+    const age = performance.now() - this.#sliceStart;
+    return this.#mode === 'working' && this.#outcomes.length > 0 && age >= this.#core.quantumMs;
+  }
+
+  /** Asks before leaving: nobody waits is by far the most frequent answer, and costs one call. */
+  async #askToStay(): Promise<void> {
     const contended = await this.#core.insist(() =>
       this.#core.queue.contended(this.id, this.#priority),
     );
