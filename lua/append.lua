@@ -42,7 +42,7 @@ end
 local count = #ARGV - 3
 local fresh = math.max(0, first + count - sent)
 local unsettled = state.total - state.settled
-if window > 0 and unsettled > 0 and unsettled + fresh > window then
+if window > 0 and fresh > 0 and unsettled > 0 and unsettled + fresh > window then
   return { 'full', unsettled }
 end
 

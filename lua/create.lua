@@ -27,13 +27,18 @@ local v = redis.call('HMGET', request, 'generation', 'status', 'owner', 'digest'
 if v[1] then
   local known, asked = tonumber(v[1]), tonumber(generation)
   local tombstone = v[2] == 'void' or v[2] == 'dropped'
-  if asked < known or asked <= (tonumber(v[5]) or 0) or (asked == known and tombstone) then
+  if asked < known or (asked == known and tombstone) then
     return { 'void' }
   end
   if asked == known and v[3] == owner then
     return { 'created' }
   end
   if not tombstone then
+    if asked > known then
+      -- Whoever is refused takes this generation off the queue side, so nobody may create it later.
+      redis.call('HSET', request, 'voided', math.max(asked, tonumber(v[5]) or 0))
+      redis.call('PEXPIRE', request, windowMs, 'GT')
+    end
     return { 'exists', v[2], v[1], v[4] or '' }
   end
 elseif at - generation > windowMs then
@@ -48,7 +53,9 @@ local fields = {
 for i = 5, #ARGV do
   fields[#fields + 1] = ARGV[i]
 end
-redis.call('DEL', request)
-redis.call('HSET', request, unpack(fields))
+-- A stream without a state is what somebody left who deleted keys by hand.
+redis.call('DEL', work)
 redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
+redis.call('HSET', request, unpack(fields))
+redis.call('PERSIST', request)
 return { 'created' }

@@ -28,8 +28,12 @@ if not v[1] or v[2] == 'void' then
 end
 local generation = math.max(tonumber(v[1]), tonumber(v[4]) or 0)
 if v[2] ~= 'dropped' then
-  redis.call('DEL', request)
-  redis.call('HSET', request, 'generation', generation, 'status', 'dropped', 'queue', v[3])
+  redis.call('HSET', request, 'generation', generation, 'status', 'dropped')
+  for _, field in ipairs(redis.call('HKEYS', request)) do
+    if field ~= 'generation' and field ~= 'status' and field ~= 'queue' then
+      redis.call('HDEL', request, field)
+    end
+  end
   redis.call('PEXPIRE', request, tombstoneMs)
   redis.call('SPUBLISH', channel, generation .. ' dropped')
   redis.call('UNLINK', work, due, tries, progress, failed, results)

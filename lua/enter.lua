@@ -1,6 +1,6 @@
 --- Turns tokens into permits: up to as many as the worker has free slots and the limit leaves.
---- `op` numbers the enters of one worker process upwards, so that a call that arrives twice or late
---- grants nothing; the number outlives the leave.
+--- `op` numbers the enters and settles of one worker process upwards, in the order of sending, so
+--- that a call that arrives twice or late grants nothing; the number outlives the leave.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -9,7 +9,7 @@
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
---   op          int     number of this enter
+--   op          int     number of this call
 --   want        int     free slots
 --   leaseMs     int     how long the permits last without a settle or renew
 --   tasks       string  ' name name ' of the tasks that the worker serves, or '*' for all
@@ -19,7 +19,7 @@
 --   {'unserved', task, priority}  the request's task is not served here; park it
 --   {'complete', outcome}    nothing left to do
 --   {'gone'}                 no such life
--- REPEAT  'ok' with the permits held now; no token is counted and none granted again
+-- REPEAT  'ok' with the permits held now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
 --- @include now, state, books, tokens
@@ -38,9 +38,10 @@ if state.status == 'complete' then
 end
 local at = now()
 local books = readBooks(state, work, due, at)
-local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', 'parked')
+local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts')
 local permits, task, attempts = tonumber(v[1]) or 0, v[3], tonumber(v[4])
 local mint = 0
+local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
 if op > (tonumber((v[2] or '0'):match('^%d+'))) then
   for i = 7, #ARGV do
@@ -51,13 +52,13 @@ if op > (tonumber((v[2] or '0'):match('^%d+'))) then
       state.outBefore = state.outBefore - 1
     end
   end
-  if tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true)) then
+  if unserved then
     redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op, 'parked', 1)
     return { 'unserved', task, state.priority }
   end
-  if v[5] then
+  if state.parked then
     redis.call('HDEL', request, 'parked')
-    state.halted = redis.call('HGET', request, 'paused') == '1'
+    state.parked = false
   end
   local grant = math.max(0, math.min(want, wanted(state, books) - state.granted))
   state.granted = state.granted + grant
@@ -67,5 +68,7 @@ if op > (tonumber((v[2] or '0'):match('^%d+'))) then
     redis.call('HSET', request, 'granted', state.granted, permitsField, permits, leaseField, at + leaseMs)
   end
   mint = topUp(request, state, books)
+elseif unserved then
+  return { 'unserved', task, state.priority }
 end
 return { 'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts }

@@ -1,13 +1,15 @@
 --- Gives sub-requests their outcome, keeps or returns permits, completes the request. The one hot
 --- script: it takes everything that a worker finished for this request in one turn.
 ---
---- An outcome is four arguments: entry, kind, value, number.
+--- An outcome is four arguments: entry, kind, value, number; at most 1,000 outcomes a call.
 ---   's' success  value: result                      number: unused
 ---   'f' failure  value: error                       number: delayMs before the next attempt, if any is left
 ---   'b' back     read or started, but not finished  number: unused
 ---
 --- `keep` is the number of permits that the worker means to hold, absolute, so that a call that
 --- arrives twice frees nothing twice; it is never below `running`, the handlers that still run.
+--- `op` numbers the enters and settles of one worker process upwards, in the order of sending: of a
+--- call that arrives after a later one only the successes count.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -20,6 +22,7 @@
 -- ARGV
 --   generation   int     of the request
 --   worker       string  boot id of the worker process
+--   op           int     number of this call; '' when none of this worker can come late
 --   leaseMs      int     how long the permits last from here
 --   keep         int     permits to hold
 --   running      int     handlers still running
@@ -32,13 +35,13 @@
 -- REPEAT  the same permits; nothing is counted, parked or freed again
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, outcomes, trim, complete
+--- @include now, state, books, tokens, permits, outcomes, trim, complete
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local generation, worker, leaseMs, keep, running, channel =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local permitsField, leaseField = 'permits:' .. worker, 'lease:' .. worker
+local generation, worker, op, leaseMs, keep, running, channel =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local opField = 'op:' .. worker
 
 local state = readState(request, generation)
 if not state then
@@ -48,26 +51,28 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 local at = now()
-local v = redis.call('HMGET', request, permitsField, 'results', 'attempts', 'pinned')
+local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField)
 local permits, pinned = tonumber(v[1]) or 0, v[4]
+local late = op and op <= tonumber((v[5] or '0'):match('^%d+'))
 state.keepResults, state.attempts = v[2] == 'keep', tonumber(v[3])
 
 local keys = {
   work = work, due = due, tries = tries, failed = failed,
-  anyDue = redis.call('EXISTS', due) == 1,
+  held = redis.call('ZCARD', due), unparked = {}, tried = {},
 }
 local reporting = redis.call('EXISTS', progress) == 1
-local before, records, gaveBack, newest = state.settled, {}, false, nil
-for i = 7, #ARGV, 4 do
+local before, records, ended, gaveBack, newest = state.settled, {}, {}, false, nil
+for i = 8, #ARGV, 4 do
   local id, kind, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local index = id:match('%d+$')
   if kind == 's' then
     succeed(keys, state, id, index, value, records)
-  elseif kind == 'f' then
-    fail(keys, state, worker, id, index, value, tonumber(ARGV[i + 3]), at, records)
-    gaveBack = true
-  else
-    giveBack(keys, worker, id)
+  elseif not late then
+    if kind == 'f' then
+      fail(keys, state, worker, id, index, value, tonumber(ARGV[i + 3]), at, records)
+    else
+      giveBack(keys, state, worker, id)
+    end
     gaveBack = true
   end
   if pinned then
@@ -76,29 +81,23 @@ for i = 7, #ARGV, 4 do
       redis.call('XDEL', work, id)
     end
   end
-  if reporting then
-    redis.call('HDEL', progress, index)
-  end
+  ended[#ended + 1] = index
   if not newest or tonumber(index) > tonumber(newest:match('%d+$')) then
     newest = id
   end
 end
 state.settled = state.succeeded + state.failed + state.cancelled
+if keys.held > 0 and #keys.unparked > 0 then
+  keys.held = keys.held - redis.call('ZREM', due, unpack(keys.unparked))
+end
 
 local freed = 0
-if permits > 0 then
-  local excess = math.max(0, state.granted - state.limit)
-  local allow = math.min(keep, math.max(running, permits - excess))
-  if state.halted or state.status == 'cancelling' then
-    allow = math.min(allow, running)
-  end
-  freed = permits - allow
-  permits = allow
-  state.granted = state.granted - freed
-  if allow == 0 then
-    redis.call('HDEL', request, permitsField, leaseField)
-  else
-    redis.call('HSET', request, permitsField, allow, leaseField, at + leaseMs)
+if permits > 0 and not late then
+  freed = permits
+  permits = keepPermits(request, state, worker, permits, keep, running, at + leaseMs)
+  freed = freed - permits
+  if op then
+    redis.call('HSET', request, opField, op)
   end
 end
 redis.call('HSET', request, 'succeeded', state.succeeded, 'failed', state.failed,
@@ -117,10 +116,16 @@ if newest and math.floor(before / 64) < math.floor(state.settled / 64) then
 end
 local mint, dueNow, nextDue = 0, 0, 0
 if freed > 0 or gaveBack then
-  mint = topUp(request, state, readBooks(state, work, due, at))
+  mint = topUp(request, state, readBooks(state, work, due, at, keys.held))
 end
-if redis.call('EXISTS', due) == 1 then
+if keys.held > 0 then
   dueNow = redis.call('ZCOUNT', due, '-inf', at)
   nextDue = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
+end
+if reporting and #ended > 0 then
+  redis.call('HDEL', progress, unpack(ended))
+end
+if #keys.tried > 0 then
+  redis.call('HDEL', tries, unpack(keys.tried))
 end
 return { 'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue) }

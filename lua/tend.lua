@@ -36,12 +36,13 @@ local at = now()
 local state = readState(request, generation)
 if not state then
   -- The intent never became a request. A create that is still on its way has to find that out.
-  local v = redis.call('HMGET', request, 'generation', 'status')
+  local v = redis.call('HMGET', request, 'generation', 'status', 'voided')
   if not v[1] or (tonumber(v[1]) < tonumber(generation) and (v[2] == 'void' or v[2] == 'dropped')) then
     redis.call('HSET', request, 'generation', generation, 'status', 'void')
     redis.call('PEXPIRE', request, tombstoneMs)
   elseif tonumber(v[1]) < tonumber(generation) then
-    redis.call('HSET', request, 'voided', generation)
+    redis.call('HSET', request, 'voided', math.max(tonumber(generation), tonumber(v[3]) or 0))
+    redis.call('PEXPIRE', request, tombstoneMs, 'GT')
   end
   return { 'gone' }
 end
@@ -55,13 +56,12 @@ if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
   redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
 end
+local nextLease = withdrawExpired(request, state, at)
+local more = reclaim(request, work, due)
 local left = 0
 if state.status == 'cancelling' then
   left = cancelIdle(request, state, work, due, at)
 end
-
-local nextLease = withdrawExpired(request, state, at)
-local more = reclaim(request, work, due)
 
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)
@@ -77,13 +77,17 @@ if state.outBefore == 0 and state.out > 0 then
   state.outBefore, state.out, state.epoch = state.out, 0, state.epoch + 1
 end
 redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch)
-local books = readBooks(state, work, due, at)
+local books = readBooks(state, work, due, at, state.status == 'cancelling' and left or nil)
 local mint = topUp(request, state, books)
 local before = state.outBefore > 0 and tostring(state.epoch - 1) or ''
 
 local next = math.huge
 if books.inFlight > 0 or state.granted > 0 then
   next = math.min(at + auditMs, nextLease)
+end
+if state.out > 0 and before == '' then
+  -- Minted by this look: no mark watches over them before the next one.
+  next = math.min(next, at + auditMs)
 end
 if state.status == 'open' then
   next = math.min(next, producerUntil)

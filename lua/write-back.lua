@@ -44,13 +44,16 @@ if tonumber(redis.call('ZSCORE', agenda, id)) ~= claim then
 end
 
 local at = now()
+local mark, waits = redis.call('HGET', marks, id) or '', redis.call('ZSCORE', wait, id)
 if before == '' then
   redis.call('HDEL', marks, id)
   redis.call('ZREM', wait, id)
-elseif (redis.call('HGET', marks, id) or ''):match('^%d+') ~= before then
+  mark, waits = '', false
+elseif mark:match('^%d+') ~= before then
+  local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
   redis.call('HSET', marks, id, before)
-  local mark = tonumber(redis.call('HGET', pushed, priority)) or 0
-  redis.call('ZADD', wait, priority * 2 ^ 44 + mark, id)
+  redis.call('ZADD', wait, priority * 2 ^ 44 + ever, id)
+  mark, waits = before, true
 end
 if parkedTask ~= '' then
   redis.call('HSET', parked, id, generation .. ' ' .. parkedTask:sub(2))
@@ -58,12 +61,12 @@ else
   redis.call('HDEL', parked, id)
 end
 
-local passedAt = (redis.call('HGET', marks, id) or ''):match(':(%d+)$')
+local passedAt = mark:match(':(%d+)$')
 if passedAt then
   local due = passedAt + graceMs
   next = next == 0 and due or math.min(next, due)
 end
-if next == 0 and not redis.call('ZSCORE', wait, id) then
+if next == 0 and not waits then
   next = at + slowMs
 end
 if next == 0 then

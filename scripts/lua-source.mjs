@@ -8,6 +8,12 @@ import { fileURLToPath } from 'node:url';
 const folder = new URL('../lua/', import.meta.url);
 const read = (name) => readFileSync(new URL(name, folder), 'utf8');
 
+/** The text of one script as it is written, header and all. */
+export const readSource = (name) => read(`${name}.lua`);
+
+/** By this name the server knows a script. */
+export const shaOf = (lua) => createHash('sha1').update(lua).digest('hex');
+
 /** Names of all scripts, sorted. */
 export const scriptNames = readdirSync(fileURLToPath(folder))
   .filter((file) => file.endsWith('.lua'))
@@ -121,7 +127,7 @@ const strip = (lua) =>
 export function buildScripts({ clock = 'server' } = {}) {
   const scripts = {};
   for (const name of scriptNames) {
-    const source = read(`${name}.lua`);
+    const source = readSource(name);
     const header = checkHeader(name, source);
     const included =
       /^--- @include (.+)$/m
@@ -135,7 +141,7 @@ export function buildScripts({ clock = 'server' } = {}) {
     );
     const shebang = header.flags ? `#!lua flags=${header.flags}` : '#!lua';
     const lua = [shebang, ...parts.map(strip), strip(bodyOf(source))].join('\n');
-    scripts[name] = { lua, sha: createHash('sha1').update(lua).digest('hex') };
+    scripts[name] = { lua, sha: shaOf(lua) };
   }
   return scripts;
 }

@@ -8,12 +8,13 @@ local function cancelIdle(request, state, work, due, at)
     redis.call('XGROUP', 'SETID', work, 'workers', last, 'ENTRIESREAD', state.total)
     state.cancelled = state.cancelled + books.unread
   end
-  for _, id in ipairs(redis.call('ZRANGE', due, 0, 499)) do
+  local parked = redis.call('ZRANGE', due, 0, 499)
+  for _, id in ipairs(parked) do
     state.cancelled = state.cancelled + redis.call('XACK', work, 'workers', id)
     redis.call('ZREM', due, id)
   end
   state.settled = state.succeeded + state.failed + state.cancelled
   state.status = 'cancelling'
   redis.call('HSET', request, 'status', 'cancelling', 'cancelled', state.cancelled)
-  return redis.call('ZCARD', due)
+  return books.dueNow + books.delayed - #parked
 end

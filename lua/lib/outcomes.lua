@@ -1,24 +1,29 @@
 -- What a worker says of the sub-requests that it ran. Success counts from whoever gets XACK = 1,
 -- also from a worker that lost its lease. Failure and give-back count only from the current owner,
--- because XACK itself does not look whose entry it is.
+-- because XACK itself does not look whose entry it is. What leaves `due` and `tries` is collected
+-- and taken out by the caller in the end, as a key that became empty must not be touched again.
 local function owns(work, worker, id)
   return redis.call('XPENDING', work, 'workers', id, id, 1, worker)[1]
 end
 
 -- Back to the pool: the entry goes to the reserved consumer '~' and into `due`, never one alone.
 -- `deliveries` is written absolutely, so that an entry that was read but not started costs nothing.
-local function park(work, due, id, readyAt, deliveries)
-  redis.call('XCLAIM', work, 'workers', '~', 0, id, 'RETRYCOUNT', deliveries, 'JUSTID')
-  redis.call('ZADD', due, readyAt, id)
+local function park(keys, id, readyAt, deliveries)
+  redis.call('XCLAIM', keys.work, 'workers', '~', 0, id, 'RETRYCOUNT', deliveries, 'JUSTID')
+  keys.held = keys.held + redis.call('ZADD', keys.due, readyAt, id)
+end
+
+-- In a request that is being cancelled, what did not succeed counts as cancelled.
+local function cancelOwned(keys, state, id)
+  redis.call('XACK', keys.work, 'workers', id)
+  state.cancelled = state.cancelled + 1
 end
 
 local function succeed(keys, state, id, index, value, records)
   if redis.call('XACK', keys.work, 'workers', id) == 0 then
     return
   end
-  if keys.anyDue then
-    redis.call('ZREM', keys.due, id)
-  end
+  keys.unparked[#keys.unparked + 1] = id
   state.succeeded = state.succeeded + 1
   if state.keepResults then
     records[#records + 1] = index
@@ -32,26 +37,28 @@ local function fail(keys, state, worker, id, index, failure, delayMs, at, record
     return
   end
   if state.status == 'cancelling' then
-    redis.call('XACK', keys.work, 'workers', id)
-    state.cancelled = state.cancelled + 1
-    return
+    return cancelOwned(keys, state, id)
   end
   local tried = redis.call('HINCRBY', keys.tries, index, 1)
   if tried < state.attempts then
-    return park(keys.work, keys.due, id, at + delayMs, owned[4])
+    return park(keys, id, at + delayMs, owned[4])
   end
   local entry = redis.call('XRANGE', keys.work, id, id)[1]
   redis.call('XACK', keys.work, 'workers', id)
-  redis.call('HDEL', keys.tries, index)
+  keys.tried[#keys.tried + 1] = index
   redis.call('HSET', keys.failed, index, failure, index .. ':payload', entry and entry[2][2] or '')
   state.failed = state.failed + 1
   records[#records + 1] = '!' .. index
   records[#records + 1] = tried
 end
 
-local function giveBack(keys, worker, id)
+local function giveBack(keys, state, worker, id)
   local owned = owns(keys.work, worker, id)
-  if owned then
-    park(keys.work, keys.due, id, 0, owned[4] - 1)
+  if not owned then
+    return
   end
+  if state.status == 'cancelling' then
+    return cancelOwned(keys, state, id)
+  end
+  park(keys, id, 0, owned[4] - 1)
 end

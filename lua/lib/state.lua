@@ -19,7 +19,8 @@ local function readState(request, generation)
     outBefore = tonumber(v[10]),
     epoch = tonumber(v[11]),
     priority = v[12],
-    halted = v[13] == '1' or v[14] == '1',
+    halted = v[13] == '1',
+    parked = v[14] == '1',
   }
   state.settled = state.succeeded + state.failed + state.cancelled
   return state

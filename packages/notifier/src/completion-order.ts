@@ -1,48 +1,39 @@
-import { decode, decodeError, type RequestCommands } from '@piecework/protocol';
-import { type ResultItem, type ResultRow, resultRows } from './result-feed.js';
+import { InvalidOptionError } from '@piecework/protocol';
+import { type ResultItem, resultItem } from './result-item.js';
+import type { ResultReader } from './result-reader.js';
 
 /**
- * Results in the order in which they were settled. A cursor is the place of the result's entry in the
- * stream and how many of its results were given out: 'c<generation>-<settled>.<n>'.
+ * Results in the order in which they were settled. Nothing is held but the page that is being given
+ * out. The cursor is `c<position>.<n>`: n records of the stream's entry at that position were dealt
+ * with. Entries never change, so it stays good for as long as the results are kept.
  */
 export async function* inCompletionOrder<Result>(
-  commands: RequestCommands,
-  options: { failed: boolean; cursor: string | undefined },
-  done: Promise<unknown>,
+  reader: ResultReader,
+  { failed, from }: { failed: boolean; from: CompletionCursor },
 ): AsyncGenerator<ResultItem<Result>> {
-  const [start, given] = options.cursor ? options.cursor.slice(1).split('.') : ['-', '0'];
-  for await (const rows of resultRows(commands, start ?? '-', done)) {
-    const errors = options.failed ? await errorsOf(commands, rows) : undefined;
-    for (const { position, records } of rows) {
-      const skip = position === start ? Number(given) : 0;
-      for (let i = skip; i < records.length; i += 1) {
-        const { index, failed, value } = records[i]!;
-        const cursor = `c${position}.${i + 1}`;
-        if (!failed) {
-          yield { index, status: 'succeeded', value: decode(value) as Result, cursor };
-          continue;
-        }
-        // Without a kept error it is being run again, and its next outcome comes later.
-        const error = errors?.get(index);
-        if (error) yield { index, status: 'failed', error: decodeError(error), cursor };
+  for await (const page of reader.pages(from.position)) {
+    for (const { position, items } of page) {
+      const done = position === from.position ? from.done : 0;
+      for (const [n, item] of items.entries()) {
+        if (n < done || item.kind === 'redriven') continue;
+        if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
       }
     }
   }
 }
 
-/** Kept errors of everything that failed in these rows, in one call. */
-async function errorsOf(
-  commands: RequestCommands,
-  rows: readonly ResultRow[],
-): Promise<Map<number, string>> {
-  const indexes = rows.flatMap(({ records }) =>
-    records.flatMap(({ failed, index }) => (failed ? [index] : [])),
-  );
-  const errors = new Map<number, string>();
-  if (indexes.length === 0) return errors;
-  const texts = await commands.failures(indexes);
-  texts.forEach((text, i) => {
-    if (text) errors.set(indexes[i]!, text);
-  });
-  return errors;
+interface CompletionCursor {
+  /** '-': before the first. */
+  readonly position: string;
+  readonly done: number;
+}
+
+/** @throws InvalidOptionError */
+export function completionCursor(cursor: string | undefined): CompletionCursor {
+  if (cursor === undefined) return { position: '-', done: 0 };
+  const [, position, done] = /^c(\d{1,16}-\d{1,16})\.(\d{1,15})$/.exec(cursor) ?? [];
+  if (position === undefined) {
+    throw new InvalidOptionError('cursor', cursor, "the cursor of an item in order 'completion'");
+  }
+  return { position, done: Number(done) };
 }

@@ -9,5 +9,5 @@ export {
 } from './options.js';
 export { CompletionOutcome, type Counts } from './outcome.js';
 export type { ProgressReport } from './progress.js';
-export type { ResultItem } from './result-feed.js';
+export type { ResultItem } from './result-item.js';
 export type { RequestStatus } from './status.js';

@@ -1,21 +1,16 @@
 import {
-  Agenda,
   ClosedError,
   Connection,
   checkOption,
   checkOptions,
-  ExpiredError,
-  InvalidOptionError,
   option,
   QueueCommands,
   RequestCommands,
   type WaitOptions,
-  waitFor,
   waitOptions,
 } from '@piecework/protocol';
-import { inCompletionOrder } from './completion-order.js';
-import { inIndexOrder } from './index-order.js';
 import {
+  type CheckedResultsOptions,
   type NotifierOptions,
   notifierOptions,
   type ProgressOptions,
@@ -24,97 +19,95 @@ import {
   resultsOptions,
 } from './options.js';
 import { CompletionOutcome } from './outcome.js';
-import { type ProgressReport, progressReports } from './progress.js';
-import type { ResultItem } from './result-feed.js';
-import { type RequestStatus, readStatus } from './status.js';
+import { type ProgressReport, progressOf } from './progress.js';
+import type { ResultItem } from './result-item.js';
+import { resultsOf } from './results.js';
+import { type RequestStatus, statusOf } from './status.js';
+import { Stay } from './stay.js';
 import { Waiters } from './waiters.js';
 
 /**
- * Awaits completions and reads results, in any process, however many at once over a constant number
- * of connections. While somebody waits it also looks at the agenda, so that what has to happen to a
- * request happens with no worker alive.
+ * Awaits requests and reads their results, from any process, before, during or after the completion.
+ * However many are awaited at once, it has two connections: one for commands, one that listens (in
+ * a cluster: one that listens to each master).
  */
 export class Notifier implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
   readonly #queue: QueueCommands;
-  readonly #agenda: Agenda;
   readonly #waiters: Waiters;
   #closed = false;
 
-  /** @throws InvalidOptionError */
+  /** @throws InvalidOptionError. Connects at the first call. */
   constructor(options: NotifierOptions) {
-    const { redis, queue, sweepMs } = checkOptions<Required<NotifierOptions>>(
+    const checked = checkOptions<NotifierOptions & { queue: string; sweepMs: number }>(
       notifierOptions,
       options,
     );
+    const { redis } = checked;
     this.#ownsConnection = !(redis instanceof Connection);
     this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
-    this.#queue = new QueueCommands(this.#connection, queue);
-    this.#agenda = new Agenda(this.#connection, this.#queue);
-    const onBusy = (busy: boolean) => (busy ? this.#agenda.start() : void this.#agenda.stop());
-    this.#waiters = new Waiters(this.#connection, this.#queue, { sweepMs, onBusy });
+    this.#queue = new QueueCommands(this.#connection, checked.queue);
+    this.#waiters = new Waiters(this.#connection, this.#queue, checked);
   }
 
   /**
-   * Waits for the completion of a request; it may have been long ago.
-   * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · DroppedError
+   * Waits for the completion; it may have been long ago. A connection that breaks is waited for and
+   * never an error; of a redriven request the completion of its new life is awaited.
+   * @throws InvalidOptionError, ClosedError · TimeoutError · AbortError · NotFoundError: no request
+   *   of this id is known · ExpiredError: its retention is over · DroppedError
    */
   async completion(id: string, options: WaitOptions = {}): Promise<CompletionOutcome> {
     this.#check(id);
-    const checked = checkOptions<WaitOptions>(waitOptions, options);
-    const what = `completion of ${id}`;
-    const state = await waitFor(what, checked, (signal) => this.#waiters.wait(id, signal));
-    return new CompletionOutcome(id, state);
+    using stay = new Stay(`completion of ${id}`, checkOptions<WaitOptions>(waitOptions, options));
+    const ticket = this.#waiters.join(id);
+    try {
+      return new CompletionOutcome(id, await stay.race(ticket.ended));
+    } finally {
+      ticket.leave();
+    }
   }
 
   /**
-   * Results of a request, live while it runs; ends when it is complete and all were given out.
-   * Memory stays bounded: 8 bytes for each result that waits for its turn in index order, and
-   * `bufferBytes`.
-   * @throws as completion
+   * The results, live while the request runs; ends when it is complete and all were given out. Each
+   * item has a `cursor`, with which another call goes on behind it: every other item comes exactly
+   * once. Of a request with results 'discard' there are only failures. `timeoutMs` counts from the
+   * first item asked for to the end.
+   * @throws InvalidOptionError, ClosedError at once; the rest as completion, and ServerError, when
+   *   reading on
    */
-  async *results<Result = unknown>(
+  results<Result = unknown>(
     id: string,
     options: ResultsOptions = {},
   ): AsyncGenerator<ResultItem<Result>> {
     this.#check(id);
-    const { order, failed, cursor, bufferBytes, ...wait } = checkOptions<
-      Required<Pick<ResultsOptions, 'order' | 'failed' | 'bufferBytes'>> & ResultsOptions
-    >(resultsOptions, options);
-    if (cursor !== undefined && cursor.startsWith('i') !== (order === 'index')) {
-      throw new InvalidOptionError('cursor', cursor, `a cursor of ${order} order`);
-    }
-    const commands = new RequestCommands(this.#connection, id);
-    yield* this.#untilComplete(id, wait, async function* (done) {
-      yield* order === 'index'
-        ? inIndexOrder<Result>(commands, { failed, cursor, bufferBytes }, done)
-        : inCompletionOrder<Result>(commands, { failed, cursor }, done);
-      // What expired while it was read must not look like an end.
-      if (!(await commands.state())) throw new ExpiredError(id);
-    });
+    const checked = checkOptions<CheckedResultsOptions>(resultsOptions, options);
+    return resultsOf<Result>(this.#request(id), () => this.#join(id), checked);
   }
 
-  /** Reports how far a request is, and ends with its completion. @throws as completion */
-  async *progress(id: string, options: ProgressOptions = {}): AsyncGenerator<ProgressReport> {
+  /**
+   * Counts, rate and time left, every `everyMs` and at completion. Errors as `results`.
+   */
+  progress(id: string, options: ProgressOptions = {}): AsyncGenerator<ProgressReport> {
     this.#check(id);
-    const { everyMs, ...wait } = checkOptions<
-      Required<Pick<ProgressOptions, 'everyMs'>> & ProgressOptions
-    >(progressOptions, options);
-    const commands = new RequestCommands(this.#connection, id);
-    yield* this.#untilComplete(id, wait, (done) => progressReports(commands, everyMs, done));
+    const checked = checkOptions<ProgressOptions & { everyMs: number }>(progressOptions, options);
+    return progressOf(this.#request(id), () => this.#join(id), checked);
   }
 
-  /** Everything known about a request now. @throws NotFoundError · ExpiredError · DroppedError */
+  /**
+   * Everything known about a request now.
+   * @throws InvalidOptionError, ClosedError · NotFoundError · ExpiredError · DroppedError ·
+   *   ConnectionError, ServerError
+   */
   async status(id: string): Promise<RequestStatus> {
     this.#check(id);
-    return readStatus(id, new RequestCommands(this.#connection, id), this.#queue);
+    return statusOf(this.#request(id), this.#queue);
   }
 
+  /** Ends every wait with ClosedError, and closes the connection if it is ours. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#waiters.close(new ClosedError('notifier'));
-    await this.#agenda.stop();
     if (this.#ownsConnection) await this.#connection.close();
   }
 
@@ -123,24 +116,17 @@ export class Notifier implements AsyncDisposable {
   }
 
   #check(id: string): void {
-    checkOption('id', id, option.name());
     if (this.#closed) throw new ClosedError('notifier');
+    checkOption('id', id, option.name());
   }
 
-  /** Runs a reader beside a wait for the completion; both end when the caller stops reading. */
-  async *#untilComplete<T>(
-    id: string,
-    options: WaitOptions,
-    read: (done: Promise<unknown>) => AsyncGenerator<T>,
-  ): AsyncGenerator<T> {
-    const left = new AbortController();
-    const signals = options.signal ? [left.signal, options.signal] : [left.signal];
-    const done = this.completion(id, { ...options, signal: AbortSignal.any(signals) });
-    done.catch(() => {});
-    try {
-      yield* read(done);
-    } finally {
-      left.abort();
-    }
+  /** For readers, which may begin after the close. */
+  #join(id: string) {
+    if (this.#closed) throw new ClosedError('notifier');
+    return this.#waiters.join(id);
+  }
+
+  #request(id: string): RequestCommands {
+    return new RequestCommands(this.#connection, id);
   }
 }

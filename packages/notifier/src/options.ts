@@ -11,41 +11,58 @@ import { z } from 'zod';
 export interface NotifierOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
   readonly redis: RedisInput | Connection;
-  /** @default 'req' */
+  /** Queue whose agenda is looked at while somebody waits, and that knows which ids ended. @default 'req' */
   readonly queue?: string;
-  /** How often the states of everything awaited are read although no notice came, in ms. @default 15000 */
+  /**
+   * How often the state of everything awaited is read although nothing was heard, in ms, ±20 %.
+   * It is what a lost notice costs at most. @default 15000
+   */
   readonly sweepMs?: number;
+  /** Told of what went wrong and is tried again, as a broken connection. @default nothing is told */
+  readonly onError?: (error: unknown) => void;
 }
 
 export const notifierOptions: OptionTable = {
   redis: option.custom(
-    z.any().refine((v) => v !== undefined && v !== null),
+    z.any().refine((value) => value !== undefined && value !== null),
     'where Redis is',
   ),
   queue: option.name('req'),
-  sweepMs: option.ms(10, 3_600_000, 15_000),
+  sweepMs: option.ms(10, 600_000, 15_000),
+  onError: option.custom(
+    z.any().refine((value) => typeof value === 'function'),
+    'a function',
+  ),
 };
 
 export interface ResultsOptions extends WaitOptions {
-  /** As they complete, or as the items were submitted. @default 'completion' */
+  /** As they come, or in the order of the items. @default 'completion' */
   readonly order?: 'completion' | 'index';
-  /** Failed sub-requests too. @default false */
+  /** Whether failed sub-requests are given too. @default false */
   readonly failed?: boolean;
-  /** Goes on behind the result that carried this cursor; same order as then. */
+  /** The `cursor` of the last item that was dealt with, of the same order: goes on behind it. */
   readonly cursor?: string;
-  /** Index order: how much encoded text waits for its turn in memory, in bytes. @default 8388608 */
+  /**
+   * For `order: 'index'`: how much text of results that came early is held, in bytes, about. What
+   * does not fit is remembered by 8 bytes and read again when its turn comes. @default 8388608
+   */
   readonly bufferBytes?: number;
 }
 
-const ORDER = option.word('completion', 'index');
-
 export const resultsOptions: OptionTable = {
-  order: ORDER,
+  order: option.word('completion', 'index'),
   failed: option.boolean(false),
-  cursor: option.custom(z.string().regex(/^(c\d+-\d+\.\d+|i\d+)$/), 'the cursor of a result'),
-  bufferBytes: option.integer(0, 1_073_741_824, 8_388_608),
+  cursor: option.custom(z.string(), 'the cursor of an item of the same order'),
+  bufferBytes: option.integer(1, 1_073_741_824, 8_388_608),
   ...waitOptions,
 };
+
+/** The options after the check, defaults filled in. */
+export type CheckedResultsOptions = Required<
+  Pick<ResultsOptions, 'order' | 'failed' | 'bufferBytes'>
+> &
+  Pick<ResultsOptions, 'cursor'> &
+  WaitOptions;
 
 export interface ProgressOptions extends WaitOptions {
   /** Time between two reports, in ms. @default 1000 */
@@ -53,6 +70,6 @@ export interface ProgressOptions extends WaitOptions {
 }
 
 export const progressOptions: OptionTable = {
-  everyMs: option.ms(20, 3_600_000, 1_000),
+  everyMs: option.ms(10, 3_600_000, 1_000),
   ...waitOptions,
 };

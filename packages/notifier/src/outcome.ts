@@ -11,6 +11,11 @@ export interface Counts {
   readonly cancelled: number;
 }
 
+/** Counts of a complete request: everything is settled. */
+export function finalCounts({ total, succeeded, failed, cancelled }: RequestState): Counts {
+  return { total, ready: 0, inFlight: 0, delayed: 0, succeeded, failed, cancelled };
+}
+
 /** How a request ended. */
 export class CompletionOutcome {
   readonly requestId: string;
@@ -20,11 +25,10 @@ export class CompletionOutcome {
   readonly generation: number;
 
   constructor(requestId: string, state: RequestState) {
-    const { total, succeeded, failed, cancelled } = state;
     this.requestId = requestId;
     this.status = state.outcome as RequestOutcome;
     this.generation = state.generation;
-    this.counts = { total, ready: 0, inFlight: 0, delayed: 0, succeeded, failed, cancelled };
+    this.counts = finalCounts(state);
   }
 
   /** @throws RequestFailedError unless the request succeeded */

@@ -1,66 +1,66 @@
-import { pause, type RequestCommands } from '@piecework/protocol';
-import type { Counts } from './outcome.js';
+import { type Inspected, pause, type RequestCommands } from '@piecework/protocol';
+import type { ProgressOptions } from './options.js';
+import { type Counts, finalCounts } from './outcome.js';
+import { persist } from './persist.js';
+import { Rate } from './rate.js';
 import { countsOf } from './status.js';
+import { Stay } from './stay.js';
+import type { Ticket } from './ticket.js';
 
-/** How far a request is. */
 export interface ProgressReport {
-  readonly status: string;
-  readonly generation: number;
   readonly counts: Counts;
-  /** Settled per second, over the last reports. */
+  readonly generation: number;
+  /** 'open', 'sealed', 'cancelling' or, in the last report, 'complete'. */
+  readonly status: string;
+  /** Settled per second over about the last ten seconds. */
   readonly ratePerSecond: number;
-  /** Time left at this rate, in ms; null while it cannot be told. */
+  /** Until completion at this rate; null when it cannot be told: nothing moves, or it is not sealed. */
   readonly etaMs: number | null;
 }
 
-/** How many reports the rate is taken over. */
-const WINDOW = 10;
-
-/** Reports every `everyMs` and once more at the completion; ends then. */
-export async function* progressReports(
-  commands: RequestCommands,
-  everyMs: number,
-  done: Promise<unknown>,
+/** Reports until the completion; the last one is of it. */
+export async function* progressOf(
+  request: RequestCommands,
+  join: () => Ticket,
+  options: ProgressOptions & { everyMs: number },
 ): AsyncGenerator<ProgressReport> {
-  const wake = new AbortController();
-  let failure: unknown;
-  let ended = false;
-  done
-    .catch((error: unknown) => {
-      failure = error;
-    })
-    .finally(() => {
-      ended = true;
-      wake.abort();
-    });
-  const samples: { at: number; settled: number }[] = [];
-  for (;;) {
-    if (failure) throw failure;
-    const last = ended;
-    const seen = await commands.inspect();
-    if (seen?.state['status'] && seen.state['total'] !== undefined) {
-      const counts = countsOf(seen);
-      const settled = counts.succeeded + counts.failed + counts.cancelled;
-      samples.push({ at: performance.now(), settled });
-      if (samples.length > WINDOW) samples.shift();
-      const ratePerSecond = rateOf(samples);
-      const left = counts.total - settled;
-      yield {
-        status: seen.state['status'],
-        generation: Number(seen.state['generation']),
-        counts,
-        ratePerSecond,
-        etaMs: ratePerSecond > 0 ? Math.round((left / ratePerSecond) * 1_000) : null,
-      };
-      if (seen.state['status'] === 'complete') return;
+  using stay = new Stay(`progress of ${request.keys.id}`, options);
+  const ticket = join();
+  const rate = new Rate();
+  try {
+    await stay.race(ticket.looked);
+    const wake = AbortSignal.any([ticket.over, stay.signal]);
+    for (;;) {
+      ticket.throwIfAbsent();
+      const seen = ticket.complete ? null : await persist(stay, () => request.inspect());
+      const { complete } = ticket;
+      if (complete) {
+        const counts = finalCounts(complete);
+        const { generation, status } = complete;
+        const ratePerSecond = rate.note(generation, counts.total);
+        yield { counts, generation, status, ratePerSecond, etaMs: 0 };
+        return;
+      }
+      if (seen && isActive(seen)) yield report(seen, rate);
+      // Ended, or gone: the ticket is about to say so; it is asked, in case the notice was lost.
+      else ticket.ask();
+      await stay.race(pause(options.everyMs, wake));
     }
-    if (last) return;
-    await pause(everyMs, wake.signal);
+  } finally {
+    ticket.leave();
   }
 }
 
-function rateOf(samples: readonly { at: number; settled: number }[]): number {
-  const [first, last] = [samples[0], samples.at(-1)];
-  if (!first || !last || last.at === first.at) return 0;
-  return ((last.settled - first.settled) * 1_000) / (last.at - first.at);
+const isActive = ({ state }: Inspected) =>
+  ['open', 'sealed', 'cancelling'].includes(state['status'] ?? '');
+
+function report(seen: Inspected, rate: Rate): ProgressReport {
+  const counts = countsOf(seen);
+  const status = seen.state['status'] ?? '';
+  const generation = Number(seen.state['generation']);
+  const settled = counts.succeeded + counts.failed + counts.cancelled;
+  const ratePerSecond = rate.note(generation, settled);
+  const known = status !== 'open' && ratePerSecond > 0;
+  const etaMs = known ? ((counts.total - settled) * 1_000) / ratePerSecond : null;
+  return { counts, generation, status, ratePerSecond, etaMs };
 }

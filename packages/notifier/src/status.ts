@@ -1,81 +1,88 @@
 import {
-  DroppedError,
-  ExpiredError,
+  decode,
   type Inspected,
   NotFoundError,
   type QueueCommands,
   type RequestCommands,
   type RequestOutcome,
 } from '@piecework/protocol';
+import { look } from './look.js';
 import type { Counts } from './outcome.js';
 
-/** Everything known about a request now. */
+/** Everything known about a request. Times are the Redis server's, in ms since 1970. */
 export interface RequestStatus {
   readonly id: string;
+  /** 'open', 'sealed', 'cancelling' or 'complete'. */
   readonly status: string;
-  /** How it ended, once it is complete. */
-  readonly outcome: RequestOutcome | undefined;
   readonly generation: number;
   readonly counts: Counts;
   readonly priority: number;
   readonly limit: number;
+  /** Name of its task, if it has one. */
   readonly task: string | undefined;
+  /** What was given with it. */
   readonly metadata: unknown;
-  /** Server times, in ms. */
   readonly createdAt: number;
   readonly completedAt: number | undefined;
-  /** Why nothing happens, when something is missing. */
+  readonly outcome: RequestOutcome | undefined;
+  /** Why it does not move, when that can be told. */
   readonly waiting: string | undefined;
   /** What running handlers last reported, by index. */
   readonly progress: Readonly<Record<number, number>>;
 }
 
-export function countsOf({ state, ready, inFlight, delayed }: Inspected): Counts {
-  const of = (field: string) => Number(state[field] ?? 0);
-  return {
-    total: of('total'),
-    ready,
-    inFlight,
-    delayed,
-    succeeded: of('succeeded'),
-    failed: of('failed'),
-    cancelled: of('cancelled'),
-  };
-}
-
-/** @throws NotFoundError · ExpiredError · DroppedError */
-export async function readStatus(
-  id: string,
-  commands: RequestCommands,
+/** @throws NotFoundError · ExpiredError · DroppedError · ConnectionError, ServerError */
+export async function statusOf(
+  request: RequestCommands,
   queue: QueueCommands,
 ): Promise<RequestStatus> {
-  const seen = await commands.inspect();
-  const status = seen?.state['status'];
-  if (!seen || !status || status === 'void') {
-    const { endedAt } = await queue.whereabouts(id);
-    throw endedAt === undefined ? new NotFoundError(id) : new ExpiredError(id);
-  }
-  if (status === 'dropped') throw new DroppedError(id);
+  const { id } = request.keys;
+  const seen = await inspectLiving(request, queue);
   const { state } = seen;
   const task = state['task'] || undefined;
   const unserved = state['parked'] === '1' && !(await queue.serves(task ?? ''));
+  const reported = Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]);
   return {
     id,
-    status,
-    outcome: (state['outcome'] as RequestOutcome | undefined) ?? undefined,
+    status: state['status'] ?? '',
     generation: Number(state['generation']),
     counts: countsOf(seen),
     priority: Number(state['priority']),
     limit: Number(state['limit']),
     task,
-    metadata: state['metadata'] ? JSON.parse(state['metadata']) : undefined,
+    metadata: decode(state['metadata'] ?? ''),
     createdAt: Number(state['createdAt']),
     completedAt: state['completedAt'] ? Number(state['completedAt']) : undefined,
+    outcome: (state['outcome'] as RequestOutcome | undefined) ?? undefined,
     waiting: unserved
       ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
       : undefined,
-    progress: Object.fromEntries(
-      Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]),
-    ),
+    progress: Object.fromEntries(reported),
+  };
+}
+
+async function inspectLiving(request: RequestCommands, queue: QueueCommands): Promise<Inspected> {
+  for (;;) {
+    const seen = await request.inspect();
+    const status = seen?.state['status'];
+    if (seen && status !== 'dropped' && status !== 'void') return seen;
+    const looked = await look(request, queue, 0);
+    if (looked.kind === 'absent') throw looked.error;
+    if (looked.kind === 'creating') throw new NotFoundError(request.keys.id);
+    // It came into being between the two reads.
+  }
+}
+
+/** The books of a request, as `inspect` shows them. */
+export function countsOf({ state, ready, inFlight, delayed }: Inspected): Counts {
+  const number = (field: string) => Number(state[field] ?? 0);
+  return {
+    total: number('total'),
+    ready,
+    inFlight,
+    delayed,
+    succeeded: number('succeeded'),
+    failed: number('failed'),
+    cancelled: number('cancelled'),
   };
 }

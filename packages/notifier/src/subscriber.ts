@@ -1,142 +1,163 @@
-import { backoff, type Connection, pause } from '@piecework/protocol';
-import type { Redis } from 'ioredis';
+import { backoff, type Connection } from '@piecework/protocol';
+import { Line } from './line.js';
 
-/**
- * Subscriptions to shard channels, over one connection per server however many channels there are.
- *
- * A connection that ends is not repaired but replaced: its channels are subscribed anew, perhaps at
- * another server, and reported as doubtful, because a message may have gone by in between. Pub/sub
- * promises nothing, so whoever listens here reads the truth elsewhere.
- */
-
-const OPTIONS = {
-  maxRetriesPerRequest: 0,
-  retryStrategy: () => null,
-  autoResubscribe: false,
-  disconnectTimeout: 50,
-};
-
-/** Channels of one SSUBSCRIBE. */
-const BATCH = 500;
-
-interface Link {
-  readonly address: string;
-  readonly client: Promise<Redis>;
-  readonly channels: Set<string>;
-  pending: string[];
-  flush: Promise<void> | undefined;
+export interface SubscriberEvents {
+  /** A message came. */
+  readonly onNotice: (channel: string, message: string) => void;
+  /** Messages of these channels may have been missed up to now: their state has to be read. */
+  readonly onMaybeMissed: (channels: readonly string[]) => void;
+  readonly onError: (error: unknown) => void;
 }
 
+/**
+ * Keeps shard channels subscribed: on one connection, in a cluster on one to each master that holds
+ * any of them. What is added in one turn of the event loop is subscribed together. A line that is
+ * lost is built anew with backoff and its channels go to whichever server holds them then.
+ *
+ * A channel is wanted (in `#wanted`), and it is subscribed when a line stands beside it. Whenever
+ * its subscription came into being, or could not, `onMaybeMissed` says so; what is published while
+ * it stands arrives.
+ */
 export class Subscriber {
   readonly #connection: Connection;
-  readonly #onMessage: (channel: string) => void;
-  readonly #onDoubt: (channels: readonly string[]) => void;
-  readonly #links = new Map<string, Link>();
-  readonly #wanted = new Set<string>();
+  readonly #events: SubscriberEvents;
+  readonly #wanted = new Map<string, Line | undefined>();
+  readonly #lines = new Map<string, Promise<Line>>();
+  readonly #leaving = new Map<string, Line>();
+  readonly #fresh = new Set<string>();
+  readonly #lost = new Set<string>();
+  readonly #backoff = backoff(50, 5_000);
+  #retry: NodeJS.Timeout | undefined;
+  #scheduled = false;
   readonly #closing = new AbortController();
 
-  constructor(
-    connection: Connection,
-    hooks: { onMessage: (channel: string) => void; onDoubt: (channels: readonly string[]) => void },
-  ) {
+  constructor(connection: Connection, events: SubscriberEvents) {
     this.#connection = connection;
-    this.#onMessage = hooks.onMessage;
-    this.#onDoubt = hooks.onDoubt;
+    this.#events = events;
   }
 
-  /** Resolves when the subscription is active, or given up. Tries until then. */
-  async add(channel: string): Promise<void> {
-    this.#wanted.add(channel);
-    const waits = backoff(50, 2_000);
-    while (this.#wanted.has(channel) && !this.#closing.signal.aborted) {
-      try {
-        const address = await this.#connection.addressOf(channel);
-        await this.#subscribe(this.#links.get(address) ?? this.#open(address, channel), channel);
-        return;
-      } catch {
-        await pause(waits.next(), this.#closing.signal);
-      }
-    }
+  add(channel: string): void {
+    this.#wanted.set(channel, undefined);
+    this.#fresh.add(channel);
+    this.#schedule();
   }
 
   remove(channel: string): void {
+    const line = this.#wanted.get(channel);
     this.#wanted.delete(channel);
-    for (const link of this.#links.values()) {
-      if (!link.channels.delete(channel)) continue;
-      void link.client.then((client) => client.sunsubscribe(channel)).catch(() => {});
-    }
+    this.#fresh.delete(channel);
+    this.#lost.delete(channel);
+    if (!line) return;
+    this.#leaving.set(channel, line);
+    this.#schedule();
+  }
+
+  /** Finds connections that are dead without having been closed. */
+  ping(withinMs: number): void {
+    for (const line of this.#lines.values()) line.then((it) => it.ping(withinMs)).catch(() => {});
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
+    clearTimeout(this.#retry);
     this.#wanted.clear();
-    const links = [...this.#links.values()];
-    this.#links.clear();
-    await Promise.allSettled(links.map(async ({ client }) => (await client).disconnect()));
+    const lines = await Promise.allSettled(this.#lines.values());
+    for (const line of lines) if (line.status === 'fulfilled') line.value.end();
+    this.#lines.clear();
   }
 
-  #open(address: string, channel: string): Link {
-    const link: Link = {
-      address,
-      client: this.#connect(channel, () => this.#lost(link)),
-      channels: new Set(),
-      pending: [],
-      flush: undefined,
-    };
-    this.#links.set(address, link);
-    link.client.catch(() => this.#lost(link));
-    return link;
-  }
-
-  async #connect(channel: string, onLost: () => void): Promise<Redis> {
-    const { client } = await this.#connection.openFor(channel, OPTIONS);
-    client.on('smessage', (from: string) => this.#onMessage(from));
-    // The server says so by itself when it no longer holds the hash slot of a channel.
-    client.on('sunsubscribe', (from: string) => {
-      if (this.#wanted.has(from)) onLost();
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (!this.#closing.signal.aborted) this.#flush();
     });
-    client.once('end', onLost);
+  }
+
+  #flush(): void {
+    const leaving = grouped(this.#leaving);
+    this.#leaving.clear();
+    for (const [line, channels] of leaving) line.unsubscribe(channels);
+
+    const fresh = [...this.#fresh];
+    this.#fresh.clear();
+    if (fresh.length > 0) void this.#place(fresh);
+  }
+
+  async #place(channels: readonly string[]): Promise<void> {
     try {
-      await client.connect();
+      const addressOf = new Map<string, string>();
+      for (const channel of channels) {
+        addressOf.set(channel, await this.#connection.addressOf(channel));
+      }
+      for (const [address, there] of grouped(addressOf)) void this.#subscribe(address, there);
     } catch (error) {
-      client.disconnect();
-      throw error;
+      this.#failed(channels, undefined, error);
     }
-    return client;
   }
 
-  /** Everything that is asked for in one turn of the event loop goes in one call. */
-  #subscribe(link: Link, channel: string): Promise<void> {
-    link.pending.push(channel);
-    link.flush ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() =>
-      this.#flush(link),
-    );
-    return link.flush;
-  }
-
-  async #flush(link: Link): Promise<void> {
-    const client = await link.client;
-    const channels = link.pending;
-    link.pending = [];
-    link.flush = undefined;
-    for (const channel of channels) link.channels.add(channel);
-    // In a cluster the channels of one call must share a hash slot.
-    const size = link.address === 'standalone' ? BATCH : 1;
-    const calls: Promise<unknown>[] = [];
-    for (let i = 0; i < channels.length; i += size) {
-      calls.push(client.ssubscribe(...channels.slice(i, i + size)));
+  async #subscribe(address: string, channels: readonly string[]): Promise<void> {
+    let line: Line | undefined;
+    try {
+      const found = await this.#lineTo(address, channels[0] as string);
+      // Some may have left meanwhile, or left and come back and been placed.
+      const mine = channels.filter((it) => this.#wanted.has(it) && !this.#wanted.get(it));
+      if (mine.length === 0) return;
+      line = found;
+      for (const channel of mine) this.#wanted.set(channel, line);
+      await line.subscribe(mine);
+      this.#backoff.reset();
+      this.#events.onMaybeMissed(mine);
+    } catch (error) {
+      this.#failed(channels, line, error);
     }
-    await Promise.all(calls);
   }
 
-  #lost(link: Link): void {
-    if (this.#links.get(link.address) !== link) return;
-    this.#links.delete(link.address);
-    void link.client.then((client) => client.disconnect()).catch(() => {});
-    const channels = [...link.channels].filter((channel) => this.#wanted.has(channel));
-    if (channels.length === 0) return;
-    void Promise.all(channels.map((channel) => this.add(channel))).then(() =>
-      this.#onDoubt(channels),
-    );
+  #lineTo(address: string, channel: string): Promise<Line> {
+    const known = this.#lines.get(address);
+    if (known) return known;
+    const forget = () => {
+      if (this.#lines.get(address) === opening) this.#lines.delete(address);
+    };
+    const onLost = (line: Line, error: unknown) => {
+      forget();
+      this.#failed([...this.#wanted.keys()], line, error);
+    };
+    const events = { onNotice: this.#events.onNotice, onLost };
+    const opening = Line.open(this.#connection, channel, events, this.#closing.signal);
+    opening.catch(forget);
+    this.#lines.set(address, opening);
+    return opening;
   }
+
+  /** Those of `channels` that stand on `line` (undefined: on none yet) are placed again later. */
+  #failed(channels: readonly string[], line: Line | undefined, error: unknown): void {
+    if (this.#closing.signal.aborted) return;
+    const mine = channels.filter((it) => this.#wanted.has(it) && this.#wanted.get(it) === line);
+    if (mine.length === 0) return;
+    for (const channel of mine) {
+      this.#wanted.set(channel, undefined);
+      this.#lost.add(channel);
+    }
+    this.#events.onError(error);
+    // Reading the states also tells a cluster client, by a redirection, that hash slots moved.
+    this.#events.onMaybeMissed(mine);
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      for (const channel of this.#lost) this.#fresh.add(channel);
+      this.#lost.clear();
+      this.#flush();
+    }, this.#backoff.next());
+  }
+}
+
+function grouped<Key>(keyOf: ReadonlyMap<string, Key>): Map<Key, string[]> {
+  const groups = new Map<Key, string[]>();
+  for (const [channel, key] of keyOf) {
+    const group = groups.get(key);
+    if (group) group.push(channel);
+    else groups.set(key, [channel]);
+  }
+  return groups;
 }

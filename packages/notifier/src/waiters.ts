@@ -1,200 +1,165 @@
 import {
-  backoff,
+  Agenda,
   type Connection,
   DroppedError,
-  ExpiredError,
-  NotFoundError,
-  pause,
   type QueueCommands,
   RequestCommands,
-  type RequestState,
-  requestKeys,
 } from '@piecework/protocol';
+import { type Looked, look } from './look.js';
+import { Looks } from './looks.js';
 import { Subscriber } from './subscriber.js';
+import { Ticket } from './ticket.js';
 
 /**
- * Everybody who waits for a completion in this process. A waiter subscribes first and reads the state
- * second, so that a completion in between is not missed; the state is read again after every doubt
- * about the subscription, and of all that are awaited every `sweepMs`. The state is the truth, the
- * message only a reason to look.
+ * Everything that is awaited through one notifier. A request that anybody waits for is watched once:
+ * its channel is subscribed, and its state is read after that, after whatever may have cost a
+ * notice, and on a slow sweep over all of them. A notice only says that there is something to read,
+ * so a lost, doubled or late one costs time and nothing else. Completion cannot be missed (I5).
+ *
+ * Reads that fail are repeated with backoff for as long as somebody waits. While there is anything
+ * to wait for, the agenda is looked at too, so that deadlines fire with no worker alive.
  */
 
-interface Waiter {
-  readonly resolve: (state: RequestState) => void;
-  readonly reject: (error: Error) => void;
-}
+/** So long the subscribing connection has for its answer to the ping that goes with a sweep. */
+const PING_MS = 5_000;
 
-interface Awaited {
-  readonly id: string;
-  readonly commands: RequestCommands;
-  readonly waiters: Set<Waiter>;
-  /** Whether the request was ever there while somebody waited. */
-  seen: boolean;
-  checking: boolean;
-  again: boolean;
+interface Watch {
+  readonly request: RequestCommands;
+  readonly tickets: Set<Ticket>;
+  /** The generation that was seen last, or 0. */
+  seen: number;
 }
-
-/** How many states a sweep reads at once. */
-const SWEEP_BATCH = 200;
 
 export class Waiters {
   readonly #connection: Connection;
   readonly #queue: QueueCommands;
+  readonly #subscriber: Subscriber;
+  readonly #agenda: Agenda;
   readonly #sweepMs: number;
-  readonly #onBusy: (busy: boolean) => void;
-  readonly #awaited = new Map<string, Awaited>();
-  readonly #byChannel = new Map<string, Awaited>();
-  readonly #subscriptions = new Map<string, Promise<void>>();
-  #subscriber: Subscriber | undefined;
-  #sweeping: AbortController | undefined;
+  /** By channel. */
+  readonly #watches = new Map<string, Watch>();
+  readonly #looks: Looks<Watch>;
+  #sweep: NodeJS.Timeout | undefined;
 
   constructor(
     connection: Connection,
     queue: QueueCommands,
-    options: { sweepMs: number; onBusy: (busy: boolean) => void },
+    { sweepMs, onError = () => {} }: { sweepMs: number; onError?: (error: unknown) => void },
   ) {
     this.#connection = connection;
     this.#queue = queue;
-    this.#sweepMs = options.sweepMs;
-    this.#onBusy = options.onBusy;
-  }
-
-  /** Waits until the request is complete; `signal` lets go of it. */
-  wait(id: string, signal: AbortSignal): Promise<RequestState> {
-    return new Promise((resolve, reject) => {
-      const awaited = this.#awaited.get(id) ?? this.#begin(id);
-      const waiter: Waiter = { resolve, reject };
-      awaited.waiters.add(waiter);
-      signal.addEventListener('abort', () => this.#leave(awaited, waiter), { once: true });
-      void this.#subscription(awaited).then(() => this.#check(awaited));
+    this.#sweepMs = sweepMs;
+    this.#looks = new Looks((watch) => this.#lookAt(watch), onError);
+    this.#agenda = new Agenda(connection, queue, { onError });
+    this.#subscriber = new Subscriber(connection, {
+      onNotice: (channel, message) => this.#hear(channel, message),
+      onMaybeMissed: (channels) => this.#ask(channels),
+      onError,
     });
   }
 
-  /** Lets go of everybody. */
-  async close(error: Error): Promise<void> {
-    for (const awaited of this.#awaited.values()) {
-      for (const waiter of awaited.waiters) waiter.reject(error);
-      awaited.waiters.clear();
-      this.#end(awaited);
+  /** Watches a request until the ticket is given back by `leave`. */
+  join(id: string): Ticket {
+    const request = new RequestCommands(this.#connection, id);
+    const { channel } = request.keys;
+    let watch = this.#watches.get(channel);
+    if (watch) {
+      // Subscribed long ago; but what if a notice was lost since?
+      this.#ask([channel]);
+    } else {
+      watch = { request, tickets: new Set(), seen: 0 };
+      this.#watches.set(channel, watch);
+      this.#subscriber.add(channel);
+      this.#sweepLater();
     }
-    await this.#subscriber?.close();
-    this.#subscriber = undefined;
-  }
-
-  #begin(id: string): Awaited {
-    const awaited: Awaited = {
-      id,
-      commands: new RequestCommands(this.#connection, id),
-      waiters: new Set(),
-      seen: false,
-      checking: false,
-      again: false,
-    };
-    this.#awaited.set(id, awaited);
-    this.#byChannel.set(requestKeys(id).channel, awaited);
-    if (this.#awaited.size === 1) {
-      this.#onBusy(true);
-      this.#sweeping = new AbortController();
-      void this.#sweep(this.#sweeping.signal);
-    }
-    return awaited;
-  }
-
-  #subscription({ id, commands }: Awaited): Promise<void> {
-    this.#subscriber ??= new Subscriber(this.#connection, {
-      onMessage: (channel) => this.#checkChannel(channel),
-      onDoubt: (channels) => {
-        for (const channel of channels) this.#checkChannel(channel);
+    const { tickets } = watch;
+    const ticket = new Ticket({
+      ask: () => this.#ask([channel]),
+      leave: () => {
+        if (tickets.delete(ticket) && tickets.size === 0) this.#unwatch(channel);
       },
     });
-    let subscription = this.#subscriptions.get(id);
-    if (!subscription) {
-      subscription = this.#subscriber.add(commands.keys.channel);
-      this.#subscriptions.set(id, subscription);
+    tickets.add(ticket);
+    return ticket;
+  }
+
+  /** Ends every wait with `error`. */
+  async close(error: unknown): Promise<void> {
+    for (const channel of [...this.#watches.keys()]) {
+      this.#end(channel, (ticket) => ticket.fail(error));
     }
-    return subscription;
+    await Promise.all([this.#agenda.stop(), this.#subscriber.close()]);
   }
 
-  #checkChannel(channel: string): void {
-    const awaited = this.#byChannel.get(channel);
-    if (awaited) void this.#check(awaited);
-  }
-
-  #leave(awaited: Awaited, waiter: Waiter): void {
-    awaited.waiters.delete(waiter);
-    if (awaited.waiters.size === 0) this.#end(awaited);
-  }
-
-  #end(awaited: Awaited): void {
-    if (this.#awaited.get(awaited.id) !== awaited) return;
-    const { channel } = awaited.commands.keys;
-    this.#awaited.delete(awaited.id);
-    this.#byChannel.delete(channel);
-    this.#subscriptions.delete(awaited.id);
-    this.#subscriber?.remove(channel);
-    if (this.#awaited.size > 0) return;
-    this.#sweeping?.abort();
-    this.#onBusy(false);
-  }
-
-  async #sweep(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      await pause(this.#sweepMs * (0.75 + Math.random() / 2), signal);
-      if (signal.aborted) return;
-      const all = [...this.#awaited.values()];
-      for (let i = 0; i < all.length; i += SWEEP_BATCH) {
-        await Promise.all(all.slice(i, i + SWEEP_BATCH).map((awaited) => this.#check(awaited)));
-      }
+  #hear(channel: string, message: string): void {
+    const watch = this.#watches.get(channel);
+    if (!watch) return;
+    const [generation, outcome] = message.split(' ');
+    if (outcome === 'dropped' && Number(generation) >= watch.seen) {
+      const error = new DroppedError(watch.request.keys.id);
+      this.#end(channel, (ticket) => ticket.fail(error));
+    } else {
+      this.#ask([channel]);
     }
   }
 
-  /** Reads the state and tells the waiters what it says; tries until it could be read. */
-  async #check(awaited: Awaited): Promise<void> {
-    if (awaited.checking) {
-      awaited.again = true;
-      return;
+  #ask(channels: Iterable<string>): void {
+    const watches: Watch[] = [];
+    for (const channel of channels) {
+      const watch = this.#watches.get(channel);
+      if (watch) watches.push(watch);
     }
-    awaited.checking = true;
-    const waits = backoff(100, 2_000);
-    do {
-      awaited.again = false;
-      try {
-        await this.#look(awaited);
-      } catch {
-        // Redis does not answer now; that is no reason to give up waiting.
-        awaited.again = true;
-        await pause(waits.next(), this.#sweeping?.signal);
-      }
-    } while (awaited.again && awaited.waiters.size > 0);
-    awaited.checking = false;
+    this.#looks.ask(watches);
   }
 
-  async #look(awaited: Awaited): Promise<void> {
-    const { id, commands } = awaited;
-    let state = await commands.state();
-    if (!state || state.status === 'void' || state.status === 'dropped') {
-      const { open, endedAt } = await this.#queue.whereabouts(id);
-      // Open under a newer generation: about to be created, or created just now.
-      if (open !== undefined && open > (state?.generation ?? 0)) return;
-      if (!state) state = await commands.state();
-      if (!state || state.status === 'void') {
-        const expired = awaited.seen || endedAt !== undefined;
-        this.#settle(awaited, expired ? new ExpiredError(id) : new NotFoundError(id));
-        return;
-      }
-    }
-    if (state.status === 'dropped') this.#settle(awaited, new DroppedError(id));
-    else if (state.status === 'complete') this.#settle(awaited, state);
-    else awaited.seen = true;
+  async #lookAt(watch: Watch): Promise<void> {
+    // Nobody waits for it any more, although it was asked for.
+    if (watch.tickets.size === 0) return;
+    this.#conclude(watch, await look(watch.request, this.#queue, watch.seen));
   }
 
-  #settle(awaited: Awaited, verdict: RequestState | Error): void {
-    const waiters = [...awaited.waiters];
-    awaited.waiters.clear();
-    this.#end(awaited);
-    for (const waiter of waiters) {
-      if (verdict instanceof Error) waiter.reject(verdict);
-      else waiter.resolve(verdict);
+  #conclude(watch: Watch, looked: Looked): void {
+    const { channel } = watch.request.keys;
+    if (this.#watches.get(channel) !== watch) return;
+    if (looked.kind === 'complete') {
+      this.#end(channel, (ticket) => ticket.succeed(looked.state));
+    } else if (looked.kind === 'absent') {
+      this.#end(channel, (ticket) => ticket.fail(looked.error));
+    } else {
+      if (looked.kind === 'waiting') watch.seen = Math.max(watch.seen, looked.state.generation);
+      for (const ticket of watch.tickets) ticket.noteLook(watch.seen);
+      this.#agenda.start();
     }
+  }
+
+  #end(channel: string, tell: (ticket: Ticket) => void): void {
+    const tickets = [...(this.#watches.get(channel)?.tickets ?? [])];
+    this.#unwatch(channel);
+    for (const ticket of tickets) tell(ticket);
+  }
+
+  #unwatch(channel: string): void {
+    const watch = this.#watches.get(channel);
+    if (!watch) return;
+    watch.tickets.clear();
+    this.#watches.delete(channel);
+    this.#looks.forget(watch);
+    this.#subscriber.remove(channel);
+    if (this.#watches.size > 0) return;
+    clearTimeout(this.#sweep);
+    this.#sweep = undefined;
+    void this.#agenda.stop();
+  }
+
+  #sweepLater(): void {
+    this.#sweep ??= setTimeout(
+      () => {
+        this.#sweep = undefined;
+        this.#subscriber.ping(PING_MS);
+        this.#ask(this.#watches.keys());
+        if (this.#watches.size > 0) this.#sweepLater();
+      },
+      this.#sweepMs * (0.8 + 0.4 * Math.random()),
+    );
   }
 }

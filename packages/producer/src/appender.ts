@@ -1,5 +1,7 @@
 import {
+  type AbortError,
   backoff,
+  type ClosedError,
   DroppedError,
   pause,
   type QueueCommands,
@@ -14,22 +16,27 @@ export const CHUNK_ITEMS = 500;
 export const CHUNK_BYTES = 1_000_000;
 /** Chunks under way at once. */
 const IN_FLIGHT = 4;
+/** Longest wait, in ms, between two questions whether the window has room. */
+const LONGEST_WAIT_MS = 250;
 
 /**
  * Appends encoded items to one open request, a bounded number of chunks in flight.
  *
  * This producer numbers its items from 0. A chunk names the number of its first, so that one that is
  * sent twice adds nothing twice; one that overtook its predecessor is answered 'gap' and waits for it;
- * one that finds the window full waits for room. Once a chunk failed, nothing more is sent.
+ * one that finds the window full asks for room, without its items, until there is some. Once a chunk
+ * failed, or `stop` was called, nothing more is sent.
  */
 export class Appender {
   readonly #queue: QueueCommands;
   readonly #request: RequestCommands;
   readonly #generation: number;
   readonly #producer: string;
+  readonly #window: number;
   readonly #chunkItems: number;
   readonly #limit = pLimit(IN_FLIGHT);
   readonly #inFlight = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
   #previous: Promise<void> = Promise.resolve();
   #pending: string[] = [];
   #pendingBytes = 0;
@@ -47,6 +54,7 @@ export class Appender {
     this.#request = parts.request;
     this.#generation = parts.generation;
     this.#producer = parts.producer;
+    this.#window = parts.window;
     // Several chunks have to fit into the window, or it would drain before the next one comes.
     this.#chunkItems =
       parts.window > 0
@@ -76,7 +84,14 @@ export class Appender {
     this.#throwIfFailed();
   }
 
+  /** Gives up what is not in yet; whoever waits for it gets `error`. */
+  stop(error: AbortError | ClosedError): void {
+    this.#failure ??= { error };
+    this.#stopping.abort();
+  }
+
   async #sendPending(): Promise<void> {
+    this.#throwIfFailed();
     if (this.#pending.length > 0) {
       const payloads = this.#pending;
       const first = this.#sent;
@@ -97,7 +112,8 @@ export class Appender {
   }
 
   async #send(first: number, payloads: string[], previous: Promise<void>): Promise<void> {
-    const waits = backoff(1, 50);
+    const { id } = this.#request.keys;
+    let waited = false;
     while (!this.#failure) {
       const appended = await this.#request.append(
         this.#generation,
@@ -106,15 +122,33 @@ export class Appender {
         payloads,
       );
       if (appended.verdict === 'ok') {
-        const { id } = this.#request.keys;
         if (appended.mint > 0)
           await this.#queue.push({ id, generation: this.#generation, ...appended });
         return;
       }
-      if (appended.verdict === 'gap') await previous;
-      else if (appended.verdict === 'full') await pause(waits.next());
-      else if (appended.verdict === 'gone') throw new DroppedError(this.#request.keys.id);
-      else throw new SealedError(this.#request.keys.id, appended.verdict);
+      if (appended.verdict === 'full') {
+        await this.#room(payloads.length);
+      } else if (appended.verdict === 'gap') {
+        // With the one before it in, a gap means that Redis lost what it had acknowledged.
+        if (waited) throw new SealedError(id, 'missing items that were sent');
+        await previous;
+        waited = true;
+      } else if (appended.verdict === 'gone') {
+        throw new DroppedError(id);
+      } else {
+        throw new SealedError(id, appended.verdict);
+      }
+    }
+  }
+
+  /** Resolves when the window seems to have room for `count`, or the request is no longer open. */
+  async #room(count: number): Promise<void> {
+    const waits = backoff(1, LONGEST_WAIT_MS);
+    while (!this.#failure) {
+      await pause(waits.next(), this.#stopping.signal);
+      if (this.#failure) return;
+      const { verdict, unsettled } = await this.#request.keepOpen(this.#generation);
+      if (verdict !== 'ok' || unsettled === 0 || unsettled + count <= this.#window) return;
     }
   }
 

@@ -10,6 +10,8 @@ const CONTENT = [
   'results',
   'retentionMs',
   'onProducerLost',
+  // The first one sets it for all: who renews more slowly than that would be taken for lost.
+  'producerLeaseMs',
   'metadata',
 ] as const;
 

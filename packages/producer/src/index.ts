@@ -1,10 +1,10 @@
 export { OpenRequest } from './open-request.js';
 export { type RequestOptions, requestOptions } from './options.js';
 export {
-  type Items,
   Producer,
   type ProducerOptions,
   producerOptions,
   type Submitted,
 } from './producer.js';
+export type { Items } from './source.js';
 export * as split from './split.js';

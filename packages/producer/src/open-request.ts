@@ -1,4 +1,6 @@
 import {
+  AbortError,
+  ClosedError,
   type Connection,
   DroppedError,
   encodePayload,
@@ -24,6 +26,8 @@ export class OpenRequest implements AsyncDisposable {
   readonly #appender: Appender;
   readonly #onClose: (request: OpenRequest) => void;
   #renewal: NodeJS.Timeout | undefined;
+  #sealed = false;
+  #closed = false;
 
   constructor(
     connection: Connection,
@@ -46,15 +50,21 @@ export class OpenRequest implements AsyncDisposable {
       window: parts.options.window,
     });
     // A renewal that fails is tried again at the next; the lease bears two that are missing.
-    const renew = () => void this.#commands.keepOpen(this.generation).catch(() => {});
+    const renew = () => void this.#renew().catch(() => {});
     this.#renewal = setInterval(renew, parts.options.producerLeaseMs / 3);
+  }
+
+  async #renew(): Promise<void> {
+    const { verdict } = await this.#commands.keepOpen(this.generation);
+    if (verdict !== 'ok') this.#rest();
   }
 
   /**
    * Adds items. Resolves when there is room for more; `flush` and `seal` wait until all are in.
-   * @throws PayloadError before it is sent · SealedError · DroppedError · ConnectionError
+   * @throws PayloadError before it is sent · SealedError · DroppedError · ClosedError · ConnectionError
    */
   async append(...items: readonly unknown[]): Promise<void> {
+    this.#throwIfClosed();
     const { maxPayloadBytes } = this.#options;
     const payloads = items.map((item) => encodePayload(item, maxPayloadBytes));
     for (const payload of payloads) await this.#appender.add(payload);
@@ -62,6 +72,7 @@ export class OpenRequest implements AsyncDisposable {
 
   /** Adds an item that is already encoded. */
   async appendEncoded(payload: string): Promise<void> {
+    this.#throwIfClosed();
     await this.#appender.add(payload);
   }
 
@@ -72,6 +83,7 @@ export class OpenRequest implements AsyncDisposable {
 
   /** Waits until everything appended so far is in Redis. */
   async flush(): Promise<void> {
+    this.#throwIfClosed();
     await this.#appender.flush();
   }
 
@@ -80,11 +92,14 @@ export class OpenRequest implements AsyncDisposable {
    * @throws SealedError when it was cancelled · DroppedError · ConnectionError
    */
   async seal(): Promise<void> {
+    if (this.#sealed) return;
+    this.#throwIfClosed();
     await this.#appender.flush();
     const sealed = await this.#commands.seal(this.generation, this.#producer, this.#appender.sent);
     if (sealed.verdict === 'gone') throw new DroppedError(this.id);
     if (sealed.verdict === 'cancelling') throw new SealedError(this.id, sealed.verdict);
     if (sealed.verdict === 'gap') throw new SealedError(this.id, 'missing items that were sent');
+    this.#sealed = true;
     if (sealed.verdict === 'complete') await this.#finish(sealed.outcome);
     this.close();
   }
@@ -98,11 +113,27 @@ export class OpenRequest implements AsyncDisposable {
     this.close();
   }
 
+  /** Gives up what is not in yet, as when the caller's signal aborts. */
+  abort(reason: unknown): void {
+    this.#appender.stop(new AbortError(`submission of ${this.id}`, reason));
+  }
+
   /** Stops renewing the lease and leaves the request as it is, open for other producers. */
   close(): void {
+    this.#closed = true;
+    this.#appender.stop(new ClosedError(`open request ${this.id}`));
+    this.#rest();
+  }
+
+  /** Nothing is to be renewed any more. */
+  #rest(): void {
     clearInterval(this.#renewal);
     this.#renewal = undefined;
     this.#onClose(this);
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closed) throw new ClosedError(`open request ${this.id}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,15 +1,12 @@
 import {
-  AbortError,
   Agenda,
   ClosedError,
   Connection,
   ConnectionError,
   checkOptions,
   encodePayload,
-  InvalidOptionError,
   type OptionTable,
   option,
-  PayloadError,
   QueueCommands,
   type RedisInput,
   RequestCommands,
@@ -21,9 +18,7 @@ import { z } from 'zod';
 import { optionsDigest } from './digest.js';
 import { OpenRequest } from './open-request.js';
 import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
-
-/** Items of a submission: anything that can be iterated, also endlessly. */
-export type Items<Item> = Iterable<Item> | AsyncIterable<Item> | ReadableStream<Item>;
+import { type Items, Source, SourceFailure } from './source.js';
 
 export interface ProducerOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -81,25 +76,50 @@ export class Producer implements AsyncDisposable {
    */
   async submit<Item>(items: Items<Item>, options: RequestOptions = {}): Promise<Submitted> {
     const checked = this.#check(options);
-    const source = iteratorOf(items);
     const encode = (item: unknown) => encodePayload(item, checked.maxPayloadBytes);
-    // An array can be looked through before anything is written; of a stream, the first item can.
-    if (Array.isArray(items)) for (const item of items) encode(item);
-    const first = await readFirst(source, encode);
-    const request = await this.#bringUp(checked, 'submit');
+    const source = new Source(items, encode, checked.signal);
     try {
-      await feed(request, source, first, encode, checked.signal);
-    } catch (error) {
-      if (checked.onSourceError === 'cancel') await request.cancel().catch(() => {});
-      request.close();
-      throw error instanceof SourceFailure
-        ? new SourceError(request.id, checked.onSourceError, error.cause)
-        : error;
+      // An array can be looked through before anything is written; of a stream, the first item can.
+      if (Array.isArray(items)) for (const item of items) encode(item);
+      const first = await source.first();
+      const request = await this.#bringUp(checked, 'submit');
+      return await this.#fill(request, first, source, checked);
+    } finally {
+      source.release();
     }
-    await request.flush();
-    const total = request.appended;
-    await request.seal();
-    return { id: request.id, generation: request.generation, total };
+  }
+
+  /** Feeds the source into a new request and seals it; or ends that as the options say. */
+  async #fill(
+    request: OpenRequest,
+    first: string | undefined,
+    source: Source,
+    { onSourceError, signal }: CheckedOptions,
+  ): Promise<Submitted> {
+    const abort = () => request.abort(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    if (signal?.aborted) abort();
+    try {
+      let payload = first;
+      while (payload !== undefined) {
+        await request.appendEncoded(payload);
+        payload = await source.next();
+      }
+      await request.flush();
+      const total = request.appended;
+      await request.seal();
+      return { id: request.id, generation: request.generation, total };
+    } catch (error) {
+      if (onSourceError === 'cancel') await request.cancel().catch(() => {});
+      // What was read before the source failed is kept.
+      else if (!signal?.aborted) await request.flush().catch(() => {});
+      throw error instanceof SourceFailure
+        ? new SourceError(request.id, onSourceError, error.cause)
+        : error;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      request.close();
+    }
   }
 
   /**
@@ -188,72 +208,5 @@ export class Producer implements AsyncDisposable {
     this.#open.add(request);
     this.#agenda.start();
     return request;
-  }
-}
-
-/** What the source threw, told apart from what Redis answered. */
-class SourceFailure extends Error {}
-
-function iteratorOf(items: unknown): AsyncIterator<unknown> | Iterator<unknown> {
-  const source = items as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;
-  if (typeof source === 'object' && source !== null) {
-    if (typeof source[Symbol.asyncIterator] === 'function') return source[Symbol.asyncIterator]!();
-    if (typeof source[Symbol.iterator] === 'function') return source[Symbol.iterator]!();
-  }
-  throw new InvalidOptionError(
-    'items',
-    items,
-    'an Iterable, AsyncIterable or ReadableStream, not a string',
-  );
-}
-
-async function next(
-  source: AsyncIterator<unknown> | Iterator<unknown>,
-): Promise<IteratorResult<unknown>> {
-  try {
-    return await source.next();
-  } catch (error) {
-    throw error instanceof PayloadError
-      ? error
-      : new SourceFailure('the source threw', { cause: error });
-  }
-}
-
-/** The first item, encoded, or undefined when there is none; nothing is written before. */
-async function readFirst(
-  source: AsyncIterator<unknown> | Iterator<unknown>,
-  encode: (item: unknown) => string,
-): Promise<string | undefined> {
-  try {
-    const { done, value } = await next(source);
-    return done ? undefined : encode(value);
-  } catch (error) {
-    throw error instanceof SourceFailure ? error.cause : error;
-  }
-}
-
-async function feed(
-  request: OpenRequest,
-  source: AsyncIterator<unknown> | Iterator<unknown>,
-  first: string | undefined,
-  encode: (item: unknown) => string,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  if (first === undefined) return;
-  let done = false;
-  try {
-    await request.appendEncoded(first);
-    for (;;) {
-      if (signal?.aborted) throw new AbortError(`submission of ${request.id}`, signal.reason);
-      const result = await next(source);
-      if (result.done) {
-        done = true;
-        break;
-      }
-      await request.appendEncoded(encode(result.value));
-    }
-  } finally {
-    // The source may hold a file or a socket: it is told when it is not read to its end.
-    if (!done) await Promise.resolve(source.return?.()).catch(() => {});
   }
 }

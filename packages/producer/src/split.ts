@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
-import { PayloadError } from '@piecework/protocol';
+import { checkOption, option, PayloadError } from '@piecework/protocol';
 import split2 from 'split2';
 
 /**
@@ -24,10 +24,12 @@ export async function* ndjson(input: Readable): AsyncIterable<unknown> {
   let number = 0;
   for await (const line of lines(input)) {
     number += 1;
-    if (line.trim() === '') continue;
+    // Some editors put a byte order mark before the first line.
+    const text = number === 1 ? line.replace(/^\ufeff/, '') : line;
+    if (text.trim() === '') continue;
     let value: unknown;
     try {
-      value = JSON.parse(line);
+      value = JSON.parse(text);
     } catch (cause) {
       throw new PayloadError(`line ${number} is not JSON: ${(cause as Error).message}`, cause);
     }
@@ -35,8 +37,12 @@ export async function* ndjson(input: Readable): AsyncIterable<unknown> {
   }
 }
 
-/** Every `size` lines are one item, an array of strings; the last may be shorter. */
+/**
+ * Every `size` lines are one item, an array of strings; the last may be shorter.
+ * @throws InvalidOptionError when `size` is no whole number from 1 on
+ */
 export async function* chunks(input: Readable, size: number): AsyncIterable<string[]> {
+  checkOption('size', size, option.integer(1, 1_000_000_000));
   let chunk: string[] = [];
   for await (const line of lines(input)) {
     chunk.push(line);

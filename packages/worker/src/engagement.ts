@@ -2,7 +2,9 @@ import {
   type Entry,
   type Minted,
   type Outcome,
+  parseToken,
   RequestCommands,
+  redisError,
   type Settled,
 } from '@piecework/protocol';
 import { Running } from './running.js';
@@ -11,6 +13,12 @@ import type { WorkerCore } from './worker-core.js';
 /** Most outcomes of one settle, and most bytes, about: a script runs while nobody else is served. */
 const SETTLE_ITEMS = 500;
 const SETTLE_BYTES = 1_000_000;
+/** Most progress reports in one call: Lua unpacks no more than some thousand arguments. */
+const REPORTS = 1_000;
+/** Most tokens that one call takes, for the same reason. */
+const TAKE_TOKENS = 500;
+/** A request has at most about so many tokens outstanding. */
+const OUTSTANDING = 40;
 
 /**
  * What a worker process has to do with one request: the permits it holds, the handlers that run
@@ -20,8 +28,9 @@ const SETTLE_BYTES = 1_000_000;
  *
  * working: it holds permits and reads as many sub-requests as they allow.
  * leaving: it reads no more; each handler that ends gives its permit back. It leaves when a read
- *          brought less than was asked (dry), at the end of its time slice when somebody else waits,
- *          when its lease is lost, and when the worker closes. A new token makes it enter again.
+ *          brought less than was asked (dry), at the end of its time slice when somebody else waits
+ *          (yielding), when its lease is lost, and when the worker closes. A new token makes it enter
+ *          again.
  * over:    nothing held, nothing running; forgotten.
  *
  * One call at a time: the replies carry absolute permits, so their order must be that of the calls.
@@ -35,8 +44,11 @@ export class Engagement {
   readonly #onTokens: (tokens: readonly string[]) => void;
   readonly #onOver: (engagement: Engagement) => void;
   readonly #running = new Map<string, Running>();
+  /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
+  readonly #zombies = new Set<Running>();
   #outcomes: Outcome[] = [];
   #mode: 'entering' | 'working' | 'leaving' | 'over' = 'entering';
+  #yielding = false;
   #permits = 0;
   #reserved = 0;
   #held = 0;
@@ -48,6 +60,10 @@ export class Engagement {
   /** Own monotonic clock: the lease is not believed beyond this. */
   #until = 0;
   #renewedAt = 0;
+  #renewing = false;
+  #comparedAt = 0;
+  /** Counts the replies that said how many permits are held. */
+  #replies = 0;
   #queued = 0;
   #kicked = false;
   #tail: Promise<void> = Promise.resolve();
@@ -69,79 +85,48 @@ export class Engagement {
     this.#onOver = hooks.onOver;
   }
 
-  get holdsPermits(): boolean {
-    return this.#permits > 0;
-  }
-
-  get runningCount(): number {
-    return this.#running.size;
+  /** Whether it left so that somebody else gets a turn. */
+  get yielding(): boolean {
+    return this.#yielding;
   }
 
   /** Turns tokens (their epochs) into permits for up to `want` slots, and goes to work. */
   enter(epochs: readonly string[], want: number): void {
     this.#reserved += want;
     this.#account();
-    const op = this.#core.nextOp();
-    this.#exclusive(async () => {
-      const asked = performance.now();
-      const { id, leaseMs, handlers } = this.#core;
-      const entered = await this.#core
-        .insist(() =>
-          this.#commands.enter(this.generation, id, op, want, leaseMs, handlers.served, epochs),
-        )
-        .finally(() => {
-          this.#reserved -= want;
-        });
-      if (entered.verdict === 'complete' || entered.verdict === 'gone') {
-        this.#end(entered.verdict === 'complete' ? entered.outcome : undefined);
-        return;
-      }
-      if (entered.verdict === 'unserved') {
-        this.#core.later(() => this.#core.queue.park(this.id, this.generation, entered.task));
-        return;
-      }
-      this.#extend(asked);
-      this.#permits = entered.permits;
-      this.#task = entered.task;
-      this.#priority = entered.priority;
-      this.#dueNow = entered.dueNow;
-      this.#account();
-      this.#putBack(entered.mint, entered.epoch);
-      if (this.#permits > 0 && want > 0) {
-        this.#mode = 'working';
-        this.#sliceStart = performance.now();
-      }
-      await this.#pump();
-    });
+    this.#exclusive(() => this.#enter(epochs, want));
   }
 
   /** Reads no more; gives permits back as handlers end. */
   leave(): void {
+    if (this.#mode === 'over') return;
     this.#mode = 'leaving';
     this.#kick();
   }
 
   /** Aborts what still runs and gives it back unfinished. */
   abandon(): void {
-    for (const running of this.#running.values()) {
-      running.abort('abandoned', 'the worker closes');
-      this.#outcomes.push({ entry: running.entry, kind: 'b' });
-    }
-    this.#running.clear();
+    for (const { entry } of this.#running.values()) this.#outcomes.push({ entry, kind: 'b' });
+    this.#letGo('the worker closes');
     this.leave();
   }
 
-  /** Extends the lease if nothing else did for `everyMs`; tells the handlers when it is lost. */
+  /** Extends the lease if nothing else did for `everyMs`, and tells what the handlers reported. */
   async renew(everyMs: number): Promise<void> {
+    if (this.#permits === 0 || this.#renewing) return;
     const asked = performance.now();
-    if (this.#permits === 0 || asked - this.#renewedAt < everyMs) return;
-    const reports: number[] = [];
-    for (const running of this.#running.values()) {
-      const n = running.takeProgress();
-      if (n !== undefined) reports.push(running.index, n);
-    }
+    const reports = this.#reports();
+    if (reports.length === 0 && asked - this.#renewedAt < everyMs) return;
     const { id, leaseMs } = this.#core;
-    const renewed = await this.#commands.renew(this.generation, id, leaseMs, reports);
+    const replies = this.#replies;
+    this.#renewing = true;
+    const renewed = await this.#commands
+      .renew(this.generation, id, leaseMs, reports)
+      .finally(() => {
+        this.#renewing = false;
+      });
+    // A settle or enter that was answered meanwhile knows better.
+    if (this.#permits === 0 || replies !== this.#replies) return;
     if (renewed.verdict === 'ok') this.#extend(asked);
     else this.#lose(renewed.verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
   }
@@ -153,10 +138,57 @@ export class Engagement {
       this.#lose('the lease ended');
   }
 
+  /**
+   * Hands back what the server believes to be with this worker and is not, every `everyMs` at most:
+   * what a read brought whose reply got lost, as when the connection broke and the client library
+   * sent the read again. Nobody reclaims that as long as the worker holds permits.
+   */
+  compare(everyMs: number): void {
+    const now = performance.now();
+    if (this.#permits === 0 || now - this.#comparedAt < everyMs) return;
+    this.#comparedAt = now;
+    this.#exclusive(async () => {
+      const known = new Set([...this.#zombies].map(({ entry }) => entry));
+      for (const { entry } of this.#outcomes) known.add(entry);
+      for (const entry of await this.#pending(this.#running.size + known.size + 100)) {
+        if (!known.has(entry) && !this.#running.has(entry))
+          this.#outcomes.push({ entry, kind: 'b' });
+      }
+      await this.#pump();
+    });
+  }
+
+  async #pending(count: number): Promise<string[]> {
+    const { connection, id } = this.#core;
+    const rows = await connection.client
+      .xpending(this.#commands.keys.work, 'workers', '-', '+', count, id)
+      .catch((error: unknown) => {
+        const passing = redisError(error, 'compare');
+        // The next look will tell; a request that is gone shows at the next settle.
+        this.#core.logger.debug({ err: passing, requestId: this.id }, 'not compared');
+        return [];
+      });
+    return (rows as [string][]).map(([entry]) => entry);
+  }
+
+  #reports(): number[] {
+    const reports: number[] = [];
+    for (const running of this.#running.values()) {
+      if (reports.length >= 2 * REPORTS) break;
+      const n = running.takeProgress();
+      if (n !== undefined) reports.push(running.index, n);
+    }
+    return reports;
+  }
+
   #lose(why: string): void {
     this.#core.logger.warn({ worker: this.#core.id, requestId: this.id, why }, 'lease lost');
     this.#permits = 0;
-    for (const running of this.#running.values()) running.abort('lost', why);
+    for (const running of this.#running.values()) {
+      running.abort('lost', why);
+      this.#zombies.add(running);
+    }
+    this.#running.clear();
     this.#account();
     this.leave();
   }
@@ -166,25 +198,71 @@ export class Engagement {
     this.#renewedAt = asked;
   }
 
+  async #enter(epochs: readonly string[], want: number): Promise<void> {
+    const { id, leaseMs, handlers } = this.#core;
+    // Numbered when it is sent, because settles have numbers of the same row.
+    const op = this.#core.nextOp();
+    const asked = performance.now();
+    const wanted = this.#core.closing ? 0 : want;
+    const entered = await this.#core
+      .insist(() =>
+        this.#commands.enter(this.generation, id, op, wanted, leaseMs, handlers.served, epochs),
+      )
+      .catch((error: unknown) => {
+        this.#reserved -= want;
+        throw error;
+      });
+    // From here to the accounting nobody else may run, or the slots would be given out twice.
+    this.#reserved -= want;
+    if (entered.verdict === 'complete' || entered.verdict === 'gone') {
+      this.#end(entered.verdict === 'complete' ? entered.outcome : undefined);
+      return;
+    }
+    if (entered.verdict === 'unserved') {
+      this.#account();
+      this.#core.later(() => this.#core.queue.park(this.id, this.generation, entered.task));
+      return;
+    }
+    this.#extend(asked);
+    this.#replies += 1;
+    this.#permits = entered.permits;
+    this.#task = entered.task;
+    this.#priority = entered.priority;
+    this.#dueNow = entered.dueNow;
+    this.#account();
+    if (entered.mint > 0) this.#push(entered.mint, entered.epoch);
+    if (this.#permits > 0) this.#work(wanted > 0 && !this.#core.closing);
+    await this.#pump();
+  }
+
+  /** Begins a time slice, unless one is under way or the permits are only there to be returned. */
+  #work(willing: boolean): void {
+    if (this.#mode === 'working') return;
+    this.#mode = willing ? 'working' : 'leaving';
+    if (!willing) return;
+    this.#yielding = false;
+    this.#sliceStart = performance.now();
+    this.#comparedAt = this.#sliceStart;
+  }
+
   /** Settles, reads and starts until there is nothing to do but wait for handlers. */
   async #pump(): Promise<void> {
     while (this.#mode !== 'over') {
       this.fence();
       // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
       if (this.#sliceIsOver()) await this.#askToStay();
-      const free = this.#mode === 'working' ? this.#permits - this.#running.size : 0;
-      const keep = this.#mode === 'working' ? this.#permits : this.#running.size;
-      const read = this.#dueNow > 0 ? 0 : Math.max(0, free);
+      const working = this.#mode === 'working';
+      const free = working ? Math.max(0, this.#permits - this.#running.size) : 0;
+      const keep = working ? this.#permits : this.#running.size;
+      const read = this.#dueNow > 0 ? 0 : free;
       if (this.#outcomes.length > 0 || read > 0 || keep < this.#permits) {
         await this.#settle(Math.max(keep, this.#running.size), read);
       } else if (free > 0) {
         await this.#take(free);
       } else {
-        break;
+        return;
       }
     }
-    const idle = this.#permits === 0 && this.#running.size === 0 && this.#outcomes.length === 0;
-    if (idle && this.#queued === 1 && this.#mode !== 'over') this.#end(undefined);
   }
 
   #sliceIsOver(): boolean {
@@ -197,29 +275,35 @@ export class Engagement {
     const contended = await this.#core.insist(() =>
       this.#core.queue.contended(this.id, this.#priority),
     );
-    if (contended && this.#mode === 'working') this.#mode = 'leaving';
     this.#sliceStart = performance.now();
+    if (!contended || this.#mode !== 'working') return;
+    this.#mode = 'leaving';
+    this.#yielding = true;
   }
 
   async #settle(keep: number, read: number): Promise<void> {
     const outcomes = this.#nextOutcomes();
     const running = this.#running.size;
+    const op = this.#core.nextOp();
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
+    const numbers = { op, leaseMs, keep, running, read };
     const { settled, entries } = await this.#core.insist(() =>
-      this.#commands.settle(this.generation, id, { leaseMs, keep, running, read }, outcomes),
+      this.#commands.settle(this.generation, id, numbers, outcomes),
     );
     if (settled.verdict !== 'ok') {
       this.#end(settled.verdict === 'complete' ? settled.outcome : undefined);
       return;
     }
     this.#extend(asked);
+    const freed = this.#permits - settled.permits;
     this.#apply(settled);
+    if (settled.permits < running) this.#lose('the lease was withdrawn');
     this.#startUpTo(entries);
     const dry = entries.length < read && settled.dueNow === 0;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
-    this.#putBack(settled.mint, settled.epoch);
+    this.#handOn(settled, freed);
   }
 
   /** What fits into one call. */
@@ -247,6 +331,7 @@ export class Engagement {
   }
 
   #apply(settled: Settled): void {
+    this.#replies += 1;
     this.#permits = settled.permits;
     this.#priority = settled.priority;
     this.#dueNow = settled.dueNow;
@@ -259,7 +344,8 @@ export class Engagement {
   /** Starts what was read up to the permits in hand; the rest goes back unstarted. */
   #startUpTo(entries: readonly Entry[]): void {
     for (const entry of entries) {
-      if (this.#running.size < this.#permits) this.#start(entry);
+      // It may have been told to leave while the read was under way.
+      if (this.#mode === 'working' && this.#running.size < this.#permits) this.#start(entry);
       else this.#outcomes.push({ entry: entry.entry, kind: 'b' });
     }
   }
@@ -269,50 +355,90 @@ export class Engagement {
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
     const running = new Running(this.id, entry, this.#core.logger);
     this.#running.set(entry.entry, running);
+    this.#core.running += 1;
     void running.run(handler, entry.payload, this.#core.maxResultBytes).then((outcome) => {
-      if (this.#running.get(entry.entry) !== running) return;
-      this.#running.delete(entry.entry);
+      this.#core.running -= 1;
+      const wanted = this.#running.get(entry.entry) === running;
+      if (wanted) this.#running.delete(entry.entry);
+      if (!this.#zombies.delete(running) && !wanted) return;
       if (outcome) this.#outcomes.push(outcome);
       this.#kick();
     });
   }
 
-  /** Puts minted tokens out: when it leaves a free slot behind, by returning and taking in one call. */
-  #putBack(mint: number, epoch: number): void {
-    if (mint === 0) return;
-    const minted: Minted = {
-      id: this.id,
-      generation: this.generation,
-      mint,
-      epoch,
-      priority: this.#priority,
-    };
-    const { slots, queue } = this.#core;
-    const free = this.#mode === 'leaving' ? slots.free : 0;
-    if (free === 0) {
-      this.#core.later(() => queue.push(minted));
+  /**
+   * Puts minted tokens out. When it leaves a free slot behind, it returns them and takes the next
+   * ones in one call; when it yields, also when there is nothing to return.
+   */
+  #handOn({ mint, epoch }: Settled, freed: number): void {
+    const { slots, closing } = this.#core;
+    const take = this.#mode === 'leaving' && !closing ? Math.min(slots.free, TAKE_TOKENS) : 0;
+    if (take === 0 || (mint === 0 && !(this.#yielding && freed > 0))) {
+      if (mint > 0) this.#push(mint, epoch);
       return;
     }
     // The slots are kept until the tokens are here, or the intake would pop for them as well.
-    slots.take(free);
+    slots.take(take);
     this.#core.later(async () => {
-      const tokens = await queue.swap(minted, free).finally(() => slots.take(-free));
-      this.#onTokens(tokens);
+      let tokens: string[] = [];
+      try {
+        tokens = await this.#swap(this.#minted(mint, epoch), take);
+      } finally {
+        // In one turn, so that whoever waits for a free slot finds it taken.
+        slots.take(-take);
+        this.#onTokens(tokens);
+      }
     });
+  }
+
+  /**
+   * Returns tokens and takes others. A request that yields may have tokens of its own at the end of
+   * the list, which would bring this worker straight back: they are taken out of the way, until
+   * somebody else's come; `enter` returns them to the other end.
+   */
+  async #swap(minted: Minted, take: number): Promise<string[]> {
+    const { queue } = this.#core;
+    const tokens = await this.#core.insist(() => queue.swap(minted, take));
+    const own = (token: string) => parseToken(token).id === this.id;
+    while (this.#yielding && tokens.length < OUTSTANDING && tokens.every(own)) {
+      const more = await this.#core.insist(() => queue.swap({ ...minted, mint: 0 }, take));
+      if (more.length === 0) break;
+      tokens.push(...more);
+    }
+    return tokens;
+  }
+
+  #push(mint: number, epoch: number): void {
+    this.#core.later(() => this.#core.queue.push(this.#minted(mint, epoch)));
+  }
+
+  #minted(mint: number, epoch: number): Minted {
+    return { id: this.id, generation: this.generation, mint, epoch, priority: this.#priority };
   }
 
   #end(outcome: string | undefined): void {
     this.#mode = 'over';
     this.#permits = 0;
-    for (const running of this.#running.values()) running.abort('abandoned', 'the request ended');
-    this.#running.clear();
     this.#outcomes = [];
-    this.#account();
+    this.#letGo('the request ended');
     if (outcome) this.#core.later(() => this.#core.queue.finish(this.id, this.generation, outcome));
   }
 
+  /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */
+  #letGo(why: string): void {
+    const { slots } = this.#core;
+    for (const running of [...this.#running.values(), ...this.#zombies]) {
+      running.abort('abandoned', why);
+      slots.take(1);
+      void running.ended.then(() => slots.take(-1));
+    }
+    this.#running.clear();
+    this.#zombies.clear();
+    this.#account();
+  }
+
   #account(): void {
-    const holds = Math.max(this.#permits, this.#running.size) + this.#reserved;
+    const holds = Math.max(this.#permits, this.#running.size) + this.#zombies.size + this.#reserved;
     if (holds !== this.#held) this.#core.slots.take(holds - this.#held);
     this.#held = holds;
   }
@@ -332,16 +458,19 @@ export class Engagement {
     this.#tail = this.#tail
       .then(work)
       .catch((error: unknown) => {
-        this.#core.logger.error(
-          { err: error, worker: this.#core.id, requestId: this.id },
-          'engagement failed',
-        );
+        const { logger, ended, id } = this.#core;
+        const about = { err: error, worker: id, requestId: this.id };
+        if (ended) logger.warn(about, 'engagement cut off by the close');
+        else logger.error(about, 'engagement failed');
         this.#end(undefined);
       })
-      .finally(() => {
+      .then(() => {
         this.#queued -= 1;
         this.#account();
-        if (this.#queued === 0 && this.#mode === 'over') this.#onOver(this);
+        if (this.#queued > 0) return;
+        const working = this.#permits + this.#running.size + this.#zombies.size;
+        if (working + this.#outcomes.length === 0) this.#mode = 'over';
+        if (this.#mode === 'over') this.#onOver(this);
       });
   }
 }

@@ -17,6 +17,11 @@ import type { Slots } from './slots.js';
 const BLOCK_SECONDS = 5;
 /** How much longer the client waits before it gives the connection up. */
 const WATCHDOG_MS = 5_000;
+/** Most tokens of one pop: what one process takes, no other can. */
+const TAKE_TOKENS = 500;
+/** How often, and how many ms apart, a stop unblocks the pop before it cuts the connection. */
+const UNBLOCKS = 40;
+const UNBLOCK_MS = 25;
 
 const OPTIONS = {
   maxRetriesPerRequest: 0,
@@ -60,8 +65,10 @@ export class Intake {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#slots.wake();
-    await this.#unblock();
-    await this.#loop;
+    const ended = new AbortController();
+    const loop = this.#loop.then(() => ended.abort());
+    await this.#unblock(ended.signal);
+    await loop;
     this.#client?.disconnect();
   }
 
@@ -72,7 +79,7 @@ export class Intake {
       await this.#slots.whenFree();
       if (signal.aborted || this.#slots.free === 0) continue;
       try {
-        const tokens = await this.#pop(this.#slots.free);
+        const tokens = await this.#pop(Math.min(this.#slots.free, TAKE_TOKENS));
         waits.reset();
         if (tokens.length > 0) this.#onTokens(tokens);
       } catch (error) {
@@ -89,6 +96,7 @@ export class Intake {
 
   async #pop(count: number): Promise<string[]> {
     this.#client ??= await this.#connect();
+    if (this.#stopping.signal.aborted) return [];
     let watchdog: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       watchdog = setTimeout(
@@ -127,18 +135,25 @@ export class Intake {
     return client;
   }
 
-  async #unblock(): Promise<void> {
-    if (!this.#client) return;
+  /**
+   * Ends the pop from a second connection until `ended`: the first time it may still be on its way
+   * to the server, where nothing would be blocked yet.
+   */
+  async #unblock(ended: AbortSignal): Promise<void> {
+    const blocked = this.#client;
+    if (!blocked) return;
+    const control = blocked.duplicate();
+    control.on('error', () => {});
     try {
-      const { client } = await this.#connection.openFor(this.#keys.open, OPTIONS);
-      try {
-        await client.client('UNBLOCK', this.#clientId);
-      } finally {
-        client.disconnect();
+      for (let i = 0; i < UNBLOCKS && !ended.aborted; i += 1) {
+        await control.client('UNBLOCK', this.#clientId);
+        await pause(UNBLOCK_MS, ended);
       }
     } catch {
       // Then the pop is cut off instead; a token that it takes along is found lost.
-      this.#client?.disconnect();
+    } finally {
+      control.disconnect();
     }
+    if (!ended.aborted) blocked.disconnect();
   }
 }

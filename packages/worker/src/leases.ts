@@ -4,7 +4,9 @@ import type { Engagement } from './engagement.js';
 
 /**
  * Keeps the leases of everything that this process holds: renews each at a third of its time unless
- * a settle did, and tells an engagement to stop when, by our own clock, its lease is about to end.
+ * a settle did, sooner when handlers reported progress, and tells an engagement to stop when, by our
+ * own clock, its lease is about to end. In the same rhythm each compares what it runs with what the
+ * server believes that it runs.
  */
 export class Leases {
   readonly #leaseMs: number;
@@ -30,6 +32,7 @@ export class Leases {
   #look(): void {
     for (const engagement of this.#held()) {
       engagement.fence();
+      engagement.compare(this.#leaseMs / 3);
       engagement.renew(this.#leaseMs / 3).catch((error: unknown) => {
         // Tried again at the next look; the fence acts if it never succeeds.
         if (!(error instanceof ConnectionError)) this.#logger.warn({ err: error }, 'renew failed');

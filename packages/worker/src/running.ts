@@ -11,8 +11,9 @@ import type { Handler, HandlerContext } from './handler.js';
 
 /**
  * One sub-request while its handler runs. It ends in one outcome, or in none: a worker that lost
- * the lease still reports a success (it counts if nobody was faster) but never a failure, and what
- * was given back is not reported at all.
+ * the lease still reports a success (it counts if nobody was faster), never a failure: it gives back
+ * instead, which counts for nothing when somebody else has it. What was given back before is not
+ * reported at all.
  */
 export class Running implements HandlerContext {
   readonly requestId: string;
@@ -20,10 +21,12 @@ export class Running implements HandlerContext {
   readonly attempt: number;
   readonly entry: string;
   readonly #logger: Logger;
+  #log: Logger | undefined;
   #controller: AbortController | undefined;
   #aborted: AbortError | undefined;
   #fate: 'wanted' | 'lost' | 'abandoned' = 'wanted';
   #progress: number | undefined;
+  #ended: Promise<Outcome | undefined> | undefined;
 
   constructor(requestId: string, { entry, index, tries }: Entry, logger: Logger) {
     this.requestId = requestId;
@@ -41,12 +44,14 @@ export class Running implements HandlerContext {
   }
 
   get log(): Logger {
-    return this.#logger.child({ requestId: this.requestId, index: this.index });
+    this.#log ??= this.#logger.child({ requestId: this.requestId, index: this.index });
+    return this.#log;
   }
 
-  progress(n: number): void {
+  // A property, so that a handler may take it out of its context.
+  readonly progress = (n: number): void => {
     if (Number.isFinite(n)) this.#progress = n;
-  }
+  };
 
   /** What was reported since the last call, for the next renewal. */
   takeProgress(): number | undefined {
@@ -62,8 +67,18 @@ export class Running implements HandlerContext {
     this.#controller?.abort(this.#aborted);
   }
 
-  /** Runs the handler; never rejects. Answers what to report, or nothing. */
-  async run(
+  /** Runs the handler. Resolves, and never rejects, when it ended: with what to report, or nothing. */
+  run(handler: Handler, payload: string, maxResultBytes: number): Promise<Outcome | undefined> {
+    this.#ended ??= this.#run(handler, payload, maxResultBytes);
+    return this.#ended;
+  }
+
+  /** Resolves when the handler ended. */
+  get ended(): Promise<unknown> {
+    return this.#ended ?? Promise.resolve();
+  }
+
+  async #run(
     handler: Handler,
     payload: string,
     maxResultBytes: number,
@@ -74,8 +89,18 @@ export class Running implements HandlerContext {
       const value = encodeResult(result, maxResultBytes);
       return this.#fate === 'abandoned' ? undefined : { entry, kind: 's', value };
     } catch (error) {
-      if (this.#fate !== 'wanted') return undefined;
-      return { entry, kind: 'f', value: encodeError(error), delayMs: 0 };
+      if (this.#fate === 'abandoned') return undefined;
+      if (this.#fate === 'lost') return { entry, kind: 'b' };
+      return { entry, kind: 'f', value: encodeThrown(error), delayMs: 0 };
     }
+  }
+}
+
+/** What was thrown may be anything, also something that throws when it is looked at. */
+function encodeThrown(thrown: unknown): string {
+  try {
+    return encodeError(thrown);
+  } catch {
+    return encodeError(new Error('the handler threw something that cannot be put into words'));
   }
 }

@@ -21,6 +21,10 @@ export class WorkerCore {
   readonly quantumMs: number;
   readonly maxResultBytes: number;
   readonly logger: Logger;
+  /** How many handlers run now. */
+  running = 0;
+  /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
+  closing = false;
   /** Set when retrying is over: the connections are about to close. */
   ended = false;
   #op = 0;
@@ -75,13 +79,16 @@ export class WorkerCore {
   /** Does what nobody has to wait for; whatever gets lost here, the agenda repairs. */
   later(call: () => Promise<unknown>): void {
     const promise = this.insist(call)
-      .catch((error: unknown) => this.logger.error({ err: error, worker: this.id }, 'call failed'))
+      .catch((error: unknown) => {
+        const level = this.ended ? 'warn' : 'error';
+        this.logger[level]({ err: error, worker: this.id }, 'call failed');
+      })
       .finally(() => this.#background.delete(promise));
     this.#background.add(promise);
   }
 
-  /** Resolves when nothing of `later` is under way. */
-  async settled(): Promise<void> {
-    while (this.#background.size > 0) await Promise.all(this.#background);
+  /** Whether nothing of `later` is under way. */
+  get settled(): boolean {
+    return this.#background.size === 0;
   }
 }

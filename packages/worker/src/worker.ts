@@ -22,6 +22,8 @@ import { WorkerCore } from './worker-core.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;
+/** How many parked requests one look at the agenda enters. */
+const PARKED_PER_TICK = 100;
 
 /**
  * Runs the sub-requests of a queue.
@@ -41,7 +43,8 @@ export class Worker implements AsyncDisposable {
   readonly #leases: Leases;
   readonly #agenda: Agenda;
   readonly #engagements = new Map<string, Engagement>();
-  #state: 'new' | 'running' | 'closing' | 'closed' = 'new';
+  #starting: Promise<void> | undefined;
+  #registered = false;
   #closing: Promise<void> | undefined;
 
   /** @throws InvalidOptionError */
@@ -88,31 +91,32 @@ export class Worker implements AsyncDisposable {
 
   /** How many handlers run now. */
   get running(): number {
-    let count = 0;
-    for (const engagement of this.#engagements.values()) count += engagement.runningCount;
-    return count;
+    return this.#core.running;
   }
 
   /**
    * Registers the worker and begins to take work.
-   * @throws ServerError · ConnectionError · ClosedError when it was closed before
+   * @throws ServerError · ConnectionError · ClosedError when it was closed before or meanwhile
    */
   async start(): Promise<this> {
-    if (this.#state === 'running') return this;
-    if (this.#state !== 'new') throw new ClosedError('worker');
-    this.#state = 'running';
-    try {
-      await this.#core.connection.check();
-      await this.#agenda.tick();
-    } catch (error) {
-      this.#state = 'new';
+    if (this.#closing) throw new ClosedError('worker');
+    this.#starting ??= this.#start().catch((error: unknown) => {
+      this.#starting = undefined;
       throw error;
-    }
-    if (this.#state !== 'running') return this;
+    });
+    await this.#starting;
+    return this;
+  }
+
+  async #start(): Promise<void> {
+    await this.#core.connection.check();
+    if (this.#closing) throw new ClosedError('worker');
+    this.#registered = true;
+    await this.#agenda.tick();
+    if (this.#closing) throw new ClosedError('worker');
     this.#agenda.start();
     this.#leases.start();
     this.#intake.start();
-    return this;
   }
 
   /**
@@ -133,20 +137,17 @@ export class Worker implements AsyncDisposable {
   }
 
   async #close(timeoutMs: number): Promise<void> {
-    const started = this.#state === 'running';
-    this.#state = 'closing';
-    if (started) {
-      await this.#intake.stop();
-      for (const engagement of this.#engagements.values()) engagement.leave();
-      await this.#drained(timeoutMs);
-      for (const engagement of this.#engagements.values()) engagement.abandon();
-      await this.#drained(GIVE_BACK_MS);
-      this.#leases.stop();
-      const settled = new AbortController();
-      await Promise.race([this.#core.settled(), pause(GIVE_BACK_MS, settled.signal)]);
-      settled.abort();
-      this.#core.ended = true;
-      await this.#agenda.stop();
+    this.#core.closing = true;
+    await this.#starting?.catch(() => {});
+    for (const engagement of this.#engagements.values()) engagement.leave();
+    await this.#intake.stop();
+    await this.#drained(timeoutMs);
+    for (const engagement of this.#engagements.values()) engagement.abandon();
+    await this.#drained(GIVE_BACK_MS);
+    this.#leases.stop();
+    this.#core.ended = true;
+    await this.#agenda.stop();
+    if (this.#registered) {
       await this.#core.queue.depart(this.id).catch((error: unknown) => {
         this.#core.logger.warn(
           { err: error, worker: this.id },
@@ -155,18 +156,18 @@ export class Worker implements AsyncDisposable {
       });
     }
     await this.#core.connection.close();
-    this.#state = 'closed';
   }
 
-  /** Waits until nothing is held any more. */
+  /** Waits until nothing is held and no call is under way any more. */
   async #drained(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs;
-    while (this.#engagements.size > 0 && performance.now() < end) await pause(5);
+    const busy = () => this.#engagements.size > 0 || !this.#core.settled;
+    while (busy() && performance.now() < end) await pause(5);
   }
 
-  /** Shares the free slots among the requests whose tokens came, and enters each. */
+  /** Gathers the tokens of each request and enters it. */
   #dispatch(tokens: readonly string[]): void {
-    const arrived = new Map<string, { id: string; generation: number; epochs: string[] }>();
+    const arrived = new Map<string, Arrival>();
     for (const token of tokens) {
       const { id, generation, epoch } = parseToken(token);
       const key = `${id}~${generation}`;
@@ -174,15 +175,30 @@ export class Worker implements AsyncDisposable {
       if (known) known.epochs.push(epoch);
       else arrived.set(key, { id, generation, epochs: [epoch] });
     }
-    // While closing, a token is entered for no slot: counted out and minted again for somebody else.
-    const free = this.#state === 'running' ? this.#core.slots.free : 0;
-    let left = arrived.size;
-    let unshared = free;
-    for (const { id, generation, epochs } of arrived.values()) {
-      const want = Math.ceil(unshared / left);
-      unshared -= want;
-      left -= 1;
-      this.#engagementOf(id, generation).enter(epochs, want);
+    this.#enterAll([...arrived.values()]);
+  }
+
+  /**
+   * Shares the free slots among requests and enters each. One that gets none is entered all the
+   * same: its tokens are counted out and minted again, to wait at the end of their list. That is how
+   * a request that yields its turn lets the others pass, and how a closing worker hands tokens on.
+   */
+  #enterAll(arrivals: readonly Arrival[]): void {
+    const entries = arrivals.map(({ id, generation, epochs }) => {
+      const engagement = this.#engagementOf(id, generation);
+      return { engagement, epochs, turn: !engagement.yielding };
+    });
+    const nobodyElse = entries.every(({ turn }) => !turn);
+    let free = this.#core.closing ? 0 : this.#core.slots.free;
+    let left = entries.filter(({ turn }) => turn || nobodyElse).length;
+    for (const { engagement, epochs, turn } of entries) {
+      let want = 0;
+      if (turn || nobodyElse) {
+        want = Math.ceil(free / left);
+        free -= want;
+        left -= 1;
+      }
+      engagement.enter(epochs, want);
     }
   }
 
@@ -192,20 +208,33 @@ export class Worker implements AsyncDisposable {
     if (!engagement) {
       engagement = new Engagement(this.#core, id, generation, {
         onTokens: (tokens) => this.#dispatch(tokens),
-        onOver: () => this.#engagements.delete(key),
+        onOver: (over) => {
+          if (this.#engagements.get(key) === over) this.#engagements.delete(key);
+        },
       });
       this.#engagements.set(key, engagement);
     }
     return engagement;
   }
 
-  /** Enters, without a token, parked requests whose task this worker serves. */
+  /**
+   * Enters, without a token, parked requests whose task this worker serves. Without a free slot that
+   * brings their tokens back into the list, where they wait as others do.
+   */
   #enterParked(tick: Tick): void {
-    if (this.#state !== 'running') return;
-    for (const { id, generation, task } of tick.parked) {
-      const free = this.#core.slots.free;
-      if (free > 0 && this.#core.handlers.for(task))
-        this.#engagementOf(id, generation).enter([], free);
-    }
+    if (this.#core.closing) return;
+    const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
+    this.#enterAll(
+      served
+        .slice(0, PARKED_PER_TICK)
+        .map(({ id, generation }) => ({ id, generation, epochs: [] })),
+    );
   }
+}
+
+/** A request to enter, with the epochs of the tokens that came for it. */
+interface Arrival {
+  readonly id: string;
+  readonly generation: number;
+  readonly epochs: string[];
 }

@@ -1,0 +1,17 @@
+-- Shrinks the permits of a worker to those that it means to keep; never raises them. Above a lowered
+-- limit, and of a request that is paused or being cancelled, it keeps no more than what runs. Returns
+-- how many it holds now.
+local function keepPermits(request, state, worker, permits, keep, running, leaseEnds)
+  local excess = math.max(0, state.granted - state.limit)
+  local allow = math.min(keep, permits, math.max(running, permits - excess))
+  if state.halted or state.status == 'cancelling' then
+    allow = math.min(allow, running)
+  end
+  state.granted = state.granted - (permits - allow)
+  if allow == 0 then
+    redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker)
+  else
+    redis.call('HSET', request, 'permits:' .. worker, allow, 'lease:' .. worker, leaseEnds)
+  end
+  return allow
+end

@@ -1,0 +1,143 @@
+import {
+  backoff,
+  DroppedError,
+  ExpiredError,
+  pause,
+  type RequestCommands,
+  type ResultRecord,
+} from '@piecework/protocol';
+import { persist } from './persist.js';
+import type { Stay } from './stay.js';
+import type { Ticket } from './ticket.js';
+
+/** One outcome. `text`: the encoded result, or the error as JSON where errors are wanted. */
+export interface ReadItem {
+  readonly index: number;
+  /** 'redriven': it had failed, and that failure was taken back. */
+  readonly kind: 'succeeded' | 'failed' | 'redriven';
+  readonly text: string;
+}
+
+/** One entry of the results stream: what one settling recorded. */
+export interface ReadEntry {
+  /** `<generation>-<settled so far>`, rising. */
+  readonly position: string;
+  readonly items: readonly ReadItem[];
+}
+
+/** Characters that one read is to bring, about. */
+const PAGE_CHARS = 1_000_000;
+const PAGE_ENTRIES = 1_000;
+/** So many entries are read at first, when their size is not known. */
+const FIRST_PAGE = 32;
+const ERRORS_PER_READ = 500;
+
+/**
+ * Reads the results stream of one request (docs/decisions/0001-results-layout.md), in pages that are
+ * bounded by their text, following it while the request runs.
+ */
+export class ResultReader {
+  readonly #request: RequestCommands;
+  readonly #ticket: Ticket;
+  readonly #stay: Stay;
+  readonly #failed: boolean;
+  #charsPerEntry = PAGE_CHARS / FIRST_PAGE;
+
+  /** `failed`: whether the errors of failed sub-requests are wanted. */
+  constructor(request: RequestCommands, ticket: Ticket, stay: Stay, failed: boolean) {
+    this.#request = request;
+    this.#ticket = ticket;
+    this.#stay = stay;
+    this.#failed = failed;
+  }
+
+  /** How many sub-requests there are; only to be asked when the pages have ended. */
+  get total(): number {
+    return this.#ticket.complete?.total ?? 0;
+  }
+
+  /**
+   * All entries from `from` on ('-': from the first), page by page; ends when the request is
+   * complete and all of it was read.
+   * @throws NotFoundError · ExpiredError · DroppedError · AbortError · TimeoutError · ServerError
+   */
+  async *pages(from: string): AsyncGenerator<ReadEntry[]> {
+    await this.#stay.race(this.#ticket.looked);
+    const wake = AbortSignal.any([this.#ticket.over, this.#stay.signal]);
+    const idle = backoff(20, 500);
+    let next = from;
+    for (;;) {
+      this.#ticket.throwIfAbsent();
+      // Read before the page: what is recorded before completion is in a page read after it.
+      const { complete } = this.#ticket;
+      const end = complete ? String(complete.generation) : '+';
+      const page = await this.#read(next, this.entriesFor(PAGE_CHARS), end);
+      const last = page.at(-1);
+      if (last) {
+        idle.reset();
+        next = `(${last.position}`;
+        yield page;
+      } else if (complete) {
+        return this.throwIfGone();
+      } else {
+        await this.#stay.race(pause(idle.next(), wake));
+      }
+    }
+  }
+
+  /** These entries, in one round trip; one that is not there any more is left out. */
+  async fetch(positions: readonly string[]): Promise<ReadEntry[]> {
+    const pages = positions.map((position) => this.#read(position, 1, position));
+    return (await Promise.all(pages)).flat();
+  }
+
+  /** How many entries have about so many characters, from what was read so far. */
+  entriesFor(chars: number): number {
+    return Math.max(1, Math.min(PAGE_ENTRIES, Math.floor(chars / this.#charsPerEntry)));
+  }
+
+  /** An empty answer is an end only if the results are still there. @throws ExpiredError · DroppedError */
+  async throwIfGone(): Promise<void> {
+    const { id } = this.#request.keys;
+    const state = await persist(this.#stay, () => this.#request.state());
+    if (state?.status === 'dropped') throw new DroppedError(id);
+    if (!state || state.status === 'void') throw new ExpiredError(id);
+  }
+
+  async #read(from: string, count: number, to: string): Promise<ReadEntry[]> {
+    const rows = await persist(this.#stay, () => this.#request.results(from, count, to));
+    const wanted = rows.flatMap(({ position, records }) => {
+      const stale = Number.parseInt(position, 10) < this.#ticket.generation;
+      return records.filter(({ failed }) => failed && (this.#failed || stale));
+    });
+    const errors = await this.#errorsOf(wanted);
+    let chars = 0;
+    const entries = rows.map(({ position, records }) => {
+      const items = records.map((record) => itemOf(record, errors));
+      for (const { text } of items) chars += text.length + 32;
+      return { position, items };
+    });
+    if (rows.length > 0) this.#charsPerEntry = (this.#charsPerEntry + chars / rows.length) / 2;
+    return entries;
+  }
+
+  /** Errors of these records; null where the failure was taken back. */
+  async #errorsOf(records: readonly ResultRecord[]): Promise<Map<ResultRecord, string | null>> {
+    const errors = new Map<ResultRecord, string | null>();
+    for (let i = 0; i < records.length; i += ERRORS_PER_READ) {
+      const some = records.slice(i, i + ERRORS_PER_READ);
+      const indexes = some.map(({ index }) => index);
+      const found = await persist(this.#stay, () => this.#request.failures(indexes));
+      for (const [n, record] of some.entries()) errors.set(record, found[n] ?? null);
+    }
+    return errors;
+  }
+}
+
+function itemOf(record: ResultRecord, errors: Map<ResultRecord, string | null>): ReadItem {
+  const { index, failed, value } = record;
+  if (!failed) return { index, kind: 'succeeded', text: value };
+  const error = errors.get(record);
+  if (error === null) return { index, kind: 'redriven', text: '' };
+  return { index, kind: 'failed', text: error ?? '' };
+}

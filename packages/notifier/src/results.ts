@@ -1,0 +1,50 @@
+import type { RequestCommands } from '@piecework/protocol';
+import { completionCursor, inCompletionOrder } from './completion-order.js';
+import { indexCursor, inIndexOrder } from './index-order.js';
+import type { CheckedResultsOptions } from './options.js';
+import type { ResultItem } from './result-item.js';
+import { ResultReader } from './result-reader.js';
+import { Stay } from './stay.js';
+import type { Ticket } from './ticket.js';
+
+/**
+ * Results of a request, live. What is wrong with the arguments is thrown here and now; nothing is
+ * opened before the first item is asked for, and all is released when the loop is left.
+ */
+export function resultsOf<Result>(
+  request: RequestCommands,
+  join: () => Ticket,
+  options: CheckedResultsOptions,
+): AsyncGenerator<ResultItem<Result>> {
+  const { order, failed, cursor, bufferBytes } = options;
+  const read =
+    order === 'index'
+      ? readBy(indexCursor(cursor), (reader, from) =>
+          inIndexOrder<Result>(reader, { failed, from, bufferBytes }),
+        )
+      : readBy(completionCursor(cursor), (reader, from) =>
+          inCompletionOrder<Result>(reader, { failed, from }),
+        );
+  return generate();
+
+  async function* generate() {
+    using stay = new Stay(`results of ${request.keys.id}`, options);
+    const ticket = join();
+    try {
+      for await (const item of read(new ResultReader(request, ticket, stay, failed))) {
+        // The consumer may have been away for long.
+        stay.throwIfOver();
+        yield item;
+      }
+    } finally {
+      ticket.leave();
+    }
+  }
+}
+
+function readBy<Cursor, Item>(
+  from: Cursor,
+  read: (reader: ResultReader, from: Cursor) => AsyncGenerator<Item>,
+): (reader: ResultReader) => AsyncGenerator<Item> {
+  return (reader) => read(reader, from);
+}

@@ -1,0 +1,68 @@
+import type { RequestState } from '@piecework/protocol';
+
+/**
+ * What one waiting caller holds of a watched request. It ends once: with the state of the complete
+ * request, or with the error that there is nothing to wait for.
+ */
+export class Ticket {
+  /** Resolves at the first look after the ticket was drawn. */
+  readonly looked: Promise<void>;
+  /** The final state. @throws NotFoundError · ExpiredError · DroppedError · ClosedError */
+  readonly ended: Promise<RequestState>;
+  /** The final state, once it is known. */
+  complete: RequestState | undefined;
+  /** The life of the id that was seen last; 0 before any was. */
+  generation = 0;
+  /** Has the state read now. */
+  readonly ask: () => void;
+  /** The caller is not interested any more. */
+  readonly leave: () => void;
+  readonly #over = new AbortController();
+  #error: unknown;
+  #onLook = () => {};
+  #onEnd: { resolve: (state: RequestState) => void; reject: (error: unknown) => void };
+
+  constructor(acts: { ask: () => void; leave: () => void }) {
+    this.ask = acts.ask;
+    this.leave = acts.leave;
+    this.looked = new Promise((resolve) => {
+      this.#onLook = resolve;
+    });
+    this.#onEnd = { resolve: () => {}, reject: () => {} };
+    this.ended = new Promise((resolve, reject) => {
+      this.#onEnd = { resolve, reject };
+    });
+    // A reader looks at `complete` and may never ask for the promise.
+    this.ended.catch(() => {});
+  }
+
+  /** Aborts at the end, whichever it is. */
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** @throws what `ended` throws, if it has */
+  throwIfAbsent(): void {
+    if (this.#error) throw this.#error;
+  }
+
+  /** A look found it waiting (or, with 0, being created). */
+  noteLook(generation: number): void {
+    this.generation = generation;
+    this.#onLook();
+  }
+
+  succeed(state: RequestState): void {
+    this.complete = state;
+    this.noteLook(state.generation);
+    this.#onEnd.resolve(state);
+    this.#over.abort();
+  }
+
+  fail(error: unknown): void {
+    this.#error = error;
+    this.#onLook();
+    this.#onEnd.reject(error);
+    this.#over.abort();
+  }
+}

@@ -1,0 +1,203 @@
+import { Agenda, ClosedError, DroppedError, RequestExistsError, SealedError } from '@piecework/protocol';
+import { describe, expect } from 'vitest';
+import { type Flow, numbers, test } from '../support/flow.js';
+import { startProgram } from '../support/processes.js';
+import { until } from '../support/until.js';
+
+async function payloadsOf(flow: Flow, id: string): Promise<number[]> {
+  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
+  return rows.map(([, [, payload]]) => JSON.parse(payload as string));
+}
+
+describe('an open request', () => {
+  test('takes items until it is sealed, in the order in which they were appended', async ({ flow }) => {
+    const open = await flow.producer().open({ id: 'open' });
+    expect(await flow.request('open').state()).toMatchObject({ status: 'open', total: 0 });
+    await open.append(0, 1, 2);
+    await Promise.all(numbers(1_500, 3).map((n) => open.append(n)));
+    await open.flush();
+    expect(await flow.request('open').state()).toMatchObject({ status: 'open', total: 1_503 });
+    await open.append(1_503);
+    await open.seal();
+    expect(open.appended).toBe(1_504);
+    expect(await payloadsOf(flow, 'open')).toEqual(numbers(1_504));
+    await open.seal();
+    await expect(open.append(1).then(() => open.flush())).rejects.toThrow();
+  });
+
+  test('completes at its seal when nothing was appended, or all of it is done', async ({ flow }) => {
+    const producer = flow.producer();
+    const empty = await producer.open();
+    await empty.seal();
+    expect(await flow.complete(empty.id)).toMatchObject({ outcome: 'succeeded', total: 0 });
+    await flow.worker({ handler: (n: number) => n }).start();
+    const done = await producer.open();
+    await done.append(1, 2, 3);
+    await done.flush();
+    await until(async () => (await flow.request(done.id).state())?.succeeded === 3);
+    expect((await flow.request(done.id).state())?.status).toBe('open');
+    await done.seal();
+    expect(await flow.complete(done.id)).toMatchObject({ outcome: 'succeeded', total: 3 });
+  });
+
+  test('is joined under the same options only', async ({ flow }) => {
+    const options = { id: 'joined', limit: 3, metadata: { a: 1, b: [2] } };
+    const one = await flow.producer().open(options);
+    const two = await flow.producer().open({ ...options, metadata: { b: [2], a: 1 } });
+    expect(two.generation).toBe(one.generation);
+    for (const other of [{ limit: 4 }, { metadata: undefined }, { producerLeaseMs: 60_000 }]) {
+      await expect(flow.producer().open({ ...options, ...other })).rejects.toBeInstanceOf(
+        RequestExistsError,
+      );
+    }
+    await expect(flow.producer().submit([1], options)).rejects.toBeInstanceOf(RequestExistsError);
+    await one.append('one');
+    await two.append('two');
+    await one.flush();
+    await two.flush();
+    await two.seal();
+    expect((await payloadsOf(flow, 'joined')).sort()).toEqual(['one', 'two']);
+  });
+
+  test('takes no more from anybody once one sealed, cancelled or dropped it', async ({ flow }) => {
+    const sealedBy = async (id: string, end: (open: Awaited<ReturnType<typeof opened>>) => unknown) => {
+      const one = await opened(id);
+      const two = await opened(id);
+      await two.append(1);
+      await two.flush();
+      await end(one);
+      return two.append(2).then(() => two.flush());
+    };
+    const opened = (id: string) => flow.producer().open({ id });
+    await expect(sealedBy('sealed', (one) => one.seal())).rejects.toBeInstanceOf(SealedError);
+    await expect(sealedBy('cancelled', (one) => one.cancel())).rejects.toBeInstanceOf(SealedError);
+    const drop = async () => {
+      const dropped = await flow.request('dropped').drop();
+      if (dropped.verdict === 'dropped') {
+        await flow.queueCommands.finish('dropped', dropped.generation, 'dropped');
+      }
+    };
+    await expect(sealedBy('dropped', drop)).rejects.toBeInstanceOf(DroppedError);
+    expect(await payloadsOf(flow, 'sealed')).toEqual([1]);
+  });
+
+  test('says that it is closed, and stays open for others', async ({ flow }) => {
+    const options = { id: 'left' };
+    const one = await flow.producer().open(options);
+    await one.append(1);
+    await one.flush();
+    one.close();
+    await expect(one.append(2)).rejects.toBeInstanceOf(ClosedError);
+    await expect(one.flush()).rejects.toBeInstanceOf(ClosedError);
+    const two = await flow.producer().open(options);
+    await two.append(3);
+    await two.seal();
+    expect(await payloadsOf(flow, 'left')).toEqual([1, 3]);
+  });
+
+  test('keeps its lease while it is open, and no longer', async ({ flow }) => {
+    const open = await flow.producer().open({ id: 'lease', producerLeaseMs: 1_000 });
+    const leaseEnd = async () => Number((await flow.request('lease').inspect())?.state.producerUntil);
+    const first = await leaseEnd();
+    await until(async () => (await leaseEnd()) > first + 900, { what: 'the lease is renewed' });
+    expect((await flow.request('lease').state())?.status).toBe('open');
+    await open.seal();
+  });
+});
+
+describe('several processes on one request', () => {
+  test('add each item exactly once; the seal of one is the seal of all', async ({ flow }) => {
+    const request = { id: 'shared', limit: 20 };
+    const worker = flow.worker({ concurrency: 20, handler: (n: number) => n });
+    await worker.start();
+    const programs = numbers(3).map((n) =>
+      startProgram(flow, 'producer', {
+        redis: flow.redis,
+        queue: flow.queue,
+        request,
+        items: [n * 1_000, n * 1_000 + 700],
+        then: 'flush',
+      }),
+    );
+    const appended = await Promise.all(programs.map((program) => program.said()));
+    expect(appended).toEqual([{ appended: 700 }, { appended: 700 }, { appended: 700 }]);
+    expect(await Promise.all(programs.map(({ ended }) => ended))).toEqual([0, 0, 0]);
+    const one = await flow.producer().open(request);
+    const other = await flow.producer().open(request);
+    await one.seal();
+    await expect(other.append(1).then(() => other.flush())).rejects.toBeInstanceOf(SealedError);
+    const state = await flow.complete('shared');
+    expect(state).toMatchObject({ total: 2_100, succeeded: 2_100 });
+    const values = [...(await flow.results('shared')).values()] as number[];
+    const wanted = numbers(3).flatMap((n) => numbers(700, n * 1_000));
+    expect(values.sort((a, b) => a - b)).toEqual(wanted);
+  });
+
+  test.for([
+    ['cancel', 'cancelled'],
+    ['seal', 'succeeded'],
+  ] as const)("that die leave it to onProducerLost: '%s'", async ([onProducerLost, outcome], { flow }) => {
+    const id = `lost-${onProducerLost}`;
+    const program = startProgram(flow, 'producer', {
+      redis: flow.redis,
+      queue: flow.queue,
+      request: { id, producerLeaseMs: 1_000, onProducerLost },
+      items: [0, 5],
+      then: 'hold',
+    });
+    await program.said();
+    program.kill('SIGKILL');
+    await program.ended;
+    const { generation } = (await flow.request(id).state()) as { generation: number };
+    await until(async () => {
+      const seen = await flow.request(id).inspect();
+      return seen && seen.now > Number(seen.state.producerUntil);
+    });
+    await flow.queueCommands.note(id, generation, 0);
+    await new Agenda(flow.connection, flow.queueCommands).tick();
+    if (onProducerLost === 'seal') {
+      expect((await flow.request(id).state())?.status).toBe('sealed');
+      await flow.worker({ handler: (n: number) => n }).start();
+    }
+    expect(await flow.complete(id)).toMatchObject({
+      outcome,
+      total: 5,
+      [onProducerLost === 'seal' ? 'succeeded' : 'cancelled']: 5,
+    });
+  });
+});
+
+describe('a producer', () => {
+  test('leaves nothing running behind: its process ends by itself', async ({ flow }) => {
+    const program = startProgram(flow, 'producer', {
+      redis: flow.redis,
+      queue: flow.queue,
+      request: { id: 'ends' },
+      items: [0, 10],
+      then: 'seal',
+    });
+    await program.said();
+    expect(await program.ended).toBe(0);
+    expect(await flow.request('ends').state()).toMatchObject({ status: 'sealed', total: 10 });
+  });
+
+  test('may be closed twice, and refuses work afterwards', async ({ flow }) => {
+    const producer = flow.producer();
+    const open = await producer.open({ id: 'closing' });
+    await Promise.all([producer.close(), producer.close()]);
+    await producer.close();
+    await expect(producer.submit([1])).rejects.toBeInstanceOf(ClosedError);
+    await expect(open.append(1)).rejects.toBeInstanceOf(ClosedError);
+    await flow.producer().close();
+  });
+
+  test('never closes a connection that it was given', async ({ flow }) => {
+    const producer = flow.producer({ redis: flow.connection });
+    await producer.submit([1], { id: 'given' });
+    await producer.close();
+    const own = flow.producer({ redis: flow.connection.client });
+    await own.submit([1], { id: 'given-too' });
+    await own.close();
+    expect((await flow.request('given').state())?.status).toBe('sealed');
+  });
+});

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HandlerContext } from '@piecework/worker';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+/** Keeps which request each handler that starts belongs to. */
+class Starts {
+  readonly order: string[] = [];
+  readonly handler = async (ms: number, { requestId }: HandlerContext) => {
+    this.order.push(requestId);
+    if (ms > 0) await sleep(ms);
+  };
+  /** How many of `id` had started when the last of `of` did. */
+  startedBefore(id: string, of: string): number {
+    return this.order.slice(0, this.order.lastIndexOf(of)).filter((name) => name === id).length;
+  }
+}
+
+const repeat = (n: number, ms: number): number[] => Array(n).fill(ms);
+
+async function completed(flow: Flow, ids: readonly string[]): Promise<void> {
+  for (const id of ids) expect(await flow.complete(id)).toMatchObject({ outcome: 'succeeded' });
+}
+
+describe('with quantumMs 0 and one slot', () => {
+  test('a hundred requests are started in the order of their priorities', async ({ flow }) => {
+    const starts = new Starts();
+    const producer = flow.producer();
+    // In an order that has nothing to do with theirs.
+    const priorities = numbers(100).map((n) => (n * 37 + 11) % 100);
+    for (const priority of priorities) {
+      await producer.submit(repeat(3, 0), { id: `p${priority}`, priority });
+    }
+    await flow.worker({ concurrency: 1, quantumMs: 0, handler: starts.handler }).start();
+    await completed(
+      flow,
+      numbers(100).map((n) => `p${n}`),
+    );
+    expect(starts.order).toEqual(numbers(100).flatMap((n) => [`p${n}`, `p${n}`, `p${n}`]));
+  });
+
+  test.for([1, 3, 10, 40, 1_000])('two equal requests of limit %i alternate', async (limit, { flow }) => {
+    const starts = new Starts();
+    const producer = flow.producer();
+    await producer.submit(repeat(60, 0), { id: 'a', limit });
+    await producer.submit(repeat(60, 0), { id: 'b', limit });
+    await flow.worker({ concurrency: 1, quantumMs: 0, handler: starts.handler }).start();
+    await completed(flow, ['a', 'b']);
+    expect(starts.order).toEqual(numbers(60).flatMap(() => ['a', 'b']));
+  });
+
+  test('several equal requests take turns', async ({ flow }) => {
+    const starts = new Starts();
+    const producer = flow.producer();
+    const ids = ['a', 'b', 'c', 'd', 'e'];
+    for (const id of ids) await producer.submit(repeat(30, 0), { id });
+    await flow.worker({ concurrency: 1, quantumMs: 0, handler: starts.handler }).start();
+    await completed(flow, ids);
+    expect(starts.order).toEqual(numbers(30).flatMap(() => ids));
+  });
+});
+
+describe('with the default time slice', () => {
+  test.for([
+    { concurrency: 1, limit: 10, items: 600 },
+    { concurrency: 10, limit: 10, items: 2_000 },
+    { concurrency: 10, limit: 100, items: 2_000 },
+    { concurrency: 10, limit: 4, items: 800 },
+  ])('equal requests end together: $concurrency slots, limit $limit', async (
+    { concurrency, limit, items },
+    { flow },
+  ) => {
+    const starts = new Starts();
+    const producer = flow.producer();
+    await producer.submit(repeat(items, 5), { id: 'a', limit });
+    await producer.submit(repeat(items, 5), { id: 'b', limit });
+    await flow.worker({ concurrency, handler: starts.handler }).start();
+    await completed(flow, ['a', 'b']);
+    const [first, last] =
+      starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
+    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.85);
+  });
+
+  test('equal requests end together over several workers', async ({ flow }) => {
+    const starts = new Starts();
+    const producer = flow.producer();
+    await producer.submit(repeat(2_000, 5), { id: 'a', limit: 50 });
+    await producer.submit(repeat(2_000, 5), { id: 'b', limit: 50 });
+    for (let i = 0; i < 3; i += 1) {
+      await flow.worker({ concurrency: 5, handler: starts.handler }).start();
+    }
+    await completed(flow, ['a', 'b']);
+    const [first, last] =
+      starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
+    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(2_000 * 0.85);
+  });
+
+  test('a more urgent one that comes later gets the slots within a few slices', async ({ flow }) => {
+    const starts = new Starts();
+    const producer = flow.producer();
+    await producer.submit(repeat(1_500, 5), { id: 'later', priority: 60, limit: 30 });
+    await flow.worker({ concurrency: 10, handler: starts.handler }).start();
+    await until(() => starts.order.length > 100);
+    const before = starts.order.length;
+    await producer.submit(repeat(300, 5), { id: 'urgent', priority: 10, limit: 30 });
+    await completed(flow, ['urgent', 'later']);
+    const begin = starts.order.indexOf('urgent');
+    const end = starts.order.lastIndexOf('urgent');
+    // Ten slots, ten sub-requests a slice and slot: five slices.
+    expect(begin - before).toBeLessThan(500);
+    // And then it has them for itself, but for those that the other still ran.
+    expect(starts.order.slice(begin, end).filter((id) => id === 'later').length).toBeLessThan(50);
+  });
+
+  test('one that cannot use the slots leaves them to others', async ({ flow }) => {
+    const held = gate();
+    const starts = new Starts();
+    const handler = async (ms: number, ctx: HandlerContext) => {
+      await starts.handler(Math.max(ms, 0), ctx);
+      if (ms < 0) await held.opened;
+    };
+    const producer = flow.producer();
+    await producer.submit(repeat(50, -1), { id: 'urgent', priority: 0, limit: 3 });
+    await producer.submit(repeat(300, 1), { id: 'later', priority: 99, limit: 50 });
+    await flow.worker({ concurrency: 5, handler }).start();
+    await completed(flow, ['later']);
+    expect(starts.order.filter((id) => id === 'urgent')).toHaveLength(3);
+    held.open();
+    await completed(flow, ['urgent']);
+  });
+});

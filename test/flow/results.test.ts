@@ -1,0 +1,341 @@
+import { Notifier, type NotifierOptions, type ResultItem } from '@piecework/notifier';
+import {
+  AbortError,
+  DroppedError,
+  type Entry,
+  ExpiredError,
+  InvalidOptionError,
+  NotFoundError,
+  TimeoutError,
+} from '@piecework/protocol';
+import type { Redis } from 'ioredis';
+import { beforeAll, describe, expect } from 'vitest';
+import { ReorderBuffer } from '../../packages/notifier/dist/reorder-buffer.js';
+import { type Flow, mastersOf, numbers, test } from '../support/flow.js';
+import {
+  connected,
+  failure,
+  given,
+  Hand,
+  type Options,
+  type Scene,
+  success,
+} from '../support/given.js';
+import { againstCluster } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+// Opened before the first test counts its connections.
+beforeAll(async () => (await connected()).check());
+
+function notifierOf(flow: Flow, options: Partial<NotifierOptions> = {}): Notifier {
+  const notifier = new Notifier({ redis: flow.redis, queue: flow.queue, ...options });
+  flow.after(() => notifier.close());
+  return notifier;
+}
+
+/** A request of which a hand holds all sub-requests. */
+async function held(flow: Flow, items: number, options: Options = {}) {
+  const scene = await given.sealed({ queue: flow.queue, items, limit: items, ...options });
+  const hand = new Hand(scene);
+  const entries = await hand.hold(items);
+  return { scene, hand, entries };
+}
+
+const value = (index: number) => `{"of":${index},"text":"ü"}`;
+const done = (entry: Entry) => success(entry, value(entry.index));
+const error = { name: 'Error', message: 'no' };
+
+/** What an item says, without its cursor. */
+const said = ({ cursor, ...rest }: ResultItem) => rest;
+const succeeded = (index: number) => ({
+  index,
+  status: 'succeeded',
+  value: { of: index, text: 'ü' },
+});
+const failed = (index: number) => ({ index, status: 'failed', error });
+
+/** Settles these in the order given, `each` at a time; those of `failing` fail. */
+async function settle(
+  { hand, entries }: { hand: Hand; entries: readonly Entry[] },
+  indexes: readonly number[],
+  { each = 7, failing = [] as readonly number[] } = {},
+): Promise<void> {
+  const held = new Map(entries.map((entry) => [entry.index, entry]));
+  for (let i = 0; i < indexes.length; i += each) {
+    const some = indexes.slice(i, i + each).map((index) => held.get(index)!);
+    await hand.trySettle(
+      some.map((entry) => (failing.includes(entry.index) ? failure(entry) : done(entry))),
+    );
+  }
+}
+
+/** An order that is nobody's own, the same every time. */
+const shuffled = (n: number) =>
+  numbers(n).sort((a, b) => ((a * 7_919) % 1_009) - ((b * 7_919) % 1_009));
+
+async function all(items: AsyncIterable<ResultItem>): Promise<ResultItem[]> {
+  const list: ResultItem[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
+
+const byIndex = (a: { index: number }, b: { index: number }) => a.index - b.index;
+
+const listening = async (flow: Flow, { request }: Scene) => {
+  const masters = mastersOf(flow.connection);
+  const channels = await Promise.all(masters.map((one) => one.call('PUBSUB', 'SHARDCHANNELS')));
+  return channels.flat().includes(request.keys.channel);
+};
+
+describe('results while they are being written', () => {
+  test('come in the order in which they were settled', async ({ flow }) => {
+    const request = await held(flow, 60);
+    const reading = all(notifierOf(flow).results(request.scene.id));
+    const order = shuffled(60);
+    await settle(request, order, { failing: [3, 30] });
+    const expected = order.filter((index) => index !== 3 && index !== 30).map(succeeded);
+    expect((await reading).map(said)).toEqual(expected);
+  });
+
+  test('come in the order of the items', async ({ flow }) => {
+    const request = await held(flow, 60);
+    const reading = all(notifierOf(flow).results(request.scene.id, { order: 'index' }));
+    await settle(request, shuffled(60), { failing: [0, 30, 59] });
+    const expected = numbers(60).filter((index) => index % 30 !== 0 && index !== 59);
+    expect((await reading).map(said)).toEqual(expected.map(succeeded));
+  });
+
+  test.for(['index', 'completion'] as const)(
+    'in %s order bring failures if wanted',
+    async (order, { flow }) => {
+      const request = await held(flow, 40);
+      const options = { order, failed: true };
+      const reading = all(notifierOf(flow).results(request.scene.id, options));
+      await settle(request, shuffled(40), { failing: [0, 7, 8, 39] });
+      const given = order === 'index' ? numbers(40) : shuffled(40);
+      const expected = given.map((index) =>
+        [0, 7, 8, 39].includes(index) ? failed(index) : succeeded(index),
+      );
+      expect((await reading).map(said)).toEqual(expected);
+    },
+  );
+
+  test('are not held back by failures that nobody wants', async ({ flow }) => {
+    const request = await held(flow, 3);
+    const items = notifierOf(flow).results(request.scene.id, { order: 'index' });
+    await settle(request, [1, 0], { failing: [0] });
+    expect(said((await items.next()).value)).toEqual(succeeded(1));
+    expect(await request.scene.request.state()).toMatchObject({ status: 'sealed' });
+    await items.return(undefined);
+  });
+
+  test.for([1, 200, 100_000])(
+    'wait for an early straggler, holding %d bytes',
+    async (bufferBytes, { flow }) => {
+      const request = await held(flow, 500);
+      const options = { order: 'index', failed: true, bufferBytes } as const;
+      const seen: ResultItem[] = [];
+      const reading = (async () => {
+        for await (const item of notifierOf(flow).results(request.scene.id, options))
+          seen.push(item);
+      })();
+      await settle(
+        request,
+        shuffled(500).filter((index) => index !== 0 && index !== 250),
+        { failing: [13] },
+      );
+      expect(seen).toEqual([]);
+      await settle(request, [0]);
+      await until(() => seen.length === 250, { what: 'all before the second straggler' });
+      await settle(request, [250]);
+      await reading;
+      expect(seen.map(said)).toEqual(
+        numbers(500).map((i) => (i === 13 ? failed(i) : succeeded(i))),
+      );
+    },
+  );
+
+  test.skipIf(againstCluster)('survive the loss of every connection', async ({ flow }) => {
+    const client = flow.connection.client as Redis;
+    const ids = async () =>
+      [...((await client.client('LIST')) as string).matchAll(/^id=(\d+)/gm)].map(([, id]) => id!);
+    const others = new Set(await ids());
+    const request = await held(flow, 50);
+    const reading = all(notifierOf(flow).results(request.scene.id));
+    for (const index of numbers(50)) {
+      await settle(request, [index]);
+      if (index % 10 !== 5) continue;
+      for (const id of await ids()) {
+        if (!others.has(id)) await client.client('KILL', 'ID', id).catch(() => {});
+      }
+    }
+    expect((await reading).map(said)).toEqual(numbers(50).map(succeeded));
+  });
+});
+
+describe('results of a request that is complete', () => {
+  test('go on behind any item, in both orders, each other one exactly once', async ({ flow }) => {
+    const request = await held(flow, 23);
+    await settle(request, shuffled(23), { each: 4, failing: [2, 3, 11] });
+    const notifier = notifierOf(flow);
+    const read = async (options: object) => await all(notifier.results(request.scene.id, options));
+    for (const order of ['completion', 'index']) {
+      for (const failed of [false, true]) {
+        const whole = await read({ order, failed });
+        expect(whole.length).toBe(failed ? 23 : 20);
+        expect(new Set(whole.map(({ index }) => index)).size).toBe(whole.length);
+        for (const [n, { cursor }] of whole.entries()) {
+          expect(await read({ order, failed, cursor })).toEqual(whole.slice(n + 1));
+        }
+      }
+    }
+  });
+
+  test('leave out what was cancelled', async ({ flow }) => {
+    const request = await held(flow, 4, { limit: 4 });
+    const { scene } = request;
+    await settle(request, [3, 1], { each: 1 });
+    await settle(request, [2], { failing: [2] });
+    await scene.request.cancel(scene.generation);
+    await request.hand.trySettle([failure(request.entries[0]!)]);
+    const notifier = notifierOf(flow);
+    expect((await notifier.completion(scene.id)).counts).toMatchObject({ cancelled: 1, failed: 1 });
+    const read = async (options: object) =>
+      (await all(notifier.results(scene.id, options))).map(said);
+    expect(await read({})).toEqual([succeeded(3), succeeded(1)]);
+    expect(await read({ order: 'index' })).toEqual([succeeded(1), succeeded(3)]);
+    expect(await read({ order: 'index', failed: true, bufferBytes: 1 })).toEqual([
+      succeeded(1),
+      failed(2),
+      succeeded(3),
+    ]);
+  });
+
+  test('are only the failures when results are discarded', async ({ flow }) => {
+    const request = await held(flow, 5, { results: 'discard' });
+    await settle(request, [4, 3, 2, 1, 0], { failing: [1, 3] });
+    const notifier = notifierOf(flow);
+    const read = async (options: object) =>
+      (await all(notifier.results(request.scene.id, options))).map(said);
+    expect(await read({ order: 'index' })).toEqual([]);
+    expect(await read({ order: 'index', failed: true })).toEqual([failed(1), failed(3)]);
+    expect(await read({ failed: true })).toEqual([failed(3), failed(1)]);
+  });
+
+  test('leave out failures that were taken back', async ({ flow }) => {
+    const request = await held(flow, 6);
+    await settle(request, shuffled(6), { failing: [1, 4] });
+    await flow.connection.client.hdel(request.scene.request.keys.failed, '4');
+    const notifier = notifierOf(flow);
+    for (const order of ['index', 'completion'] as const) {
+      const items = await all(notifier.results(request.scene.id, { order, failed: true }));
+      const expected = [succeeded(0), failed(1), succeeded(2), succeeded(3), succeeded(5)];
+      expect(items.map(said).sort(byIndex)).toEqual(expected);
+    }
+  });
+
+  test('are undefined, empty or large as they were given', async ({ flow }) => {
+    const request = await held(flow, 3);
+    const large = JSON.stringify('x'.repeat(3_000_000));
+    const texts = ['', '""', large];
+    await request.hand.trySettle(request.entries.map((entry, i) => success(entry, texts[i])));
+    const options = { order: 'index', bufferBytes: 1_000 } as const;
+    const items = await all(notifierOf(flow).results(request.scene.id, options));
+    const values = items.map((item) => item.status === 'succeeded' && item.value);
+    expect(values).toEqual([undefined, '', JSON.parse(large)]);
+  });
+});
+
+describe('reading results ends', () => {
+  test('with DroppedError or ExpiredError when they go away meanwhile', async ({ flow }) => {
+    const notifier = notifierOf(flow);
+    const running = await held(flow, 10);
+    const live = notifier.results(running.scene.id);
+    await settle(running, [0]);
+    await live.next();
+    const next = live.next();
+    next.catch(() => {});
+    await running.scene.request.drop();
+    await expect(next).rejects.toThrow(DroppedError);
+    await running.scene.queue.finish(running.scene.id, running.scene.generation, 'dropped');
+
+    const complete = await held(flow, 10);
+    await settle(complete, numbers(10), { each: 1 });
+    const early = notifier.results(complete.scene.id);
+    await early.next();
+    const late = notifier.results(complete.scene.id, { order: 'index', bufferBytes: 1 });
+    await late.next();
+    const { id, queue, generation, request } = complete.scene;
+    await queue.finish(id, generation, 'succeeded');
+    await flow.connection.client.unlink(request.keys.request, request.keys.results);
+    await expect(all(early)).rejects.toThrow(ExpiredError);
+    await expect(all(notifier.results(id))).rejects.toThrow(ExpiredError);
+    await late.return(undefined);
+    await queue.finish(id, generation, 'dropped');
+    await expect(all(notifier.results(id))).rejects.toThrow(NotFoundError);
+  });
+
+  test('with AbortError or TimeoutError, also while nothing comes', async ({ flow }) => {
+    const notifier = notifierOf(flow);
+    const { scene } = await held(flow, 2);
+    const controller = new AbortController();
+    const aborted = all(notifier.results(scene.id, { signal: controller.signal }));
+    aborted.catch(() => {});
+    await until(() => listening(flow, scene));
+    controller.abort();
+    await expect(aborted).rejects.toThrow(AbortError);
+    const timed = all(notifier.results(scene.id, { order: 'index', timeoutMs: 30 }));
+    await expect(timed).rejects.toThrow(TimeoutError);
+    await until(async () => !(await listening(flow, scene)));
+  });
+
+  test('when the consumer leaves, and nothing goes on behind it', async ({ flow }) => {
+    const request = await held(flow, 20);
+    await settle(request, numbers(10));
+    for await (const { index } of notifierOf(flow).results(request.scene.id)) {
+      if (index === 4) break;
+    }
+    await until(async () => !(await listening(flow, request.scene)));
+  });
+
+  test('before it began, when the cursor is of the other order', async ({ flow }) => {
+    const notifier = notifierOf(flow);
+    for (const cursor of ['', 'i', '3', 'c1-2.3', 'i1e3']) {
+      const read = () => notifier.results('id', { order: 'index', cursor });
+      expect(read).toThrow(InvalidOptionError);
+    }
+    for (const cursor of ['', 'i3', 'c1.2', 'c1-2']) {
+      expect(() => notifier.results('id', { cursor })).toThrow(InvalidOptionError);
+    }
+  });
+});
+
+describe('the reorder buffer', () => {
+  const item = (index: number) => ({ index, kind: 'succeeded', text: value(index) }) as const;
+
+  test('keeps 200,000 results that came early in at most 16 bytes each', () => {
+    const count = 200_000;
+    const buffer = new ReorderBuffer(0, 10_000);
+    for (let index = 1; index <= count; index += 1) buffer.offer(item(index), `9-${index}`, true);
+    expect(buffer.heldBytes).toBeLessThanOrEqual(10_000);
+    expect(buffer.take()).toEqual([]);
+    expect(buffer.bookkeepingBytes / count).toBeLessThanOrEqual(16);
+
+    buffer.offer(item(0), `9-${count + 1}`, true);
+    let next = 0;
+    for (;;) {
+      for (const { index } of buffer.take()) {
+        expect(index).toBe(next);
+        next += 1;
+      }
+      const missing = buffer.missing(256);
+      if (missing.length === 0) break;
+      buffer.refill(
+        missing.map((position) => ({ position, items: [item(Number(position.slice(2)))] })),
+      );
+    }
+    expect(next).toBe(count + 1);
+    // Pages that were passed are freed.
+    expect(buffer.bookkeepingBytes).toBeLessThanOrEqual(8_192);
+  });
+});

@@ -1,0 +1,115 @@
+import type { HandlerContext } from '@piecework/worker';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+/** Handlers that keep what they ran, by task. */
+function handlersFor(...tasks: string[]) {
+  const ran: Record<string, number[]> = {};
+  const handlers = tasks.map((task) => ({
+    task,
+    run: async (n: number, _: HandlerContext) => {
+      ran[task] ??= [];
+      ran[task].push(n);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      return `${task} ${n}`;
+    },
+  }));
+  return { ran, handlers };
+}
+
+const parked = (flow: Flow) =>
+  flow.connection.client.hgetall(flow.queueCommands.keys.parked) as Promise<Record<string, string>>;
+
+describe('a worker with named handlers', () => {
+  test('runs each task by its own handler, and no other task', async ({ flow }) => {
+    const { ran, handlers } = handlersFor('census', 'resize');
+    const worker = flow.worker({ handlers });
+    await worker.start();
+    const producer = flow.producer();
+    await producer.submit(numbers(20), { id: 'other', task: 'other' });
+    await producer.submit(numbers(20), { id: 'none' });
+    await producer.submit(numbers(20), { id: 'census', task: 'census' });
+    await producer.submit(numbers(20, 100), { id: 'resize', task: 'resize' });
+    await flow.complete('census');
+    await flow.complete('resize');
+    expect(ran.census?.sort((a, b) => a - b)).toEqual(numbers(20));
+    expect(ran.resize?.sort((a, b) => a - b)).toEqual(numbers(20, 100));
+    await until(async () => Object.keys(await parked(flow)).length === 2);
+    expect(await flow.request('other').inspect()).toMatchObject({ ready: 20, inFlight: 0 });
+    expect(await flow.request('none').inspect()).toMatchObject({ ready: 20, inFlight: 0 });
+    // Its names are no start of longer ones, and the other way round.
+    await producer.submit([1], { id: 'longer', task: 'census.' });
+    await producer.submit([1], { id: 'shorter', task: 'censu' });
+    await until(async () => Object.keys(await parked(flow)).length === 4);
+  });
+
+  test('is told apart from one with a handler for everything', async ({ flow }) => {
+    const { handlers } = handlersFor('census');
+    await flow.worker({ handlers }).start();
+    const producer = flow.producer();
+    await producer.submit(numbers(50), { id: 'any' });
+    await producer.submit(numbers(50), { id: 'named', task: 'whatever' });
+    await until(async () => Object.keys(await parked(flow)).length === 2);
+    await flow.worker({ handler: (n: number) => n }).start();
+    expect(await flow.complete('any')).toMatchObject({ succeeded: 50 });
+    expect(await flow.complete('named')).toMatchObject({ succeeded: 50 });
+    expect(await parked(flow)).toEqual({});
+  });
+
+  test('may be one of many that make progress side by side', async ({ flow }) => {
+    const tasks = ['a', 'b', 'c'];
+    const fleet = [['a'], ['b'], ['c'], ['a', 'b'], ['c', 'a']].map((served) => {
+      const { ran, handlers } = handlersFor(...served);
+      return { ran, worker: flow.worker({ handlers, concurrency: 4 }) };
+    });
+    await Promise.all(fleet.map(({ worker }) => worker.start()));
+    const producer = flow.producer();
+    const ids = numbers(9).map((n) => `${tasks[n % 3]}-${n}`);
+    await Promise.all(
+      ids.map((id) => producer.submit(numbers(60), { id, task: id[0] as string, limit: 6 })),
+    );
+    for (const id of ids) expect(await flow.complete(id)).toMatchObject({ succeeded: 60, failed: 0 });
+    const runs = fleet.flatMap(({ ran }) => Object.values(ran)).flat().length;
+    expect(runs).toBe(9 * 60);
+  });
+
+  test('does not slow down others whose tasks it meets', async ({ flow }) => {
+    const mine = handlersFor('mine');
+    const idle = handlersFor('idle');
+    await flow.worker({ handlers: idle.handlers, concurrency: 10 }).start();
+    await flow.worker({ handlers: mine.handlers, concurrency: 4 }).start();
+    await flow.producer().submit(numbers(1_500), { id: 'mine', task: 'mine', limit: 50 });
+    // 1,500 sub-requests of 2 ms in 4 slots need less than a second; a look a second would not do.
+    expect(await flow.complete('mine', 8_000)).toMatchObject({ succeeded: 1_500 });
+  });
+});
+
+test('a busy worker takes what was parked for it, by its priority', async ({ flow }) => {
+  const stop = gate();
+  let busy = true;
+  void stop.opened.then(() => {
+    busy = false;
+  });
+  const stranger = flow.worker({ handlers: handlersFor('strange').handlers });
+  await stranger.start();
+  const producer = flow.producer();
+  await producer.submit(numbers(10), { id: 'urgent', task: 'known', priority: 0 });
+  await until(async () => Object.keys(await parked(flow)).length === 1);
+  await stranger.close();
+  // Its two slots are never free: there is always more of the endless one.
+  const handlers = ['endless', 'known'].map((task) => ({
+    task,
+    run: () => new Promise((resolve) => setTimeout(resolve, 5)),
+  }));
+  const endless = (function* () {
+    while (busy) yield 1;
+  })();
+  const submitting = producer.submit(endless, { id: 'endless', task: 'endless', window: 100 });
+  await until(async () => Number((await flow.request('endless').state())?.total) > 90);
+  await flow.worker({ handlers, concurrency: 2 }).start();
+  expect(await flow.complete('urgent', 15_000)).toMatchObject({ succeeded: 10 });
+  stop.open();
+  await submitting;
+  await flow.complete('endless');
+});

@@ -1,0 +1,118 @@
+import { Connection, QueueCommands, RequestCommands, ServerError } from '@piecework/protocol';
+import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { useTestClock } from '../support/clock.js';
+import {
+  append,
+  create,
+  failure,
+  given,
+  Hand,
+  items,
+  type Scene,
+  success,
+} from '../support/given.js';
+
+useTestClock();
+
+/*
+ * A server without room for more: what fills is refused before it writes anything, what drains works,
+ * or else memory could never get free again. The server is our own, so that nobody else starves.
+ */
+describe('when Redis is full', () => {
+  let server: EmbeddedRedis;
+  let connection: Connection;
+  let scene: Scene;
+  let worker: Hand;
+  let entries: Awaited<ReturnType<Hand['hold']>>;
+
+  const memory = (limit: string) => connection.client.call('CONFIG', 'SET', 'maxmemory', limit);
+
+  beforeAll(async () => {
+    server = await startRedis({});
+    connection = Connection.open(server.url);
+  });
+
+  afterAll(async () => {
+    await connection?.close();
+    await server?.stop();
+  });
+
+  beforeEach(async () => {
+    await memory('0');
+    scene = await given.opened();
+    const { id, queue } = scene;
+    scene = {
+      ...scene,
+      connection,
+      queue: new QueueCommands(connection, queue.keys.queue),
+      request: new RequestCommands(connection, id),
+    };
+    scene = { ...scene, generation: await scene.queue.intent(id) };
+    await create(scene, { attempts: 2, limit: 5 });
+    await append(scene, 6);
+    worker = new Hand(scene);
+    entries = await worker.hold(3);
+    await memory('1mb');
+  });
+
+  const full = (call: Promise<unknown>) =>
+    expect(call).rejects.toSatisfy(
+      (error) => error instanceof ServerError && error.code === 'FULL' && error.retryable,
+    );
+
+  it('refuses an intent', () => full(scene.queue.intent('another')));
+
+  it('refuses a create', async () => {
+    const another = { ...scene, request: new RequestCommands(connection, 'another') };
+    await full(create(another));
+    expect(await connection.client.exists('request:{another}')).toBe(0);
+  });
+
+  it('refuses an append', async () => {
+    await full(scene.request.append(scene.generation, 'maker', 6, items(1, 6)));
+    expect((await scene.request.state())?.total).toBe(6);
+  });
+
+  it('goes on with the work', async () => {
+    const { id, generation, queue, request } = scene;
+    const settled = await worker.settle([success(entries[0]!), failure(entries[1]!)], {
+      keep: 2,
+      running: 1,
+    });
+    await queue.push({ id, generation, ...settled });
+    expect(await worker.take(1)).toHaveLength(1);
+    expect(await worker.read(1)).toHaveLength(1);
+    expect(await worker.renew()).toMatchObject({ verdict: 'ok' });
+    const tokens = await queue.swap({ id, generation, ...settled }, 9);
+    expect(tokens.length).toBeGreaterThan(0);
+    expect(await worker.enter(1, [1])).toMatchObject({ permits: 3 });
+    expect(await queue.contended(id, 50)).toBe(false);
+    expect(await request.keepOpen(generation)).toMatchObject({ verdict: 'ok' });
+    expect(await request.inspect()).toMatchObject({ inFlight: 3 });
+  });
+
+  it('goes on with the agenda', async () => {
+    const { id, generation, queue, request } = scene;
+    await queue.note(id, generation, 1);
+    const { claims } = await queue.tick('worker', '{}');
+    expect(claims).toMatchObject([{ id }]);
+    const tended = await request.tend(generation, '');
+    expect(await queue.writeBack(claims[0]!, tended as never)).toBe('ok');
+    await queue.park(id, generation, '');
+    await queue.depart('worker');
+  });
+
+  it('goes on with the end', async () => {
+    const { id, generation, queue, request } = scene;
+    expect(await request.seal(generation, 'maker', 6)).toMatchObject({ verdict: 'sealed' });
+    expect(await request.cancel(generation)).toMatchObject({ verdict: 'cancelling' });
+    expect(await worker.trySettle(entries.map((entry) => success(entry)))).toEqual({
+      verdict: 'complete',
+      outcome: 'cancelled',
+    });
+    await queue.finish(id, generation, 'cancelled');
+    expect(await request.drop()).toMatchObject({ verdict: 'dropped' });
+    await queue.finish(id, generation, 'dropped');
+  });
+});

@@ -1,0 +1,257 @@
+import { Connection, QueueCommands, RequestCommands, type Settled } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildScripts, parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
+import { moveClock, useTestClock, withMutations } from '../support/clock.js';
+import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
+
+/*
+ * One story in which every script is called and gives every reply that its header lists, told by a
+ * user who may touch nothing but the keys that each call declares (and the request's channel). So a
+ * script that reaches for another key, which Redis Cluster would forgive as long as the key lies on
+ * the same server, fails here.
+ */
+
+useTestClock();
+
+const USER = 'storyteller';
+
+/** An ioredis client whose rights are, at each script, the keys of that script. */
+class Restricted extends Redis {
+  readonly replies = new Map<string, Set<string>>();
+  readonly #names = new Map(
+    Object.entries(buildScripts({ clock: 'test' })).map(([name, { sha, lua }]) => [
+      [sha, lua],
+      name,
+    ]),
+  );
+  readonly #admin: Redis;
+
+  constructor(url: string, admin: Redis) {
+    super(url, { lazyConnect: true, username: USER, password: USER });
+    this.#admin = admin;
+  }
+
+  override evalsha = (async (script: string, count: number, ...rest: (string | number)[]) => {
+    return this.#told(script, 'evalsha', count, rest);
+  }) as Redis['evalsha'];
+
+  override eval = (async (script: string, count: number, ...rest: (string | number)[]) => {
+    return this.#told(script, 'eval', count, rest);
+  }) as Redis['eval'];
+
+  async #told(script: string, verb: string, count: number, rest: (string | number)[]) {
+    const keys = rest.slice(0, count).map((key) => `%RW~${key}`);
+    await this.#admin.call('ACL', 'SETUSER', USER, 'resetkeys', ...keys);
+    const reply = (await this.call(verb, script, count, ...rest)) as [string];
+    for (const [texts, name] of this.#names) {
+      if (texts.includes(script)) {
+        const words = this.replies.get(name) ?? new Set();
+        this.replies.set(name, words.add(reply[0]));
+      }
+    }
+    return reply;
+  }
+}
+
+let server: EmbeddedRedis;
+let admin: Redis;
+let client: Restricted;
+let connection: Connection;
+
+beforeAll(async () => {
+  server = await startRedis({});
+  admin = new Redis(server.url);
+  await admin.call('ACL', 'SETUSER', USER, 'on', `>${USER}`, '+@all', '&done:*');
+  client = new Restricted(server.url, admin);
+  connection = Connection.open(client);
+});
+
+afterAll(async () => {
+  client?.disconnect();
+  admin?.disconnect();
+  await server?.stop();
+});
+
+const queue = () => new QueueCommands(connection, 'story');
+const request = (id: string) => new RequestCommands(connection, id);
+
+const create = (id: string, generation: number, owner = 'me', options = {}) =>
+  request(id).create(generation, owner, 60_000, fieldsOf(options, 'story'));
+
+const settle = (id: string, generation: number, op: number, keep: number, outcomes: Outcomes) =>
+  request(id).settle(
+    generation,
+    'w',
+    { op, leaseMs: LEASE_MS, keep, running: keep, read: 0 },
+    outcomes,
+  );
+type Outcomes = Parameters<RequestCommands['settle']>[3];
+
+/** Reads as a worker does, which no script does for it. */
+async function read(id: string, count: number, worker = 'w') {
+  await admin.call('ACL', 'SETUSER', USER, 'allkeys');
+  const entries = await request(id).read(worker, count);
+  if (entries === 'gone') throw new Error('gone');
+  return entries;
+}
+
+async function tickAll() {
+  const { claims } = await queue().tick('w', '{"tasks":"*"}');
+  for (const claim of claims) {
+    const tended = await request(claim.id).tend(claim.generation, claim.passed);
+    if (tended.verdict === 'ok') await queue().writeBack(claim, tended);
+    else await queue().finish(claim.id, claim.generation, 'gone');
+  }
+  return claims;
+}
+
+/** A request that succeeds, with all that can happen on its way. */
+async function work() {
+  const id = 'work';
+  const generation = await queue().intent(id);
+  await create(id, generation, 'me', { attempts: 2, limit: 3, window: 10, toleratedFailures: 9 });
+  const first = await request(id).append(generation, 'me', 0, items(6));
+  await queue().push({
+    id,
+    generation,
+    ...(first as { mint: number; epoch: number }),
+    priority: 50,
+  });
+  await request(id).append(generation, 'me', 9, items(1));
+  await request(id).append(generation, 'me', 6, items(9));
+  await request(id).keepOpen(generation);
+  await request(id).seal(generation, 'me', 7);
+  await request(id).seal(generation, 'me', 6);
+  await request(id).append(generation, 'me', 6, items(1));
+  await request(id).keepOpen(generation);
+  await queue().contended(id, 50);
+  await queue().contended('other', 50);
+  await request(id).enter(generation, 'w', 1, 3, LEASE_MS, '*', ['1', '1', '1']);
+  const [a, b, c] = await read(id, 3);
+  await request(id).renew(generation, 'w', LEASE_MS, [0, 50]);
+  await settle(id, generation, 2, 3, [success(a!), failure(b!), back(c!)]);
+  await request(id).take(generation, 'w', 3);
+  await settle(id, generation, 3, 2, [failure(b!), failure(c!, 5_000)]);
+  await request(id).inspect();
+  const left = await settle(id, generation, 4, 0, []);
+  const { mint, epoch, priority } = left.settled as Settled;
+  const swapped = await queue().swap({ id, generation, mint, epoch, priority }, 3);
+  expect(swapped.length).toBeGreaterThan(0);
+  await queue().note(id, generation, 0);
+  moveClock(21_000);
+  await tickAll();
+  await tickAll();
+  const frozen = { id, generation, passed: '', claim: 1 };
+  const tended = { mint: 1, epoch: 9, priority: 50, before: '1', next: 0, parked: '' };
+  expect(await queue().writeBack(frozen, tended)).toBe('moved');
+  // A worker dies with what it read; somebody reclaims, somebody else ends it.
+  await request(id).enter(generation, 'dead', 1, 3, LEASE_MS, '*', ['1']);
+  await read(id, 1, 'dead');
+  await queue().swap({ id, generation, mint: 0, epoch, priority }, 100);
+  await tickAll();
+  moveClock(LEASE_MS + 10_000);
+  await tickAll();
+  await request(id).take(generation, 'dead', 1);
+  await request(id).renew(generation, 'dead', LEASE_MS, []);
+  await request(id).enter(generation, 'w', 5, 3, LEASE_MS, '*', []);
+  for (let op = 6; op < 20; op += 1) {
+    const taken = await request(id).take(generation, 'w', 3);
+    const entries = [...(taken as { entry: string }[]), ...(await read(id, 3))];
+    const { settled } = await settle(
+      id,
+      generation,
+      op,
+      3,
+      entries.map((one) => success(one)),
+    );
+    if (settled.verdict === 'complete') break;
+  }
+  expect((await request(id).state())?.outcome).toBe('succeeded');
+  await settle(id, generation, 20, 0, []);
+  await request(id).enter(generation, 'w', 21, 1, LEASE_MS, '*', []);
+  await request(id).append(generation, 'me', 6, items(1));
+  await request(id).keepOpen(generation);
+  await request(id).seal(generation, 'me', 6);
+  await request(id).cancel(generation);
+  await request(id).tend(generation, '');
+  await queue().finish(id, generation, 'succeeded');
+  await queue().finish(id, generation, 'succeeded');
+  await queue().push({ id, generation, mint: 1, epoch: 1, priority: 50 });
+  await queue().writeBack(frozen, tended);
+  await queue().note(id, generation, 0);
+  await queue().park(id, generation, '');
+  // Its id again, while it is retained.
+  const next = await queue().intent(id);
+  await create(id, next);
+  await queue().finish(id, next, 'gone');
+}
+
+/** A request that is met by a worker that does not serve it, and cancelled. */
+async function cancelled() {
+  const id = 'cancelled';
+  const generation = await queue().intent(id);
+  await create(id, generation, 'me', { task: 'census', priority: 99 });
+  await request(id).append(generation, 'me', 0, items(3));
+  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, ' tax ', ['1']);
+  await queue().park(id, generation, 'census');
+  await request(id).enter(generation, 'w', 2, 1, LEASE_MS, ' census ', ['1']);
+  await read(id, 1);
+  await request(id).cancel(generation);
+  await request(id).append(generation, 'me', 3, items(1));
+  await request(id).keepOpen(generation);
+  await request(id).seal(generation, 'me', 3);
+  await request(id).drop();
+  await request(id).drop();
+  await queue().finish(id, generation, 'dropped');
+}
+
+/** A request that never came into being: everything is answered 'gone'. */
+async function gone() {
+  const id = 'gone';
+  const generation = await queue().intent(id);
+  await request(id).inspect();
+  moveClock(21_000);
+  await tickAll();
+  await create(id, generation);
+  await request(id).append(generation, 'me', 0, items(1));
+  await request(id).keepOpen(generation);
+  await request(id).seal(generation, 'me', 0);
+  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', []);
+  await request(id).take(generation, 'w', 1);
+  await settle(id, generation, 2, 0, []);
+  await request(id).renew(generation, 'w', LEASE_MS, []);
+  await request(id).cancel(generation);
+  await request(id).drop();
+  await queue().depart('w');
+}
+
+describe('every script', () => {
+  it('touches the keys that it declares and no others, and gives each reply of its header', async () => {
+    await work();
+    await cancelled();
+    await gone();
+    const given = Object.fromEntries(
+      [...client.replies].map(([name, words]) => [name, [...words].sort()]),
+    );
+    const listed = Object.fromEntries(
+      scriptNames.map((name) => [name, [...parseHeader(name, readSource(name)).replies].sort()]),
+    );
+    expect(given).toEqual(listed);
+  });
+
+  it('would be caught if it touched another key', async () => {
+    const generation = await queue().intent('caught');
+    const mutation = {
+      script: 'note' as const,
+      from: "redis.call('ZADD', agenda, 'LT'",
+      to: "redis.call('ZADD', agenda .. '2', 'LT'",
+    };
+    await withMutations([mutation], async () => {
+      await expect(queue().note('caught', generation, 0)).rejects.toThrow(
+        /can't access at least one of the keys/,
+      );
+    });
+  });
+});

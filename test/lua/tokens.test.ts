@@ -1,0 +1,104 @@
+import { parseToken } from '@piecework/protocol';
+import { describe, expect, it } from 'vitest';
+import { useTestClock } from '../support/clock.js';
+import { given, type Scene } from '../support/given.js';
+import { inspectQueue } from '../support/peek.js';
+
+useTestClock();
+
+const minted = ({ id, generation }: Scene, mint: number, priority = 50) => ({
+  id,
+  generation,
+  mint,
+  epoch: 1,
+  priority,
+});
+
+describe('push', () => {
+  it('puts tokens behind those that are there, and counts them', async () => {
+    const a = await given.created();
+    const b = await given.created({ queue: a.queue.keys.queue });
+    await a.queue.push(minted(a, 2));
+    await a.queue.push(minted(b, 1));
+    const { lists, pushed } = await inspectQueue(a);
+    expect(lists[50]?.map((token) => parseToken(token).id)).toEqual([a.id, a.id, b.id]);
+    expect(parseToken(lists[50]![0]!)).toEqual({
+      id: a.id,
+      generation: a.generation,
+      epoch: '1',
+    });
+    expect(pushed).toEqual({ 50: 3 });
+  });
+
+  it('drops the tokens of another life', async () => {
+    const scene = await given.created();
+    const late = { ...minted(scene, 1), generation: scene.generation - 1 };
+    expect(await scene.queue.push(late)).toBe('closed');
+    expect(await inspectQueue(scene)).toMatchObject({ lists: {}, pushed: {} });
+  });
+});
+
+describe('swap', () => {
+  it('returns tokens and takes others, the highest priority first', async () => {
+    const low = await given.created({ priority: 70 });
+    const { queue } = low;
+    const high = await given.created({ priority: 3, queue: queue.keys.queue });
+    await queue.push(minted(high, 1, 3));
+    const taken = await queue.swap(minted(low, 1, 70), 5);
+    expect(taken.map((token) => parseToken(token).id)).toEqual([high.id]);
+    expect((await inspectQueue(low)).lists[70]).toHaveLength(1);
+  });
+
+  it('takes those of a lower priority when there are no others', async () => {
+    const mine = await given.created({ priority: 3 });
+    const { queue } = mine;
+    const low = await given.created({ priority: 70, queue: queue.keys.queue });
+    await queue.push(minted(low, 1, 70));
+    expect(await queue.swap(minted(mine, 0, 3), 5)).toHaveLength(1);
+  });
+
+  it('lets equal priorities take turns', async () => {
+    const a = await given.created();
+    const { queue } = a;
+    const b = await given.created({ queue: queue.keys.queue });
+    await queue.push(minted(b, 1));
+    const turns: string[] = [];
+    let holder = a;
+    for (let i = 0; i < 4; i += 1) {
+      const [token] = await queue.swap(minted(holder, 1), 1);
+      holder = parseToken(token!).id === a.id ? a : b;
+      turns.push(holder === a ? 'a' : 'b');
+    }
+    expect(turns).toEqual(['b', 'a', 'b', 'a']);
+  });
+});
+
+describe('contended', () => {
+  it('is what another of the same or a higher priority makes it', async () => {
+    const mine = await given.created();
+    const { queue, id } = mine;
+    expect(await queue.contended(id, 50)).toBe(false);
+    await queue.push(minted(mine, 3));
+    expect(await queue.contended(id, 50)).toBe(false);
+    const low = await given.created({ queue: queue.keys.queue });
+    await queue.push(minted(low, 1, 51));
+    expect(await queue.contended(id, 50)).toBe(false);
+    await queue.push(minted(low, 1, 50));
+    expect(await queue.contended(id, 50)).toBe(true);
+  });
+
+  it('is also what a higher priority makes it', async () => {
+    const mine = await given.created();
+    const high = await given.created({ queue: mine.queue.keys.queue });
+    await mine.queue.push(minted(high, 1, 0));
+    expect(await mine.queue.contended(mine.id, 50)).toBe(true);
+    expect(await mine.queue.contended(mine.id, 0)).toBe(true);
+  });
+
+  it('is not what an id makes it that only begins like its own', async () => {
+    const mine = await given.created();
+    const longer = await given.created({ id: `${mine.id}0`, queue: mine.queue.keys.queue });
+    await mine.queue.push(minted(longer, 1));
+    expect(await mine.queue.contended(mine.id, 50)).toBe(true);
+  });
+});

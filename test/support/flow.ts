@@ -1,0 +1,201 @@
+import {
+  Connection,
+  QueueCommands,
+  RequestCommands,
+  type RequestState,
+} from '@piecework/protocol';
+import { Producer, type ProducerOptions } from '@piecework/producer';
+import { Worker, type WorkerOptions } from '@piecework/worker';
+import { Cluster, type Redis } from 'ioredis';
+import { test as base } from 'vitest';
+import { testConnection } from './redis.js';
+import { until } from './until.js';
+
+/*
+ * What the flow tests share: a queue of its own per test, producers and workers on it, and the
+ * check that none of it is left when the test is over.
+ */
+
+export type RedisAddress = Awaited<ReturnType<typeof testConnection>>;
+
+/** Everything that a flow test plays with. */
+export interface Flow {
+  readonly redis: RedisAddress;
+  readonly queue: string;
+  readonly connection: Connection;
+  readonly queueCommands: QueueCommands;
+  producer(options?: Partial<ProducerOptions>): Producer;
+  /** What the workers logged; a line of level error fails the test, unless the test empties it. */
+  readonly log: Log;
+  /** A worker that is not started. */
+  worker(options: Omit<WorkerOptions, 'redis'> & Partial<WorkerOptions>): Worker;
+  request(id: string): RequestCommands;
+  /** Waits until the request is complete and has left the queue side. */
+  complete(id: string, timeoutMs?: number): Promise<RequestState>;
+  /** The results that are kept, in the order of settling: index → value. */
+  results(id: string): Promise<Map<number, unknown>>;
+  /** Keys of ours on the server. */
+  keys(): Promise<string[]>;
+  /** Does `work` when the test is over, before Redis is looked at. */
+  after(work: () => unknown): void;
+}
+
+/** Keeps what a worker logs instead of printing it. */
+export class Log {
+  readonly lines: { level: string; what: string; about: unknown }[] = [];
+  child(): Log {
+    return this;
+  }
+  #keep(level: string, about: unknown, what = ''): void {
+    this.lines.push({ level, what, about });
+  }
+  debug(): void {}
+  trace(): void {}
+  info(about: unknown, what?: string): void {
+    this.#keep('info', about, what);
+  }
+  warn(about: unknown, what?: string): void {
+    this.#keep('warn', about, what);
+  }
+  error(about: unknown, what?: string): void {
+    this.#keep('error', about, what);
+  }
+  fatal(about: unknown, what?: string): void {
+    this.#keep('error', about, what);
+  }
+}
+
+/** The servers that hold keys, as plain clients. */
+export function mastersOf({ client }: Connection): Redis[] {
+  return client instanceof Cluster ? client.nodes('master') : [client as Redis];
+}
+
+async function allKeys(connection: Connection): Promise<string[]> {
+  const keys = await Promise.all(mastersOf(connection).map((master) => master.keys('*')));
+  return keys.flat().sort();
+}
+
+const statusOf = (connection: Connection, key: string) => connection.client.hget(key, 'status');
+
+/** How many connections there are to the one server; a cluster's come and go. */
+async function connections(connection: Connection): Promise<number> {
+  const list = (await (connection.client as Redis).client('LIST')) as string;
+  return list.trim().split('\n').length;
+}
+
+let count = 0;
+
+export const test = base.extend<{ flow: Flow }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
+  flow: async ({}, use) => {
+    const redis = await testConnection();
+    const connection = Connection.open(redis);
+    await connection.check();
+    const standalone = !(connection.client instanceof Cluster);
+    const connected = standalone ? await connections(connection) : 0;
+    count += 1;
+    const queue = `flow-${process.pid}-${count}`;
+    const queueCommands = new QueueCommands(connection, queue);
+    const opened: AsyncDisposable[] = [];
+    const afterwards: (() => unknown)[] = [];
+
+    const log = new Log();
+    const flow: Flow = {
+      redis,
+      log,
+      queue,
+      connection,
+      queueCommands,
+      producer: (options) => {
+        const producer = new Producer({ redis, queue, ...options });
+        opened.push(producer);
+        return producer;
+      },
+      worker: (options) => {
+        const worker = new Worker({ redis, queue, logger: log as never, ...options });
+        opened.push(worker);
+        return worker;
+      },
+      request: (id) => new RequestCommands(connection, id),
+      complete: async (id, timeoutMs = 30_000) => {
+        const state = await until(
+          async () => {
+            const now = await new RequestCommands(connection, id).state();
+            return now?.status === 'complete' && now;
+          },
+          { timeoutMs, what: `request ${id} is complete` },
+        );
+        await until(async () => !(await queueCommands.whereabouts(id)).open, {
+          what: `request ${id} has left the queue side`,
+        });
+        return state;
+      },
+      results: async (id) => {
+        const found = new Map<number, unknown>();
+        for (const { records } of await new RequestCommands(connection, id).results('-', 100_000)) {
+          for (const { index, failed, value } of records) {
+            if (found.has(index)) throw new Error(`index ${index} was settled twice`);
+            found.set(index, failed ? { failed: true } : value && JSON.parse(value));
+          }
+        }
+        return found;
+      },
+      keys: () => allKeys(connection),
+      after: (work) => afterwards.push(work),
+    };
+    try {
+      await use(flow);
+    } finally {
+      for (const work of afterwards.reverse()) await work();
+      await Promise.all(opened.map((one) => one[Symbol.asyncDispose]()));
+      for (const key of await allKeys(connection)) {
+        const id = /^request:\{(.+)\}$/.exec(key)?.[1];
+        if (!id) continue;
+        const dropped = await new RequestCommands(connection, id).drop();
+        if (dropped.verdict === 'gone') continue;
+        const owner = new QueueCommands(connection, dropped.queue);
+        await owner.finish(id, dropped.generation, 'dropped');
+      }
+      try {
+        await nothingLeft(connection, connected);
+        const errors = log.lines.filter(({ level }) => level === 'error');
+        if (errors.length > 0) {
+          const { what, about } = errors[0] as (typeof errors)[0];
+          throw new Error(`a worker logged: ${what}`, { cause: (about as { err?: unknown }).err });
+        }
+      } finally {
+        // The next test is not to suffer from this one.
+        for (const key of await allKeys(connection)) await connection.client.unlink(key);
+        await connection.close();
+      }
+    }
+  },
+});
+
+/** @throws Error when a key is left that is no tombstone, or a connection */
+async function nothingLeft(connection: Connection, connected: number): Promise<void> {
+  const left: string[] = [];
+  for (const key of await allKeys(connection)) {
+    const tombstone =
+      key.startsWith('request:') && /^(dropped|void)$/.test(String(await statusOf(connection, key)));
+    if (!tombstone) left.push(key);
+  }
+  if (left.length > 0) throw new Error(`the test left keys behind: ${left.join(' ')}`);
+  if (connected === 0) return;
+  await until(async () => (await connections(connection)) <= connected, {
+    timeoutMs: 5_000,
+    what: 'the connections of the test are closed',
+  });
+}
+
+/** A promise that others settle. */
+export function gate<T = void>(): { opened: Promise<T>; open: (value: T) => void } {
+  let open!: (value: T) => void;
+  const opened = new Promise<T>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+export const numbers = (n: number, from = 0): number[] =>
+  Array.from({ length: n }, (_, i) => from + i);

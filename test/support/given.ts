@@ -1,0 +1,282 @@
+import {
+  Connection,
+  type Entered,
+  type Entry,
+  type Outcome,
+  QueueCommands,
+  RequestCommands,
+  type Settled,
+} from '@piecework/protocol';
+import { afterAll } from 'vitest';
+import { testConnection } from './redis.js';
+
+/*
+ * Situations for tests of the scripts, each one line in a test:
+ *
+ *   nothing → opened → created → filled → sealed
+ *
+ * and a Hand, which is a worker without a will of its own: it enters, reads and settles when told.
+ */
+
+export interface Options {
+  /** Sub-requests to append; default 0. */
+  items?: number;
+  limit?: number;
+  priority?: number;
+  attempts?: number;
+  toleratedFailures?: number;
+  window?: number;
+  task?: string;
+  results?: 'keep' | 'discard';
+  retentionMs?: number;
+  onProducerLost?: 'seal' | 'cancel';
+  producerLeaseMs?: number;
+  owner?: string;
+  /** Default: a new one. */
+  queue?: string;
+  id?: string;
+}
+
+/** One request, and the commands of both of its sides. */
+export interface Scene {
+  readonly id: string;
+  readonly queue: QueueCommands;
+  readonly request: RequestCommands;
+  readonly generation: number;
+  readonly connection: Connection;
+}
+
+export const PRODUCER = 'maker';
+export const LEASE_MS = 30_000;
+
+let shared: Promise<Connection> | undefined;
+let count = 0;
+const boot = `${process.pid.toString(36)}${Date.now().toString(36)}`;
+
+afterAll(async () => {
+  const connection = await shared;
+  shared = undefined;
+  await connection?.close();
+});
+
+/** The connection of this test file. */
+export function connected(): Promise<Connection> {
+  shared ??= testConnection().then((input) => Connection.open(input));
+  return shared;
+}
+
+/** A name that no other test uses. */
+export function freshName(what: string): string {
+  count += 1;
+  return `${what}-${boot}-${count}`;
+}
+
+/** The fields that a producer hands to `create`. */
+export function fieldsOf(options: Options, queue: string): (string | number)[] {
+  const fields = {
+    queue,
+    priority: options.priority ?? 50,
+    limit: options.limit ?? 3,
+    task: options.task ?? '',
+    attempts: options.attempts ?? 1,
+    window: options.window ?? 0,
+    results: options.results ?? 'keep',
+    retentionMs: options.retentionMs ?? 60_000,
+    toleratedFailures: options.toleratedFailures ?? 0,
+    digest: 'digest',
+    onProducerLost: options.onProducerLost ?? 'seal',
+    metadata: '',
+  };
+  return Object.entries(fields).flat();
+}
+
+/** Payloads 'item 0', 'item 1', … */
+export const items = (n: number, from = 0): string[] =>
+  Array.from({ length: n }, (_, i) => `item ${from + i}`);
+
+export const given = {
+  /** Names, and nothing in Redis. */
+  async nothing({ queue, id }: Options = {}): Promise<Scene> {
+    const connection = await connected();
+    const name = id ?? freshName('request');
+    return {
+      id: name,
+      connection,
+      queue: new QueueCommands(connection, queue ?? freshName('queue')),
+      request: new RequestCommands(connection, name),
+      generation: 0,
+    };
+  },
+
+  /** Open on the queue side; nothing on the request side. */
+  async opened(options: Options = {}): Promise<Scene> {
+    const scene = await given.nothing(options);
+    return { ...scene, generation: await scene.queue.intent(scene.id) };
+  },
+
+  /** The request exists and is empty. */
+  async created(options: Options = {}): Promise<Scene> {
+    const scene = await given.opened(options);
+    await create(scene, options);
+    return scene;
+  },
+
+  /** It has its sub-requests and its tokens. */
+  async filled(options: Options = {}): Promise<Scene> {
+    const scene = await given.created(options);
+    await append(scene, options.items ?? 3);
+    return scene;
+  },
+
+  /** No more will be added. */
+  async sealed(options: Options = {}): Promise<Scene> {
+    const scene = await given.filled(options);
+    await scene.request.seal(scene.generation, PRODUCER, options.items ?? 3);
+    return scene;
+  },
+};
+
+export function create({ request, generation, queue }: Scene, options: Options = {}) {
+  const fields = fieldsOf(options, queue.keys.queue);
+  const { owner = 'owner', producerLeaseMs = 600_000 } = options;
+  return request.create(generation, owner, producerLeaseMs, fields);
+}
+
+/** Appends and pushes the tokens. */
+export async function append(scene: Scene, n: number, first = 0): Promise<void> {
+  const { id, generation, queue, request } = scene;
+  const appended = await request.append(generation, PRODUCER, first, items(n, first));
+  if (appended.verdict !== 'ok') throw new Error(`append: ${appended.verdict}`);
+  if (appended.mint > 0) await queue.push({ id, generation, ...appended });
+}
+
+/** Takes every token out of the lists of a queue, in the order in which they are served. */
+export async function popAll({ queue, connection }: Scene): Promise<string[]> {
+  const { lists } = queue.keys;
+  const tokens: string[] = [];
+  for (;;) {
+    const popped = await connection.client.call('lmpop', lists.length, ...lists, 'RIGHT');
+    if (!popped) return tokens;
+    tokens.push(...(popped as [string, string[]])[1]);
+  }
+}
+
+/** Ticks once and does with each claim what a ticking process does. Answers how many there were. */
+export async function tickOnce({ queue, connection }: Scene): Promise<number> {
+  const { claims } = await queue.tick('', '');
+  for (const claim of claims) {
+    const tended = await new RequestCommands(connection, claim.id).tend(
+      claim.generation,
+      claim.passed,
+    );
+    if (tended.verdict === 'ok') await queue.writeBack(claim, tended);
+    else {
+      const outcome = tended.verdict === 'complete' ? tended.outcome : 'gone';
+      await queue.finish(claim.id, claim.generation, outcome);
+    }
+  }
+  return claims.length;
+}
+
+/** What a worker says of itself as it settles; by default it keeps all permits and runs nothing. */
+interface Held {
+  readonly keep?: number;
+  readonly running?: number;
+  /** Default: the next one. An earlier one makes it a call that comes late. */
+  readonly op?: number;
+}
+
+/** A worker's dealings with one request, call by call. Nothing is pushed unless told. */
+export class Hand {
+  op = 0;
+  permits = 0;
+  readonly #scene: Scene;
+  readonly name: string;
+
+  constructor(scene: Scene, name = 'worker') {
+    this.#scene = scene;
+    this.name = name;
+  }
+
+  /** Enters with tokens of these epochs (default: one of the first). @throws Error unless 'ok' */
+  async enter(want: number, epochs: readonly (string | number)[] = [1]): Promise<Entered> {
+    const entered = await this.tryEnter(want, epochs);
+    if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
+    return entered;
+  }
+
+  async tryEnter(want: number, epochs: readonly (string | number)[] = [1], tasks = '*') {
+    this.op += 1;
+    const entered = await this.#enter(this.op, want, epochs, tasks);
+    if (entered.verdict === 'ok') this.permits = entered.permits;
+    return entered;
+  }
+
+  /** Sends the last enter again. */
+  reenter(want: number, epochs: readonly (string | number)[] = [1], op = this.op) {
+    return this.#enter(op, want, epochs, '*');
+  }
+
+  #enter(op: number, want: number, epochs: readonly (string | number)[], tasks: string) {
+    const { request, generation } = this.#scene;
+    return request.enter(generation, this.name, op, want, LEASE_MS, tasks, epochs.map(String));
+  }
+
+  /** Reads new sub-requests. */
+  async read(n: number): Promise<Entry[]> {
+    const entries = await this.#scene.request.read(this.name, n);
+    if (entries === 'gone') throw new Error('read: gone');
+    return entries;
+  }
+
+  /** Takes parked sub-requests that are ready. */
+  async take(n: number): Promise<Entry[]> {
+    const entries = await this.#scene.request.take(this.#scene.generation, this.name, n);
+    if (typeof entries === 'string') throw new Error(`take: ${entries}`);
+    return entries;
+  }
+
+  /** Enters for `n` permits and reads as many. */
+  async hold(n: number, epochs?: readonly (string | number)[]): Promise<Entry[]> {
+    await this.enter(n, epochs);
+    return this.read(n);
+  }
+
+  async trySettle(
+    outcomes: readonly Outcome[],
+    { keep = this.permits, running = 0, op }: Held = {},
+  ) {
+    const { request, generation } = this.#scene;
+    if (op === undefined) this.op += 1;
+    const numbers = { op: op ?? this.op, leaseMs: LEASE_MS, keep, running, read: 0 };
+    const { settled } = await request.settle(generation, this.name, numbers, outcomes);
+    if (settled.verdict === 'ok') this.permits = settled.permits;
+    return settled;
+  }
+
+  /** @throws Error unless the verdict is 'ok' */
+  async settle(outcomes: readonly Outcome[], numbers: Held = {}): Promise<Settled> {
+    const settled = await this.trySettle(outcomes, numbers);
+    if (settled.verdict !== 'ok') throw new Error(`settle: ${settled.verdict}`);
+    return settled;
+  }
+
+  renew() {
+    return this.#scene.request.renew(this.#scene.generation, this.name, LEASE_MS, []);
+  }
+}
+
+export const success = ({ entry }: Pick<Entry, 'entry'>, value = 'done'): Outcome => ({
+  entry,
+  kind: 's',
+  value,
+});
+
+export const failure = ({ entry }: Pick<Entry, 'entry'>, delayMs = 0): Outcome => ({
+  entry,
+  kind: 'f',
+  value: '{"name":"Error","message":"no"}',
+  delayMs,
+});
+
+export const back = ({ entry }: Pick<Entry, 'entry'>): Outcome => ({ entry, kind: 'b' });

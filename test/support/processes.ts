@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Flow } from './flow.js';
+import { until } from './until.js';
+
+/*
+ * Real processes for tests: a program of test/support/programs that gets one JSON argument and says
+ * JSON lines. Whatever a test forgets is killed when it is over.
+ */
+
+export interface Program {
+  readonly child: ChildProcess;
+  /** The next line that the program says. @throws Error with its last words when it ends instead */
+  said<T>(): Promise<T>;
+  kill(signal: NodeJS.Signals): void;
+  /** Resolves with the exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals | null>;
+}
+
+export function startProgram(flow: Flow, name: string, argument: unknown): Program {
+  const path = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+  const child = spawn(process.execPath, [path, JSON.stringify(argument)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  let words = '';
+  let over = false;
+  createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
+  child.stderr.on('data', (chunk: Buffer) => {
+    words = (words + chunk.toString()).slice(-2_000);
+  });
+  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
+    child.on('exit', (code, signal) => {
+      over = true;
+      resolve(signal ?? code);
+    });
+  });
+  flow.after(async () => {
+    child.kill('SIGCONT');
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    child,
+    ended,
+    kill: (signal) => void child.kill(signal),
+    said: async <T>() => {
+      await until(() => lines.length > 0 || over, { what: `${name}.mjs says something` });
+      const line = lines.shift();
+      if (line === undefined) throw new Error(`${name}.mjs ended: ${words}`);
+      return JSON.parse(line) as T;
+    },
+  };
+}
