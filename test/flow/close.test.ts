@@ -30,7 +30,9 @@ describe('closing a worker', () => {
     const seen = await flow.request(id).inspect();
     expect(seen).toMatchObject({ inFlight: 0, ready: 17, delayed: 0 });
     expect(seen?.state.granted).toBe('0');
-    expect(Object.keys(seen?.state ?? {}).filter((field) => field.startsWith('permits:'))).toEqual([]);
+    expect(Object.keys(seen?.state ?? {}).filter((field) => field.startsWith('permits:'))).toEqual(
+      [],
+    );
     // The tokens are back: somebody else takes over at once.
     await flow.worker({ handler: (n: number) => n }).start();
     expect(await flow.complete(id, 5_000)).toMatchObject({ succeeded: 20 });

@@ -1,4 +1,10 @@
-import { Agenda, ClosedError, DroppedError, RequestExistsError, SealedError } from '@piecework/protocol';
+import {
+  Agenda,
+  ClosedError,
+  DroppedError,
+  RequestExistsError,
+  SealedError,
+} from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
@@ -10,7 +16,9 @@ async function payloadsOf(flow: Flow, id: string): Promise<number[]> {
 }
 
 describe('an open request', () => {
-  test('takes items until it is sealed, in the order in which they were appended', async ({ flow }) => {
+  test('takes items until it is sealed, in the order in which they were appended', async ({
+    flow,
+  }) => {
     const open = await flow.producer().open({ id: 'open' });
     expect(await flow.request('open').state()).toMatchObject({ status: 'open', total: 0 });
     await open.append(0, 1, 2);
@@ -25,7 +33,9 @@ describe('an open request', () => {
     await expect(open.append(1).then(() => open.flush())).rejects.toThrow();
   });
 
-  test('completes at its seal when nothing was appended, or all of it is done', async ({ flow }) => {
+  test('completes at its seal when nothing was appended, or all of it is done', async ({
+    flow,
+  }) => {
     const producer = flow.producer();
     const empty = await producer.open();
     await empty.seal();
@@ -60,7 +70,10 @@ describe('an open request', () => {
   });
 
   test('takes no more from anybody once one sealed, cancelled or dropped it', async ({ flow }) => {
-    const sealedBy = async (id: string, end: (open: Awaited<ReturnType<typeof opened>>) => unknown) => {
+    const sealedBy = async (
+      id: string,
+      end: (open: Awaited<ReturnType<typeof opened>>) => unknown,
+    ) => {
       const one = await opened(id);
       const two = await opened(id);
       await two.append(1);
@@ -97,7 +110,8 @@ describe('an open request', () => {
 
   test('keeps its lease while it is open, and no longer', async ({ flow }) => {
     const open = await flow.producer().open({ id: 'lease', producerLeaseMs: 1_000 });
-    const leaseEnd = async () => Number((await flow.request('lease').inspect())?.state.producerUntil);
+    const leaseEnd = async () =>
+      Number((await flow.request('lease').inspect())?.state.producerUntil);
     const first = await leaseEnd();
     await until(async () => (await leaseEnd()) > first + 900, { what: 'the lease is renewed' });
     expect((await flow.request('lease').state())?.status).toBe('open');
@@ -136,35 +150,38 @@ describe('several processes on one request', () => {
   test.for([
     ['cancel', 'cancelled'],
     ['seal', 'succeeded'],
-  ] as const)("that die leave it to onProducerLost: '%s'", async ([onProducerLost, outcome], { flow }) => {
-    const id = `lost-${onProducerLost}`;
-    const program = startProgram(flow, 'producer', {
-      redis: flow.redis,
-      queue: flow.queue,
-      request: { id, producerLeaseMs: 1_000, onProducerLost },
-      items: [0, 5],
-      then: 'hold',
-    });
-    await program.said();
-    program.kill('SIGKILL');
-    await program.ended;
-    const { generation } = (await flow.request(id).state()) as { generation: number };
-    await until(async () => {
-      const seen = await flow.request(id).inspect();
-      return seen && seen.now > Number(seen.state.producerUntil);
-    });
-    await flow.queueCommands.note(id, generation, 0);
-    await new Agenda(flow.connection, flow.queueCommands).tick();
-    if (onProducerLost === 'seal') {
-      expect((await flow.request(id).state())?.status).toBe('sealed');
-      await flow.worker({ handler: (n: number) => n }).start();
-    }
-    expect(await flow.complete(id)).toMatchObject({
-      outcome,
-      total: 5,
-      [onProducerLost === 'seal' ? 'succeeded' : 'cancelled']: 5,
-    });
-  });
+  ] as const)(
+    "that die leave it to onProducerLost: '%s'",
+    async ([onProducerLost, outcome], { flow }) => {
+      const id = `lost-${onProducerLost}`;
+      const program = startProgram(flow, 'producer', {
+        redis: flow.redis,
+        queue: flow.queue,
+        request: { id, producerLeaseMs: 1_000, onProducerLost },
+        items: [0, 5],
+        then: 'hold',
+      });
+      await program.said();
+      program.kill('SIGKILL');
+      await program.ended;
+      const { generation } = (await flow.request(id).state()) as { generation: number };
+      await until(async () => {
+        const seen = await flow.request(id).inspect();
+        return seen && seen.now > Number(seen.state.producerUntil);
+      });
+      await flow.queueCommands.note(id, generation, 0);
+      await new Agenda(flow.connection, flow.queueCommands).tick();
+      if (onProducerLost === 'seal') {
+        expect((await flow.request(id).state())?.status).toBe('sealed');
+        await flow.worker({ handler: (n: number) => n }).start();
+      }
+      expect(await flow.complete(id)).toMatchObject({
+        outcome,
+        total: 5,
+        [onProducerLost === 'seal' ? 'succeeded' : 'cancelled']: 5,
+      });
+    },
+  );
 });
 
 describe('a producer', () => {

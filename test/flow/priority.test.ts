@@ -40,15 +40,18 @@ describe('with quantumMs 0 and one slot', () => {
     expect(starts.order).toEqual(numbers(100).flatMap((n) => [`p${n}`, `p${n}`, `p${n}`]));
   });
 
-  test.for([1, 3, 10, 40, 1_000])('two equal requests of limit %i alternate', async (limit, { flow }) => {
-    const starts = new Starts();
-    const producer = flow.producer();
-    await producer.submit(repeat(60, 0), { id: 'a', limit });
-    await producer.submit(repeat(60, 0), { id: 'b', limit });
-    await flow.worker({ concurrency: 1, quantumMs: 0, handler: starts.handler }).start();
-    await completed(flow, ['a', 'b']);
-    expect(starts.order).toEqual(numbers(60).flatMap(() => ['a', 'b']));
-  });
+  test.for([1, 3, 10, 40, 1_000])(
+    'two equal requests of limit %i alternate',
+    async (limit, { flow }) => {
+      const starts = new Starts();
+      const producer = flow.producer();
+      await producer.submit(repeat(60, 0), { id: 'a', limit });
+      await producer.submit(repeat(60, 0), { id: 'b', limit });
+      await flow.worker({ concurrency: 1, quantumMs: 0, handler: starts.handler }).start();
+      await completed(flow, ['a', 'b']);
+      expect(starts.order).toEqual(numbers(60).flatMap(() => ['a', 'b']));
+    },
+  );
 
   test('several equal requests take turns', async ({ flow }) => {
     const starts = new Starts();
@@ -67,20 +70,20 @@ describe('with the default time slice', () => {
     { concurrency: 10, limit: 10, items: 2_000 },
     { concurrency: 10, limit: 100, items: 2_000 },
     { concurrency: 10, limit: 4, items: 800 },
-  ])('equal requests end together: $concurrency slots, limit $limit', async (
-    { concurrency, limit, items },
-    { flow },
-  ) => {
-    const starts = new Starts();
-    const producer = flow.producer();
-    await producer.submit(repeat(items, 5), { id: 'a', limit });
-    await producer.submit(repeat(items, 5), { id: 'b', limit });
-    await flow.worker({ concurrency, handler: starts.handler }).start();
-    await completed(flow, ['a', 'b']);
-    const [first, last] =
-      starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
-    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.85);
-  });
+  ])(
+    'equal requests end together: $concurrency slots, limit $limit',
+    async ({ concurrency, limit, items }, { flow }) => {
+      const starts = new Starts();
+      const producer = flow.producer();
+      await producer.submit(repeat(items, 5), { id: 'a', limit });
+      await producer.submit(repeat(items, 5), { id: 'b', limit });
+      await flow.worker({ concurrency, handler: starts.handler }).start();
+      await completed(flow, ['a', 'b']);
+      const [first, last] =
+        starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
+      expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.85);
+    },
+  );
 
   test('equal requests end together over several workers', async ({ flow }) => {
     const starts = new Starts();
@@ -96,7 +99,9 @@ describe('with the default time slice', () => {
     expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(2_000 * 0.85);
   });
 
-  test('a more urgent one that comes later gets the slots within a few slices', async ({ flow }) => {
+  test('a more urgent one that comes later gets the slots within a few slices', async ({
+    flow,
+  }) => {
     const starts = new Starts();
     const producer = flow.producer();
     await producer.submit(repeat(1_500, 5), { id: 'later', priority: 60, limit: 30 });

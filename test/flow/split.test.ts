@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { InvalidOptionError, PayloadError, SourceError } from '@piecework/protocol';
 import { split } from '@piecework/producer';
+import { InvalidOptionError, PayloadError, SourceError } from '@piecework/protocol';
 import { afterEach, beforeEach, describe, expect } from 'vitest';
 import { gate, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -77,7 +77,10 @@ describe('ndjson', () => {
   });
 
   test('does not mind the byte order mark that some editors put first', async () => {
-    expect(await all(split.ndjson(input('\ufeff{"a":1}\n{"b":2}\n')))).toEqual([{ a: 1 }, { b: 2 }]);
+    expect(await all(split.ndjson(input('\ufeff{"a":1}\n{"b":2}\n')))).toEqual([
+      { a: 1 },
+      { b: 2 },
+    ]);
   });
 
   test('fails when the input fails', async () => {
@@ -93,9 +96,14 @@ describe('chunks', () => {
     expect(await all(split.chunks(input(), 5))).toEqual([]);
   });
 
-  test.for([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('of %s lines are refused', async (size) => {
-    await expect(all(split.chunks(input('1\n2\n'), size))).rejects.toBeInstanceOf(InvalidOptionError);
-  });
+  test.for([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'of %s lines are refused',
+    async (size) => {
+      await expect(all(split.chunks(input('1\n2\n'), size))).rejects.toBeInstanceOf(
+        InvalidOptionError,
+      );
+    },
+  );
 });
 
 describe('files', () => {
@@ -120,7 +128,9 @@ describe('files', () => {
 
   test('an empty folder has none; one that is not there is an error', async () => {
     expect(await all(split.files(folder))).toEqual([]);
-    await expect(all(split.files(join(folder, 'nowhere')))).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(all(split.files(join(folder, 'nowhere')))).rejects.toMatchObject({
+      code: 'ENOENT',
+    });
   });
 });
 

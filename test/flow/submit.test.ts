@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { RequestOptions } from '@piecework/producer';
 import {
   AbortError,
   PayloadError,
@@ -6,7 +7,6 @@ import {
   SealedError,
   SourceError,
 } from '@piecework/protocol';
-import type { RequestOptions } from '@piecework/producer';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -56,7 +56,10 @@ describe('submit', () => {
   ])('completes %s at once, without a worker', async ([, source], { flow }) => {
     const { id, total } = await flow.producer().submit(source());
     expect(total).toBe(0);
-    expect(await flow.request(id).state()).toMatchObject({ status: 'complete', outcome: 'succeeded' });
+    expect(await flow.request(id).state()).toMatchObject({
+      status: 'complete',
+      outcome: 'succeeded',
+    });
     expect(await flow.queueCommands.whereabouts(id)).toEqual({ endedAt: expect.any(Number) });
   });
 
@@ -172,7 +175,10 @@ describe('a source that fails', () => {
       yield* counting(750);
       throw boom;
     };
-    const error = await flow.producer().submit(source(), { id }).catch((thrown) => thrown);
+    const error = await flow
+      .producer()
+      .submit(source(), { id })
+      .catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SourceError);
     expect(error).toMatchObject({ requestId: id, cause: boom, code: 'SOURCE' });
     expect(await flow.complete(id)).toMatchObject({ outcome: 'cancelled', succeeded: 0 });
@@ -221,21 +227,27 @@ describe('a payload that cannot be sent', () => {
     ['one that is too large', 'ä'.repeat(600)],
   ];
 
-  test.for(cases)('%s in an array is refused before anything is written', async ([, bad], { flow }) => {
-    const submitting = flow.producer().submit([1, 2, bad, 4], { maxPayloadBytes: 1_000 });
-    await expect(submitting).rejects.toBeInstanceOf(PayloadError);
-    expect(await flow.keys()).toEqual([]);
-  });
+  test.for(cases)(
+    '%s in an array is refused before anything is written',
+    async ([, bad], { flow }) => {
+      const submitting = flow.producer().submit([1, 2, bad, 4], { maxPayloadBytes: 1_000 });
+      await expect(submitting).rejects.toBeInstanceOf(PayloadError);
+      expect(await flow.keys()).toEqual([]);
+    },
+  );
 
-  test.for(cases)('%s half-way in a stream has the request cancelled', async ([, bad], { flow }) => {
-    const source = async function* () {
-      yield* counting(3);
-      yield bad;
-    };
-    const options = { id: 'bad', maxPayloadBytes: 1_000 };
-    await expect(flow.producer().submit(source(), options)).rejects.toBeInstanceOf(PayloadError);
-    expect(await flow.complete('bad')).toMatchObject({ outcome: 'cancelled' });
-  });
+  test.for(cases)(
+    '%s half-way in a stream has the request cancelled',
+    async ([, bad], { flow }) => {
+      const source = async function* () {
+        yield* counting(3);
+        yield bad;
+      };
+      const options = { id: 'bad', maxPayloadBytes: 1_000 };
+      await expect(flow.producer().submit(source(), options)).rejects.toBeInstanceOf(PayloadError);
+      expect(await flow.complete('bad')).toMatchObject({ outcome: 'cancelled' });
+    },
+  );
 
   test('is measured in bytes, and the bound itself is allowed', async ({ flow }) => {
     // Two quotation marks and 499 letters of two bytes.
@@ -257,7 +269,9 @@ describe('an id that is taken', () => {
   test('by one that is complete and kept', async ({ flow }) => {
     const producer = flow.producer();
     await producer.submit([], { id: 'kept' });
-    await expect(producer.submit([3], { id: 'kept' })).rejects.toMatchObject({ status: 'complete' });
+    await expect(producer.submit([3], { id: 'kept' })).rejects.toMatchObject({
+      status: 'complete',
+    });
     expect(await flow.request('kept').state()).toMatchObject({ total: 0, outcome: 'succeeded' });
     expect((await flow.queueCommands.whereabouts('kept')).open).toBeUndefined();
   });
@@ -320,7 +334,11 @@ describe('the signal', () => {
       yield 1;
       await new Promise(() => {});
     };
-    const options = { id: 'silent', signal: controller.signal, onSourceError: 'leaveOpen' } as const;
+    const options = {
+      id: 'silent',
+      signal: controller.signal,
+      onSourceError: 'leaveOpen',
+    } as const;
     const submitting = flow.producer().submit(source(), options);
     await until(async () => (await statusOf(flow, 'silent')) === 'open');
     controller.abort();

@@ -69,7 +69,8 @@ describe('a worker with named handlers', () => {
     await Promise.all(
       ids.map((id) => producer.submit(numbers(60), { id, task: id[0] as string, limit: 6 })),
     );
-    for (const id of ids) expect(await flow.complete(id)).toMatchObject({ succeeded: 60, failed: 0 });
+    for (const id of ids)
+      expect(await flow.complete(id)).toMatchObject({ succeeded: 60, failed: 0 });
     const runs = fleet.flatMap(({ ran }) => Object.values(ran)).flat().length;
     expect(runs).toBe(9 * 60);
   });

@@ -103,7 +103,14 @@ describe('a handler', () => {
     ['a string', 'words'],
     ['an object without a prototype', Object.create(null)],
     ['an object that cannot be put into words', unspeakable],
-    ['an error whose message throws', Object.defineProperty(new Error('x'), 'message', { get: () => { throw new Error('no words'); } })],
+    [
+      'an error whose message throws',
+      Object.defineProperty(new Error('x'), 'message', {
+        get: () => {
+          throw new Error('no words');
+        },
+      }),
+    ],
     ['an error of megabytes', new Error('x'.repeat(5_000_000))],
   ];
   test.for(thrown)('may throw %s', async ([, what], { flow }) => {
@@ -162,7 +169,9 @@ describe('a handler', () => {
       await done.opened;
     };
     await flow.worker({ handler, leaseMs: 2_000, concurrency: 4_500 }).start();
-    const { id } = await flow.producer().submit(numbers(4_500), { limit: 4_500, results: 'discard' });
+    const { id } = await flow
+      .producer()
+      .submit(numbers(4_500), { limit: 4_500, results: 'discard' });
     await until(async () => {
       const seen = await flow.connection.client.hlen(flow.request(id).keys.progress);
       return seen === 4_500;
@@ -353,7 +362,11 @@ describe('a worker', () => {
     await flow.connection.client.hdel(flow.request('at-limit').keys.request, 'paused');
     held.open();
     await flow.complete('at-limit-too');
-    await flow.queueCommands.note('at-limit', Number((await flow.request('at-limit').state())?.generation), 0);
+    await flow.queueCommands.note(
+      'at-limit',
+      Number((await flow.request('at-limit').state())?.generation),
+      0,
+    );
     await flow.complete('at-limit', 50_000);
   });
 });
@@ -366,7 +379,8 @@ async function calls(flow: Flow): Promise<{ questions: number; others: number }>
     for (const [, command, times] of info.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)) {
       if (command === 'info') counts.questions += Number(times);
       // What scripts call inside is counted as well, so only what clients send is looked at.
-      if (/^(evalsha|eval|blmpop|xreadgroup)$/.test(command as string)) counts.others += Number(times);
+      if (/^(evalsha|eval|blmpop|xreadgroup)$/.test(command as string))
+        counts.others += Number(times);
     }
   }
   return counts;

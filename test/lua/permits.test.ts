@@ -27,19 +27,20 @@ describe('enter', () => {
     const scene = await given.filled({ items: 3, limit: 2 });
     const entered = await new Hand(scene).enter(0);
     expect(entered).toMatchObject({ permits: 0, mint: 1 });
-    expect((await inspect(scene)).out).toBe(2);
+    expect((await inspect(scene)).out).toBe(1);
   });
 
   it('counts a token of this epoch, of the one before, and no other', async () => {
     const scene = await given.filled({ items: 9, limit: 4 });
     await scene.request.tend(scene.generation, '');
     const turned = await inspect(scene);
-    expect(turned).toMatchObject({ epoch: 2, out: 0, outBefore: 4 });
+    expect(turned).toMatchObject({ epoch: 2, out: 0, outBefore: 1 });
     const worker = new Hand(scene);
     await worker.enter(1, [1]);
-    expect(await inspect(scene)).toMatchObject({ outBefore: 3, out: 0 });
-    await worker.enter(0, [2, 7, 0]);
-    expect(await inspect(scene)).toMatchObject({ outBefore: 3, out: 0 });
+    expect(await inspect(scene)).toMatchObject({ outBefore: 0, out: 1 });
+    expect(await worker.enter(0, [7, 0])).toMatchObject({ mint: 0 });
+    expect(await worker.enter(0, [2])).toMatchObject({ mint: 1 });
+    expect(await inspect(scene)).toMatchObject({ outBefore: 0, out: 1 });
   });
 
   it('grants nothing of a request that is being cancelled', async () => {
@@ -66,7 +67,7 @@ describe('enter', () => {
       priority: 50,
     });
     const parked = await inspect(scene);
-    expect(parked.out).toBe(1);
+    expect(parked.out).toBe(0);
     expect(await scene.request.tend(scene.generation, '')).toMatchObject({ parked: '+census' });
     const server = new Hand(scene, 'server');
     expect(await server.tryEnter(1, [], ' tax census ')).toMatchObject({ permits: 1 });
@@ -81,7 +82,9 @@ describe('enter', () => {
   });
 
   it('tells again that it does not serve the task when the call is sent again', async () => {
-    const scene = await given.filled({ task: 'census' });
+    const scene = await given.filled({ task: 'census', items: 9, limit: 9 });
+    await new Hand(scene, 'server').tryEnter(3, [1], ' census ');
+    expect((await inspect(scene)).out).toBe(3);
     const { request, generation } = scene;
     const enter = () => request.enter(generation, 'w', 1, 1, LEASE_MS, ' tax ', ['1']);
     expect(await enter()).toEqual(await enter());

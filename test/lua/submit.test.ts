@@ -98,22 +98,25 @@ describe('create', () => {
 });
 
 describe('append', () => {
-  it('adds items in order and mints a token for each that may run', async () => {
+  it('adds items in order and mints a first token', async () => {
     const scene = await given.created({ limit: 2 });
     expect(await scene.request.append(scene.generation, PRODUCER, 0, items(3))).toEqual({
       verdict: 'ok',
       total: 3,
-      mint: 2,
+      mint: 1,
       epoch: 1,
       priority: 50,
     });
-    expect(await inspect(scene)).toMatchObject({ work: [0, 1, 2], out: 2 });
+    expect(await inspect(scene)).toMatchObject({ work: [0, 1, 2], out: 1 });
   });
 
-  it('has at most 32 tokens out, whatever the limit', async () => {
+  it('has as many tokens out as permits are granted, at least 1 and at most 32', async () => {
     const scene = await given.created({ limit: 1_000 });
     const appended = await scene.request.append(scene.generation, PRODUCER, 0, items(100));
-    expect(appended).toMatchObject({ total: 100, mint: 32 });
+    expect(appended).toMatchObject({ total: 100, mint: 1 });
+    expect(await new Hand(scene, 'a').enter(10, [1])).toMatchObject({ permits: 10, mint: 10 });
+    expect(await new Hand(scene, 'b').enter(50, [1])).toMatchObject({ permits: 50 });
+    expect((await inspect(scene)).out).toBe(32);
   });
 
   it('adds of an overlapping chunk only what is new', async () => {

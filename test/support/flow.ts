@@ -1,10 +1,5 @@
-import {
-  Connection,
-  QueueCommands,
-  RequestCommands,
-  type RequestState,
-} from '@piecework/protocol';
 import { Producer, type ProducerOptions } from '@piecework/producer';
+import { Connection, QueueCommands, RequestCommands, type RequestState } from '@piecework/protocol';
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import { Cluster, type Redis } from 'ioredis';
 import { test as base } from 'vitest';
@@ -177,7 +172,8 @@ async function nothingLeft(connection: Connection, connected: number): Promise<v
   const left: string[] = [];
   for (const key of await allKeys(connection)) {
     const tombstone =
-      key.startsWith('request:') && /^(dropped|void)$/.test(String(await statusOf(connection, key)));
+      key.startsWith('request:') &&
+      /^(dropped|void)$/.test(String(await statusOf(connection, key)));
     if (!tombstone) left.push(key);
   }
   if (left.length > 0) throw new Error(`the test left keys behind: ${left.join(' ')}`);

@@ -41,7 +41,7 @@ export class Engagement {
   readonly generation: number;
   readonly #core: WorkerCore;
   readonly #commands: RequestCommands;
-  readonly #onTokens: (tokens: readonly string[]) => void;
+  readonly #onTokens: (tokens: readonly string[], from: Engagement) => void;
   readonly #onOver: (engagement: Engagement) => void;
   readonly #running = new Map<string, Running>();
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
@@ -73,7 +73,7 @@ export class Engagement {
     id: string,
     generation: number,
     hooks: {
-      onTokens: (tokens: readonly string[]) => void;
+      onTokens: (tokens: readonly string[], from: Engagement) => void;
       onOver: (engagement: Engagement) => void;
     },
   ) {
@@ -386,7 +386,7 @@ export class Engagement {
       } finally {
         // In one turn, so that whoever waits for a free slot finds it taken.
         slots.take(-take);
-        this.#onTokens(tokens);
+        this.#onTokens(tokens, this);
       }
     });
   }

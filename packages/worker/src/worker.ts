@@ -22,6 +22,8 @@ import { WorkerCore } from './worker-core.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;
+/** How soon, in ms, a worker with named handlers looks for what was parked. */
+const LOOK_MS = 250;
 /** How many parked requests one look at the agenda enters. */
 const PARKED_PER_TICK = 100;
 
@@ -43,6 +45,8 @@ export class Worker implements AsyncDisposable {
   readonly #leases: Leases;
   readonly #agenda: Agenda;
   readonly #engagements = new Map<string, Engagement>();
+  #fleet = 1;
+  #look: NodeJS.Timeout | undefined;
   #starting: Promise<void> | undefined;
   #registered = false;
   #closing: Promise<void> | undefined;
@@ -138,6 +142,7 @@ export class Worker implements AsyncDisposable {
 
   async #close(timeoutMs: number): Promise<void> {
     this.#core.closing = true;
+    clearTimeout(this.#look);
     await this.#starting?.catch(() => {});
     for (const engagement of this.#engagements.values()) engagement.leave();
     await this.#intake.stop();
@@ -165,8 +170,8 @@ export class Worker implements AsyncDisposable {
     while (busy() && performance.now() < end) await pause(5);
   }
 
-  /** Gathers the tokens of each request and enters it. */
-  #dispatch(tokens: readonly string[]): void {
+  /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
+  #dispatch(tokens: readonly string[], from?: Engagement): void {
     const arrived = new Map<string, Arrival>();
     for (const token of tokens) {
       const { id, generation, epoch } = parseToken(token);
@@ -175,7 +180,7 @@ export class Worker implements AsyncDisposable {
       if (known) known.epochs.push(epoch);
       else arrived.set(key, { id, generation, epochs: [epoch] });
     }
-    this.#enterAll([...arrived.values()]);
+    this.#enterAll([...arrived.values()], from);
   }
 
   /**
@@ -183,10 +188,11 @@ export class Worker implements AsyncDisposable {
    * same: its tokens are counted out and minted again, to wait at the end of their list. That is how
    * a request that yields its turn lets the others pass, and how a closing worker hands tokens on.
    */
-  #enterAll(arrivals: readonly Arrival[]): void {
+  #enterAll(arrivals: readonly Arrival[], from?: Engagement): void {
     const entries = arrivals.map(({ id, generation, epochs }) => {
       const engagement = this.#engagementOf(id, generation);
-      return { engagement, epochs, turn: !engagement.yielding };
+      const yields = engagement.yielding || (from?.yielding && from.id === id);
+      return { engagement, epochs, turn: !yields };
     });
     const nobodyElse = entries.every(({ turn }) => !turn);
     let free = this.#core.closing ? 0 : this.#core.slots.free;
@@ -207,9 +213,10 @@ export class Worker implements AsyncDisposable {
     let engagement = this.#engagements.get(key);
     if (!engagement) {
       engagement = new Engagement(this.#core, id, generation, {
-        onTokens: (tokens) => this.#dispatch(tokens),
+        onTokens: (tokens, from) => this.#dispatch(tokens, from),
         onOver: (over) => {
           if (this.#engagements.get(key) === over) this.#engagements.delete(key);
+          this.#lookSoon();
         },
       });
       this.#engagements.set(key, engagement);
@@ -218,12 +225,29 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
+   * Looks at the agenda sooner than it would, at the pace of the whole fleet: a request that this
+   * worker left may have been met, and parked, by one that does not serve its task.
+   */
+  #lookSoon(): void {
+    if (this.#core.closing || this.#core.handlers.tasks === '*') return;
+    this.#look ??= setTimeout(
+      () => {
+        this.#look = undefined;
+        this.#agenda.wake();
+      },
+      Math.max(LOOK_MS, this.#fleet * 50),
+    );
+  }
+
+  /**
    * Enters, without a token, parked requests whose task this worker serves. Without a free slot that
    * brings their tokens back into the list, where they wait as others do.
    */
   #enterParked(tick: Tick): void {
     if (this.#core.closing) return;
+    this.#fleet = tick.fleet;
     const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
+    if (served.length > 0) this.#lookSoon();
     this.#enterAll(
       served
         .slice(0, PARKED_PER_TICK)

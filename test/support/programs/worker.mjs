@@ -1,5 +1,6 @@
 // A worker process. Its only argument is JSON: { options, handle, log }.
-//   handle: { minMs, maxMs } runs that long, { hold: true } runs until it is told to stop
+//   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`;
+//     { hold: true } runs until it is told to stop
 //   log: a file that gets `start <request> <index> <ns>` and `end …`, by a clock that all processes share
 // Says { ready: <boot id> } when it waits for work; SIGTERM closes it, and then it ends by itself.
 import { openSync, writeSync } from 'node:fs';
@@ -23,6 +24,7 @@ async function handler(payload, context) {
   }
   await sleep(handle.minMs + Math.random() * (handle.maxMs - handle.minMs));
   note('end', context);
+  if (handle.fail) throw new Error('failed late');
   return payload;
 }
 

@@ -1,0 +1,221 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agenda } from '@piecework/protocol';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { type Program, startProgram } from '../support/processes.js';
+import { until } from '../support/until.js';
+
+const LEASE_MS = 1_000;
+
+interface Started extends Program {
+  readonly id: string;
+  /** Indexes that it started, in that order. */
+  started(): Promise<number[]>;
+}
+
+async function startWorker(flow: Flow, handle: object, concurrency = 5): Promise<Started> {
+  const folder = await mkdtemp(join(tmpdir(), 'piecework-crash-'));
+  flow.after(() => rm(folder, { recursive: true }));
+  const log = join(folder, 'log');
+  const program = startProgram(flow, 'worker', {
+    options: { redis: flow.redis, queue: flow.queue, concurrency, leaseMs: LEASE_MS },
+    handle,
+    log,
+  });
+  const { ready } = await program.said<{ ready: string }>();
+  const started = async () =>
+    (await readFile(log, 'utf8'))
+      .split('\n')
+      .filter((line) => line.startsWith('start '))
+      .map((line) => Number(line.split(' ')[2]));
+  // A killed worker cannot strike itself out; the registry would forget it a minute later.
+  flow.after(() => flow.queueCommands.depart(ready));
+  return { ...program, id: ready, started };
+}
+
+/** Waits until the lease of a worker is over, and looks at the agenda. */
+async function leaseOver(flow: Flow, id: string, ...workers: string[]): Promise<void> {
+  const { generation } = (await flow.request(id).state()) as { generation: number };
+  await until(async () => {
+    const seen = await flow.request(id).inspect();
+    return seen && workers.every((worker) => !(seen.now < Number(seen.state[`lease:${worker}`])));
+  });
+  await flow.queueCommands.note(id, generation, 0);
+  await new Agenda(flow.connection, flow.queueCommands).tick();
+}
+
+const inFlight = async (flow: Flow, id: string) => (await flow.request(id).inspect())?.inFlight;
+
+describe('a worker process that is killed', () => {
+  test('leaves its sub-requests to the rest of the fleet', async ({ flow }) => {
+    const dead = await startWorker(flow, { hold: true });
+    const { id } = await flow.producer().submit(numbers(200), { limit: 12 });
+    await until(async () => (await dead.started()).length === 5);
+    const alive = await startWorker(flow, { minMs: 1, maxMs: 3 });
+    dead.kill('SIGKILL');
+    await dead.ended;
+    await until(async () => (await flow.request(id).state())?.succeeded === 195);
+    expect(await inFlight(flow, id)).toBe(5);
+    await leaseOver(flow, id, dead.id);
+    expect(await flow.complete(id, 10_000)).toMatchObject({
+      outcome: 'succeeded',
+      succeeded: 200,
+      total: 200,
+    });
+    expect([...(await flow.results(id)).keys()].sort((a, b) => a - b)).toEqual(numbers(200));
+    expect((await alive.started()).sort((a, b) => a - b)).toEqual(numbers(200));
+    alive.kill('SIGTERM');
+    expect(await alive.ended).toBe(0);
+  });
+
+  test('and was the only one leaves them to the next that comes', async ({ flow }) => {
+    const dead = await startWorker(flow, { hold: true }, 20);
+    const { id } = await flow.producer().submit(numbers(20), { limit: 20 });
+    await until(async () => (await dead.started()).length === 20);
+    dead.kill('SIGKILL');
+    await dead.ended;
+    await leaseOver(flow, id, dead.id);
+    expect(await flow.request(id).inspect()).toMatchObject({ inFlight: 0, ready: 20 });
+    const attempts: number[] = [];
+    const handler = (n: number, { attempt }: { attempt: number }) => {
+      attempts.push(attempt);
+      return n;
+    };
+    await flow.worker({ handler }).start();
+    expect(await flow.complete(id, 10_000)).toMatchObject({ succeeded: 20, failed: 0 });
+    expect(attempts).toEqual(Array(20).fill(1));
+  });
+
+  test('again and again loses nothing and counts nothing twice', async ({ flow }) => {
+    const { id } = await flow.producer().submit(numbers(1_500), { limit: 30 });
+    const fleet: Started[] = [];
+    for (let i = 0; i < 6; i += 1) {
+      fleet.push(await startWorker(flow, { minMs: 1, maxMs: 30 }, 10));
+      const done = Number((await flow.request(id).state())?.succeeded);
+      await until(async () => Number((await flow.request(id).state())?.succeeded) > done + 100);
+      if (i < 5) fleet[i]?.kill('SIGKILL');
+    }
+    await Promise.all(fleet.slice(0, 5).map(({ ended }) => ended));
+    await leaseOver(flow, id, ...fleet.slice(0, 5).map((worker) => worker.id));
+    const state = await flow.complete(id, 20_000);
+    expect(state).toMatchObject({ outcome: 'succeeded', succeeded: 1_500, total: 1_500 });
+    expect((await flow.results(id)).size).toBe(1_500);
+    fleet[5]?.kill('SIGTERM');
+    expect(await fleet[5]?.ended).toBe(0);
+  });
+});
+
+describe('a worker process that freezes beyond its lease', () => {
+  /** Freezes a worker, lets another take over without finishing, and wakes the first one up. */
+  async function frozen(flow: Flow, handle: object) {
+    const sleeper = await startWorker(flow, handle, 4);
+    const { id } = await flow.producer().submit(numbers(8), { limit: 4 });
+    await until(async () => (await sleeper.started()).length === 4);
+    sleeper.kill('SIGSTOP');
+    await leaseOver(flow, id, sleeper.id);
+    const hold = gate();
+    let taken = 0;
+    const other = flow.worker({
+      concurrency: 4,
+      handler: async (n: number) => {
+        taken += 1;
+        await hold.opened;
+        return n;
+      },
+    });
+    await other.start();
+    await until(() => taken === 4, { what: 'the other one has taken over' });
+    return { id, sleeper, other, hold, taken: () => taken };
+  }
+
+  test('may still succeed, which counts once', async ({ flow }) => {
+    const { id, sleeper, hold } = await frozen(flow, { minMs: 300, maxMs: 300 });
+    sleeper.kill('SIGCONT');
+    await until(async () => (await flow.request(id).state())?.succeeded === 4, {
+      what: 'the successes of the sleeper are in',
+    });
+    hold.open();
+    expect(await flow.complete(id, 10_000)).toMatchObject({ succeeded: 8, failed: 0, total: 8 });
+    expect((await flow.results(id)).size).toBe(8);
+    sleeper.kill('SIGTERM');
+    expect(await sleeper.ended).toBe(0);
+  });
+
+  test('cannot fail what others run by now, nor take it from them', async ({ flow }) => {
+    const { id, sleeper, hold, other } = await frozen(flow, { minMs: 300, maxMs: 300, fail: true });
+    sleeper.kill('SIGCONT');
+    sleeper.kill('SIGTERM');
+    expect(await sleeper.ended).toBe(0);
+    expect(other.running).toBe(4);
+    expect(await flow.request(id).state()).toMatchObject({ succeeded: 0, failed: 0 });
+    hold.open();
+    expect(await flow.complete(id, 10_000)).toMatchObject({
+      outcome: 'succeeded',
+      succeeded: 8,
+      failed: 0,
+    });
+  });
+});
+
+test('a worker whose permits were withdrawn tells its handlers, and takes part again', async ({
+  flow,
+}) => {
+  let aborted = 0;
+  let runs = 0;
+  const worker = flow.worker({
+    concurrency: 3,
+    leaseMs: LEASE_MS,
+    handler: async (n: number, { signal }) => {
+      runs += 1;
+      if (runs > 3) return n;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      aborted += 1;
+      throw signal.reason;
+    },
+  });
+  await worker.start();
+  const { id, generation } = await flow.producer().submit(numbers(3), { limit: 3 });
+  await until(() => runs === 3);
+  // As a tend would, after a lease that this process did not see end.
+  const { request } = flow.request(id).keys;
+  const { client } = flow.connection;
+  await client.hdel(request, `permits:${worker.id}`, `lease:${worker.id}`);
+  await client.hset(request, 'granted', 0);
+  await until(() => aborted === 3, { what: 'all three are told' });
+  await flow.queueCommands.note(id, generation, 0);
+  await new Agenda(flow.connection, flow.queueCommands).tick();
+  expect(await flow.complete(id, 10_000)).toMatchObject({ succeeded: 3, failed: 0 });
+  expect(flow.log.lines.map(({ what }) => what)).toContain('lease lost');
+});
+
+test('a settle tells that the permits were withdrawn, before the next renewal would', async ({
+  flow,
+}) => {
+  let aborted = 0;
+  const first = gate();
+  const worker = flow.worker({
+    concurrency: 3,
+    leaseMs: 3_600_000,
+    handler: async (n: number, { signal }) => {
+      if (n === 0) return first.opened;
+      if (aborted > 0) return n;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      aborted += 1;
+      throw signal.reason;
+    },
+  });
+  await worker.start();
+  const { id, generation } = await flow.producer().submit(numbers(3), { limit: 3 });
+  await until(() => worker.running === 3);
+  const { request } = flow.request(id).keys;
+  const { client } = flow.connection;
+  await client.hdel(request, `permits:${worker.id}`, `lease:${worker.id}`);
+  await client.hset(request, 'granted', 0);
+  first.open();
+  await until(() => aborted === 2, { what: 'the other two are told', timeoutMs: 5_000 });
+  await flow.queueCommands.note(id, generation, 0);
+  await new Agenda(flow.connection, flow.queueCommands).tick();
+  expect(await flow.complete(id, 10_000)).toMatchObject({ succeeded: 3, failed: 0 });
+});
