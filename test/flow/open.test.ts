@@ -130,7 +130,7 @@ describe('several processes on one request', () => {
         queue: flow.queue,
         request,
         items: [n * 1_000, n * 1_000 + 700],
-        then: 'flush',
+        end: 'flush',
       }),
     );
     const appended = await Promise.all(programs.map((program) => program.said()));
@@ -159,7 +159,7 @@ describe('several processes on one request', () => {
         queue: flow.queue,
         request: { id, producerLeaseMs: 1_000, onProducerLost },
         items: [0, 5],
-        then: 'hold',
+        end: 'hold',
       });
       await program.said();
       program.kill('SIGKILL');
@@ -191,7 +191,7 @@ describe('a producer', () => {
       queue: flow.queue,
       request: { id: 'ends' },
       items: [0, 10],
-      then: 'seal',
+      end: 'seal',
     });
     await program.said();
     expect(await program.ended).toBe(0);
@@ -206,6 +206,18 @@ describe('a producer', () => {
     await expect(producer.submit([1])).rejects.toBeInstanceOf(ClosedError);
     await expect(open.append(1)).rejects.toBeInstanceOf(ClosedError);
     await flow.producer().close();
+  });
+
+  test('ends what is under way when it is closed', async ({ flow }) => {
+    const producer = flow.producer();
+    const endless = (function* () {
+      for (;;) yield 1;
+    })();
+    const submitting = producer.submit(endless, { id: 'endless', window: 8 });
+    const ended = submitting.catch((error) => error);
+    await until(async () => (await flow.request('endless').state())?.total === 8);
+    await producer.close();
+    expect(await ended).toBeInstanceOf(ClosedError);
   });
 
   test('never closes a connection that it was given', async ({ flow }) => {

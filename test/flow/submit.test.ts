@@ -123,8 +123,9 @@ describe('the window', () => {
       what: 'the waiting producer has asked 20 times',
     });
     const after = await traffic(flow);
-    // It asks for room by a small call; it does not send its chunk of 100 KB again and again.
-    expect((after.bytes - before.bytes) / (after.calls - before.calls)).toBeLessThan(2_000);
+    // It asks for room by a small call; it does not send its chunk of 100 KB again and again. (A
+    // server that sees the script for the first time is sent its text, and replicas talk too.)
+    expect((after.bytes - before.bytes) / (after.calls - before.calls)).toBeLessThan(10_000);
     expect(read).toBeLessThan(40 + 5 * 10 + 1);
     await flow.worker({ handler: () => 'done', concurrency: 20 }).start();
     await submitting;

@@ -142,7 +142,10 @@ describe('a handler', () => {
   test('shows its progress, also while others of its request come and go', async ({ flow }) => {
     const done = gate();
     const handler = async (n: number, ctx: HandlerContext) => {
-      if (n > 0) return new Promise((resolve) => setTimeout(resolve, 5));
+      if (n > 0) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        return;
+      }
       ctx.progress(1);
       ctx.progress(41.5);
       await done.opened;

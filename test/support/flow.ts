@@ -37,12 +37,12 @@ export interface Flow {
 
 /** Keeps what a worker logs instead of printing it. */
 export class Log {
-  readonly lines: { level: string; what: string; about: unknown }[] = [];
+  readonly lines: { level: string; what: string; about: { err?: unknown } }[] = [];
   child(): Log {
     return this;
   }
   #keep(level: string, about: unknown, what = ''): void {
-    this.lines.push({ level, what, about });
+    this.lines.push({ level, what, about: about as { err?: unknown } });
   }
   debug(): void {}
   trace(): void {}
@@ -138,34 +138,33 @@ export const test = base.extend<{ flow: Flow }>({
       keys: () => allKeys(connection),
       after: (work) => afterwards.push(work),
     };
+    await use(flow);
     try {
-      await use(flow);
-    } finally {
       for (const work of afterwards.reverse()) await work();
       await Promise.all(opened.map((one) => one[Symbol.asyncDispose]()));
-      for (const key of await allKeys(connection)) {
-        const id = /^request:\{(.+)\}$/.exec(key)?.[1];
-        if (!id) continue;
-        const dropped = await new RequestCommands(connection, id).drop();
-        if (dropped.verdict === 'gone') continue;
-        const owner = new QueueCommands(connection, dropped.queue);
-        await owner.finish(id, dropped.generation, 'dropped');
-      }
-      try {
-        await nothingLeft(connection, connected);
-        const errors = log.lines.filter(({ level }) => level === 'error');
-        if (errors.length > 0) {
-          const { what, about } = errors[0] as (typeof errors)[0];
-          throw new Error(`a worker logged: ${what}`, { cause: (about as { err?: unknown }).err });
-        }
-      } finally {
-        // The next test is not to suffer from this one.
-        for (const key of await allKeys(connection)) await connection.client.unlink(key);
-        await connection.close();
-      }
+      await dropAll(connection);
+      await nothingLeft(connection, connected);
+      const [error] = log.lines.filter(({ level }) => level === 'error');
+      if (error) throw new Error(`a worker logged: ${error.what}`, { cause: error.about.err });
+    } finally {
+      // The next test is not to suffer from this one.
+      for (const key of await allKeys(connection)) await connection.client.unlink(key);
+      await connection.close();
     }
   },
 });
+
+/** Drops every request there is. */
+async function dropAll(connection: Connection): Promise<void> {
+  for (const key of await allKeys(connection)) {
+    const id = /^request:\{(.+)\}$/.exec(key)?.[1];
+    if (!id) continue;
+    const dropped = await new RequestCommands(connection, id).drop();
+    if (dropped.verdict === 'gone') continue;
+    const queue = new QueueCommands(connection, dropped.queue);
+    await queue.finish(id, dropped.generation, 'dropped');
+  }
+}
 
 /** @throws Error when a key is left that is no tombstone, or a connection */
 async function nothingLeft(connection: Connection, connected: number): Promise<void> {
