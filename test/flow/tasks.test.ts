@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@piecework/worker';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { type Flow, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** Handlers that keep what they ran, by task. */
@@ -87,30 +87,26 @@ describe('a worker with named handlers', () => {
 });
 
 test('a busy worker takes what was parked for it, by its priority', async ({ flow }) => {
-  const stop = gate();
   let busy = true;
-  void stop.opened.then(() => {
-    busy = false;
-  });
-  const stranger = flow.worker({ handlers: handlersFor('strange').handlers });
-  await stranger.start();
+  const endless = (function* () {
+    while (busy) yield 1;
+  })();
   const producer = flow.producer();
-  await producer.submit(numbers(10), { id: 'urgent', task: 'known', priority: 0 });
-  await until(async () => Object.keys(await parked(flow)).length === 1);
-  await stranger.close();
+  const submitting = producer.submit(endless, { id: 'endless', task: 'endless', window: 100 });
+  await until(async () => Number((await flow.request('endless').state())?.total) > 90);
   // Its two slots are never free: there is always more of the endless one.
   const handlers = ['endless', 'known'].map((task) => ({
     task,
     run: () => new Promise((resolve) => setTimeout(resolve, 5)),
   }));
-  const endless = (function* () {
-    while (busy) yield 1;
-  })();
-  const submitting = producer.submit(endless, { id: 'endless', task: 'endless', window: 100 });
-  await until(async () => Number((await flow.request('endless').state())?.total) > 90);
-  await flow.worker({ handlers, concurrency: 2 }).start();
-  expect(await flow.complete('urgent', 15_000)).toMatchObject({ succeeded: 10 });
-  stop.open();
+  const worker = flow.worker({ handlers, concurrency: 2 });
+  await worker.start();
+  await until(() => worker.running === 2);
+  // This one is idle, so it pops the tokens first; and it does not serve the task.
+  await flow.worker({ handlers: handlersFor('strange').handlers }).start();
+  await producer.submit(numbers(10), { id: 'urgent', task: 'known', priority: 0 });
+  expect(await flow.complete('urgent', 20_000)).toMatchObject({ succeeded: 10 });
+  busy = false;
   await submitting;
   await flow.complete('endless');
 });

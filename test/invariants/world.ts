@@ -375,7 +375,9 @@ class Worker extends Actor {
         }
         this.push(scene, { generation, ...entered });
         const hold = this.holds.get(key) ?? new Hold(scene, generation);
-        if (entered.permits < hold.running.size) hold.lose();
+        // Permits may have been withdrawn and granted anew in between: the reply looks the same, so
+        // the clock decides, which is looked at again now that the reply is here.
+        if (time() >= hold.until || entered.permits < hold.running.size) hold.lose();
         hold.permits = entered.permits;
         hold.until = sentAt + LEASE_MS;
         hold.dueNow = entered.dueNow;
