@@ -1,4 +1,5 @@
 import { ClosedError } from '@piecework/protocol';
+import { startRedis } from 'piecework/embedded';
 import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
@@ -199,6 +200,19 @@ describe('closing a worker', () => {
     program.kill('SIGTERM');
     expect(await program.ended).toBe(0);
   });
+
+  test('ends though Redis is gone, and so does that of a producer', async ({ flow }) => {
+    const server = await startRedis();
+    flow.after(() => server.stop());
+    const worker = flow.worker({ redis: server.url, handler: () => new Promise(() => {}) });
+    const producer = flow.producer({ redis: server.url });
+    await worker.start();
+    await producer.submit(numbers(20));
+    await until(() => worker.running === 10);
+    await producer.open();
+    await server.kill('SIGKILL');
+    await Promise.all([worker.close({ timeoutMs: 10 }), producer.close()]);
+  }, 20_000);
 
   test('never closes a client that it was given', async ({ flow }) => {
     const { client } = flow.connection;

@@ -7,6 +7,7 @@ import {
   encodePayload,
   type OptionTable,
   option,
+  pause,
   QueueCommands,
   type RedisInput,
   RequestCommands,
@@ -43,6 +44,8 @@ export interface Submitted {
   readonly total: number;
 }
 
+/** How long a close waits for the server, in ms. */
+const CLOSE_MS = 5_000;
 /** How often a submission starts over when its intent was given up before it was used. */
 const VOID_TRIES = 5;
 
@@ -135,8 +138,19 @@ export class Producer implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closed = true;
     for (const request of this.#open) request.close();
-    await this.#agenda.stop();
-    if (this.#ownsConnection) await this.#connection.close();
+    const stopped = this.#agenda.stop();
+    if (this.#ownsConnection) await this.#closeConnection(stopped);
+    else await stopped;
+  }
+
+  /** Does not wait long for a server that does not answer. */
+  async #closeConnection(stopped: Promise<void>): Promise<void> {
+    const { client } = this.#connection;
+    const closed = new AbortController();
+    const closing = stopped.then(() => this.#connection.close()).finally(() => closed.abort());
+    await pause(client.status === 'reconnecting' ? 0 : CLOSE_MS, closed.signal);
+    if (!closed.signal.aborted) client.disconnect();
+    await closing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

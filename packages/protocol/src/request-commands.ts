@@ -250,6 +250,19 @@ export class RequestCommands {
     ];
   }
 
+  /** Entries that the server believes to be with this worker, at most `count`. */
+  async pending(worker: string, count: number): Promise<string[]> {
+    try {
+      const { work } = this.keys;
+      const { client } = this.#connection;
+      const rows = await client.xpending(work, 'workers', '-', '+', count, worker);
+      return (rows as [string][]).map(([entry]) => entry);
+    } catch (error) {
+      if (isGone(error)) return [];
+      throw redisError(error, 'pending');
+    }
+  }
+
   /** Takes up to `max` parked sub-requests that are ready. */
   async take(generation: number, worker: string, max: number): Promise<Entry[] | 'lost' | 'gone'> {
     const { request, work, due, tries } = this.keys;

@@ -1,24 +1,12 @@
-import {
-  type Entry,
-  type Minted,
-  type Outcome,
-  parseToken,
-  RequestCommands,
-  redisError,
-  type Settled,
-} from '@piecework/protocol';
+import { type Entry, type Minted, RequestCommands, type Settled } from '@piecework/protocol';
+import { Outcomes } from './outcomes.js';
 import { Running } from './running.js';
+import { TokenReturn } from './token-return.js';
+import type { Waiting } from './waiting-room.js';
 import type { WorkerCore } from './worker-core.js';
 
-/** Most outcomes of one settle, and most bytes, about: a script runs while nobody else is served. */
-const SETTLE_ITEMS = 500;
-const SETTLE_BYTES = 1_000_000;
 /** Most progress reports in one call: Lua unpacks no more than some thousand arguments. */
 const REPORTS = 1_000;
-/** Most tokens that one call takes, for the same reason. */
-const TAKE_TOKENS = 500;
-/** A request has at most about so many tokens outstanding. */
-const OUTSTANDING = 40;
 
 /**
  * What a worker process has to do with one request: the permits it holds, the handlers that run
@@ -41,12 +29,13 @@ export class Engagement {
   readonly generation: number;
   readonly #core: WorkerCore;
   readonly #commands: RequestCommands;
-  readonly #onTokens: (tokens: readonly string[], from: Engagement) => void;
+  readonly #onTurn: (waiting: Waiting) => void;
   readonly #onOver: (engagement: Engagement) => void;
   readonly #running = new Map<string, Running>();
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
   readonly #zombies = new Set<Running>();
-  #outcomes: Outcome[] = [];
+  readonly #outcomes = new Outcomes();
+  readonly #tokens: TokenReturn;
   #mode: 'entering' | 'working' | 'leaving' | 'over' = 'entering';
   #yielding = false;
   #permits = 0;
@@ -73,7 +62,10 @@ export class Engagement {
     id: string,
     generation: number,
     hooks: {
+      /** Tokens that came for slots that are free now. */
       onTokens: (tokens: readonly string[], from: Engagement) => void;
+      /** Somebody in the waiting room whose turn it is. */
+      onTurn: (waiting: Waiting) => void;
       onOver: (engagement: Engagement) => void;
     },
   ) {
@@ -81,7 +73,11 @@ export class Engagement {
     this.id = id;
     this.generation = generation;
     this.#commands = new RequestCommands(core.connection, id);
-    this.#onTokens = hooks.onTokens;
+    this.#tokens = new TokenReturn(core, {
+      isYielding: () => this.#yielding,
+      onTokens: (tokens) => hooks.onTokens(tokens, this),
+    });
+    this.#onTurn = hooks.onTurn;
     this.#onOver = hooks.onOver;
   }
 
@@ -149,26 +145,15 @@ export class Engagement {
     this.#comparedAt = now;
     this.#exclusive(async () => {
       const known = new Set([...this.#zombies].map(({ entry }) => entry));
-      for (const { entry } of this.#outcomes) known.add(entry);
-      for (const entry of await this.#pending(this.#running.size + known.size + 100)) {
+      for (const entry of this.#outcomes.entries()) known.add(entry);
+      const count = this.#running.size + known.size + 100;
+      const pending = () => this.#commands.pending(this.#core.id, count);
+      for (const entry of await this.#core.insist(pending)) {
         if (!known.has(entry) && !this.#running.has(entry))
           this.#outcomes.push({ entry, kind: 'b' });
       }
       await this.#pump();
     });
-  }
-
-  async #pending(count: number): Promise<string[]> {
-    const { connection, id } = this.#core;
-    const rows = await connection.client
-      .xpending(this.#commands.keys.work, 'workers', '-', '+', count, id)
-      .catch((error: unknown) => {
-        const passing = redisError(error, 'compare');
-        // The next look will tell; a request that is gone shows at the next settle.
-        this.#core.logger.debug({ err: passing, requestId: this.id }, 'not compared');
-        return [];
-      });
-    return (rows as [string][]).map(([entry]) => entry);
   }
 
   #reports(): number[] {
@@ -225,12 +210,17 @@ export class Engagement {
     }
     this.#extend(asked);
     this.#replies += 1;
+    const { id: request, generation } = this;
+    const { priority } = entered;
+    if (epochs.length === 0 && wanted === 0)
+      this.#core.waitingRoom.add({ id: request, generation, priority });
+    else if (entered.permits <= this.#permits) this.#core.waitingRoom.delete(request);
     this.#permits = entered.permits;
     this.#task = entered.task;
     this.#priority = entered.priority;
     this.#dueNow = entered.dueNow;
     this.#account();
-    if (entered.mint > 0) this.#push(entered.mint, entered.epoch);
+    this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) this.#work(wanted > 0 && !this.#core.closing);
     await this.#pump();
   }
@@ -255,7 +245,7 @@ export class Engagement {
       const free = working ? Math.max(0, this.#permits - this.#running.size) : 0;
       const keep = working ? this.#permits : this.#running.size;
       const read = this.#dueNow > 0 ? 0 : free;
-      if (this.#outcomes.length > 0 || read > 0 || keep < this.#permits) {
+      if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits) {
         await this.#settle(Math.max(keep, this.#running.size), read);
       } else if (free > 0) {
         await this.#take(free);
@@ -267,14 +257,15 @@ export class Engagement {
 
   #sliceIsOver(): boolean {
     const age = performance.now() - this.#sliceStart;
-    return this.#mode === 'working' && this.#outcomes.length > 0 && age >= this.#core.quantumMs;
+    return this.#mode === 'working' && this.#outcomes.size > 0 && age >= this.#core.quantumMs;
   }
 
   /** Asks before leaving: nobody waits is by far the most frequent answer, and costs one call. */
   async #askToStay(): Promise<void> {
-    const contended = await this.#core.insist(() =>
-      this.#core.queue.contended(this.id, this.#priority),
-    );
+    const { waitingRoom, queue } = this.#core;
+    const contended =
+      waitingRoom.next(this.#priority, this.id) !== undefined ||
+      (await this.#core.insist(() => queue.contended(this.id, this.#priority)));
     this.#sliceStart = performance.now();
     if (!contended || this.#mode !== 'working') return;
     this.#mode = 'leaving';
@@ -282,7 +273,7 @@ export class Engagement {
   }
 
   async #settle(keep: number, read: number): Promise<void> {
-    const outcomes = this.#nextOutcomes();
+    const outcomes = this.#outcomes.next();
     const running = this.#running.size;
     const op = this.#core.nextOp();
     const asked = performance.now();
@@ -303,19 +294,17 @@ export class Engagement {
     const dry = entries.length < read && settled.dueNow === 0;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
-    this.#handOn(settled, freed);
+    const minted = this.#minted(settled.mint, settled.epoch);
+    const waiting = this.#yielding && freed > 0 ? this.#nextWaiting() : undefined;
+    if (this.#mode === 'leaving' && !waiting) this.#tokens.handOn(minted, freed);
+    else this.#tokens.push(minted);
+    if (waiting) this.#onTurn(waiting);
   }
 
-  /** What fits into one call. */
-  #nextOutcomes(): Outcome[] {
-    let bytes = 0;
-    let count = 0;
-    for (const outcome of this.#outcomes) {
-      bytes += outcome.kind === 'b' ? 0 : outcome.value.length;
-      if (count === SETTLE_ITEMS || (count > 0 && bytes > SETTLE_BYTES)) break;
-      count += 1;
-    }
-    return this.#outcomes.splice(0, count);
+  /** Who of the waiting room gets the slot that this one leaves. */
+  #nextWaiting(): Waiting | undefined {
+    const { closing, slots, waitingRoom } = this.#core;
+    return closing || slots.free === 0 ? undefined : waitingRoom.next(this.#priority, this.id);
   }
 
   async #take(max: number): Promise<void> {
@@ -366,52 +355,6 @@ export class Engagement {
     });
   }
 
-  /**
-   * Puts minted tokens out. When it leaves a free slot behind, it returns them and takes the next
-   * ones in one call; when it yields, also when there is nothing to return.
-   */
-  #handOn({ mint, epoch }: Settled, freed: number): void {
-    const { slots, closing } = this.#core;
-    const take = this.#mode === 'leaving' && !closing ? Math.min(slots.free, TAKE_TOKENS) : 0;
-    if (take === 0 || (mint === 0 && !(this.#yielding && freed > 0))) {
-      if (mint > 0) this.#push(mint, epoch);
-      return;
-    }
-    // The slots are kept until the tokens are here, or the intake would pop for them as well.
-    slots.take(take);
-    this.#core.later(async () => {
-      let tokens: string[] = [];
-      try {
-        tokens = await this.#swap(this.#minted(mint, epoch), take);
-      } finally {
-        // In one turn, so that whoever waits for a free slot finds it taken.
-        slots.take(-take);
-        this.#onTokens(tokens, this);
-      }
-    });
-  }
-
-  /**
-   * Returns tokens and takes others. A request that yields may have tokens of its own at the end of
-   * the list, which would bring this worker straight back: they are taken out of the way, until
-   * somebody else's come; `enter` returns them to the other end.
-   */
-  async #swap(minted: Minted, take: number): Promise<string[]> {
-    const { queue } = this.#core;
-    const tokens = await this.#core.insist(() => queue.swap(minted, take));
-    const own = (token: string) => parseToken(token).id === this.id;
-    while (this.#yielding && tokens.length < OUTSTANDING && tokens.every(own)) {
-      const more = await this.#core.insist(() => queue.swap({ ...minted, mint: 0 }, take));
-      if (more.length === 0) break;
-      tokens.push(...more);
-    }
-    return tokens;
-  }
-
-  #push(mint: number, epoch: number): void {
-    this.#core.later(() => this.#core.queue.push(this.#minted(mint, epoch)));
-  }
-
   #minted(mint: number, epoch: number): Minted {
     return { id: this.id, generation: this.generation, mint, epoch, priority: this.#priority };
   }
@@ -419,8 +362,9 @@ export class Engagement {
   #end(outcome: string | undefined): void {
     this.#mode = 'over';
     this.#permits = 0;
-    this.#outcomes = [];
+    this.#outcomes.clear();
     this.#letGo('the request ended');
+    this.#core.waitingRoom.delete(this.id);
     if (outcome) this.#core.later(() => this.#core.queue.finish(this.id, this.generation, outcome));
   }
 
@@ -469,7 +413,7 @@ export class Engagement {
         this.#account();
         if (this.#queued > 0) return;
         const working = this.#permits + this.#running.size + this.#zombies.size;
-        if (working + this.#outcomes.length === 0) this.#mode = 'over';
+        if (working + this.#outcomes.size === 0) this.#mode = 'over';
         if (this.#mode === 'over') this.#onOver(this);
       });
   }

@@ -8,6 +8,7 @@ import {
 import type { Logger } from 'pino';
 import type { Handlers } from './handler.js';
 import type { Slots } from './slots.js';
+import { WaitingRoom } from './waiting-room.js';
 
 /** What the parts of one worker process share. */
 export class WorkerCore {
@@ -21,6 +22,7 @@ export class WorkerCore {
   readonly quantumMs: number;
   readonly maxResultBytes: number;
   readonly logger: Logger;
+  readonly waitingRoom = new WaitingRoom();
   /** How many handlers run now. */
   running = 0;
   /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */

@@ -22,8 +22,11 @@ import { WorkerCore } from './worker-core.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;
-/** How soon, in ms, a worker with named handlers looks for what was parked. */
-const LOOK_MS = 250;
+/** The same, when the connection is down. */
+const UNREACHABLE_MS = 500;
+/** How soon, in ms, a worker with named handlers looks for what was parked; sooner when there was. */
+const LOOK_MS = 1_000;
+const LOOK_AGAIN_MS = 250;
 /** How many parked requests one look at the agenda enters. */
 const PARKED_PER_TICK = 100;
 
@@ -47,6 +50,7 @@ export class Worker implements AsyncDisposable {
   readonly #engagements = new Map<string, Engagement>();
   #fleet = 1;
   #look: NodeJS.Timeout | undefined;
+  #lookAt = 0;
   #starting: Promise<void> | undefined;
   #registered = false;
   #closing: Promise<void> | undefined;
@@ -148,19 +152,30 @@ export class Worker implements AsyncDisposable {
     await this.#intake.stop();
     await this.#drained(timeoutMs);
     for (const engagement of this.#engagements.values()) engagement.abandon();
-    await this.#drained(GIVE_BACK_MS);
+    const reachable = this.#core.connection.client.status === 'ready';
+    await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     this.#leases.stop();
     this.#core.ended = true;
-    await this.#agenda.stop();
-    if (this.#registered) {
-      await this.#core.queue.depart(this.id).catch((error: unknown) => {
-        this.#core.logger.warn(
-          { err: error, worker: this.id },
-          'the registry forgets this worker by itself',
-        );
-      });
-    }
-    await this.#core.connection.close();
+    await this.#within(this.#agenda.stop());
+    if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))
+      this.#core.logger.warn({ worker: this.id }, 'the registry forgets this worker by itself');
+    // A connection that is not ours is closed at once, by doing nothing.
+    const { connection } = this.#core;
+    if (!(await this.#within(connection.close()))) connection.client.disconnect();
+  }
+
+  /** Whether `work` succeeded in time; there is little of it when the server cannot be reached. */
+  async #within(work: Promise<void>): Promise<boolean> {
+    const { status } = this.#core.connection.client;
+    const timer = new AbortController();
+    const done = work.then(
+      () => true,
+      () => false,
+    );
+    const late = pause(status === 'ready' ? GIVE_BACK_MS : UNREACHABLE_MS, timer.signal);
+    const succeeded = await Promise.race([done, late.then(() => false)]);
+    timer.abort();
+    return succeeded;
   }
 
   /** Waits until nothing is held and no call is under way any more. */
@@ -214,9 +229,10 @@ export class Worker implements AsyncDisposable {
     if (!engagement) {
       engagement = new Engagement(this.#core, id, generation, {
         onTokens: (tokens, from) => this.#dispatch(tokens, from),
+        onTurn: (waiting) => this.#enterAll([{ ...waiting, epochs: [] }]),
         onOver: (over) => {
           if (this.#engagements.get(key) === over) this.#engagements.delete(key);
-          this.#lookSoon();
+          this.#lookWithin(LOOK_AGAIN_MS);
         },
       });
       this.#engagements.set(key, engagement);
@@ -225,29 +241,31 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
-   * Looks at the agenda sooner than it would, at the pace of the whole fleet: a request that this
-   * worker left may have been met, and parked, by one that does not serve its task.
+   * Looks at the agenda sooner than it would, at the pace of the whole fleet: a request that is new,
+   * or that this worker left, may have been met, and parked, by one that does not serve its task.
    */
-  #lookSoon(): void {
+  #lookWithin(ms: number): void {
     if (this.#core.closing || this.#core.handlers.tasks === '*') return;
-    this.#look ??= setTimeout(
-      () => {
-        this.#look = undefined;
-        this.#agenda.wake();
-      },
-      Math.max(LOOK_MS, this.#fleet * 50),
-    );
+    const waitMs = Math.max(ms, this.#fleet * 50);
+    const at = performance.now() + waitMs;
+    if (this.#look && this.#lookAt <= at) return;
+    clearTimeout(this.#look);
+    this.#lookAt = at;
+    this.#look = setTimeout(() => {
+      this.#look = undefined;
+      this.#agenda.wake();
+    }, waitMs);
   }
 
   /**
-   * Enters, without a token, parked requests whose task this worker serves. Without a free slot that
-   * brings their tokens back into the list, where they wait as others do.
+   * Enters, without a token, parked requests whose task this worker serves. Without a free slot they
+   * come into the waiting room, and their tokens back into the list.
    */
   #enterParked(tick: Tick): void {
     if (this.#core.closing) return;
     this.#fleet = tick.fleet;
     const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
-    if (served.length > 0) this.#lookSoon();
+    this.#lookWithin(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
     this.#enterAll(
       served
         .slice(0, PARKED_PER_TICK)
