@@ -208,6 +208,9 @@ export class Engagement {
       this.#core.later(() => this.#core.queue.park(this.id, this.generation, entered.task));
       return;
     }
+    // After a freeze the old permits may be gone and these be new ones: what ran under those is not theirs.
+    this.fence();
+    if (entered.permits < this.#running.size) this.#lose('the lease was withdrawn');
     this.#extend(asked);
     this.#replies += 1;
     const { id: request, generation } = this;
