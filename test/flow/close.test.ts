@@ -1,4 +1,4 @@
-import { ClosedError } from '@piecework/protocol';
+import { ClosedError, PieceworkError } from '@piecework/protocol';
 import { startRedis } from 'piecework/embedded';
 import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
@@ -209,9 +209,12 @@ describe('closing a worker', () => {
     await worker.start();
     await producer.submit(numbers(20));
     await until(() => worker.running === 10);
-    await producer.open();
+    const open = await producer.open();
     await server.kill('SIGKILL');
+    const appending = open.append(1).then(() => open.flush());
+    const refused = expect(appending).rejects.toBeInstanceOf(PieceworkError);
     await Promise.all([worker.close({ timeoutMs: 10 }), producer.close()]);
+    await refused;
   }, 20_000);
 
   test('never closes a client that it was given', async ({ flow }) => {

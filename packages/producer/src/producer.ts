@@ -143,13 +143,17 @@ export class Producer implements AsyncDisposable {
     else await stopped;
   }
 
-  /** Does not wait long for a server that does not answer. */
+  /** Does not wait long for a server that does not answer; whatever is under way fails then. */
   async #closeConnection(stopped: Promise<void>): Promise<void> {
     const { client } = this.#connection;
     const closed = new AbortController();
     const closing = stopped.then(() => this.#connection.close()).finally(() => closed.abort());
     await pause(client.status === 'reconnecting' ? 0 : CLOSE_MS, closed.signal);
-    if (!closed.signal.aborted) client.disconnect();
+    if (!closed.signal.aborted) {
+      // While it waits to reconnect, ioredis would leave what is queued without an answer for ever.
+      if (client.status === 'reconnecting') client.connect().catch(() => {});
+      client.disconnect();
+    }
     await closing;
   }
 

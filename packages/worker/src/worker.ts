@@ -161,7 +161,10 @@ export class Worker implements AsyncDisposable {
       this.#core.logger.warn({ worker: this.id }, 'the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.
     const { connection } = this.#core;
-    if (!(await this.#within(connection.close()))) connection.client.disconnect();
+    if (await this.#within(connection.close())) return;
+    // While it waits to reconnect, ioredis would leave what is queued without an answer for ever.
+    if (connection.client.status === 'reconnecting') connection.client.connect().catch(() => {});
+    connection.client.disconnect();
   }
 
   /** Whether `work` succeeded in time; there is little of it when the server cannot be reached. */
