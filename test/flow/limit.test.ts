@@ -61,14 +61,14 @@ test('keeps the limit over several processes', async ({ flow }) => {
     }),
   );
   for (const worker of workers) await worker.said();
-  const { id } = await flow.producer().submit(numbers(2_000), { limit: 7 });
-  expect(await flow.complete(id)).toMatchObject({ outcome: 'succeeded', succeeded: 2_000 });
+  const { id } = await flow.producer().submit(numbers(5_000), { limit: 7 });
+  expect(await flow.complete(id)).toMatchObject({ outcome: 'succeeded', succeeded: 5_000 });
   for (const worker of workers) worker.kill('SIGTERM');
   for (const worker of workers) expect(await worker.ended).toBe(0);
   const lines = (await Promise.all(logs.map((log) => readFile(log, 'utf8'))))
     .flatMap((text) => text.split('\n'))
     .filter(Boolean);
-  expect(lines.filter((line) => line.startsWith('start'))).toHaveLength(2_000);
+  expect(lines.filter((line) => line.startsWith('start'))).toHaveLength(5_000);
   expect(overlap(lines)).toBe(7);
 });
 
