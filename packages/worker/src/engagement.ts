@@ -144,14 +144,12 @@ export class Engagement {
     if (this.#permits === 0 || now - this.#comparedAt < everyMs) return;
     this.#comparedAt = now;
     this.#exclusive(async () => {
-      const known = new Set([...this.#zombies].map(({ entry }) => entry));
-      for (const entry of this.#outcomes.entries()) known.add(entry);
-      const count = this.#running.size + known.size + 100;
-      const pending = () => this.#commands.pending(this.#core.id, count);
-      for (const entry of await this.#core.insist(pending)) {
-        if (!known.has(entry) && !this.#running.has(entry))
-          this.#outcomes.push({ entry, kind: 'b' });
-      }
+      const count = this.#running.size + this.#zombies.size + this.#outcomes.size + 100;
+      const pending = await this.#core.insist(() => this.#commands.pending(this.#core.id, count));
+      // Looked at after the answer: what ended meanwhile is among the outcomes.
+      const known = new Set([...this.#outcomes.entries(), ...this.#running.keys()]);
+      for (const { entry } of this.#zombies) known.add(entry);
+      for (const entry of pending) if (!known.has(entry)) this.#outcomes.push({ entry, kind: 'b' });
       await this.#pump();
     });
   }
