@@ -10,4 +10,4 @@ export {
 export { CompletionOutcome, type Counts } from './outcome.js';
 export type { ProgressReport } from './progress.js';
 export type { ResultItem } from './result-item.js';
-export type { RequestStatus } from './status.js';
+export { type RequestStatus, statusOf } from './status.js';

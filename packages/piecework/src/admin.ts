@@ -1,18 +1,106 @@
+import { type RequestStatus, statusOf } from '@piecework/notifier';
+import { producerOptions } from '@piecework/producer';
 import {
-  type Connection,
+  Connection,
   checkOption,
+  checkOptions,
+  DroppedError,
+  ExpiredError,
   NotFoundError,
+  type OptionTable,
   option,
   QueueCommands,
+  type QueueCounts,
+  type RedisInput,
+  type RegisteredWorker,
   RequestCommands,
 } from '@piecework/protocol';
 
-/** What an operator does to requests, whoever submitted them. */
-export class Admin {
-  readonly #connection: Connection;
+export interface AdminOptions {
+  /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
+  readonly redis: RedisInput | Connection;
+  /** @default 'req' */
+  readonly queue?: string;
+}
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+export interface ListOptions {
+  /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
+  readonly state?: 'open' | 'ended' | 'all';
+}
+
+export const listOptions: OptionTable = { state: option.word('open', 'ended', 'all') };
+
+/** How many requests are looked at in one round trip. */
+const PAGE = 50;
+
+/** What an operator sees of a queue and does to requests, whoever submitted them. */
+export class Admin implements AsyncDisposable {
+  readonly #connection: Connection;
+  readonly #ownsConnection: boolean;
+  readonly #queue: QueueCommands;
+
+  /** @throws InvalidOptionError */
+  constructor(options: AdminOptions) {
+    const { redis, queue } = checkOptions<Required<AdminOptions>>(producerOptions, options);
+    this.#ownsConnection = !(redis instanceof Connection);
+    this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
+    this.#queue = new QueueCommands(this.#connection, queue);
+  }
+
+  /**
+   * The requests of the queue: open ones in no order, then ended ones, the last first. A request
+   * that ends or goes while the list is read may be left out.
+   * @throws InvalidOptionError · ConnectionError, ServerError when reading on
+   */
+  list(options: ListOptions = {}): AsyncGenerator<RequestStatus> {
+    return this.#list(checkOptions<Required<ListOptions>>(listOptions, options).state);
+  }
+
+  async *#list(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
+    if (state !== 'ended') {
+      let page: string[] = [];
+      for await (const id of this.#queue.openIds()) {
+        page.push(id);
+        if (page.length < PAGE) continue;
+        yield* await this.#look(page);
+        page = [];
+      }
+      yield* await this.#look(page);
+    }
+    if (state === 'open') return;
+    for (let from = 0; ; from += PAGE) {
+      const page = await this.#queue.endedIds(from, PAGE);
+      if (page.length === 0) return;
+      // One that was opened again, as a new life of its id, is among the open ones.
+      yield* (await this.#look(page)).filter(({ status }) => status === 'complete');
+    }
+  }
+
+  /** The requests of these ids that are still there. */
+  async #look(ids: readonly string[]): Promise<RequestStatus[]> {
+    const seen = await Promise.all(
+      ids.map((id) =>
+        statusOf(new RequestCommands(this.#connection, id), this.#queue).catch((error: unknown) => {
+          const gone =
+            error instanceof NotFoundError ||
+            error instanceof ExpiredError ||
+            error instanceof DroppedError;
+          if (gone) return undefined;
+          throw error;
+        }),
+      ),
+    );
+    return seen.filter((status) => status !== undefined);
+  }
+
+  /** The workers that are registered, in the order of their start. @throws ConnectionError, ServerError */
+  workers(): Promise<RegisteredWorker[]> {
+    return this.#queue.workers();
+  }
+
+  /** What the queue holds now. @throws ConnectionError, ServerError */
+  counts(): Promise<QueueCounts> {
+    return this.#queue.counts();
   }
 
   /**
@@ -30,5 +118,14 @@ export class Admin {
       dropped.generation,
       'dropped',
     );
+  }
+
+  /** Closes the connection if it is ours. */
+  async close(): Promise<void> {
+    if (this.#ownsConnection) await this.#connection.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { PieceworkError } from '@piecework/protocol';
+import type { WorkerHealth } from '@piecework/worker';
 
 /**
  * Worker processes on this machine, children of this one: each runs `piecework worker`. They say
@@ -12,16 +13,28 @@ import { PieceworkError } from '@piecework/protocol';
 const PROGRAM = fileURLToPath(new URL('../bin/piecework.js', import.meta.url));
 
 export interface WorkerFleetOptions {
-  /** Redis URL. */
+  /** Redis URL; of a cluster, those of some nodes with commas between them. */
   readonly redis: string;
   readonly queue: string;
-  /** File whose default export is the handler. */
-  readonly handler: string;
+  /** File whose default export is the handler. Or name a program in `flags`, by `--exec`. */
+  readonly handler?: string | undefined;
   /** How many processes. @default 1 */
   readonly processes?: number;
   /** Further flags of `piecework worker`, such as `['--concurrency', '50']`. */
   readonly flags?: readonly string[];
 }
+
+/** The health of all worker processes together. */
+export interface FleetHealth {
+  /** Whether all of them are. */
+  readonly live: boolean;
+  readonly ready: boolean;
+  readonly why: readonly string[];
+  readonly workers: readonly WorkerHealth[];
+}
+
+/** A process that does not answer for so long is held up by its handlers, or worse. */
+const ANSWER_MS = 5_000;
 
 interface Member {
   readonly child: ChildProcess;
@@ -67,6 +80,19 @@ export class WorkerFleet implements AsyncDisposable {
     );
   }
 
+  /** Asks every process how it is; one that does not answer within five seconds is not live. */
+  async health(): Promise<FleetHealth> {
+    const answers = await Promise.all(this.#members.map(({ child }) => askHealth(child)));
+    const workers = answers.filter((answer) => typeof answer === 'object');
+    const why = answers.flatMap((answer, i) => {
+      if (typeof answer === 'string') return [answer];
+      return answer.why.map((text) => `process ${this.#members[i]?.child.pid}: ${text}`);
+    });
+    const all = (holds: (worker: WorkerHealth) => boolean) =>
+      workers.length > 0 && workers.length === answers.length && workers.every(holds);
+    return { live: all(({ live }) => live), ready: all(({ ready }) => ready), why, workers };
+  }
+
   /** Lets all processes drain and waits for their end. */
   async stop(): Promise<void> {
     this.#stopping = true;
@@ -88,7 +114,12 @@ export class WorkerFleet implements AsyncDisposable {
     // The URL may hold a password, which a command line would show to everybody.
     const child = spawn(
       process.execPath,
-      [PROGRAM, 'worker', '--queue', queue, '--handler', handler, ...flags],
+      [
+        PROGRAM,
+        ...['worker', '--queue', queue],
+        ...(handler === undefined ? [] : ['--handler', handler]),
+        ...flags,
+      ],
       {
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
         env: { ...process.env, REDIS_URL: redis },
@@ -105,6 +136,33 @@ export class WorkerFleet implements AsyncDisposable {
       child.once('error', () => resolve());
     });
     this.#members.push({ child, ended });
-    return new Promise((resolve) => child.once('message', () => resolve()));
+    return new Promise((resolve) => {
+      child.on('message', (message) => {
+        if (message === 'ready') resolve();
+      });
+    });
   }
+}
+
+/** Answers what the process says, or in words why it says nothing. */
+function askHealth(child: ChildProcess): Promise<WorkerHealth | string> {
+  return new Promise((resolve) => {
+    const answer = (verdict: WorkerHealth | string) => {
+      clearTimeout(late);
+      child.off('message', listener);
+      resolve(verdict);
+    };
+    const listener = (message: unknown) => {
+      if (typeof message === 'object' && message !== null && 'health' in message)
+        answer(message.health as WorkerHealth);
+    };
+    const late = setTimeout(
+      () => answer(`process ${child.pid} has not answered for ${ANSWER_MS / 1_000} s`),
+      ANSWER_MS,
+    );
+    child.on('message', listener);
+    child.send('health', (error) => {
+      if (error) answer(`process ${child.pid} has ended`);
+    });
+  });
 }

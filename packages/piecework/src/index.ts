@@ -17,7 +17,9 @@ export {
   NotFoundError,
   PayloadError,
   PieceworkError,
+  type QueueCounts,
   type RedisInput,
+  type RegisteredWorker,
   RequestExistsError,
   RequestFailedError,
   SealedError,
@@ -32,10 +34,13 @@ export {
   type HandlerContext,
   type TaskHandler,
   Worker,
+  type WorkerHealth,
   type WorkerOptions,
+  type WorkerState,
 } from '@piecework/worker';
-export { Admin } from './admin.js';
-export { WorkerFleet, type WorkerFleetOptions } from './fleet.js';
+export { Admin, type AdminOptions, type ListOptions } from './admin.js';
+export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
+export { type Health, type HealthServer, serveHealth } from './health-server.js';
 export {
   type OpenHandle,
   Piecework,

@@ -50,7 +50,8 @@ export class Piecework implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #producer: Producer;
   readonly #notifier: Notifier;
-  readonly #admin: Admin;
+  /** Lists, counts and workers of the queue. */
+  readonly admin: Admin;
 
   /** @throws InvalidOptionError */
   constructor(options: PieceworkOptions) {
@@ -58,7 +59,7 @@ export class Piecework implements AsyncDisposable {
     this.#connection = Connection.open(redis);
     this.#producer = new Producer({ redis: this.#connection, queue });
     this.#notifier = new Notifier({ redis: this.#connection, queue });
-    this.#admin = new Admin(this.#connection);
+    this.admin = new Admin({ redis: this.#connection, queue });
   }
 
   /**
@@ -86,7 +87,7 @@ export class Piecework implements AsyncDisposable {
   /** The handle of a request that was submitted anywhere. No I/O. @throws InvalidOptionError */
   request<Result = unknown>(id: string): RequestHandle<Result> {
     checkOption('id', id, option.name());
-    return new RequestHandle<Result>(id, this.#notifier, this.#admin);
+    return new RequestHandle<Result>(id, this.#notifier, this.admin);
   }
 
   /** Closes what this object opened; a client that was passed in stays open. */

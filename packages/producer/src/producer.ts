@@ -149,11 +149,7 @@ export class Producer implements AsyncDisposable {
     const closed = new AbortController();
     const closing = stopped.then(() => this.#connection.close()).finally(() => closed.abort());
     await pause(client.status === 'reconnecting' ? 0 : CLOSE_MS, closed.signal);
-    if (!closed.signal.aborted) {
-      // While it waits to reconnect, ioredis would leave what is queued without an answer for ever.
-      if (client.status === 'reconnecting') client.connect().catch(() => {});
-      client.disconnect();
-    }
+    if (!closed.signal.aborted) this.#connection.cut();
     await closing;
   }
 

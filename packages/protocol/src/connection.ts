@@ -5,8 +5,9 @@ import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
 
 /**
- * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), ioredis options, the
- * nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework.
+ * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
+ * of a cluster with commas between them, ioredis options, the nodes of a cluster, or an ioredis client
+ * of yours, which is never closed by Piecework.
  */
 export type RedisInput =
   | string
@@ -14,12 +15,18 @@ export type RedisInput =
   | { readonly nodes: readonly { host: string; port: number }[]; readonly options?: ClusterOptions }
   | Client;
 
+/** What a text may look like that says where Redis is. */
+export const REDIS_URL = /^(unix:\/\/\S+|\/[^,]+|rediss?:\/\/[^\s,]+(,rediss?:\/\/[^\s,]+)*)$/;
+
 const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
 
 function openClient(input: Exclude<RedisInput, Client>): Client {
   const own = { protocol: 2 as const, lazyConnect: true };
-  if (typeof input === 'string') return new Redis(input.replace(/^unix:\/\//, ''), own);
+  if (typeof input === 'string') {
+    if (input.includes(',')) return openCluster(input);
+    return new Redis(input.replace(/^unix:\/\//, ''), own);
+  }
   if ('nodes' in input && input.nodes) {
     const redisOptions = { ...input.options?.redisOptions, protocol: 2 } as RedisOptions;
     const options = { ...input.options, redisOptions, lazyConnect: true } as ClusterOptions;
@@ -28,12 +35,25 @@ function openClient(input: Exclude<RedisInput, Client>): Client {
   return new Redis({ ...(input as RedisOptions), ...own } as RedisOptions);
 }
 
+/** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */
+function openCluster(urls: string): Cluster {
+  const nodes = urls.split(',').map((text) => new URL(text));
+  const [{ username = '', password = '', protocol = '' } = {}] = nodes;
+  const redisOptions: RedisOptions = {
+    protocol: 2,
+    ...(username ? { username: decodeURIComponent(username) } : {}),
+    ...(password ? { password: decodeURIComponent(password) } : {}),
+    ...(protocol === 'rediss:' ? { tls: {} } : {}),
+  };
+  const at = ({ hostname, port }: URL) => ({ host: hostname, port: Number(port || 6379) });
+  return new Cluster(nodes.map(at), { redisOptions, lazyConnect: true });
+}
+
 function checkInput(input: RedisInput): void {
   const allowed =
-    'a redis:// URL, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
+    'a redis:// URL (of a cluster: several, with commas), ioredis options, { nodes: [{ host, port }] } or an ioredis client';
   if (typeof input === 'string') {
-    if (!/^(rediss?:\/\/|unix:\/\/|\/)/.test(input))
-      throw new InvalidOptionError('redis', input, allowed);
+    if (!REDIS_URL.test(input)) throw new InvalidOptionError('redis', input, allowed);
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -104,6 +124,23 @@ export class Connection {
         { code: 'EVICTING' },
       );
     }
+    if (field('cluster_enabled') === '1' && !(this.client instanceof Cluster)) {
+      await this.#checkAlone(this.client as Redis);
+    }
+  }
+
+  /** A plain client of one node cannot reach the hash slots of the others. */
+  async #checkAlone(client: Redis): Promise<void> {
+    const ranges = await client.cluster('SLOTS').catch((error: unknown) => {
+      throw redisError(error, 'connect');
+    });
+    const masters = new Set(ranges.map(([, , master]) => master?.[2]));
+    if (masters.size > 1) {
+      throw new ServerError(
+        `this Redis is one of the ${masters.size} masters of a cluster: name its nodes, as { nodes } or as URLs with commas between them`,
+        { code: 'CLUSTER' },
+      );
+    }
   }
 
   /**
@@ -136,6 +173,14 @@ export class Connection {
     const address = this.client.slots[keySlot(key)]?.[0];
     if (!address) throw new ConnectionError('no server of the cluster holds this hash slot');
     return address;
+  }
+
+  /** Closes the client at once, ours or not; whatever is under way fails. */
+  cut(): void {
+    const { client } = this;
+    // While it waits to reconnect, ioredis would leave what is queued without an answer for ever.
+    if (client.status === 'reconnecting') client.connect().catch(() => {});
+    client.disconnect();
   }
 
   /** Closes the client if it is ours. */

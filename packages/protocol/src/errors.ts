@@ -174,7 +174,7 @@ export class ServerError extends PieceworkError {
   constructor(
     message: string,
     options: {
-      code: 'TOO_OLD' | 'EVICTING' | 'FULL' | 'READ_ONLY' | 'REDIS';
+      code: 'TOO_OLD' | 'EVICTING' | 'CLUSTER' | 'FULL' | 'READ_ONLY' | 'REDIS';
       retryable?: boolean;
       cause?: unknown;
     },

@@ -10,6 +10,8 @@ export interface OptionSpec {
   /** What is allowed, in words; stands in the error. */
   readonly allowed: string;
   readonly default?: unknown;
+  /** The values, where there are few. */
+  readonly words?: readonly string[];
 }
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
@@ -38,6 +40,7 @@ export const option = {
     schema: z.enum(words),
     allowed: words.map((word) => `'${word}'`).join(' or '),
     default: words[0],
+    words,
   }),
   name: (byDefault?: string): OptionSpec => ({
     schema: z.string().regex(NAME),

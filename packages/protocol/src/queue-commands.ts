@@ -1,7 +1,8 @@
 import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK, HISTORY_MAX, TIMES } from './defaults.js';
 import { type QueueKeys, queueKeys } from './keys.js';
-import { runScript } from './run-script.js';
+import { redisError } from './redis-error.js';
+import { type Client, runScript } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 /** What a script on the request side minted and the queue side is to push. */
@@ -18,6 +19,41 @@ export interface Claim {
   readonly generation: number;
   readonly passed: string;
   readonly claim: number;
+}
+
+/** A worker as the registry shows it. */
+export interface RegisteredWorker {
+  /** Boot id. */
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  /** How many slots it has, and how many handlers ran at its last sign of life. */
+  readonly concurrency: number;
+  readonly running: number;
+  /** Names of the tasks that it serves; '*': all. */
+  readonly tasks: '*' | readonly string[];
+  /** When it was started, by its own clock, in ms since 1970. */
+  readonly startedAt: number;
+  /** Its last sign of life, by the Redis server's clock, in ms since 1970. */
+  readonly seenAt: number;
+}
+
+/** What the queue side holds at one moment. */
+export interface QueueCounts {
+  /** Requests that have not ended. */
+  readonly open: number;
+  /** Those of them whose task no worker that met them serves. */
+  readonly parked: number;
+  /** Registered workers. */
+  readonly workers: number;
+  /** Requests that ended within the last week or so, by outcome. */
+  readonly ended: {
+    readonly succeeded: number;
+    readonly failed: number;
+    readonly cancelled: number;
+  };
+  /** Tokens that wait, by priority; priorities without any are left out. */
+  readonly tokens: Readonly<Record<number, number>>;
 }
 
 export interface Tick {
@@ -214,6 +250,76 @@ export class QueueCommands {
       ...(open ? { open: Number(open) } : {}),
       ...(ended ? { endedAt: Number(ended) } : {}),
     };
+  }
+
+  /** Ids of all open requests, each once; those that come or go meanwhile may be missed. */
+  async *openIds(): AsyncGenerator<string> {
+    const seen = new Set<string>();
+    let cursor = '0';
+    do {
+      const [next, fields] = await this.#read((client) =>
+        client.hscan(this.keys.open, cursor, 'COUNT', 500),
+      );
+      cursor = next;
+      for (let i = 0; i < fields.length; i += 2) {
+        const id = fields[i] as string;
+        if (seen.has(id)) continue;
+        seen.add(id);
+        yield id;
+      }
+    } while (cursor !== '0');
+  }
+
+  /** Ids of requests that ended, the last one first: a page from place `from` on. */
+  endedIds(from: number, count: number): Promise<string[]> {
+    return this.#read((client) =>
+      client.zrange(this.keys.history, String(from), String(from + count - 1), 'REV'),
+    );
+  }
+
+  /** The workers of this queue, in the order of their start. */
+  async workers(): Promise<RegisteredWorker[]> {
+    const { workers, workerInfo } = this.keys;
+    const [seen, infos] = await this.#read((client) =>
+      Promise.all([client.zrange(workers, '0', '-1', 'WITHSCORES'), client.hgetall(workerInfo)]),
+    );
+    const found: RegisteredWorker[] = [];
+    for (let i = 0; i < seen.length; i += 2) {
+      const id = seen[i] as string;
+      const info = infos[id];
+      if (info) found.push({ id, ...JSON.parse(info), seenAt: Number(seen[i + 1]) });
+    }
+    return found.sort((a, b) => a.startedAt - b.startedAt);
+  }
+
+  async counts(): Promise<QueueCounts> {
+    const { open, parked, workers, counters, lists } = this.keys;
+    const [opened, aside, alive, ended, ...lengths] = await this.#read((client) =>
+      Promise.all([
+        client.hlen(open),
+        client.hlen(parked),
+        client.zcard(workers),
+        client.hmget(counters, 'succeeded', 'failed', 'cancelled'),
+        ...lists.map((list) => client.llen(list)),
+      ]),
+    );
+    const [succeeded, failed, cancelled] = ended.map(Number) as [number, number, number];
+    const waiting = lengths.map((tokens, priority) => [priority, tokens] as const);
+    return {
+      open: opened,
+      parked: aside,
+      workers: alive,
+      ended: { succeeded, failed, cancelled },
+      tokens: Object.fromEntries(waiting.filter(([, tokens]) => tokens > 0)),
+    };
+  }
+
+  async #read<T>(read: (client: Client) => Promise<T>): Promise<T> {
+    try {
+      return await read(this.#connection.client);
+    } catch (error) {
+      throw redisError(error, 'read the queue');
+    }
   }
 
   /** Whether a live worker of the queue says that it serves `task`. */

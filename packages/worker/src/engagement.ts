@@ -165,7 +165,7 @@ export class Engagement {
   }
 
   #lose(why: string): void {
-    this.#core.logger.warn({ worker: this.#core.id, requestId: this.id, why }, 'lease lost');
+    this.#core.logger.warn({ requestId: this.id, why }, 'lease lost');
     this.#permits = 0;
     for (const running of this.#running.values()) {
       running.abort('lost', why);
@@ -403,8 +403,8 @@ export class Engagement {
     this.#tail = this.#tail
       .then(work)
       .catch((error: unknown) => {
-        const { logger, ended, id } = this.#core;
-        const about = { err: error, worker: id, requestId: this.id };
+        const { logger, ended } = this.#core;
+        const about = { err: error, requestId: this.id };
         if (ended) logger.warn(about, 'engagement cut off by the close');
         else logger.error(about, 'engagement failed');
         this.#end(undefined);

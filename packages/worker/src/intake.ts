@@ -41,8 +41,8 @@ export class Intake {
   #clientId = 0;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
-  /** Whether the blocking connection is up; for health. */
-  connected = false;
+  #down = 'not connected yet';
+  #over = false;
 
   constructor(
     connection: Connection,
@@ -58,8 +58,20 @@ export class Intake {
     this.#onTokens = onTokens;
   }
 
+  /** Why the blocking connection is down; '' when it is up. */
+  get down(): string {
+    return this.#down;
+  }
+
+  /** Whether the loop has ended, by a stop or by a fault. */
+  get over(): boolean {
+    return this.#over;
+  }
+
   start(): void {
-    this.#loop = this.#run();
+    this.#loop = this.#run().finally(() => {
+      this.#over = true;
+    });
   }
 
   async stop(): Promise<void> {
@@ -85,9 +97,9 @@ export class Intake {
       } catch (error) {
         this.#client?.disconnect();
         this.#client = undefined;
-        this.connected = false;
-        if (signal.aborted) return;
         const why = (error as Error).message;
+        this.#down = why;
+        if (signal.aborted) return;
         this.#logger.warn({ why }, 'blocking connection lost; building a new one');
         await pause(waits.next(), signal);
       }
@@ -131,7 +143,7 @@ export class Intake {
       client.disconnect();
       throw error;
     }
-    this.connected = true;
+    this.#down = '';
     return client;
   }
 

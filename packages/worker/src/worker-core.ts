@@ -21,6 +21,7 @@ export class WorkerCore {
   readonly leaseMs: number;
   readonly quantumMs: number;
   readonly maxResultBytes: number;
+  /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
   readonly waitingRoom = new WaitingRoom();
   /** How many handlers run now. */
@@ -72,7 +73,7 @@ export class WorkerCore {
       } catch (error) {
         const retryable = error instanceof PieceworkError && error.retryable;
         if (!retryable || this.ended) throw error;
-        this.logger.warn({ err: error, worker: this.id }, 'call failed; sending it again');
+        this.logger.warn({ err: error }, 'call failed; sending it again');
         await pause(waits.next());
       }
     }
@@ -83,7 +84,7 @@ export class WorkerCore {
     const promise = this.insist(call)
       .catch((error: unknown) => {
         const level = this.ended ? 'warn' : 'error';
-        this.logger[level]({ err: error, worker: this.id }, 'call failed');
+        this.logger[level]({ err: error }, 'call failed');
       })
       .finally(() => this.#background.delete(promise));
     this.#background.add(promise);

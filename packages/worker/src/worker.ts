@@ -14,6 +14,7 @@ import { nanoid } from 'nanoid';
 import { pino } from 'pino';
 import { Engagement } from './engagement.js';
 import { Handlers } from './handler.js';
+import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
 import { Leases } from './leases.js';
 import { type WorkerOptions, workerOptions } from './options.js';
@@ -52,6 +53,8 @@ export class Worker implements AsyncDisposable {
   #look: NodeJS.Timeout | undefined;
   #lookAt = 0;
   #starting: Promise<void> | undefined;
+  #state: WorkerState = 'new';
+  #tickedAt = performance.now();
   #registered = false;
   #closing: Promise<void> | undefined;
 
@@ -62,8 +65,11 @@ export class Worker implements AsyncDisposable {
     >(workerOptions, options);
     const handlers = new Handlers(checked.handler, checked.handlers);
     const connection = Connection.open(checked.redis);
+    const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
+    const logger =
+      checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2));
     const core = new WorkerCore({
-      id: `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`,
+      id,
       connection,
       queue: new QueueCommands(connection, checked.queue),
       handlers,
@@ -71,7 +77,7 @@ export class Worker implements AsyncDisposable {
       leaseMs: checked.leaseMs,
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
-      logger: checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2)),
+      logger: logger.child({ worker: id }),
     });
     this.#core = core;
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
@@ -87,8 +93,11 @@ export class Worker implements AsyncDisposable {
     this.#agenda = new Agenda(connection, core.queue, {
       worker: core.id,
       info: () => JSON.stringify({ ...about, running: this.running }),
-      onTick: (tick) => this.#enterParked(tick),
-      onError: (error) => core.logger.warn({ err: error, worker: core.id }, 'tick failed'),
+      onTick: (tick) => {
+        this.#tickedAt = performance.now();
+        this.#enterParked(tick);
+      },
+      onError: (error) => core.logger.warn({ err: error }, 'tick failed'),
     });
   }
 
@@ -102,6 +111,23 @@ export class Worker implements AsyncDisposable {
     return this.#core.running;
   }
 
+  /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
+  health(): WorkerHealth {
+    const { id, queue, slots } = this.#core;
+    const verdict = judge({
+      state: this.#state,
+      intakeDown: this.#intake.down,
+      intakeOver: this.#intake.over,
+      sinceTickMs: performance.now() - this.#tickedAt,
+      // A big fleet looks seldom; three looks in a row may fail by chance.
+      tickLateMs: 3 * Math.max(5_000, this.#fleet * 62.5),
+    });
+    const { running } = this;
+    const { queue: name } = queue.keys;
+    const concurrency = slots.capacity;
+    return { worker: id, queue: name, state: this.#state, ...verdict, running, concurrency };
+  }
+
   /**
    * Registers the worker and begins to take work.
    * @throws ServerError · ConnectionError · ClosedError when it was closed before or meanwhile
@@ -110,6 +136,7 @@ export class Worker implements AsyncDisposable {
     if (this.#closing) throw new ClosedError('worker');
     this.#starting ??= this.#start().catch((error: unknown) => {
       this.#starting = undefined;
+      if (this.#state === 'starting') this.#state = 'new';
       throw error;
     });
     await this.#starting;
@@ -117,6 +144,7 @@ export class Worker implements AsyncDisposable {
   }
 
   async #start(): Promise<void> {
+    this.#state = 'starting';
     await this.#core.connection.check();
     if (this.#closing) throw new ClosedError('worker');
     this.#registered = true;
@@ -125,6 +153,10 @@ export class Worker implements AsyncDisposable {
     this.#agenda.start();
     this.#leases.start();
     this.#intake.start();
+    this.#state = 'running';
+    const { queue, slots, handlers, leaseMs, logger } = this.#core;
+    const about = { queue: queue.keys.queue, concurrency: slots.capacity, tasks: handlers.tasks };
+    logger.info({ ...about, leaseMs }, 'worker started');
   }
 
   /**
@@ -145,6 +177,9 @@ export class Worker implements AsyncDisposable {
   }
 
   async #close(timeoutMs: number): Promise<void> {
+    const started = this.#state === 'running';
+    this.#state = 'closing';
+    if (started) this.#core.logger.info({ running: this.running, timeoutMs }, 'worker closing');
     this.#core.closing = true;
     clearTimeout(this.#look);
     await this.#starting?.catch(() => {});
@@ -158,13 +193,12 @@ export class Worker implements AsyncDisposable {
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
     if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))
-      this.#core.logger.warn({ worker: this.id }, 'the registry forgets this worker by itself');
+      this.#core.logger.warn('the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.
     const { connection } = this.#core;
-    if (await this.#within(connection.close())) return;
-    // While it waits to reconnect, ioredis would leave what is queued without an answer for ever.
-    if (connection.client.status === 'reconnecting') connection.client.connect().catch(() => {});
-    connection.client.disconnect();
+    if (!(await this.#within(connection.close()))) connection.cut();
+    this.#state = 'closed';
+    if (started) this.#core.logger.info('worker closed');
   }
 
   /** Whether `work` succeeded in time; there is little of it when the server cannot be reached. */

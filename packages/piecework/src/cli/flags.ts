@@ -7,10 +7,12 @@ import {
   type OptionSpec,
   type OptionTable,
   option,
+  REDIS_URL,
 } from '@piecework/protocol';
 import { workerOptions } from '@piecework/worker';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { z } from 'zod';
+import { listOptions } from '../admin.js';
 
 /**
  * The flags of the command line. Each is an option of the same name: its range and its default come
@@ -58,8 +60,8 @@ export const commonFlags: readonly Flag[] = [
     '--redis <url>',
     'where Redis is (or REDIS_URL)',
     custom(
-      (v) => text(v) && /^(rediss?:\/\/|unix:\/\/|\/)/.test(String(v)),
-      'redis://…, rediss://… or a socket path',
+      (v) => text(v) && REDIS_URL.test(String(v)),
+      'redis://…, rediss://…, a socket path, or URLs of cluster nodes with commas between them',
     ),
   ),
   flag('--queue <name>', 'name of the queue', workerOptions['queue']),
@@ -102,11 +104,29 @@ export const outFlag = flag(
   custom(text, 'a file name or -'),
 );
 
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+
 export const workerFlags: readonly Flag[] = [
   flag(
     '--handler <file>',
     'module whose default export is the handler',
     custom(isFile, 'a file that exists'),
+  ),
+  flag(
+    '--exec <command>',
+    'instead of a handler: a shell command for each sub-request, payload on stdin, result on stdout',
+    custom((v) => text(v) && String(v).trim() !== '', 'a shell command'),
+  ),
+  flag(
+    '--exec-output <how>',
+    'what --exec writes: text (one last line end is left out) or json',
+    option.word('text', 'json'),
+  ),
+  flag(
+    '--persistent',
+    'the command lives on: one NDJSON line in, one out, for each sub-request',
+    option.boolean(false),
+    'switch',
   ),
   flag('--concurrency <n>', 'slots per process', workerOptions['concurrency'], 'number'),
   flag('--processes <n>', 'worker processes', option.integer(1, 1_000, 1), 'number'),
@@ -123,6 +143,26 @@ export const workerFlags: readonly Flag[] = [
     option.ms(0, 86_400_000, 30_000),
     'number',
   ),
+  flag(
+    '--log-level <level>',
+    'logs are JSON lines on standard error (default: info; in run: warn)',
+    { ...option.word(...logLevels), default: undefined },
+  ),
+];
+
+/** Of a worker that runs as a service. */
+export const healthFlags: readonly Flag[] = [
+  flag(
+    '--health-port <n>',
+    'answers GET /live and /ready there; 0: a free port, which is logged',
+    option.integer(0, 65_535),
+    'number',
+  ),
+  flag(
+    '--health-host <address>',
+    'address of the health endpoint',
+    custom((v) => text(v) && /^[A-Za-z0-9.:_-]+$/.test(String(v)), 'an address', '127.0.0.1'),
+  ),
 ];
 
 export const resultsFlags: readonly Flag[] = [
@@ -131,12 +171,38 @@ export const resultsFlags: readonly Flag[] = [
   flag('--cursor <cursor>', 'go on behind this result', custom(text, 'the cursor of a result')),
 ];
 
+export const listFlags: readonly Flag[] = [
+  flag('--state <state>', 'open, ended or all', listOptions['state']),
+];
+
+export const watchFlags: readonly Flag[] = [
+  flag('--every-ms <ms>', 'time between two looks', option.ms(100, 3_600_000, 1_000), 'number'),
+];
+
+export const devFlags: readonly Flag[] = [
+  flag(
+    '--port <n>',
+    'port of the server (default: a free one)',
+    option.integer(1, 65_535),
+    'number',
+  ),
+  flag(
+    '--dir <folder>',
+    'folder for its data, which then outlives it (default: a private one that goes)',
+    custom(text, 'a folder'),
+  ),
+  flag('--cluster', 'a Redis Cluster of six nodes', option.boolean(false), 'switch'),
+];
+
 /** Adds flags to a command; their values are checked later, all in one place. */
 export function addFlags(command: Command, ...groups: readonly (readonly Flag[])[]): Command {
   for (const { usage, about, spec } of groups.flat()) {
     const byDefault =
       spec.default === undefined || spec.default === false ? '' : ` (default: ${spec.default})`;
-    command.option(usage, about + byDefault);
+    const added = new Option(usage, about + byDefault);
+    // Not by `choices`, which would check them here: they are for the shell's completion.
+    if (spec.words) added.argChoices = [...spec.words];
+    command.addOption(added);
   }
   return command;
 }

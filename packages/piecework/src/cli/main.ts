@@ -1,11 +1,16 @@
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
 import { Command, CommanderError } from 'commander';
+import { completeCommand } from './completion.js';
+import { devCommand } from './dev.js';
+import { addExamples } from './examples.js';
+import { listCommands } from './list.js';
 import { lookCommands } from './look.js';
 import { runCommand } from './run.js';
 import { submitCommand } from './submit.js';
+import { watchCommand } from './watch.js';
 import { workerCommand } from './worker.js';
 
-/** Exit codes: 0 the request succeeded, 1 it failed or something else did, 2 wrong usage. */
+/** The command line; its formats and exit codes are written down in docs/cli.md. */
 const program = new Command('piecework')
   .description('Split big requests, work them off by a fleet, await one completion. On Redis.')
   .version('0.1.0')
@@ -15,6 +20,11 @@ runCommand(program);
 submitCommand(program);
 workerCommand(program);
 lookCommands(program);
+listCommands(program);
+watchCommand(program);
+devCommand(program);
+completeCommand(program);
+addExamples(program);
 const json = process.argv.includes('--json');
 for (const command of [program, ...program.commands]) {
   command.exitOverride();

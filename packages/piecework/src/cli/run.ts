@@ -20,17 +20,18 @@ import { openInput } from './input.js';
 import { writeResults } from './output.js';
 import { showProgress } from './progress-bar.js';
 import { onStopSignals } from './stop-signals.js';
+import { checkWork, type WorkValues } from './work.js';
 import { passedOn } from './worker.js';
 
-interface RunValues extends RequestOptions {
+interface RunValues extends RequestOptions, WorkValues {
   redis?: string;
   queue: string;
   json: boolean;
   input?: string;
   split?: string;
   out?: string;
-  handler?: string;
   processes: number;
+  logLevel?: string;
 }
 
 /** `piecework run`: Redis, workers, request, progress and results, all in one command. */
@@ -46,22 +47,19 @@ export function runCommand(program: Command): void {
       read.out === undefined && given['results'] === undefined ? 'discard' : read.results;
     // A queue of its own: workers of others would run our items by their handler.
     const queue = given['queue'] === undefined ? `run-${nanoid(10)}` : read.queue;
-    const values: RunValues = { ...read, queue, ...(results ? { results } : {}) };
-    if (!values.handler) throw new InvalidOptionError('--handler', undefined, 'a file that exists');
+    const logLevel = read.logLevel ?? 'warn';
+    const values: RunValues = { ...read, queue, logLevel, ...(results ? { results } : {}) };
+    checkWork(values);
     if (values.out !== undefined && values.results === 'discard') {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
     }
     const items = openInput(values.input, values.split);
-    const outcome = await run(items, values.handler, values);
+    const outcome = await run(items, values);
     process.exitCode = outcome.status === 'succeeded' ? 0 : 1;
   });
 }
 
-async function run(
-  items: AsyncIterable<unknown>,
-  handler: string,
-  values: RunValues,
-): Promise<CompletionOutcome> {
+async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<CompletionOutcome> {
   const say = (text: string) => console.error(text);
   const started = performance.now();
   const redis = values.redis
@@ -70,7 +68,7 @@ async function run(
   let fleet: WorkerFleet | undefined;
   const pw = new Piecework({ redis: redis.url, queue: values.queue });
   try {
-    const { queue, processes, out } = values;
+    const { queue, processes, handler, out } = values;
     fleet = await WorkerFleet.start({
       redis: redis.url,
       queue,

@@ -1,0 +1,35 @@
+import type { Command } from 'commander';
+
+/** What `--help` of each command shows below its flags. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  run: [
+    'piecework run --input big.ndjson --split ndjson --handler h.js --processes 2 --out out.ndjson',
+    "piecework run --input photos/ --exec 'identify -' --limit 4 --out sizes.ndjson",
+    "piecework run --input words.txt --exec 'wc -c' --out - | jq .value",
+  ],
+  submit: [
+    'piecework submit --input big.ndjson --split ndjson --limit 100 --priority 10 --wait',
+    'seq 1000 | piecework submit --input - --id numbers',
+  ],
+  worker: [
+    'piecework worker --handler h.js --processes 4 --concurrency 50 --health-port 8080',
+    "piecework worker --exec 'python3 square.py' --persistent",
+  ],
+  watch: ['piecework watch numbers', 'piecework watch --json | jq .open'],
+  status: ['piecework status numbers', 'piecework status numbers --json | jq .counts'],
+  list: ['piecework list', 'piecework list --state all --json | jq -r .id'],
+  workers: ['piecework workers', 'piecework workers --json | jq .running'],
+  results: ['piecework results numbers --order index --failed --out numbers.ndjson'],
+  drop: ['piecework drop numbers'],
+  dev: ['piecework dev --port 7777 --dir ./data', 'piecework dev --cluster'],
+  complete: ['source <(piecework complete bash)', 'piecework complete fish | source'],
+};
+
+export function addExamples(program: Command): void {
+  for (const command of program.commands) {
+    const lines = EXAMPLES[command.name()];
+    if (!lines) continue;
+    const text = lines.map((line) => `  $ ${line}`).join('\n');
+    command.addHelpText('after', `\nExamples:\n${text}`);
+  }
+}

@@ -1,0 +1,65 @@
+import type { RequestStatus } from '@piecework/notifier';
+import type { RegisteredWorker } from '@piecework/protocol';
+import type { Command } from 'commander';
+import prettyMs from 'pretty-ms';
+import { Admin, type ListOptions } from '../admin.js';
+import { addFlags, commonFlags, listFlags, readFlags } from './flags.js';
+import { existingRedis } from './redis-url.js';
+import { plainTable } from './table.js';
+
+interface ListValues extends ListOptions {
+  redis?: string;
+  queue: string;
+  json: boolean;
+}
+
+/** `list` and `workers`: what a queue holds. */
+export function listCommands(program: Command): void {
+  const list = program.command('list').description('show the requests of a queue');
+  addFlags(list, commonFlags, listFlags).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<ListValues>(given, commonFlags, listFlags);
+    await using admin = new Admin({ redis: existingRedis(values.redis), queue: values.queue });
+    const rows: string[][] = [];
+    for await (const request of admin.list({ state: values.state ?? 'open' })) {
+      if (values.json) console.log(JSON.stringify(request));
+      else rows.push(requestRow(request));
+    }
+    if (!values.json) console.log(plainTable(REQUEST_HEAD, rows, 'no requests'));
+  });
+
+  const workers = program.command('workers').description('show the workers of a queue');
+  addFlags(workers, commonFlags).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<ListValues>(given, commonFlags);
+    await using admin = new Admin({ redis: existingRedis(values.redis), queue: values.queue });
+    const found = await admin.workers();
+    if (values.json) for (const worker of found) console.log(JSON.stringify(worker));
+    else console.log(plainTable(WORKER_HEAD, found.map(workerRow), 'no workers'));
+  });
+}
+
+export const REQUEST_HEAD = [
+  ...['request', 'status', 'priority', 'limit', 'ready', 'in flight', 'delayed', 'done', 'failed'],
+  'total',
+];
+
+const number = (n: number) => n.toLocaleString('en-US');
+
+export function requestRow(request: RequestStatus): string[] {
+  const { id, status, outcome, waiting, priority, limit, counts } = request;
+  const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = counts;
+  const done = succeeded + failed + cancelled;
+  const numbers = [priority, limit, ready, inFlight, delayed, done, failed, total];
+  return [id, outcome ?? waiting ?? status, ...numbers.map(number)];
+}
+
+const WORKER_HEAD = ['worker', 'host', 'pid', 'running', 'slots', 'tasks', 'up', 'seen'];
+
+function workerRow(worker: RegisteredWorker): string[] {
+  const { id, host, pid, running, concurrency, tasks, startedAt, seenAt } = worker;
+  const since = (at: number) => prettyMs(Math.max(0, Date.now() - at), { compact: true });
+  const names = tasks === '*' ? 'all' : tasks.join(' ');
+  return [id, host, String(pid), String(running), String(concurrency), names].concat([
+    since(startedAt),
+    `${since(seenAt)} ago`,
+  ]);
+}

@@ -1,0 +1,92 @@
+import { clearScreenDown, cursorTo } from 'node:readline';
+import type { ProgressReport, RequestStatus } from '@piecework/notifier';
+import { checkOption, option, pause, type QueueCounts } from '@piecework/protocol';
+import type { Command } from 'commander';
+import { Piecework } from '../piecework.js';
+import { addFlags, commonFlags, readFlags, watchFlags } from './flags.js';
+import { REQUEST_HEAD, requestRow } from './list.js';
+import { showProgress } from './progress-bar.js';
+import { existingRedis } from './redis-url.js';
+import { onStopSignals } from './stop-signals.js';
+import { plainTable } from './table.js';
+
+interface WatchValues {
+  redis?: string;
+  queue: string;
+  json: boolean;
+  everyMs: number;
+}
+
+/**
+ * `piecework watch ID`: progress of one request until it is complete; the exit code tells its
+ * outcome. `piecework watch`: the open requests of the queue, until it is stopped.
+ */
+export function watchCommand(program: Command): void {
+  const command = program
+    .command('watch')
+    .argument('[id]')
+    .description('follow a request to its end, or all open requests until stopped');
+  addFlags(command, commonFlags, watchFlags).action(
+    async (id: string | undefined, given: Record<string, unknown>) => {
+      const values = readFlags<WatchValues>(given, commonFlags, watchFlags);
+      if (id !== undefined) checkOption('id', id, option.name());
+      await using pw = new Piecework({ redis: existingRedis(values.redis), queue: values.queue });
+      if (id === undefined) await watchQueue(pw, values);
+      else process.exitCode = await watchRequest(pw, id, values);
+    },
+  );
+}
+
+async function watchRequest(pw: Piecework, id: string, values: WatchValues): Promise<number> {
+  const request = pw.request(id);
+  const reports = request.progress({ everyMs: values.everyMs });
+  if (values.json) for await (const report of reports) console.log(reportLine(report));
+  else await showProgress(reports);
+  const { status, counts } = await request.completion();
+  if (!values.json)
+    console.error(`${id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
+  return status === 'succeeded' ? 0 : 1;
+}
+
+function reportLine({ counts, generation, status, ratePerSecond, etaMs }: ProgressReport): string {
+  return JSON.stringify({ status, generation, counts, ratePerSecond, etaMs });
+}
+
+async function watchQueue(pw: Piecework, { json, everyMs }: WatchValues): Promise<void> {
+  const stopping = new AbortController();
+  const unlisten = onStopSignals(() => stopping.abort());
+  try {
+    while (!stopping.signal.aborted) {
+      const counts = await pw.admin.counts();
+      const requests: RequestStatus[] = [];
+      for await (const request of pw.admin.list()) requests.push(request);
+      if (json) console.log(JSON.stringify({ ...counts, requests }));
+      else show(`${summary(counts)}\n${plainTable(REQUEST_HEAD, requests.map(requestRow), '')}`);
+      await pause(everyMs, stopping.signal);
+    }
+  } finally {
+    unlisten();
+  }
+}
+
+function summary({ open, parked, workers, ended }: QueueCounts) {
+  const { succeeded, failed, cancelled } = ended;
+  const parts = [
+    `${open} open`,
+    `${workers} workers`,
+    `${succeeded} succeeded`,
+    `${failed} failed`,
+  ];
+  if (cancelled > 0) parts.push(`${cancelled} cancelled`);
+  if (parked > 0) parts.push(`${parked} without a worker that serves them`);
+  return parts.join(' · ');
+}
+
+/** On a terminal each look replaces the one before. */
+function show(text: string): void {
+  if (process.stdout.isTTY) {
+    cursorTo(process.stdout, 0, 0);
+    clearScreenDown(process.stdout);
+  }
+  console.log(text);
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { InvalidOptionError } from '@piecework/protocol';
+
+/**
+ * What probes of an orchestrator ask: `GET /live` and `GET /ready` answer 200 or 503, and in any case
+ * JSON with the reasons.
+ */
+export interface Health {
+  readonly live: boolean;
+  readonly ready: boolean;
+  readonly why: readonly string[];
+}
+
+export interface HealthServer extends AsyncDisposable {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves health on a port of its own.
+ *
+ * ```ts
+ * await using health = await serveHealth(() => worker.health(), { port: 8080, host: '0.0.0.0' });
+ * ```
+ * @param ask `worker.health()`, `fleet.health()` or something of the same shape
+ * @param at `port` 0: a free one. `host`: 127.0.0.1 unless something else is said
+ * @throws InvalidOptionError when the port cannot be had
+ */
+export async function serveHealth(
+  ask: () => Health | Promise<Health>,
+  { port, host = '127.0.0.1' }: { port: number; host?: string },
+): Promise<HealthServer> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path !== '/live' && path !== '/ready') {
+      answer(response, 404, { error: 'there are /live and /ready' });
+      return;
+    }
+    Promise.resolve()
+      .then(ask)
+      .then(
+        (health) =>
+          answer(response, health[path === '/live' ? 'live' : 'ready'] ? 200 : 503, health),
+        (error: Error) =>
+          answer(response, 503, { live: false, ready: false, why: [error.message] }),
+      );
+  });
+  try {
+    server.listen({ port, host });
+    await once(server, 'listening');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new InvalidOptionError('port', port, `one that is free on ${host} (${code})`);
+  }
+  const close = async () => {
+    server.closeAllConnections();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  const { port: listening } = server.address() as AddressInfo;
+  return { port: listening, close, [Symbol.asyncDispose]: close };
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(`${JSON.stringify(body)}\n`);
+}

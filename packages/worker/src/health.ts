@@ -1,0 +1,52 @@
+/**
+ * What a probe asks of a worker. `live`: it can do its work without being started anew; false asks
+ * for a restart. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis,
+ * which a restart would not cure.
+ */
+export interface WorkerHealth {
+  /** Boot id of the worker. */
+  readonly worker: string;
+  readonly queue: string;
+  readonly state: WorkerState;
+  readonly live: boolean;
+  readonly ready: boolean;
+  /** Why it is not live or not ready, in words; empty when all is well. */
+  readonly why: readonly string[];
+  /** How many handlers run now, and how many slots there are. */
+  readonly running: number;
+  readonly concurrency: number;
+}
+
+/** new → starting → running → closing → closed; a start that fails leads back to new. */
+export type WorkerState = 'new' | 'starting' | 'running' | 'closing' | 'closed';
+
+/** What a worker knows of itself. */
+export interface Vitals {
+  readonly state: WorkerState;
+  /** Why the blocking connection is down; '' when it is up. */
+  readonly intakeDown: string;
+  /** Whether the loop that takes tokens ended although nobody asked it to. */
+  readonly intakeOver: boolean;
+  /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
+  readonly sinceTickMs: number;
+  readonly tickLateMs: number;
+}
+
+/** The verdict on a worker, and the reasons for it. */
+export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'> {
+  const { state } = seen;
+  if (state === 'closed') return { live: false, ready: false, why: ['the worker is closed'] };
+  const why: string[] = [];
+  if (state === 'new') why.push('the worker was not started');
+  if (state === 'starting') why.push('the worker is starting');
+  if (state === 'closing') why.push('the worker is closing: running sub-requests end');
+  const broken = state === 'running' && seen.intakeOver;
+  if (broken) why.push('the loop that takes tokens has ended');
+  if (state === 'running' && !broken) {
+    if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
+    if (seen.sinceTickMs > seen.tickLateMs) {
+      why.push(`Redis has not answered for ${Math.round(seen.sinceTickMs / 1_000)} s`);
+    }
+  }
+  return { live: !broken, ready: why.length === 0, why };
+}
