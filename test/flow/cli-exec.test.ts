@@ -1,0 +1,164 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect } from 'vitest';
+import { jsonLines, test } from '../support/command-line.js';
+import { until } from '../support/until.js';
+
+interface Line {
+  index: number;
+  status: string;
+  value?: unknown;
+  error?: { name: string; message: string; stack: string };
+}
+
+const runs = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+describe('a program for each sub-request', () => {
+  test('gets the payload on standard input, and its standard output is the result', async ({
+    commandLine: { file, run },
+  }) => {
+    const words = Array.from({ length: 400 }, (_, i) => `${'wörd'.repeat(i % 23)}x`);
+    const input = await file('words.txt', `${words.join('\n')}\n`);
+    const ended = await run('run', '--input', input, '--exec', 'wc -c', '--out', '-');
+    expect(ended.code, ended.stderr).toBe(0);
+    const values = jsonLines<Line>(ended.stdout).map(({ value }) => Number(value));
+    expect(values).toEqual(words.map((word) => Buffer.byteLength(word)));
+  });
+
+  test('gets anything but a text as JSON, is told who it works for, and may answer JSON', async ({
+    commandLine: { file, run },
+  }) => {
+    const input = await file('objects.ndjson', '{"a":[1,2]}\n7\n"text"\n');
+    const say = 'printf \'{"got":\'; sed "s/text/1/"; printf \',"as":"%s %s %s"}\\n\'';
+    const command = `${say} "$PIECEWORK_REQUEST_ID" "$PIECEWORK_INDEX" "$PIECEWORK_ATTEMPT"`;
+    const ended = await run(
+      ...['run', '--input', input, '--split', 'ndjson', '--id', 'told', '--out', '-'],
+      ...['--exec', command, '--exec-output', 'json'],
+    );
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(jsonLines<Line>(ended.stdout).map(({ value }) => value)).toEqual([
+      { got: { a: [1, 2] }, as: 'told 0 1' },
+      { got: 7, as: 'told 1 1' },
+      { got: 1, as: 'told 2 1' },
+    ]);
+  });
+
+  test('fails its sub-request by any exit code but 0, and what it said on standard error is kept', async ({
+    commandLine: { file, run },
+  }) => {
+    const input = await file('some.txt', 'ok\n3\nkill\n');
+    const command = [
+      'read -r word || true',
+      'case "$word" in ok) echo fine; exit 0;; kill) kill -9 $$;; esac',
+      'echo first >&2; echo "no such thing" >&2; exit "$word"',
+    ].join('; ');
+    const ended = await run('run', '--input', input, '--exec', command, '--out', '-');
+    expect(ended.code).toBe(1);
+    const [fine, three, killed] = jsonLines<Line>(ended.stdout);
+    expect(fine).toEqual({ index: 0, status: 'succeeded', value: 'fine' });
+    expect(three?.error).toEqual({
+      name: 'ExitError',
+      message: 'exit code 3: no such thing',
+      stack: 'first\nno such thing',
+    });
+    expect(killed?.error).toMatchObject({ name: 'ExitError', message: 'ended by SIGKILL' });
+  });
+
+  test('fails when it writes no JSON where JSON was promised, or more than a result may have', async ({
+    commandLine: { file, run },
+  }) => {
+    const input = await file('one.txt', 'one\n');
+    const json = ['--exec', 'cat', '--exec-output', 'json'];
+    const noJson = await run('run', '--input', input, ...json, '--out', '-');
+    expect(jsonLines<Line>(noJson.stdout)[0]?.error?.message).toContain('not JSON');
+    const endless = await run('run', '--input', input, '--exec', 'yes', '--out', '-');
+    expect(endless.code).toBe(1);
+    expect(jsonLines<Line>(endless.stdout)[0]?.error?.message).toContain('more than');
+  });
+
+  test('is stopped with everything it started when its request is dropped', async ({
+    commandLine: { file, run, start, folder },
+  }) => {
+    const input = await file('one.txt', 'one\n');
+    const pids = join(folder, 'pids');
+    const command = `echo $$ > ${pids}; sh -c 'echo $$ >> ${pids}; sleep 1000' | cat`;
+    start('worker', '--lease-ms', '1000', '--exec', command);
+    expect((await run('submit', '--input', input, '--id', 'endless')).code).toBe(0);
+    const [shell = 0, inner = 0] = await until(async () => {
+      if (!existsSync(pids)) return false;
+      const found = (await readFile(pids, 'utf8')).trim().split('\n').map(Number);
+      return found.length === 2 && found;
+    });
+    expect(runs(shell) && runs(inner)).toBe(true);
+    expect((await run('drop', 'endless')).code).toBe(0);
+    await until(() => !runs(shell) && !runs(inner), { what: 'both have ended' });
+  });
+});
+
+describe('a program that lives on', () => {
+  // Answers each line in order; keeps a note of its own life in the folder.
+  const program = (folder: string) => `
+    const { appendFileSync } = require('node:fs');
+    const { createInterface } = require('node:readline');
+    const note = (text) => appendFileSync(${JSON.stringify(folder)} + '/' + process.pid, text + '\\n');
+    note('start');
+    createInterface({ input: process.stdin }).on('line', (line) => {
+      const { index, payload } = JSON.parse(line);
+      if (payload === 'die') { console.error('I die'); process.exit(9); }
+      if (payload === 'bad') return console.log(JSON.stringify({ error: 'this one is bad' }));
+      if (payload === 'type') return console.log(JSON.stringify({ error: { name: 'TypeError', message: 'odd' } }));
+      if (payload === 'noise') return console.log('what?');
+      note('work');
+      console.log(JSON.stringify({ value: [index, payload] }));
+    }).on('close', () => note('end'));`;
+
+  test('gets one line for each sub-request and answers one, as many programs as slots', async ({
+    commandLine: { file, folder, run },
+  }) => {
+    const script = await file('program.cjs', program(folder));
+    const input = await file('numbers.ndjson', Array.from({ length: 500 }, (_, i) => i).join('\n'));
+    const ended = await run(
+      ...['run', '--input', input, '--split', 'ndjson', '--out', '-', '--concurrency', '3'],
+      ...['--exec', `exec ${process.execPath} ${script}`, '--persistent'],
+    );
+    expect(ended.code, ended.stderr).toBe(0);
+    const values = jsonLines<Line>(ended.stdout).map(({ value }) => value);
+    expect(values).toEqual(Array.from({ length: 500 }, (_, i) => [i, i]));
+    const lives = (await readdir(folder)).filter((name) => /^\d+$/.test(name));
+    expect(lives.length).toBeGreaterThan(0);
+    expect(lives.length).toBeLessThanOrEqual(3);
+    // Standard input was closed, and each ended by itself.
+    const notes = await Promise.all(lives.map((name) => readFile(join(folder, name), 'utf8')));
+    expect(notes.every((text) => text.endsWith('end\n'))).toBe(true);
+    expect(notes.join('').match(/work/g)).toHaveLength(500);
+  });
+
+  test('fails what it calls an error, what it had when it ended, and what it answers wrongly', async ({
+    commandLine: { file, folder, run },
+  }) => {
+    const script = await file('program.cjs', program(folder));
+    const input = await file('words.txt', 'bad\ntype\ndie\nnoise\nfine\nfine\n');
+    const ended = await run(
+      ...['run', '--input', input, '--out', '-', '--concurrency', '1'],
+      ...['--exec', `exec ${process.execPath} ${script}`, '--persistent'],
+    );
+    expect(ended.code).toBe(1);
+    const lines = jsonLines<Line>(ended.stdout);
+    expect(lines.map(({ error, value }) => error ?? value)).toEqual([
+      { name: 'Error', message: 'this one is bad', stack: 'Error: this one is bad' },
+      { name: 'TypeError', message: 'odd', stack: 'TypeError: odd' },
+      { name: 'ExitError', message: 'exit code 9: I die', stack: 'I die' },
+      expect.objectContaining({ message: expect.stringContaining('neither') }),
+      [4, 'fine'],
+      [5, 'fine'],
+    ]);
+  });
+});

@@ -1,0 +1,191 @@
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { Piecework } from 'piecework';
+import { expect } from 'vitest';
+import { cli, startCli } from '../support/cli.js';
+import { jsonLines, saysIn, test } from '../support/command-line.js';
+import { until } from '../support/until.js';
+
+const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
+
+interface Listed {
+  id: string;
+  status: string;
+  outcome?: string;
+  counts: { total: number; succeeded: number };
+}
+
+test('list shows open requests, ended ones, or both', async ({ commandLine }) => {
+  const { file, run, start } = commandLine;
+  const input = await file('two.txt', 'a\nb\n');
+  expect((await run('list')).stdout).toBe('no requests\n');
+  for (const id of ['done-1', 'done-2']) await run('submit', '--input', input, '--id', id);
+  const worker = start('worker', '--handler', handler);
+  for (const id of ['done-1', 'done-2']) expect((await run('watch', id)).code).toBe(0);
+  worker.kill('SIGTERM');
+  await worker.finished;
+  await run('submit', '--input', input, '--id', 'waits', '--priority', '7');
+
+  const ids = async (...args: string[]) =>
+    jsonLines<Listed>((await run('list', '--json', ...args)).stdout).map(({ id }) => id);
+  expect(await ids()).toEqual(['waits']);
+  expect((await ids('--state', 'ended')).sort()).toEqual(['done-1', 'done-2']);
+  expect((await ids('--state', 'all')).sort()).toEqual(['done-1', 'done-2', 'waits']);
+  const [waits] = jsonLines<Listed>((await run('list', '--json')).stdout);
+  expect(waits).toMatchObject({ status: 'sealed', priority: 7, counts: { total: 2, ready: 2 } });
+  const table = (await run('list', '--state', 'all')).stdout.split('\n');
+  expect(table[0]).toMatch(/^request\s+status\s+priority\s+limit/);
+  expect(table[1]).toMatch(/^waits\s+sealed\s+7\s+10\s+2\s+0\s+0\s+0\s+0\s+2$/);
+});
+
+test('list shows more requests than one look takes, each once', async ({ commandLine }) => {
+  const { run, connection, queue } = commandLine;
+  await using pw = new Piecework({ redis: connection.client, queue });
+  const expected = Array.from({ length: 137 }, (_, i) => `many-${queue}-${i}`).sort();
+  await Promise.all(expected.map((id) => pw.submit(['a'], { id })));
+  const listed = jsonLines<Listed>((await run('list', '--json')).stdout).map(({ id }) => id);
+  expect(listed.sort()).toEqual(expected);
+});
+
+test('workers shows who serves the queue, and nobody when they have gone', async ({
+  commandLine: { run, start },
+}) => {
+  expect((await run('workers')).stdout).toBe('no workers\n');
+  const fleet = start('worker', '--handler', handler, '--processes', '2', '--concurrency', '7');
+  await saysIn(fleet, 'stderr', /worker processes started/);
+  const found = jsonLines((await run('workers', '--json')).stdout);
+  expect(found).toHaveLength(2);
+  for (const worker of found) expect(worker).toMatchObject({ concurrency: 7, tasks: '*' });
+  expect((await run('workers')).stdout).toMatch(/^worker\s+host\s+pid\s+running\s+slots\s+tasks/);
+  fleet.kill('SIGTERM');
+  expect((await fleet.finished).code).toBe(0);
+  expect((await run('workers')).stdout).toBe('no workers\n');
+});
+
+test('watch follows a request to its end and tells its outcome by the exit code', async ({
+  commandLine: { file, run, start },
+}) => {
+  const input = await file('mixed.txt', `${'wait:20\n'.repeat(60)}bad\n`);
+  await run('submit', '--input', input, '--id', 'mixed', '--limit', '4');
+  const watching = start('watch', 'mixed', '--json', '--every-ms', '100');
+  await saysIn(watching, 'stdout', /"ready":61/);
+  start('worker', '--handler', handler);
+  const ended = await watching.finished;
+  expect(ended.code).toBe(1);
+  const reports = jsonLines<{ status: string; counts: { failed: number; succeeded: number } }>(
+    ended.stdout,
+  );
+  expect(reports.length).toBeGreaterThan(1);
+  const last = reports.at(-1);
+  // Reports say where the request is; the outcome is told by the exit code.
+  expect(last).toMatchObject({ status: 'complete', counts: { succeeded: 60, failed: 1 } });
+  const again = await run('watch', 'mixed');
+  expect(again.code).toBe(1);
+  expect(again.stderr).toContain('mixed failed: 60 of 61 succeeded');
+  expect((await run('watch', 'no-such-request')).code).toBe(1);
+});
+
+test('watch without a request shows the queue until it is stopped', async ({
+  commandLine: { file, run, start },
+}) => {
+  const input = await file('one.txt', 'a\n');
+  const watching = start('watch', '--json', '--every-ms', '100');
+  await saysIn(watching, 'stdout', /"open":0/);
+  await run('submit', '--input', input, '--id', 'seen');
+  await saysIn(watching, 'stdout', /"open":1.*"id":"seen"/);
+  watching.kill('SIGINT');
+  expect((await watching.finished).code).toBe(0);
+  const plain = start('watch');
+  await saysIn(plain, 'stdout', /1 open · 0 workers[\s\S]*seen/);
+  plain.kill('SIGTERM');
+  expect((await plain.finished).code).toBe(0);
+});
+
+test('dev runs a Redis that other commands can use, until it is stopped', async ({
+  commandLine: { file, folder },
+}) => {
+  const dir = `${folder}/data`;
+  const input = await file('one.txt', 'a\nb\n');
+  for (const round of ['first', 'second']) {
+    const dev = startCli(['dev', '--dir', dir]);
+    let said = '';
+    dev.child.stdout?.on('data', (text) => {
+      said += text;
+    });
+    const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(said));
+    if (round === 'first') {
+      expect((await cli(['submit', '--input', input, '--id', 'kept'], { redis: url })).code).toBe(
+        0,
+      );
+    } else {
+      // Its folder outlived it, and what was acknowledged is in it.
+      const status = await cli(['status', 'kept', '--json'], { redis: url });
+      expect(JSON.parse(status.stdout)).toMatchObject({ status: 'sealed', counts: { total: 2 } });
+    }
+    dev.child.kill('SIGINT');
+    expect((await dev.finished).code).toBe(0);
+    const gone = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+    gone.on('error', () => {});
+    await expect(gone.connect()).rejects.toThrow();
+  }
+});
+
+test('dev runs a cluster whose URL the other commands take', async ({ commandLine: { file } }) => {
+  const input = await file('some.txt', Array.from({ length: 50 }, (_, i) => `${i}`).join('\n'));
+  const dev = startCli(['dev', '--cluster', '--json']);
+  let said = '';
+  dev.child.stdout?.on('data', (text) => {
+    said += text;
+  });
+  const { url } = JSON.parse(await until(() => /^\{.*\}$/m.exec(said)?.[0], { timeoutMs: 60_000 }));
+  expect(url.split(',')).toHaveLength(6);
+  const args = ['--input', input, '--split', 'ndjson', '--handler', handler, '--json'];
+  const ended = await cli(['run', ...args, '--processes', '2'], { redis: url });
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(JSON.parse(ended.stdout).counts).toMatchObject({ total: 50, succeeded: 50 });
+  // One node of several masters is no server of its own.
+  const [one] = url.split(',');
+  const alone = await cli(['submit', '--input', input, '--json'], { redis: one });
+  expect(alone.code).toBe(1);
+  expect(JSON.parse(alone.stderr).error.code).toBe('CLUSTER');
+  dev.child.kill('SIGTERM');
+  expect((await dev.finished).code).toBe(0);
+});
+
+test('complete prints a script for the shell, and completes commands, flags, words and paths', async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const script = await cli(['complete', shell]);
+    expect(script.code).toBe(0);
+    expect(script.stdout).toContain('piecework');
+  }
+  const offered = async (...words: string[]) =>
+    (
+      await cli(['complete', '--', ...words], {
+        cwd: fileURLToPath(new URL('..', import.meta.url)),
+      })
+    ).stdout
+      .split('\n')
+      .map((line) => line.split('\t')[0]);
+  expect(await offered('wo')).toEqual(expect.arrayContaining(['worker', 'workers']));
+  expect(await offered('submit', '--pri')).toContain('--priority');
+  expect(await offered('results', '--order', '')).toEqual(
+    expect.arrayContaining(['index', 'completion']),
+  );
+  expect(await offered('run', '--handler', 'support/programs/h')).toContain(
+    'support/programs/handler.mjs',
+  );
+});
+
+test('the help of every command has examples, and every example is one of its command', async () => {
+  const { stdout } = await cli(['--help']);
+  const names = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name as string);
+  for (const name of names.filter((one) => one !== 'help')) {
+    const help = (await cli([name, '--help'])).stdout;
+    const examples = help.split('Examples:\n')[1]?.match(/piecework [a-z]+/g) ?? [];
+    expect(examples.length, name).toBeGreaterThan(0);
+    expect(
+      examples.some((example) => example === `piecework ${name}`),
+      name,
+    ).toBe(true);
+  }
+});

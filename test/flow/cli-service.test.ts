@@ -1,0 +1,217 @@
+/**
+ * Stops servers.
+ * (module-tag own-server)
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { QueueCommands } from '@piecework/protocol';
+import { Admin } from 'piecework';
+import { startRedis } from 'piecework/embedded';
+import { expect } from 'vitest';
+import { startCli } from '../support/cli.js';
+import {
+  type CommandLine,
+  jsonLines,
+  type Started,
+  saysIn,
+  test,
+} from '../support/command-line.js';
+import { until } from '../support/until.js';
+
+/*
+ * `piecework worker` as a service: its health endpoint, its signals, its logs.
+ */
+
+const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
+
+interface Verdict {
+  status: number;
+  live: boolean;
+  ready: boolean;
+  why: string[];
+  running?: number;
+  workers?: { state: string }[];
+}
+
+async function ask(port: number, path: '/live' | '/ready'): Promise<Verdict> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { ...((await response.json()) as Omit<Verdict, 'status'>), status: response.status };
+}
+
+const both = async (port: number): Promise<[number, number]> => [
+  (await ask(port, '/live')).status,
+  (await ask(port, '/ready')).status,
+];
+
+async function healthPort(worker: Started): Promise<number> {
+  const [, port] = await saysIn(worker, 'stderr', /"port":(\d+),"msg":"health endpoint listens"/);
+  return Number(port);
+}
+
+async function busyWorker({ file, run, start }: CommandLine, ...flags: string[]) {
+  const input = await file('waits.txt', 'wait:700\n'.repeat(20));
+  const worker = start('worker', '--handler', handler, '--health-port', '0', ...flags);
+  const port = await healthPort(worker);
+  await until(async () => (await ask(port, '/ready')).status === 200, { what: 'it is ready' });
+  expect((await run('submit', '--input', input, '--id', 'waits', '--limit', '2')).code).toBe(0);
+  await until(async () => {
+    const { running, workers } = await ask(port, '/ready');
+    return running === 2 || workers !== undefined;
+  });
+  return { worker, port };
+}
+
+test('a worker that got SIGTERM is live but not ready, lets what runs end, and exits 0', async ({
+  commandLine,
+}) => {
+  const { worker, port } = await busyWorker(commandLine);
+  worker.kill('SIGTERM');
+  const draining = await until(async () => {
+    const verdict = await ask(port, '/ready');
+    return verdict.status === 503 && verdict;
+  });
+  expect(draining).toMatchObject({ live: true, ready: false });
+  expect(draining.why.join()).toContain('closing');
+  expect((await ask(port, '/live')).status).toBe(200);
+  const { code } = await worker.finished;
+  expect(code).toBe(0);
+  // What ran has ended and counts; the rest waits for the next worker.
+  const status = JSON.parse((await commandLine.run('status', 'waits', '--json')).stdout);
+  expect(status.counts.succeeded).toBeGreaterThanOrEqual(2);
+  expect(status.counts).toMatchObject({ inFlight: 0, failed: 0, total: 20 });
+  expect(status.counts.succeeded + status.counts.ready).toBe(20);
+  await expect(fetch(`http://127.0.0.1:${port}/live`)).rejects.toThrow();
+});
+
+test('a drain that takes too long gives back what runs, and a second signal ends it at once', async ({
+  commandLine,
+}) => {
+  const { file, run, start, connection, queue } = commandLine;
+  const input = await file('long.txt', 'wait:600000\n'.repeat(4));
+  await run('submit', '--input', input, '--id', 'long');
+  const inFlight = async () =>
+    JSON.parse((await run('status', 'long', '--json')).stdout).counts.inFlight as number;
+
+  const impatient = start('worker', '--handler', handler, '--drain-ms', '100');
+  await until(async () => (await inFlight()) === 4, { what: 'all four run' });
+  impatient.kill('SIGTERM');
+  expect((await impatient.finished).code).toBe(0);
+  const back = JSON.parse((await run('status', 'long', '--json')).stdout);
+  expect(back.counts).toMatchObject({ ready: 4, inFlight: 0, failed: 0 });
+
+  const stubborn = start('worker', '--handler', handler, '--lease-ms', '1000');
+  await until(async () => (await inFlight()) === 4, { what: 'all four run again' });
+  stubborn.kill('SIGTERM');
+  await saysIn(stubborn, 'stderr', /worker closing/);
+  stubborn.kill('SIGTERM');
+  expect((await stubborn.finished).code).toBe(143);
+  // It could not say good-bye, and the registry would believe in it for a minute.
+  await using admin = new Admin({ redis: connection, queue });
+  const [left] = await admin.workers();
+  await new QueueCommands(connection, queue).depart(left?.id ?? '');
+});
+
+test('the health of a fleet is that of all its processes', async ({ commandLine }) => {
+  const { worker, port } = await busyWorker(commandLine, '--processes', '2');
+  expect(await both(port)).toEqual([200, 200]);
+  const [, pids = ''] = await saysIn(worker, 'stderr', /"pids":\[([\d,]+)\]/);
+  const [frozen = 0] = pids.split(',').map(Number);
+  process.kill(frozen, 'SIGSTOP');
+  const verdict = await ask(port, '/live');
+  process.kill(frozen, 'SIGCONT');
+  expect(verdict).toMatchObject({ status: 503, live: false, ready: false });
+  expect(verdict.why.join()).toContain(`process ${frozen} has not answered`);
+  await until(async () => (await both(port)).join() === '200,200', { what: 'it is well again' });
+  worker.kill('SIGTERM');
+  await until(
+    async () => (await ask(port, '/ready')).workers?.some(({ state }) => state === 'closing'),
+    { what: 'a process drains' },
+  );
+  expect((await worker.finished).code).toBe(0);
+});
+
+test('a worker whose Redis has gone is live, not ready, and says why; and ready when it is back', async () => {
+  const redis = await startRedis();
+  const { child, finished } = startCli(
+    ['worker', '--handler', handler, '--health-port', '0', '--lease-ms', '1000'],
+    { redis: redis.url },
+  );
+  let stderr = '';
+  child.stderr?.on('data', (text) => {
+    stderr += text;
+  });
+  const found = await until(() => /"port":(\d+),"msg":"health/.exec(stderr));
+  const port = Number(found[1]);
+  await until(async () => (await ask(port, '/ready')).status === 200, { what: 'it is ready' });
+  await redis.stop();
+  const without = await until(async () => {
+    const verdict = await ask(port, '/ready');
+    return verdict.status === 503 && verdict;
+  });
+  expect(without).toMatchObject({ live: true, ready: false });
+  expect(without.why.join()).toContain('no blocking connection to Redis');
+  const again = await startRedis({ port: redis.port });
+  await until(async () => (await ask(port, '/ready')).status === 200, {
+    what: 'it is ready again',
+  });
+  child.kill('SIGTERM');
+  expect((await finished).code).toBe(0);
+  await again.stop();
+});
+
+test('a health port that is taken is refused before the worker starts', async ({
+  commandLine: { run },
+}) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const ended = await run('worker', '--handler', handler, '--health-port', `${port}`, '--json');
+  taken.close();
+  expect(ended.code).toBe(2);
+  expect(ended.stderr).toContain('EADDRINUSE');
+  expect((await run('workers')).stdout).toBe('no workers\n');
+});
+
+test('logs are JSON lines with the ids of worker and request, and never hold a payload', async ({
+  commandLine: { file, run, start },
+}) => {
+  const secret = 'SECRET-0123456789';
+  const module = await file(
+    'logs.mjs',
+    `export default (payload, { log }) => {
+       log.info('at work');
+       if (payload.n === 1) throw new Error('it failed');
+       return payload;
+     };`,
+  );
+  const input = await file(
+    'secrets.ndjson',
+    [0, 1, 2].map((n) => `{"n":${n},"s":"${secret}"}\n`).join(''),
+  );
+  const worker = start('worker', '--handler', module, '--log-level', 'trace');
+  await run('submit', '--input', input, '--split', 'ndjson', '--id', 'logged', '--wait');
+  worker.kill('SIGTERM');
+  const { code, stderr } = await worker.finished;
+  expect(code).toBe(0);
+  const lines = stderr
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const what = lines.map(({ msg }) => msg);
+  expect(what[0]).toBe('worker started');
+  expect(what.at(-1)).toBe('worker closed');
+  const [{ worker: id }] = lines;
+  expect(id).toMatch(/-\d+-/);
+  expect(lines.every((line) => line.worker === id)).toBe(true);
+  const atWork = jsonLines<{ msg: string; requestId: string; index: number }>(stderr).filter(
+    ({ msg }) => msg === 'at work',
+  );
+  expect(atWork.map(({ requestId, index }) => [requestId, index]).sort()).toEqual([
+    ['logged', 0],
+    ['logged', 1],
+    ['logged', 2],
+  ]);
+  expect(stderr).not.toContain(secret);
+});

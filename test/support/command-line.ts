@@ -1,0 +1,98 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Connection } from '@piecework/protocol';
+import { Admin } from 'piecework';
+import { test as base } from 'vitest';
+import { cli, type Finished, startCli } from './cli.js';
+import { keysOf } from './leaks.js';
+import { testRedis } from './redis.js';
+import { until } from './until.js';
+
+/*
+ * What tests of the command line share: a queue and a folder of their own. When a test is over its
+ * commands have ended, its requests are dropped, and nothing of its queue is left.
+ */
+
+export interface CommandLine {
+  readonly redis: string;
+  readonly queue: string;
+  readonly folder: string;
+  readonly connection: Connection;
+  /** Writes a file into the folder; answers its path. */
+  file(name: string, content: string): Promise<string>;
+  /** Runs `piecework …` on the queue to its end. */
+  run(...args: string[]): Promise<Finished>;
+  /** Starts `piecework …` on the queue. */
+  start(...args: string[]): Started;
+}
+
+export interface Started {
+  readonly pid: number;
+  readonly finished: Promise<Finished>;
+  /** What it has written to standard output and standard error so far. */
+  readonly said: { stdout: string; stderr: string };
+  kill(signal: NodeJS.Signals): void;
+}
+
+let count = 0;
+
+export const test = base.extend<{ commandLine: CommandLine }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
+  commandLine: async ({}, use) => {
+    const redis = (await testRedis()).url;
+    const connection = Connection.open(redis);
+    const folder = await mkdtemp(join(tmpdir(), 'piecework-cli-'));
+    count += 1;
+    const queue = `cli-${process.pid}-${count}`;
+    const started: Started[] = [];
+    await use({
+      redis,
+      queue,
+      folder,
+      connection,
+      file: async (name, content) => {
+        const path = join(folder, name);
+        await writeFile(path, content);
+        return path;
+      },
+      run: (...args) => cli([...args, '--queue', queue], { redis }),
+      start: (...args) => {
+        const { child, finished } = startCli([...args, '--queue', queue], { redis });
+        const said = { stdout: '', stderr: '' };
+        child.stdout?.on('data', (text) => {
+          said.stdout += text;
+        });
+        child.stderr?.on('data', (text) => {
+          said.stderr += text;
+        });
+        const kill = (signal: NodeJS.Signals) => void child.kill(signal);
+        const one = { pid: child.pid as number, finished, said, kill };
+        started.push(one);
+        return one;
+      },
+    });
+    for (const { kill } of started) kill('SIGTERM');
+    await Promise.all(started.map(({ finished }) => finished));
+    await using admin = new Admin({ redis: connection, queue });
+    for await (const { id } of admin.list({ state: 'all' })) await admin.drop(id);
+    await until(async () => (await keysOf(connection.client, queue)).length === 0, {
+      what: 'nothing of the queue is left',
+    });
+    await connection.close();
+    await rm(folder, { recursive: true, force: true });
+  },
+});
+
+/** The lines of an output that are JSON. */
+export function jsonLines<T = Record<string, unknown>>(text: string): T[] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as T);
+}
+
+/** What a process said, once it said something that matches. */
+export function saysIn(started: Started, where: 'stdout' | 'stderr', what: RegExp) {
+  return until(() => what.exec(started.said[where]), { what: `it says ${what}` });
+}
