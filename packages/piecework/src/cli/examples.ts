@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   run: [
     'piecework run --input big.ndjson --split ndjson --handler h.js --processes 2 --out out.ndjson',
-    "piecework run --input photos/ --exec 'identify -' --limit 4 --out sizes.ndjson",
+    `piecework run --input photos/ --exec 'read -r file; identify "$file"' --limit 4 --out sizes.ndjson`,
     "piecework run --input words.txt --exec 'wc -c' --out - | jq .value",
   ],
   submit: [
