@@ -47,18 +47,23 @@ async function runWorker(redis: string, file: string, values: WorkerValues): Pro
     handler: undefined,
     ...(await loadHandlers(file)),
   });
-  await new Promise<void>((resolve, reject) => {
-    const close = () => worker.close({ timeoutMs: values.drainMs }).then(resolve, reject);
-    onStopSignals(() => void close());
-    // A worker of a fleet ends with its parent.
-    process.once('disconnect', () => void close());
-    worker.start().then(() => {
-      process.send?.('ready');
-      if (!process.send) console.error(`worker ${worker.id} serves queue ${values.queue}`);
-    }, reject);
-  });
-  process.removeAllListeners('disconnect');
-  if (process.connected) process.disconnect();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const close = () => worker.close({ timeoutMs: values.drainMs }).then(resolve, reject);
+      onStopSignals(() => void close());
+      // A worker of a fleet ends with its parent.
+      process.once('disconnect', () => void close());
+      worker.start().then(() => {
+        process.send?.('ready');
+        if (!process.send) console.error(`worker ${worker.id} serves queue ${values.queue}`);
+      }, reject);
+    });
+  } finally {
+    // Also when it could not start: an open channel would keep the process, and its parent waiting.
+    process.removeAllListeners('disconnect');
+    if (process.connected) process.disconnect();
+    await worker.close({ timeoutMs: 0 });
+  }
 }
 
 async function runFleet(redis: string, handler: string, values: WorkerValues): Promise<void> {
