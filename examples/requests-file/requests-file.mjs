@@ -93,7 +93,8 @@ async function main() {
       queue,
       handler: fileURLToPath(new URL('./handler.mjs', import.meta.url)),
       processes: options.processes,
-      flags: ['--concurrency', String(options.concurrency)],
+      // What still runs when the workers are stopped was dropped: nobody waits for it.
+      flags: ['--concurrency', String(options.concurrency), '--drain-ms', '0'],
       onLine: (line) => console.log(line),
     });
     fleet.lost.catch((error) => stopping.abort(error));
