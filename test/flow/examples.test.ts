@@ -140,6 +140,21 @@ describe('requests-file', () => {
 });
 
 test.each([
+  [REQUESTS_FILE, [sample]],
+  [PRODUCER, ['--wait']],
+  [CONSUMER, []],
+])('on a Redis that Piecework refuses %s ends and says why', async (program, args) => {
+  await probe.config('SET', 'maxmemory', '1gb', 'maxmemory-policy', 'allkeys-lru');
+  try {
+    const { code, stderr } = await example(program, args, redis);
+    expect(code).toBe(1);
+    expect(stderr).toContain('maxmemory-policy is allkeys-lru');
+  } finally {
+    await probe.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction');
+  }
+});
+
+test.each([
   [REQUESTS_FILE, []],
   [REQUESTS_FILE, ['/does/not/exist']],
   [REQUESTS_FILE, [sample, '--priority', '100']],
