@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { PieceworkError } from '@piecework/protocol';
 import type { WorkerHealth } from '@piecework/worker';
@@ -22,6 +23,11 @@ export interface WorkerFleetOptions {
   readonly processes?: number;
   /** Further flags of `piecework worker`, such as `['--concurrency', '50']`. */
   readonly flags?: readonly string[];
+  /**
+   * Told of each line that a handler writes to standard output. Line by line, because processes
+   * that share one output break each other's long lines. @default such lines are dropped
+   */
+  readonly onLine?: (line: string) => void;
 }
 
 /** The health of all worker processes together. */
@@ -110,7 +116,7 @@ export class WorkerFleet implements AsyncDisposable {
     await this.stop();
   }
 
-  #spawn({ redis, queue, handler, flags = [] }: WorkerFleetOptions): Promise<void> {
+  #spawn({ redis, queue, handler, flags = [], onLine }: WorkerFleetOptions): Promise<void> {
     // The URL may hold a password, which a command line would show to everybody.
     const child = spawn(
       process.execPath,
@@ -121,14 +127,16 @@ export class WorkerFleet implements AsyncDisposable {
         ...flags,
       ],
       {
-        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+        stdio: ['ignore', onLine ? 'pipe' : 'ignore', 'inherit', 'ipc'],
         env: { ...process.env, REDIS_URL: redis },
         detached: true,
       },
     );
+    if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
     const ended = new Promise<void>((resolve) => {
+      // Not before the output was read to its end.
+      child.once('close', () => resolve());
       child.once('exit', (code, signal) => {
-        resolve();
         if (this.#stopping) return;
         const why = `worker process ${child.pid} ended by itself (${signal ?? `exit code ${code}`})`;
         this.#onLost?.(new PieceworkError(why, { code: 'FLEET' }));

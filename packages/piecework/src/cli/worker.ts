@@ -66,10 +66,11 @@ async function runWorker(redis: string, values: WorkerValues, logger: Logger): P
       worker.start().then(() => process.send?.('ready'), reject);
     });
   } finally {
-    await worker.close();
-    await work.close();
+    // Also when it could not start: an open channel would keep the process, and its parent waiting.
     process.removeAllListeners('disconnect');
     if (process.connected) process.disconnect();
+    await worker.close({ timeoutMs: 0 });
+    await work.close();
   }
 }
 
@@ -79,7 +80,8 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
   let fleet: WorkerFleet | undefined;
   const starting = { live: true, ready: false, why: ['the worker processes start'] };
   await using _ = await healthEndpoint(() => fleet?.health() ?? starting, values, logger);
-  const workers = await WorkerFleet.start({ redis, queue, handler, processes, flags });
+  const onLine = (line: string) => console.log(line);
+  const workers = await WorkerFleet.start({ redis, queue, handler, processes, flags, onLine });
   fleet = workers;
   logger.info({ queue, processes, pids: workers.pids }, 'worker processes started');
   const stopped = new Promise<void>((resolve, reject) => {
