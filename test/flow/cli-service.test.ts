@@ -10,7 +10,7 @@ import { QueueCommands } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { startRedis } from 'piecework/embedded';
 import { expect } from 'vitest';
-import { startCli } from '../support/cli.js';
+import { cli, startCli } from '../support/cli.js';
 import {
   type CommandLine,
   jsonLines,
@@ -214,4 +214,25 @@ test('logs are JSON lines with the ids of worker and request, and never hold a p
     ['logged', 2],
   ]);
   expect(stderr).not.toContain(secret);
+});
+
+test('a Redis that cannot be reached ends every command, and each says where it looked', async ({
+  commandLine: { file },
+}) => {
+  const input = await file('one.txt', 'a\n');
+  const work = ['--exec', 'cat'];
+  const commands = [
+    ['run', '--input', input, ...work],
+    ['submit', '--input', input],
+    ['worker', ...work],
+    ['worker', ...work, '--processes', '2'],
+    ...['status', 'results', 'drop', 'watch'].map((command) => [command, 'some-id']),
+    ...[['list'], ['workers'], ['watch']],
+  ];
+  // Nobody listens on port 1, the first that only root may have.
+  for (const args of commands) {
+    const ended = await cli(args, { redis: 'redis://127.0.0.1:1' });
+    expect(ended.code, args.join(' ')).toBe(1);
+    expect(ended.stderr, args.join(' ')).toContain('ECONNREFUSED 127.0.0.1:1');
+  }
 });

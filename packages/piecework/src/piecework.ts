@@ -84,6 +84,14 @@ export class Piecework implements AsyncDisposable {
     return Object.assign(open, { handle: this.request<Result>(open.id) });
   }
 
+  /**
+   * Looks once whether Redis can be reached and serves Piecework; every submission does so too.
+   * @throws ConnectionError · ServerError TOO_OLD, EVICTING, CLUSTER
+   */
+  check(): Promise<void> {
+    return this.#connection.check();
+  }
+
   /** The handle of a request that was submitted anywhere. No I/O. @throws InvalidOptionError */
   request<Result = unknown>(id: string): RequestHandle<Result> {
     checkOption('id', id, option.name());

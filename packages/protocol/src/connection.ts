@@ -107,6 +107,7 @@ export class Connection {
   }
 
   async #check(): Promise<void> {
+    if (this.#owned && this.client.status === 'wait') await this.#connect();
     const info = await this.client.info().catch((error: unknown) => {
       throw redisError(error, 'connect');
     });
@@ -126,6 +127,22 @@ export class Connection {
     }
     if (field('cluster_enabled') === '1' && !(this.client instanceof Cluster)) {
       await this.#checkAlone(this.client as Redis);
+    }
+  }
+
+  /** The first attempt tells: whoever begins learns at once that there is no Redis. */
+  async #connect(): Promise<void> {
+    let why: unknown;
+    const note = (error: unknown) => {
+      why ??= error;
+    };
+    this.client.on('error', note);
+    try {
+      await this.client.connect();
+    } catch (error) {
+      throw redisError(why ?? error, 'connect');
+    } finally {
+      this.client.off('error', note);
     }
   }
 

@@ -2,9 +2,9 @@ import type { RequestStatus } from '@piecework/notifier';
 import type { RegisteredWorker } from '@piecework/protocol';
 import type { Command } from 'commander';
 import prettyMs from 'pretty-ms';
-import { Admin, type ListOptions } from '../admin.js';
+import type { ListOptions } from '../admin.js';
 import { addFlags, commonFlags, listFlags, readFlags } from './flags.js';
-import { existingRedis } from './redis-url.js';
+import { openPiecework } from './redis-url.js';
 import { plainTable } from './table.js';
 
 interface ListValues extends ListOptions {
@@ -18,9 +18,9 @@ export function listCommands(program: Command): void {
   const list = program.command('list').description('show the requests of a queue');
   addFlags(list, commonFlags, listFlags).action(async (given: Record<string, unknown>) => {
     const values = readFlags<ListValues>(given, commonFlags, listFlags);
-    await using admin = new Admin({ redis: existingRedis(values.redis), queue: values.queue });
+    await using pw = await openPiecework(values);
     const rows: string[][] = [];
-    for await (const request of admin.list({ state: values.state ?? 'open' })) {
+    for await (const request of pw.admin.list({ state: values.state ?? 'open' })) {
       if (values.json) console.log(JSON.stringify(request));
       else rows.push(requestRow(request));
     }
@@ -30,8 +30,8 @@ export function listCommands(program: Command): void {
   const workers = program.command('workers').description('show the workers of a queue');
   addFlags(workers, commonFlags).action(async (given: Record<string, unknown>) => {
     const values = readFlags<ListValues>(given, commonFlags);
-    await using admin = new Admin({ redis: existingRedis(values.redis), queue: values.queue });
-    const found = await admin.workers();
+    await using pw = await openPiecework(values);
+    const found = await pw.admin.workers();
     if (values.json) for (const worker of found) console.log(JSON.stringify(worker));
     else console.log(plainTable(WORKER_HEAD, found.map(workerRow), 'no workers'));
   });

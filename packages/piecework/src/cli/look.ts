@@ -1,9 +1,8 @@
 import type { RequestStatus, ResultsOptions } from '@piecework/notifier';
 import type { Command } from 'commander';
-import { Piecework } from '../piecework.js';
 import { addFlags, commonFlags, outFlag, readFlags, resultsFlags } from './flags.js';
 import { writeResults } from './output.js';
-import { existingRedis } from './redis-url.js';
+import { openPiecework } from './redis-url.js';
 
 interface LookValues {
   redis?: string;
@@ -16,7 +15,7 @@ export function lookCommands(program: Command): void {
   const status = program.command('status').argument('<id>').description('show a request');
   addFlags(status, commonFlags).action(async (id: string, given: Record<string, unknown>) => {
     const values = readFlags<LookValues>(given, commonFlags);
-    await using pw = open(values);
+    await using pw = await openPiecework(values);
     const seen = await pw.request(id).status();
     console.log(values.json ? JSON.stringify(seen) : describe(seen));
   });
@@ -34,7 +33,7 @@ export function lookCommands(program: Command): void {
         [outFlag],
       );
       const { order, failed, cursor, out = '-' } = values;
-      await using pw = open(values);
+      await using pw = await openPiecework(values);
       const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
       await writeResults(pw.request(id).results(read), out);
     },
@@ -46,14 +45,10 @@ export function lookCommands(program: Command): void {
     .description('remove a request and everything of it, whatever its state');
   addFlags(drop, commonFlags).action(async (id: string, given: Record<string, unknown>) => {
     const values = readFlags<LookValues>(given, commonFlags);
-    await using pw = open(values);
+    await using pw = await openPiecework(values);
     await pw.request(id).drop();
     console.log(values.json ? JSON.stringify({ id, dropped: true }) : `${id} dropped`);
   });
-}
-
-function open({ redis, queue }: LookValues): Piecework {
-  return new Piecework({ redis: existingRedis(redis), queue });
 }
 
 function describe(seen: RequestStatus): string {

@@ -1,4 +1,5 @@
 import { InvalidOptionError, REDIS_URL } from '@piecework/protocol';
+import { Piecework } from '../piecework.js';
 
 /**
  * The Redis of a command that works on what is there already: `--redis`, else REDIS_URL.
@@ -9,4 +10,22 @@ export function existingRedis(given: string | undefined): string {
   if (!url) throw new InvalidOptionError('--redis', url, 'a Redis URL, here or in REDIS_URL');
   if (!REDIS_URL.test(url)) throw new InvalidOptionError('REDIS_URL', url, 'a Redis URL');
   return url;
+}
+
+/**
+ * Producer, notifier and admin of a command that works on what is there already.
+ * @throws InvalidOptionError · ConnectionError, ServerError: at once, not after many tries
+ */
+export async function openPiecework(values: {
+  redis?: string | undefined;
+  queue: string;
+}): Promise<Piecework> {
+  const pw = new Piecework({ redis: existingRedis(values.redis), queue: values.queue });
+  try {
+    await pw.check();
+    return pw;
+  } catch (error) {
+    await pw.close();
+    throw error;
+  }
 }

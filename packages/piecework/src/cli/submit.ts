@@ -1,12 +1,11 @@
 import { type RequestOptions, requestOptions } from '@piecework/producer';
 import { InvalidOptionError, option } from '@piecework/protocol';
 import type { Command } from 'commander';
-import { Piecework } from '../piecework.js';
 import { addFlags, commonFlags, optionsOf, outFlag, readFlags, requestFlags } from './flags.js';
 import { openInput } from './input.js';
 import { writeResults } from './output.js';
 import { showProgress } from './progress-bar.js';
-import { existingRedis } from './redis-url.js';
+import { existingRedis, openPiecework } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
 
 interface SubmitValues extends RequestOptions {
@@ -33,7 +32,7 @@ export function submitCommand(program: Command): void {
   const groups = [commonFlags, requestFlags, [outFlag, waitFlag]];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const values = readFlags<SubmitValues>(given, ...groups);
-    const redis = existingRedis(values.redis);
+    existingRedis(values.redis);
     if (values.out !== undefined && !values.wait) {
       throw new InvalidOptionError('--out', values.out, 'together with --wait');
     }
@@ -43,7 +42,7 @@ export function submitCommand(program: Command): void {
     const items = openInput(values.input, values.split);
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
-    await using pw = new Piecework({ redis, queue: values.queue });
+    await using pw = await openPiecework(values);
     const options = optionsOf<RequestOptions>(requestOptions, { ...values });
     const request = await pw.submit(items, { ...options, signal: stopping.signal });
     unlisten();

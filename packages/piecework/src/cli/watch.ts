@@ -2,11 +2,11 @@ import { clearScreenDown, cursorTo } from 'node:readline';
 import type { ProgressReport, RequestStatus } from '@piecework/notifier';
 import { checkOption, option, pause, type QueueCounts } from '@piecework/protocol';
 import type { Command } from 'commander';
-import { Piecework } from '../piecework.js';
+import type { Piecework } from '../piecework.js';
 import { addFlags, commonFlags, readFlags, watchFlags } from './flags.js';
 import { REQUEST_HEAD, requestRow } from './list.js';
 import { showProgress } from './progress-bar.js';
-import { existingRedis } from './redis-url.js';
+import { openPiecework } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
 import { plainTable } from './table.js';
 
@@ -30,7 +30,7 @@ export function watchCommand(program: Command): void {
     async (id: string | undefined, given: Record<string, unknown>) => {
       const values = readFlags<WatchValues>(given, commonFlags, watchFlags);
       if (id !== undefined) checkOption('id', id, option.name());
-      await using pw = new Piecework({ redis: existingRedis(values.redis), queue: values.queue });
+      await using pw = await openPiecework(values);
       if (id === undefined) await watchQueue(pw, values);
       else process.exitCode = await watchRequest(pw, id, values);
     },
