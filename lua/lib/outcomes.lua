@@ -23,7 +23,10 @@ local function succeed(keys, state, id, index, value, records)
   if redis.call('XACK', keys.work, 'workers', id) == 0 then
     return
   end
-  keys.unparked[#keys.unparked + 1] = id
+  -- As long as nothing is held, it was not either.
+  if keys.held > 0 then
+    keys.unparked[#keys.unparked + 1] = id
+  end
   state.succeeded = state.succeeded + 1
   if state.keepResults then
     records[#records + 1] = index
