@@ -1,51 +1,66 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { CommandCost } from './redis-figures.js';
 import { run } from './run.js';
+import type { Cost, CpuProfile } from './run-order.js';
 import { type Entrant, orderOf, type SeriesSettings, type Server } from './series.js';
 import { fine, type Table } from './tables.js';
 
-interface CpuProfile {
-  readonly nodes: { id: number; callFrame: { functionName: string; url: string } }[];
-  readonly samples: number[];
-  readonly timeDeltas: number[];
-}
+type CallFrame = CpuProfile['nodes'][number]['callFrame'];
 
 const SHOWN = 16;
 
 /**
- * One run under V8's profiler: its own time by module and by function (the start and the warm-up
- * are in it, so take a large N), and the server's by command, as the server itself times them.
+ * Where the time of one run goes: the client's by module and by function, as V8 samples it (by the
+ * wall clock: on a busy machine whoever waits for a core shows up at its system calls), and the
+ * server's by command, as the server times it.
  */
 export async function profile(
   server: Server,
   entrant: Entrant,
   settings: SeriesSettings,
 ): Promise<Table[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'piecework-profile-'));
-  try {
-    await server.probe.flushall();
-    const order = { kind: 'speed' as const, ...orderOf(server, entrant, settings) };
-    const report = await run(order, ['--cpu-prof', `--cpu-prof-dir=${folder}`]);
-    const [file] = readdirSync(folder);
-    const cpu = JSON.parse(readFileSync(join(folder, file ?? ''), 'utf8')) as CpuProfile;
-    return [
-      selfTimes('module', cpu, ({ url, functionName }) => moduleOf(url) || functionName),
-      selfTimes('function', cpu, ({ url, functionName }) =>
-        `${functionName || 'anonymous'} ${moduleOf(url)}`.trim(),
-      ),
-      commandTimes(report.redis.costs, report.finished, report.redis.cpuMicros),
-    ];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  await server.probe.flushall();
+  const report = await run('profile', orderOf(server, entrant, settings));
+  const { submitting, working, cpuProfile } = report;
+  return [
+    halves(submitting, working, settings.count),
+    commandTimes('submitting', submitting, settings.count),
+    commandTimes('working and reading', working, settings.count),
+    selfTimes('module', cpuProfile, moduleOf),
+    selfTimes('function', cpuProfile, (frame) =>
+      frame.url === '' ? moduleOf(frame) : `${frame.functionName || '…'} in ${moduleOf(frame)}`,
+    ),
+  ];
+}
+
+function halves(submitting: Cost, working: Cost, count: number): Table {
+  const row = (title: string, ...micros: [client: number, redis: number]) => [
+    title,
+    ...micros.map((value) => fine(value / count)),
+  ];
+  const half = (title: string, { clientCpuMicros, redis }: Cost) =>
+    row(title, clientCpuMicros, redis.cpuMicros);
+  return {
+    head: ['CPU µs per sub-request', 'client', 'Redis'],
+    rows: [half('submitting', submitting), half('working and reading', working)],
+  };
+}
+
+function commandTimes(half: string, { redis }: Cost, count: number): Table {
+  const rows = Object.entries(redis.costs)
+    .sort(([, a], [, b]) => b.micros - a.micros)
+    .slice(0, SHOWN / 2)
+    .map(([name, { calls, micros }]) => [
+      name,
+      fine(calls / count),
+      fine(micros / calls),
+      fine(micros / count),
+    ]);
+  return { head: [`Redis, ${half}`, 'calls each', 'µs per call', 'µs each'], rows };
 }
 
 function selfTimes(
   what: string,
-  { nodes, samples, timeDeltas }: CpuProfile,
-  nameOf: (frame: CpuProfile['nodes'][number]['callFrame']) => string,
+  { nodes, samples = [], timeDeltas = [] }: CpuProfile,
+  nameOf: (frame: CallFrame) => string,
 ): Table {
   const names = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]));
   const micros = new Map<string, number>();
@@ -59,34 +74,14 @@ function selfTimes(
     .sort(([, a], [, b]) => b - a)
     .slice(0, SHOWN)
     .map(([name, own]) => [name, `${((100 * own) / all).toFixed(1)} %`]);
-  return { head: [`client: ${what}`, 'own time'], rows };
+  return { head: [`client, by ${what}`, 'own time'], rows };
 }
 
-/** `ioredis`, `@piecework/worker engagement.js`, `node:net`; empty for what is V8's own. */
-function moduleOf(url: string): string {
+/** `ioredis`, `worker/engagement.js`, `node:net`; V8's own by the name of the function. */
+function moduleOf({ url, functionName }: CallFrame): string {
+  if (url === '') return functionName || 'V8, without a name';
+  const own = /\/packages\/([^/]+\/)dist\/(.+)$/.exec(url);
+  if (own) return `${own[1]}${own[2]}`;
   const dependency = [...url.matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)/g)].at(-1);
-  if (dependency && !url.includes('/dist/packages/')) return dependency[1] ?? '';
-  const own = /\/packages\/([^/]+)\/dist\/(.+)$/.exec(url);
-  return own ? `${own[1]}/${own[2]}` : url;
-}
-
-function commandTimes(
-  costs: Readonly<Record<string, CommandCost>>,
-  finished: number,
-  cpuMicros: number,
-): Table {
-  const rows = Object.entries(costs)
-    .sort(([, a], [, b]) => b.micros - a.micros)
-    .slice(0, SHOWN)
-    .map(([name, { calls, micros }]) => [
-      name,
-      fine(calls / finished),
-      fine(micros / calls),
-      fine(micros / finished),
-    ]);
-  rows.push(['main thread, all in all', '', '', fine(cpuMicros / finished)]);
-  return {
-    head: ['Redis: command', 'calls per sub-request', 'µs per call', 'µs per sub-request'],
-    rows,
-  };
+  return dependency?.[1] ?? url;
 }

@@ -3,7 +3,7 @@ import type { RedisFigures } from './redis-figures.js';
 
 /** What the process of one run is told. */
 export interface RunOrder {
-  readonly kind: 'speed' | 'memory';
+  readonly kind: 'speed' | 'memory' | 'profile';
   readonly contender: ContenderName;
   readonly pieceworkRoot: string;
   readonly host: string;
@@ -34,5 +34,26 @@ export interface MemoryReport {
   readonly waitingBytes: number;
 }
 
+/** First all is submitted, only then the worker starts: what each half costs by itself. */
+export interface ProfileReport {
+  readonly kind: 'profile';
+  readonly submitting: Cost;
+  /** Working off and reading the results. */
+  readonly working: Cost;
+  readonly cpuProfile: CpuProfile;
+}
+
+export interface Cost {
+  readonly clientCpuMicros: number;
+  readonly redis: RedisFigures;
+}
+
+/** The part that we read of what V8's profiler gives: which function ran at each sample. */
+export interface CpuProfile {
+  readonly nodes: { id: number; callFrame: { functionName: string; url: string } }[];
+  readonly samples?: number[];
+  readonly timeDeltas?: number[];
+}
+
 /** What it answers. */
-export type RunReport = SpeedReport | MemoryReport;
+export type RunReport = SpeedReport | MemoryReport | ProfileReport;

@@ -45,7 +45,7 @@ export async function measureSeries(
   for (let round = 1; round <= settings.rounds; round += 1) {
     for (const entrant of entrants) {
       await server.probe.flushall();
-      const report = await run({ kind: 'speed', ...orderOf(server, entrant, settings) });
+      const report = await run('speed', orderOf(server, entrant, settings));
       runs.get(entrant)?.push(report);
       const rate = Math.round((report.finished / report.elapsedMs) * 1_000);
       const cut = report.inTime ? '' : `, cut off after ${report.finished}`;
@@ -55,7 +55,7 @@ export async function measureSeries(
   const measured: Measured[] = [];
   for (const entrant of entrants) {
     await server.probe.flushall();
-    const report = await run({ kind: 'memory', ...orderOf(server, entrant, settings) });
+    const report = await run('memory', orderOf(server, entrant, settings));
     const waitingBytes = report.waitingBytes / settings.count;
     onStatus(`waiting: ${entrant.title}: ${Math.round(waitingBytes)} bytes per sub-request`);
     measured.push({ entrant, runs: runs.get(entrant) ?? [], waitingBytes });
