@@ -41,7 +41,11 @@ async function showSeries(): Promise<void> {
   const [here] = entrantsOf(['piecework'], REPOSITORY) as [Entrant];
   const entrants = [
     { ...here, title: `Piecework ${revisionOf(REPOSITORY)}` },
-    { ...here, title: `Piecework ${options.compare}`, pieceworkRoot: other.root },
+    {
+      ...here,
+      title: `Piecework ${options.compare} (${revisionOf(other.root)})`,
+      pieceworkRoot: other.root,
+    },
   ];
   return show(await series(options, entrants));
 }

@@ -17,7 +17,7 @@ interface Flags extends Omit<BenchOptions, 'count' | 'warmUpCount'> {
   readonly quick?: boolean;
 }
 
-const QUICK = { count: 5_000, rounds: 1 };
+const QUICK = { count: 5_000, rounds: 3, warmUpCount: 2_000 };
 
 function positive(text: string): number {
   const value = Number(text);
@@ -42,9 +42,9 @@ export function readOptions(args: readonly string[]): BenchOptions {
     )
     .option('--concurrency <slots>', 'slots of the worker, and the limit', positive, 100)
     .option('--payload-bytes <bytes>', 'size of a payload as JSON', positive, 100)
-    .option('--warm-up <count>', 'sub-requests before the clock runs', positive, 2_000)
+    .option('--warm-up <count>', 'sub-requests before the clock runs', positive, 5_000)
     .addOption(only)
-    .option('--quick', `--n ${QUICK.count} --rounds ${QUICK.rounds}: under a minute, and rough`)
+    .option('--quick', `--n ${QUICK.count} --rounds ${QUICK.rounds}: about a minute, and rough`)
     .option('--aof', 'let Redis write an append-only file', false)
     .option('--compare <rev>', 'Piecework of that revision beside this one, and nothing else')
     .option('--profile', 'where the time of one Piecework run goes, and nothing else', false)
@@ -54,11 +54,12 @@ export function readOptions(args: readonly string[]): BenchOptions {
     .parse(args, { from: 'user' });
   const { n, warmUp, quick, ...flags } = command.opts<Flags>();
   const settings = { ...flags, count: n, warmUpCount: warmUp };
-  const chosen = (name: string) => command.getOptionValueSource(name) === 'cli';
   if (!quick) return settings;
+  const given = (name: string) => command.getOptionValueSource(name) === 'cli';
   return {
     ...settings,
-    count: chosen('n') ? n : QUICK.count,
-    rounds: chosen('rounds') ? flags.rounds : QUICK.rounds,
+    count: given('n') ? n : QUICK.count,
+    rounds: given('rounds') ? flags.rounds : QUICK.rounds,
+    warmUpCount: given('warmUp') ? warmUp : QUICK.warmUpCount,
   };
 }

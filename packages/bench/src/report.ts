@@ -17,13 +17,9 @@ export function writeReport(file: string, outcome: Outcome): void {
   writeFileSync(path, `${reportOf(outcome)}\n${byHand}`);
 }
 
-function reportOf({ command, surroundings, settings, measured, summaries }: Outcome): string {
+function reportOf({ command, surroundings, settings, summaries }: Outcome): string {
   const { date, revision, machine, load, versions, persistence } = surroundings;
   const first = summaries[0]?.entrant.title ?? '';
-  const rates = measured.map(({ entrant, runs }) => ({
-    title: entrant.title,
-    perSecond: runs.map((run) => (run.finished / run.elapsedMs) * 1_000),
-  }));
   const aims = aimsTable(summaries);
   const cutOff = summaries.filter((summary) => summary.cutOff);
   const parts = [
@@ -46,28 +42,23 @@ function reportOf({ command, surroundings, settings, measured, summaries }: Outc
         `\\* ${entrant.title} did not end within ${whole(settings.budgetMs)} ms; its figures are of what it had finished: ${finished?.map(whole).join(', ')}.`,
     ),
     '## Ratios',
-    `${first} ÷ the other: more is better for the rate, less for the rest.`,
+    `${first} ÷ the other: more is better for the rate, less for the rest. In brackets the least and the most of the ratios round by round.`,
     forMarkdown(ratiosTable(summaries)),
     ...(aims ? ['## Aims', forMarkdown(aims)] : []),
     '## Every run',
-    forMarkdown(ratesTable(rates)),
+    forMarkdown(ratesTable(summaries)),
     '## Configuration',
     'The handler is an async function that returns a number of its payload. Every result is checked: each number exactly once, or the run fails.',
-    forMarkdown(configurationTable(outcomeContenders(summaries))),
+    forMarkdown(configurationTable(summaries)),
   ];
   return `${parts.join('\n\n')}\n`;
 }
 
-type Summaries = Outcome['summaries'];
-
-function outcomeContenders(summaries: Summaries): [title: string, configuration: string][] {
-  return summaries.map(({ entrant }) => [
+function configurationTable(summaries: Outcome['summaries']): Table {
+  const rows = summaries.map(({ entrant }) => [
     entrant.title,
     contenders[entrant.contender].configuration,
   ]);
-}
-
-function configurationTable(rows: [string, string][]): Table {
   return { head: ['', 'how'], rows };
 }
 

@@ -6,6 +6,8 @@ export interface Spread {
   readonly median: number;
   readonly least: number;
   readonly most: number;
+  /** Run by run. */
+  readonly each: readonly number[];
 }
 
 /** Medians over the runs of one entrant; all but the rate are per finished sub-request. */
@@ -40,5 +42,5 @@ export function summarise({ entrant, runs, waitingBytes }: Measured): Summary {
 }
 
 function spread(values: number[]): Spread {
-  return { median: median(values), least: min(values), most: max(values) };
+  return { median: median(values), least: min(values), most: max(values), each: values };
 }

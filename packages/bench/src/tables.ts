@@ -32,33 +32,39 @@ export function figuresTable(summaries: readonly Summary[]): Table {
   return { head, rows };
 }
 
-/** The first entrant over each of the others. */
+/**
+ * The first entrant over each of the others: medians. For the rate and Redis' CPU also the least and
+ * the most of the ratios round by round, which shows how much of it is noise.
+ */
 export function ratiosTable([first, ...others]: readonly Summary[]): Table {
   const head = [
-    `${first?.entrant.title ?? ''} compared with`,
-    'rate',
-    'Redis CPU',
+    `${first?.entrant.title ?? ''} ÷`,
+    'rate (least–most)',
+    'Redis CPU (least–most)',
     'client CPU',
     'commands sent',
     'wire bytes',
     'waiting bytes',
   ];
+  if (!first) return { head, rows: [] };
   const rows = others.map((other) => [
     other.entrant.title,
-    ...(['perSecond', 'redisMicros', 'clientMicros', 'sent', 'wireBytes'] as const).map((figure) =>
-      times((first?.[figure].median ?? Number.NaN) / other[figure].median),
+    spreadRatio(first.perSecond, other.perSecond),
+    spreadRatio(first.redisMicros, other.redisMicros),
+    ...(['clientMicros', 'sent', 'wireBytes'] as const).map((figure) =>
+      times(first[figure].median / other[figure].median),
     ),
-    times((first?.waitingBytes ?? Number.NaN) / other.waitingBytes),
+    times(first.waitingBytes / other.waitingBytes),
   ]);
   return { head, rows };
 }
 
 /** Every run, so that a reader sees what the medians hide. */
-export function ratesTable(rates: readonly { title: string; perSecond: number[] }[]): Table {
-  const rounds = Math.max(...rates.map(({ perSecond }) => perSecond.length));
+export function ratesTable(summaries: readonly Summary[]): Table {
+  const rounds = summaries[0]?.perSecond.each.length ?? 0;
   return {
     head: ['sub-requests/s', ...Array.from({ length: rounds }, (_, i) => `round ${i + 1}`)],
-    rows: rates.map(({ title, perSecond }) => [title, ...perSecond.map(whole)]),
+    rows: summaries.map(({ entrant, perSecond }) => [entrant.title, ...perSecond.each.map(whole)]),
   };
 }
 
@@ -75,10 +81,21 @@ export function forMarkdown({ head, rows }: Table): string {
   return markdownTable([head, ...rows], { align });
 }
 
-export const whole = (value: number): string => Math.round(value).toLocaleString('en-US');
-export const fine = (value: number): string => value.toPrecision(3).replace(/\.0+$/, '');
-export const times = (ratio: number): string =>
-  `${ratio < 0.095 ? ratio.toFixed(3) : ratio.toFixed(2)} ×`;
+// What a run that was cut off at once gives has no ratio.
+const known = (value: number, shown: string): string => (Number.isFinite(value) ? shown : '–');
+const bare = (ratio: number): string => known(ratio, ratio.toFixed(ratio < 0.2 ? 3 : 2));
+
+export const whole = (value: number): string =>
+  known(value, Math.round(value).toLocaleString('en-US'));
+export const fine = (value: number): string =>
+  known(value, value.toPrecision(3).replace(/\.0+$/, ''));
+export const times = (ratio: number): string => `${bare(ratio)} ×`;
+
+function spreadRatio(first: Spread, other: Spread): string {
+  const ratios = first.each.map((value, round) => value / (other.each[round] ?? Number.NaN));
+  const range = `${bare(Math.min(...ratios))}–${bare(Math.max(...ratios))}`;
+  return `${times(first.median / other.median)} (${range})`;
+}
 
 function range({ least, most }: Spread): string {
   return `${whole(least)}–${whole(most)}`;
