@@ -8,7 +8,7 @@ import type { Outcome } from './outcome.js';
 import { profile } from './profile.js';
 import { writeReport } from './report.js';
 import { type Entrant, entrantsOf, measureSeries, type Server } from './series.js';
-import { summarise } from './summary.js';
+import { cutOffNotes, summarise } from './summary.js';
 import { figuresTable, forTerminal, ratiosTable } from './tables.js';
 
 /** Standard output is for the figures, or for their JSON. */
@@ -76,4 +76,5 @@ function show(outcome: Outcome): void {
   const aims = options.compare === undefined ? aimsTable(summaries) : undefined;
   if (aims) tables.push(aims);
   for (const table of tables) console.log(forTerminal(table));
+  for (const note of cutOffNotes(summaries, outcome.settings.budgetMs)) console.log(note);
 }

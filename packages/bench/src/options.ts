@@ -27,7 +27,7 @@ function positive(text: string): number {
 
 /** Reads the command line; ends the process on wrong usage, with code 2, and on `--help`. */
 export function readOptions(args: readonly string[]): BenchOptions {
-  const only = new Option('--only <names...>', 'contenders that take part')
+  const takePart = new Option('--only <names...>', 'contenders that take part')
     .choices(contenderNames)
     .default(contenderNames);
   const command = new Command('bench')
@@ -43,7 +43,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     .option('--concurrency <slots>', 'slots of the worker, and the limit', positive, 100)
     .option('--payload-bytes <bytes>', 'size of a payload as JSON', positive, 100)
     .option('--warm-up <count>', 'sub-requests before the clock runs', positive, 5_000)
-    .addOption(only)
+    .addOption(takePart)
     .option('--quick', `--n ${QUICK.count} --rounds ${QUICK.rounds}: about a minute, and rough`)
     .option('--aof', 'let Redis write an append-only file', false)
     .option('--compare <rev>', 'Piecework of that revision beside this one, and nothing else')
@@ -53,7 +53,9 @@ export function readOptions(args: readonly string[]): BenchOptions {
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .parse(args, { from: 'user' });
   const { n, warmUp, quick, ...flags } = command.opts<Flags>();
-  const settings = { ...flags, count: n, warmUpCount: warmUp };
+  // Not in the order of the command line: the first is what the others are compared with.
+  const only = contenderNames.filter((name) => flags.only.includes(name));
+  const settings = { ...flags, only, count: n, warmUpCount: warmUp };
   if (!quick) return settings;
   const given = (name: string) => command.getOptionValueSource(name) === 'cli';
   return {

@@ -3,7 +3,8 @@ import { dirname, resolve } from 'node:path';
 import { aimsTable } from './aims.js';
 import { contenders } from './contenders/index.js';
 import type { Outcome } from './outcome.js';
-import { figuresTable, forMarkdown, ratesTable, ratiosTable, type Table, whole } from './tables.js';
+import { cutOffNotes, type Summary } from './summary.js';
+import { figuresTable, forMarkdown, ratesTable, ratiosTable, whole } from './tables.js';
 
 const BY_HAND = '<!-- Written by hand from here on; --report keeps it. -->';
 
@@ -21,7 +22,6 @@ function reportOf({ command, surroundings, settings, summaries }: Outcome): stri
   const { date, revision, machine, load, versions, persistence } = surroundings;
   const first = summaries[0]?.entrant.title ?? '';
   const aims = aimsTable(summaries);
-  const cutOff = summaries.filter((summary) => summary.cutOff);
   const parts = [
     `# ${first} measured, ${date.slice(0, 10)}`,
     `    ${command}`,
@@ -37,10 +37,7 @@ function reportOf({ command, surroundings, settings, summaries }: Outcome): stri
     '## Figures',
     'From the call that submits until the last result is read; all columns but the first are per sub-request. “Redis µs” is CPU time of its main thread; “waiting bytes” its memory with all submitted and no worker.',
     forMarkdown(figuresTable(summaries)),
-    ...cutOff.map(
-      ({ entrant, cutOff: finished }) =>
-        `\\* ${entrant.title} did not end within ${whole(settings.budgetMs)} ms; its figures are of what it had finished: ${finished?.map(whole).join(', ')}.`,
-    ),
+    ...cutOffNotes(summaries, settings.budgetMs).map((note) => `\\${note}`),
     '## Ratios',
     `${first} ÷ the other: more is better for the rate, less for the rest. In brackets the least and the most of the ratios round by round.`,
     forMarkdown(ratiosTable(summaries)),
@@ -49,17 +46,13 @@ function reportOf({ command, surroundings, settings, summaries }: Outcome): stri
     forMarkdown(ratesTable(summaries)),
     '## Configuration',
     'The handler is an async function that returns a number of its payload. Every result is checked: each number exactly once, or the run fails.',
-    forMarkdown(configurationTable(summaries)),
+    list(summaries.map(configuration)),
   ];
   return `${parts.join('\n\n')}\n`;
 }
 
-function configurationTable(summaries: Outcome['summaries']): Table {
-  const rows = summaries.map(({ entrant }) => [
-    entrant.title,
-    contenders[entrant.contender].configuration,
-  ]);
-  return { head: ['', 'how'], rows };
+function configuration({ entrant }: Summary): string {
+  return `**${entrant.title}**: ${contenders[entrant.contender].configuration}`;
 }
 
 function list(lines: string[]): string {

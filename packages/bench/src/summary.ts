@@ -44,3 +44,13 @@ export function summarise({ entrant, runs, waitingBytes }: Measured): Summary {
 function spread(values: number[]): Spread {
   return { median: median(values), least: min(values), most: max(values), each: values };
 }
+
+/** Says of each entrant that the budget cut off what its figures are of. */
+export function cutOffNotes(summaries: readonly Summary[], budgetMs: number): string[] {
+  return summaries
+    .filter(({ cutOff }) => cutOff)
+    .map(
+      ({ entrant, cutOff }) =>
+        `* ${entrant.title} did not end within ${budgetMs} ms; its figures are of what it had handled: ${cutOff?.join(', ')}.`,
+    );
+}

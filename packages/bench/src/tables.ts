@@ -88,7 +88,7 @@ const bare = (ratio: number): string => known(ratio, ratio.toFixed(ratio < 0.2 ?
 export const whole = (value: number): string =>
   known(value, Math.round(value).toLocaleString('en-US'));
 export const fine = (value: number): string =>
-  known(value, value.toPrecision(3).replace(/\.0+$/, ''));
+  known(value, value >= 100 ? whole(value) : value.toPrecision(3).replace(/\.0+$/, ''));
 export const times = (ratio: number): string => `${bare(ratio)} ×`;
 
 function spreadRatio(first: Spread, other: Spread): string {
