@@ -18,9 +18,16 @@ export function checkOut(revision: string, onStatus: (text: string) => void): Ch
   const folder = mkdtempSync(join(tmpdir(), 'piecework-bench-'));
   const root = join(folder, 'checkout');
   const remove = () => {
+    process.off('SIGINT', interrupt);
     if (existsSync(root)) command('git', ['worktree', 'remove', '--force', root], REPOSITORY);
     rmSync(folder, { recursive: true, force: true });
   };
+  const interrupt = () => {
+    remove();
+    process.exit(130);
+  };
+  // From here on, or the worktree would outlive an interrupted build.
+  process.once('SIGINT', interrupt);
   try {
     onStatus(`checking out and building ${revision}`);
     command('git', ['worktree', 'add', '--detach', root, revision], REPOSITORY);
@@ -29,10 +36,6 @@ export function checkOut(revision: string, onStatus: (text: string) => void): Ch
     remove();
     throw error;
   }
-  process.once('SIGINT', () => {
-    remove();
-    process.exit(130);
-  });
   return { root, [Symbol.asyncDispose]: async () => remove() };
 }
 
