@@ -1,0 +1,46 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { REPOSITORY } from './machine.js';
+
+/** Another revision of this repository, checked out and built beside this one. */
+export interface Checkout extends AsyncDisposable {
+  readonly root: string;
+}
+
+/**
+ * Checks a revision out into a git worktree in a temporary folder and sets it up by its own script;
+ * what is installed here already comes from pnpm's store, without the network.
+ * @throws Error with the output of what failed; the worktree is gone then
+ */
+export function checkOut(revision: string, onStatus: (text: string) => void): Checkout {
+  const folder = mkdtempSync(join(tmpdir(), 'piecework-bench-'));
+  const root = join(folder, 'checkout');
+  const remove = () => {
+    process.off('SIGINT', interrupt);
+    if (existsSync(root)) command('git', ['worktree', 'remove', '--force', root], REPOSITORY);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const interrupt = () => {
+    remove();
+    process.exit(130);
+  };
+  // From here on, or the worktree would outlive an interrupted build.
+  process.once('SIGINT', interrupt);
+  try {
+    onStatus(`checking out and building ${revision}`);
+    command('git', ['worktree', 'add', '--detach', root, revision], REPOSITORY);
+    command(process.execPath, ['scripts/setup.mjs'], root);
+  } catch (error) {
+    remove();
+    throw error;
+  }
+  return { root, [Symbol.asyncDispose]: async () => remove() };
+}
+
+function command(file: string, args: string[], cwd: string): void {
+  const { status, error, stdout, stderr } = spawnSync(file, args, { cwd, encoding: 'utf8' });
+  if (status === 0) return;
+  throw new Error(`${file} ${args.join(' ')} failed: ${error?.message ?? ''}${stdout}${stderr}`);
+}

@@ -1,0 +1,80 @@
+import { Redis } from 'ioredis';
+import { startRedis } from 'piecework/embedded';
+import { aimsTable } from './aims.js';
+import { checkOut } from './checkout.js';
+import { REPOSITORY, revisionOf, surroundings } from './machine.js';
+import { type BenchOptions, readOptions } from './options.js';
+import type { Outcome } from './outcome.js';
+import { profile } from './profile.js';
+import { writeReport } from './report.js';
+import { type Entrant, entrantsOf, measureSeries, type Server } from './series.js';
+import { cutOffNotes, summarise } from './summary.js';
+import { figuresTable, forTerminal, ratiosTable } from './tables.js';
+
+/** Standard output is for the figures, or for their JSON. */
+const say = (text: string) => console.error(text);
+
+const args = process.argv.slice(2);
+const options = readOptions(args);
+await using redis = await startRedis({ persistence: options.aof ? 'aof' : 'none', onStatus: say });
+const probe = new Redis(redis.url);
+const server: Server = { host: redis.host, port: redis.port, probe };
+try {
+  if (options.profile) await showProfile();
+  else await showSeries();
+} finally {
+  probe.disconnect();
+}
+
+async function showProfile(): Promise<void> {
+  const [entrant] = entrantsOf(['piecework'], REPOSITORY);
+  for (const table of await profile(server, entrant as Entrant, options)) {
+    console.log(forTerminal(table));
+  }
+}
+
+async function showSeries(): Promise<void> {
+  if (options.compare === undefined) {
+    return show(await series(options, entrantsOf(options.only, REPOSITORY)));
+  }
+  await using other = checkOut(options.compare, say);
+  const [here] = entrantsOf(['piecework'], REPOSITORY) as [Entrant];
+  const entrants = [
+    { ...here, title: `Piecework ${revisionOf(REPOSITORY)}` },
+    {
+      ...here,
+      title: `Piecework ${options.compare} (${revisionOf(other.root)})`,
+      pieceworkRoot: other.root,
+    },
+  ];
+  return show(await series(options, entrants));
+}
+
+async function series(settings: BenchOptions, entrants: readonly Entrant[]): Promise<Outcome> {
+  const around = await surroundings(probe);
+  say(`${around.machine} · ${around.versions} · load ${around.load}`);
+  const measured = await measureSeries(server, entrants, settings, say);
+  const { rounds, count, warmUpCount, payloadBytes, concurrency, budgetMs } = settings;
+  return {
+    command: ['pnpm bench', ...args].join(' '),
+    surroundings: around,
+    settings: { rounds, count, warmUpCount, payloadBytes, concurrency, budgetMs },
+    measured,
+    summaries: measured.map(summarise),
+  };
+}
+
+function show(outcome: Outcome): void {
+  const { summaries } = outcome;
+  if (options.report) writeReport(options.report, outcome);
+  if (options.json) {
+    console.log(JSON.stringify(outcome, null, 2));
+    return;
+  }
+  const tables = [figuresTable(summaries)];
+  if (summaries.length > 1) tables.push(ratiosTable(summaries));
+  const aims = options.compare === undefined ? aimsTable(summaries) : undefined;
+  if (aims) tables.push(aims);
+  for (const table of tables) console.log(forTerminal(table));
+  for (const note of cutOffNotes(summaries, outcome.settings.budgetMs)) console.log(note);
+}

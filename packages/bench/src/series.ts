@@ -1,0 +1,82 @@
+import type { Redis } from 'ioredis';
+import { type ContenderName, contenders } from './contenders/index.js';
+import { run } from './run.js';
+import type { RunOrder, SpeedReport } from './run-order.js';
+
+/** One row of the tables: a contender, or Piecework of one revision. */
+export interface Entrant {
+  readonly title: string;
+  readonly contender: ContenderName;
+  readonly pieceworkRoot: string;
+}
+
+/** What holds for every run of a series; the same for all entrants. */
+export interface SeriesSettings {
+  readonly rounds: number;
+  readonly count: number;
+  readonly warmUpCount: number;
+  readonly payloadBytes: number;
+  readonly concurrency: number;
+  readonly budgetMs: number;
+}
+
+export interface Measured {
+  readonly entrant: Entrant;
+  readonly runs: SpeedReport[];
+  /** Per waiting sub-request. */
+  readonly waitingBytes: number;
+}
+
+export interface Server {
+  readonly host: string;
+  readonly port: number;
+  /** A connection to empty it by: it was started for this series. */
+  readonly probe: Redis;
+}
+
+/** Round after round, all entrants in turn, so that what disturbs the machine disturbs all alike. */
+export async function measureSeries(
+  server: Server,
+  entrants: readonly Entrant[],
+  settings: SeriesSettings,
+  onStatus: (text: string) => void,
+): Promise<Measured[]> {
+  const runs = new Map<Entrant, SpeedReport[]>(entrants.map((entrant) => [entrant, []]));
+  for (let round = 1; round <= settings.rounds; round += 1) {
+    for (const entrant of entrants) {
+      await server.probe.flushall();
+      const report = await run('speed', orderOf(server, entrant, settings));
+      runs.get(entrant)?.push(report);
+      const rate = Math.round((report.finished / report.elapsedMs) * 1_000);
+      const cut = report.inTime ? '' : `, cut off after ${report.finished}`;
+      onStatus(`round ${round}: ${entrant.title}: ${rate} sub-requests/s${cut}`);
+    }
+  }
+  const measured: Measured[] = [];
+  for (const entrant of entrants) {
+    await server.probe.flushall();
+    const report = await run('memory', orderOf(server, entrant, settings));
+    const waitingBytes = report.waitingBytes / settings.count;
+    onStatus(`waiting: ${entrant.title}: ${Math.round(waitingBytes)} bytes per sub-request`);
+    measured.push({ entrant, runs: runs.get(entrant) ?? [], waitingBytes });
+  }
+  await server.probe.flushall();
+  return measured;
+}
+
+/** The order of one run, but for its kind. */
+export function orderOf(
+  { host, port }: Server,
+  { contender, pieceworkRoot }: Entrant,
+  { rounds, ...settings }: SeriesSettings,
+): Omit<RunOrder, 'kind'> {
+  return { host, port, contender, pieceworkRoot, ...settings };
+}
+
+export function entrantsOf(names: readonly ContenderName[], pieceworkRoot: string): Entrant[] {
+  return names.map((contender) => ({
+    title: contenders[contender].title,
+    contender,
+    pieceworkRoot,
+  }));
+}
