@@ -1,3 +1,7 @@
+/**
+ * Looks at every key there is, and uses the default queue.
+ * @module-tag own-server
+ */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -28,6 +28,13 @@ export const testImage = process.env['PIECEWORK_TEST_REDIS_IMAGE'] || 'redis:7.4
  * stands in the report as `meta.skipped`.
  */
 
+declare module 'vitest' {
+  interface TaskMeta {
+    /** Why the test is skipped, if it is. */
+    skipped?: string;
+  }
+}
+
 const tag = (name: string, description: string, skipped: false | string) => ({
   name,
   description,

@@ -1,7 +1,6 @@
 import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll } from 'vitest';
 import { testMode } from './mode.js';
-import { docker } from './providers/docker.js';
 import { embedded } from './providers/embedded.js';
 import type { RedisProvider, TestServer } from './providers/provider.js';
 
@@ -10,7 +9,9 @@ import type { RedisProvider, TestServer } from './providers/provider.js';
  * asks and stopped after the last. mode.ts says where they come from.
  */
 
-const provider: RedisProvider = testMode === 'docker' ? docker : embedded;
+// Loaded when it is wanted: it brings a good deal along.
+const provider: RedisProvider =
+  testMode === 'docker' ? (await import('./providers/docker.js')).docker : embedded;
 
 let redis: Promise<Pick<TestServer, 'url'> & Partial<TestServer>> | undefined;
 let cluster: Promise<EmbeddedCluster> | undefined;

@@ -34,8 +34,8 @@ class RedisContainer extends GenericContainer {
 
   /** The image is here by now. */
   protected override async beforeContainerCreated(): Promise<void> {
-    const { container, info } = await getContainerRuntimeClient();
-    const { Config } = await container.dockerode.getImage(this.imageName.string).inspect();
+    const { image, info } = await getContainerRuntimeClient();
+    const { Config } = await image.inspect(this.imageName);
     // The image says by its command what its server is called.
     this.withCommand([...(Config.Cmd ?? []), ...this.#settings]);
     if (info.containerRuntime.host !== 'localhost') return;
