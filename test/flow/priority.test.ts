@@ -99,7 +99,9 @@ describe('with the default time slice', () => {
     await completed(flow, ['a', 'b']);
     const [first, last] =
       starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
-    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(3_000 * 0.85);
+    // Three workers are never even on two requests, and slices are longer on a busy machine: 0.8 was
+    // seen. Without time slices it would be a half, one request having two workers of the three.
+    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(3_000 * 0.7);
   });
 
   test('a more urgent one that comes later gets the slots within a few slices', async ({
