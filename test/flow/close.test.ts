@@ -124,7 +124,7 @@ describe('closing a worker', () => {
     const producer = flow.producer();
     const handler = (n: number) => n;
     const open = await Promise.all(
-      numbers(20).map((n) => producer.open({ id: `stream-${n}`, limit: 5 })),
+      numbers(20).map((n) => producer.open({ id: flow.id(`stream-${n}`), limit: 5 })),
     );
     let feeding = true;
     const fed = (async () => {
