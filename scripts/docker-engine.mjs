@@ -26,7 +26,7 @@ export function whyNoEngine() {
 export function whyNoImage(image, { pullMs }) {
   if (refusal(['image', 'inspect', image], 10_000) === undefined) return undefined;
   const reason = refusal(['pull', '--quiet', image], pullMs);
-  return reason && `${image} is not here and cannot be pulled: ${reason}`;
+  return reason && `the image is not here and cannot be pulled: ${reason}`;
 }
 
 /** Removes the containers of test run `run`, and those of runs of this machine that are dead. */

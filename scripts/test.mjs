@@ -24,7 +24,7 @@ if (inDocker) {
   env.PIECEWORK_TEST_REDIS_IMAGE ||= 'redis:7.4';
   const reason = whyNoEngine() ?? whyNoImage(env.PIECEWORK_TEST_REDIS_IMAGE, { pullMs: 300_000 });
   if (reason) {
-    console.error(`nothing was tested: ${reason}`);
+    console.error(`nothing was tested on ${env.PIECEWORK_TEST_REDIS_IMAGE}: ${reason}`);
     process.exit(1);
   }
 }
@@ -61,7 +61,7 @@ function sum({ numPassedTests, numFailedTests, testResults }) {
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   const reasons = tests
     .filter(({ status }) => status === 'skipped' || status === 'pending')
-    .map(({ meta }) => meta?.skipped ?? 'not chosen');
+    .map(({ meta, tags }) => meta.skipped ?? ['not chosen', ...tags].join(', '));
   for (const reason of new Set(reasons)) {
     console.log(`skipped ${reasons.filter((one) => one === reason).length}: ${reason}`);
   }

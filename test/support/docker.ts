@@ -12,7 +12,11 @@ import { testImage } from './mode.js';
 /** Skips all tests of this file, aloud, when there is no container to be had. */
 export function needsDocker(): void {
   // A short time: who wants to wait for a download pulls the image before.
-  const reason = whyNoEngine() ?? whyNoImage(testImage, { pullMs: 20_000 });
+  const noImage = () => {
+    const why = whyNoImage(testImage, { pullMs: 20_000 });
+    return why && `${testImage}: ${why}`;
+  };
+  const reason = whyNoEngine() ?? noImage();
   beforeEach((context) => {
     if (reason === undefined) return;
     context.task.meta.skipped = reason;
