@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { testTags } from './test/support/mode.ts';
 
 export default defineConfig({
   test: {
@@ -11,5 +12,6 @@ export default defineConfig({
     hookTimeout: 120_000,
     // A test that passes at the second try has found something.
     retry: 0,
+    tags: testTags,
   },
 });

@@ -1,43 +1,76 @@
 // Runs the tests. Arguments go to vitest, such as a part of a file name or `-t <test name>`.
+// Against which Redis, PIECEWORK_TEST_REDIS says (see CONTRIBUTING.md).
 // `--cluster`: against a Redis Cluster, those tests that make sense there.
-// Ends with the line `N passed, N failed`; the exit code is vitest's own.
-import { spawnSync } from 'node:child_process';
+// Says what was skipped and why, and ends with the line `N passed, N failed`; the exit code is
+// vitest's own.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { sweepContainers, whyNoEngine, whyNoImage } from './docker-engine.mjs';
 
 const CLUSTER_TESTS = ['test/flow', 'test/cluster', 'test/lua'];
 const root = fileURLToPath(new URL('..', import.meta.url));
 const cluster = process.argv.includes('--cluster');
 const given = process.argv.slice(2).filter((argument) => argument !== '--cluster');
-const folder = mkdtempSync(join(tmpdir(), 'piecework-test-'));
-const report = join(folder, 'report.json');
+const run = `${hostname()}:${process.pid}`;
+const env = { ...process.env, PIECEWORK_TEST_RUN: run };
+if (cluster) env.PIECEWORK_TEST_REDIS = 'cluster';
+const inDocker = env.PIECEWORK_TEST_REDIS === 'docker';
 
-/** Counts from vitest's report; a file that could not even be loaded counts as one failure. */
-function counts() {
-  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
-  const unloaded = testResults.filter(
-    ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
-  );
-  return `${numPassedTests} passed, ${numFailedTests + unloaded.length} failed`;
+if (inDocker) {
+  env.PIECEWORK_TEST_REDIS_IMAGE ||= 'redis:7.4';
+  const reason = whyNoEngine() ?? whyNoImage(env.PIECEWORK_TEST_REDIS_IMAGE, { pullMs: 300_000 });
+  if (reason) {
+    console.error(`nothing was tested on ${env.PIECEWORK_TEST_REDIS_IMAGE}: ${reason}`);
+    process.exit(1);
+  }
 }
 
+const folder = mkdtempSync(join(tmpdir(), 'piecework-test-'));
+const report = join(folder, 'report.json');
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-const { status } = spawnSync(
+sweepContainers(run);
+const vitest = spawn(
   join(root, 'node_modules', '.bin', 'vitest'),
   ['run', ...reporters, ...(cluster ? CLUSTER_TESTS : []), ...given],
-  {
-    cwd: root,
-    stdio: 'inherit',
-    env: cluster ? { ...process.env, PIECEWORK_TEST_REDIS: 'cluster' } : process.env,
-  },
+  { cwd: root, stdio: 'inherit', env },
 );
+// Ctrl-C reaches vitest as well; what is left here is to clean up after it.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => vitest.kill(signal));
+}
+const [status] = await once(vitest, 'exit');
 try {
-  console.log(counts());
+  sum(JSON.parse(readFileSync(report, 'utf8')));
 } catch {
   console.log('0 passed, 1 failed');
 } finally {
   rmSync(folder, { recursive: true, force: true });
+  sweepContainers(run);
 }
 process.exitCode = status ?? 1;
+
+/** Says what vitest's report comes to; a file that could not even be loaded is one failure. */
+function sum({ numPassedTests, numFailedTests, testResults }) {
+  const unloaded = testResults.filter(
+    ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
+  );
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  const reasons = tests
+    .filter(({ status }) => status === 'skipped' || status === 'pending')
+    .map(({ meta, tags }) => meta.skipped ?? ['not chosen', ...tags].join(', '));
+  for (const reason of new Set(reasons)) {
+    console.log(`skipped ${reasons.filter((one) => one === reason).length}: ${reason}`);
+  }
+  const here = tests.filter(
+    ({ status, tags }) => status === 'passed' && tags.includes('processes'),
+  );
+  if (inDocker && here.length > 0) {
+    const rest = `used servers of this machine, not ${env.PIECEWORK_TEST_REDIS_IMAGE}`;
+    console.log(`${here.length} of those passed (tag processes) ${rest}`);
+  }
+  console.log(`${numPassedTests} passed, ${numFailedTests + unloaded.length} failed`);
+}

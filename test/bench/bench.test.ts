@@ -1,3 +1,7 @@
+/**
+ * The bench starts servers of its own.
+ * @module-tag processes
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,7 @@
+/**
+ * A cluster.
+ * @module-tag processes
+ */
 import { Producer } from '@piecework/producer';
 import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { Worker } from '@piecework/worker';

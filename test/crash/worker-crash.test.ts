@@ -89,7 +89,7 @@ describe('a worker process that is killed', () => {
   });
 
   test('again and again loses nothing and counts nothing twice', async ({ flow }) => {
-    const id = 'again';
+    const id = flow.id('again');
     let deaths = 0;
     const source = (function* () {
       for (let i = 0; deaths < 5; i += 1) yield i;

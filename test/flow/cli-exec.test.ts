@@ -3,7 +3,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { jsonLines, test } from '../support/command-line.js';
+import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
+
+// Ids of requests are used by nobody else, whatever server this is.
+const unique = freshName('request');
 
 interface Line {
   index: number;
@@ -40,14 +44,14 @@ describe('a program for each sub-request', () => {
     const say = 'printf \'{"got":\'; sed "s/text/1/"; printf \',"as":"%s %s %s"}\\n\'';
     const command = `${say} "$PIECEWORK_REQUEST_ID" "$PIECEWORK_INDEX" "$PIECEWORK_ATTEMPT"`;
     const ended = await run(
-      ...['run', '--input', input, '--split', 'ndjson', '--id', 'told', '--out', '-'],
+      ...['run', '--input', input, '--split', 'ndjson', '--id', `${unique}-told`, '--out', '-'],
       ...['--exec', command, '--exec-output', 'json'],
     );
     expect(ended.code, ended.stderr).toBe(0);
     expect(jsonLines<Line>(ended.stdout).map(({ value }) => value)).toEqual([
-      { got: { a: [1, 2] }, as: 'told 0 1' },
-      { got: 7, as: 'told 1 1' },
-      { got: 1, as: 'told 2 1' },
+      { got: { a: [1, 2] }, as: `${unique}-told 0 1` },
+      { got: 7, as: `${unique}-told 1 1` },
+      { got: 1, as: `${unique}-told 2 1` },
     ]);
   });
 
@@ -91,14 +95,14 @@ describe('a program for each sub-request', () => {
     const pids = join(folder, 'pids');
     const command = `echo $$ > ${pids}; sh -c 'echo $$ >> ${pids}; sleep 1000' | cat`;
     start('worker', '--lease-ms', '1000', '--exec', command);
-    expect((await run('submit', '--input', input, '--id', 'endless')).code).toBe(0);
+    expect((await run('submit', '--input', input, '--id', `${unique}-endless`)).code).toBe(0);
     const [shell = 0, inner = 0] = await until(async () => {
       if (!existsSync(pids)) return false;
       const found = (await readFile(pids, 'utf8')).trim().split('\n').map(Number);
       return found.length === 2 && found;
     });
     expect(runs(shell) && runs(inner)).toBe(true);
-    expect((await run('drop', 'endless')).code).toBe(0);
+    expect((await run('drop', `${unique}-endless`)).code).toBe(0);
     await until(() => !runs(shell) && !runs(inner), { what: 'both have ended' });
   });
 });

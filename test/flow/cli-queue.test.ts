@@ -4,7 +4,11 @@ import { Piecework } from 'piecework';
 import { expect } from 'vitest';
 import { cli, startCli } from '../support/cli.js';
 import { jsonLines, saysIn, test } from '../support/command-line.js';
+import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
+
+// Ids of requests are used by nobody else, whatever server this is.
+const unique = freshName('request');
 
 const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
 
@@ -19,29 +23,35 @@ test('list shows open requests, ended ones, or both', async ({ commandLine }) =>
   const { file, run, start } = commandLine;
   const input = await file('two.txt', 'a\nb\n');
   expect((await run('list')).stdout).toBe('no requests\n');
-  for (const id of ['done-1', 'done-2']) await run('submit', '--input', input, '--id', id);
+  for (const id of [`${unique}-done-1`, `${unique}-done-2`])
+    await run('submit', '--input', input, '--id', id);
   const worker = start('worker', '--handler', handler);
-  for (const id of ['done-1', 'done-2']) expect((await run('watch', id)).code).toBe(0);
+  for (const id of [`${unique}-done-1`, `${unique}-done-2`])
+    expect((await run('watch', id)).code).toBe(0);
   worker.kill('SIGTERM');
   await worker.finished;
-  await run('submit', '--input', input, '--id', 'waits', '--priority', '7');
+  await run('submit', '--input', input, '--id', `${unique}-waits`, '--priority', '7');
 
   const ids = async (...args: string[]) =>
     jsonLines<Listed>((await run('list', '--json', ...args)).stdout).map(({ id }) => id);
-  expect(await ids()).toEqual(['waits']);
-  expect((await ids('--state', 'ended')).sort()).toEqual(['done-1', 'done-2']);
-  expect((await ids('--state', 'all')).sort()).toEqual(['done-1', 'done-2', 'waits']);
+  expect(await ids()).toEqual([`${unique}-waits`]);
+  expect((await ids('--state', 'ended')).sort()).toEqual([`${unique}-done-1`, `${unique}-done-2`]);
+  expect((await ids('--state', 'all')).sort()).toEqual([
+    `${unique}-done-1`,
+    `${unique}-done-2`,
+    `${unique}-waits`,
+  ]);
   const [waits] = jsonLines<Listed>((await run('list', '--json')).stdout);
   expect(waits).toMatchObject({ status: 'sealed', priority: 7, counts: { total: 2, ready: 2 } });
   const table = (await run('list', '--state', 'all')).stdout.split('\n');
   expect(table[0]).toMatch(/^request\s+status\s+priority\s+limit/);
-  expect(table[1]).toMatch(/^waits\s+sealed\s+7\s+10\s+2\s+0\s+0\s+0\s+0\s+2$/);
+  expect(table[1]).toMatch(/-waits\s+sealed\s+7\s+10\s+2\s+0\s+0\s+0\s+0\s+2$/);
 });
 
 test('list shows more requests than one look takes, each once', async ({ commandLine }) => {
   const { run, connection, queue } = commandLine;
   await using pw = new Piecework({ redis: connection.client, queue });
-  const expected = Array.from({ length: 137 }, (_, i) => `many-${queue}-${i}`).sort();
+  const expected = Array.from({ length: 137 }, (_, i) => `${unique}-many-${i}`).sort();
   await Promise.all(expected.map((id) => pw.submit(['a'], { id })));
   const listed = jsonLines<Listed>((await run('list', '--json')).stdout).map(({ id }) => id);
   expect(listed.sort()).toEqual(expected);
@@ -66,8 +76,8 @@ test('watch follows a request to its end and tells its outcome by the exit code'
   commandLine: { file, run, start },
 }) => {
   const input = await file('mixed.txt', `${'wait:20\n'.repeat(60)}bad\n`);
-  await run('submit', '--input', input, '--id', 'mixed', '--limit', '4');
-  const watching = start('watch', 'mixed', '--json', '--every-ms', '100');
+  await run('submit', '--input', input, '--id', `${unique}-mixed`, '--limit', '4');
+  const watching = start('watch', `${unique}-mixed`, '--json', '--every-ms', '100');
   await saysIn(watching, 'stdout', /"ready":61/);
   start('worker', '--handler', handler);
   const ended = await watching.finished;
@@ -79,10 +89,10 @@ test('watch follows a request to its end and tells its outcome by the exit code'
   const last = reports.at(-1);
   // Reports say where the request is; the outcome is told by the exit code.
   expect(last).toMatchObject({ status: 'complete', counts: { succeeded: 60, failed: 1 } });
-  const again = await run('watch', 'mixed');
+  const again = await run('watch', `${unique}-mixed`);
   expect(again.code).toBe(1);
-  expect(again.stderr).toContain('mixed failed: 60 of 61 succeeded');
-  expect((await run('watch', 'no-such-request')).code).toBe(1);
+  expect(again.stderr).toContain(`${unique}-mixed failed: 60 of 61 succeeded`);
+  expect((await run('watch', `${unique}-no-such-request`)).code).toBe(1);
 });
 
 test('watch without a request shows the queue until it is stopped', async ({
@@ -91,8 +101,8 @@ test('watch without a request shows the queue until it is stopped', async ({
   const input = await file('one.txt', 'a\n');
   const watching = start('watch', '--json', '--every-ms', '100');
   await saysIn(watching, 'stdout', /"open":0/);
-  await run('submit', '--input', input, '--id', 'seen');
-  await saysIn(watching, 'stdout', /"open":1.*"id":"seen"/);
+  await run('submit', '--input', input, '--id', `${unique}-seen`);
+  await saysIn(watching, 'stdout', /"open":1.*"id":"[^"]+-seen"/);
   watching.kill('SIGINT');
   expect((await watching.finished).code).toBe(0);
   const plain = start('watch');
@@ -101,9 +111,9 @@ test('watch without a request shows the queue until it is stopped', async ({
   expect((await plain.finished).code).toBe(0);
 });
 
-test('dev runs a Redis that other commands can use, until it is stopped', async ({
-  commandLine: { file, folder },
-}) => {
+test('dev runs a Redis that other commands can use, until it is stopped', {
+  tags: 'processes',
+}, async ({ commandLine: { file, folder } }) => {
   const dir = `${folder}/data`;
   const input = await file('one.txt', 'a\nb\n');
   for (const round of ['first', 'second']) {
@@ -114,12 +124,12 @@ test('dev runs a Redis that other commands can use, until it is stopped', async 
     });
     const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(said));
     if (round === 'first') {
-      expect((await cli(['submit', '--input', input, '--id', 'kept'], { redis: url })).code).toBe(
-        0,
-      );
+      expect(
+        (await cli(['submit', '--input', input, '--id', `${unique}-kept`], { redis: url })).code,
+      ).toBe(0);
     } else {
       // Its folder outlived it, and what was acknowledged is in it.
-      const status = await cli(['status', 'kept', '--json'], { redis: url });
+      const status = await cli(['status', `${unique}-kept`, '--json'], { redis: url });
       expect(JSON.parse(status.stdout)).toMatchObject({ status: 'sealed', counts: { total: 2 } });
     }
     dev.child.kill('SIGINT');
@@ -130,7 +140,9 @@ test('dev runs a Redis that other commands can use, until it is stopped', async 
   }
 });
 
-test('dev runs a cluster whose URL the other commands take', async ({ commandLine: { file } }) => {
+test('dev runs a cluster whose URL the other commands take', { tags: 'processes' }, async ({
+  commandLine: { file },
+}) => {
   const input = await file('some.txt', Array.from({ length: 50 }, (_, i) => `${i}`).join('\n'));
   const dev = startCli(['dev', '--cluster', '--json']);
   let said = '';

@@ -1,6 +1,6 @@
 /**
  * Stops servers.
- * (module-tag own-server)
+ * @module-tag own-server
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -18,7 +18,11 @@ import {
   saysIn,
   test,
 } from '../support/command-line.js';
+import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
+
+// Ids of requests are used by nobody else, whatever server this is.
+const unique = freshName('request');
 
 /*
  * `piecework worker` as a service: its health endpoint, its signals, its logs.
@@ -55,7 +59,9 @@ async function busyWorker({ file, run, start }: CommandLine, ...flags: string[])
   const worker = start('worker', '--handler', handler, '--health-port', '0', ...flags);
   const port = await healthPort(worker);
   await until(async () => (await ask(port, '/ready')).status === 200, { what: 'it is ready' });
-  expect((await run('submit', '--input', input, '--id', 'waits', '--limit', '2')).code).toBe(0);
+  expect(
+    (await run('submit', '--input', input, '--id', `${unique}-waits`, '--limit', '2')).code,
+  ).toBe(0);
   await until(async () => {
     const { running, workers } = await ask(port, '/ready');
     return running === 2 || workers !== undefined;
@@ -78,7 +84,7 @@ test('a worker that got SIGTERM is live but not ready, lets what runs end, and e
   const { code } = await worker.finished;
   expect(code).toBe(0);
   // What ran has ended and counts; the rest waits for the next worker.
-  const status = JSON.parse((await commandLine.run('status', 'waits', '--json')).stdout);
+  const status = JSON.parse((await commandLine.run('status', `${unique}-waits`, '--json')).stdout);
   expect(status.counts.succeeded).toBeGreaterThanOrEqual(2);
   expect(status.counts).toMatchObject({ inFlight: 0, failed: 0, total: 20 });
   expect(status.counts.succeeded + status.counts.ready).toBe(20);
@@ -90,15 +96,15 @@ test('a drain that takes too long gives back what runs, and a second signal ends
 }) => {
   const { file, run, start, connection, queue } = commandLine;
   const input = await file('long.txt', 'wait:600000\n'.repeat(4));
-  await run('submit', '--input', input, '--id', 'long');
+  await run('submit', '--input', input, '--id', `${unique}-long`);
   const inFlight = async () =>
-    JSON.parse((await run('status', 'long', '--json')).stdout).counts.inFlight as number;
+    JSON.parse((await run('status', `${unique}-long`, '--json')).stdout).counts.inFlight as number;
 
   const impatient = start('worker', '--handler', handler, '--drain-ms', '100');
   await until(async () => (await inFlight()) === 4, { what: 'all four run' });
   impatient.kill('SIGTERM');
   expect((await impatient.finished).code).toBe(0);
-  const back = JSON.parse((await run('status', 'long', '--json')).stdout);
+  const back = JSON.parse((await run('status', `${unique}-long`, '--json')).stdout);
   expect(back.counts).toMatchObject({ ready: 4, inFlight: 0, failed: 0 });
 
   const stubborn = start('worker', '--handler', handler, '--lease-ms', '1000');
@@ -132,7 +138,9 @@ test('the health of a fleet is that of all its processes', async ({ commandLine 
   expect((await worker.finished).code).toBe(0);
 });
 
-test('a worker whose Redis has gone is live, not ready, and says why; and ready when it is back', async () => {
+test('a worker whose Redis has gone is live, not ready, and says why; and ready when it is back', {
+  tags: 'processes',
+}, async () => {
   const redis = await startRedis();
   const { child, finished } = startCli(
     ['worker', '--handler', handler, '--health-port', '0', '--lease-ms', '1000'],
@@ -191,7 +199,7 @@ test('logs are JSON lines with the ids of worker and request, and never hold a p
     [0, 1, 2].map((n) => `{"n":${n},"s":"${secret}"}\n`).join(''),
   );
   const worker = start('worker', '--handler', module, '--log-level', 'trace');
-  await run('submit', '--input', input, '--split', 'ndjson', '--id', 'logged', '--wait');
+  await run('submit', '--input', input, '--split', 'ndjson', '--id', `${unique}-logged`, '--wait');
   worker.kill('SIGTERM');
   const { code, stderr } = await worker.finished;
   expect(code).toBe(0);
@@ -209,9 +217,9 @@ test('logs are JSON lines with the ids of worker and request, and never hold a p
     ({ msg }) => msg === 'at work',
   );
   expect(atWork.map(({ requestId, index }) => [requestId, index]).sort()).toEqual([
-    ['logged', 0],
-    ['logged', 1],
-    ['logged', 2],
+    [`${unique}-logged`, 0],
+    [`${unique}-logged`, 1],
+    [`${unique}-logged`, 2],
   ]);
   expect(stderr).not.toContain(secret);
 });

@@ -1,3 +1,7 @@
+/**
+ * Looks at every key there is: nothing may be written.
+ * @module-tag own-server
+ */
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

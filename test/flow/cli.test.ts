@@ -1,3 +1,7 @@
+/**
+ * Looks at every key there is, and uses the default queue.
+ * @module-tag own-server
+ */
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -94,7 +98,9 @@ test('run writes every result once, in input order, and leaves nothing on the se
   expect(results.every(({ index, value }) => value === 2 * index)).toBe(true);
 });
 
-test('run starts a Redis of its own when none is given, and reads standard input', async () => {
+test('run starts a Redis of its own when none is given, and reads standard input', {
+  tags: 'processes',
+}, async () => {
   const ended = await cli(['run', '--input', '-', '--handler', handler, '--out', '-'], {
     input: 'one\ntwo\nthree\n',
   });

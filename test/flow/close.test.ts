@@ -1,8 +1,8 @@
 import { ClosedError, PieceworkError } from '@piecework/protocol';
-import { startRedis } from 'piecework/embedded';
 import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
+import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
 
 describe('closing a worker', () => {
@@ -124,7 +124,7 @@ describe('closing a worker', () => {
     const producer = flow.producer();
     const handler = (n: number) => n;
     const open = await Promise.all(
-      numbers(20).map((n) => producer.open({ id: `stream-${n}`, limit: 5 })),
+      numbers(20).map((n) => producer.open({ id: flow.id(`stream-${n}`), limit: 5 })),
     );
     let feeding = true;
     const fed = (async () => {
@@ -154,7 +154,9 @@ describe('closing a worker', () => {
     }
   });
 
-  test('is cheap while it drains: tokens are not passed in circles', async ({ flow }) => {
+  test('is cheap while it drains: tokens are not passed in circles', {
+    tags: 'own-server',
+  }, async ({ flow }) => {
     const held = gate();
     const handler = async (n: number) => {
       if (n === 0) await held.opened;
@@ -162,10 +164,10 @@ describe('closing a worker', () => {
     };
     const worker = flow.worker({ concurrency: 4, handler });
     await worker.start();
-    const open = await flow.producer().open({ id: 'circles', limit: 50 });
+    const open = await flow.producer().open({ id: flow.id('circles'), limit: 50 });
     await open.append(0, 0, 1);
     await open.flush();
-    await until(async () => (await flow.request('circles').state())?.succeeded === 1);
+    await until(async () => (await flow.request(flow.id('circles')).state())?.succeeded === 1);
     const closing = worker.close({ timeoutMs: 20_000 });
     await open.append(...numbers(200, 1));
     await open.flush();
@@ -176,7 +178,7 @@ describe('closing a worker', () => {
     expect((await scriptCalls()) - before).toBeLessThan(40);
     await open.seal();
     await flow.worker({ handler }).start();
-    expect(await flow.complete('circles', 8_000)).toMatchObject({ succeeded: 203 });
+    expect(await flow.complete(flow.id('circles'), 8_000)).toMatchObject({ succeeded: 203 });
 
     async function scriptCalls(): Promise<number> {
       const { mastersOf } = await import('../support/flow.js');
@@ -201,8 +203,11 @@ describe('closing a worker', () => {
     expect(await program.ended).toBe(0);
   });
 
-  test('ends though Redis is gone, and so does that of a producer', async ({ flow }) => {
-    const server = await startRedis();
+  test('ends though Redis is gone, and so does that of a producer', {
+    tags: 'own-server',
+    timeout: 20_000,
+  }, async ({ flow }) => {
+    const server = await startOwnRedis();
     flow.after(() => server.stop());
     const worker = flow.worker({ redis: server.url, handler: () => new Promise(() => {}) });
     const producer = flow.producer({ redis: server.url });
@@ -215,7 +220,7 @@ describe('closing a worker', () => {
     const refused = expect(appending).rejects.toBeInstanceOf(PieceworkError);
     await Promise.all([worker.close({ timeoutMs: 10 }), producer.close()]);
     await refused;
-  }, 20_000);
+  });
 
   test('never closes a client that it was given', async ({ flow }) => {
     const { client } = flow.connection;

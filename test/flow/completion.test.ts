@@ -205,7 +205,9 @@ describe('completion', () => {
 });
 
 describe('what cannot keep a waiter from its completion', () => {
-  test.skipIf(againstCluster)('its connection killed, and completed later', async ({ flow }) => {
+  test('its connection killed, and completed later', {
+    tags: ['one-server', 'own-server'],
+  }, async ({ flow }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue });
     const completion = notifier.completion(scene.id);
@@ -220,7 +222,9 @@ describe('what cannot keep a waiter from its completion', () => {
     expect((await completion).status).toBe('succeeded');
   });
 
-  test.skipIf(againstCluster)('completed while its connection is cut', async ({ flow }) => {
+  test('completed while its connection is cut', { tags: ['one-server', 'own-server'] }, async ({
+    flow,
+  }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue, items: 1 });
     const completion = notifier.completion(scene.id);
@@ -234,7 +238,9 @@ describe('what cannot keep a waiter from its completion', () => {
     expect((await completion).status).toBe('succeeded');
   });
 
-  test.skipIf(againstCluster)('all its connections killed again and again', async ({ flow }) => {
+  test('all its connections killed again and again', {
+    tags: ['one-server', 'own-server'],
+  }, async ({ flow }) => {
     const errors: unknown[] = [];
     const notifier = notifierOf(flow, { onError: (error) => errors.push(error) });
     const others = new Set((await clients(flow)).keys());
@@ -254,7 +260,7 @@ describe('what cannot keep a waiter from its completion', () => {
     expect(errors.length).toBeGreaterThan(0);
   });
 
-  test.runIf(againstCluster)('its hash slot moved to another server', async ({ flow }) => {
+  test('its hash slot moved to another server', { tags: 'only-cluster' }, async ({ flow }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue });
     const completion = notifier.completion(scene.id);
@@ -276,7 +282,9 @@ describe('what cannot keep a waiter from its completion', () => {
     await scene.queue.finish(scene.id, scene.generation, 'succeeded');
   });
 
-  test('two thousand others at the same time, over two connections', async ({ flow }) => {
+  test('two thousand others at the same time, over two connections', {
+    tags: 'own-server',
+  }, async ({ flow }) => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
@@ -345,8 +353,8 @@ describe('a wait that ends otherwise', () => {
 
   test('with NotFoundError when there is no such request, or it was given up', async ({ flow }) => {
     const notifier = notifierOf(flow);
-    await expect(notifier.completion('nobody')).rejects.toThrow(NotFoundError);
-    await expect(notifier.status('nobody')).rejects.toThrow(NotFoundError);
+    await expect(notifier.completion(flow.id('nobody'))).rejects.toThrow(NotFoundError);
+    await expect(notifier.status(flow.id('nobody'))).rejects.toThrow(NotFoundError);
     const scene = await given.opened({ queue: flow.queue });
     const completion = notifierOf(flow, { sweepMs: 30 }).completion(scene.id);
     completion.catch(() => {});
@@ -447,7 +455,7 @@ describe('progress', () => {
 
   test('ends with the error that there is nothing to report', async ({ flow }) => {
     const notifier = notifierOf(flow);
-    await expect(notifier.progress('nobody').next()).rejects.toThrow(NotFoundError);
+    await expect(notifier.progress(flow.id('nobody')).next()).rejects.toThrow(NotFoundError);
     const scene = await given.sealed({ queue: flow.queue });
     const reports = notifier.progress(scene.id, { everyMs: 60_000 });
     await reports.next();

@@ -1,3 +1,7 @@
+/**
+ * What is tested are the servers themselves.
+ * @module-tag processes
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -16,7 +20,7 @@ import {
   thisMachine,
 } from 'piecework/embedded';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { testCluster, testRedis } from '../support/redis.js';
+import { testCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
 
 let folder: string;
@@ -34,8 +38,8 @@ afterEach(async () => {
 
 describe('an embedded Redis', () => {
   it('answers, keeps nothing on disk by default, and refuses to evict', async () => {
-    const { url } = await testRedis();
-    const answers = await withClient(url, async (client) => ({
+    await using redis = await startRedis();
+    const answers = await withClient(redis.url, async (client) => ({
       ping: await client.ping(),
       save: await client.config('GET', 'save'),
       eviction: await client.config('GET', 'maxmemory-policy'),
@@ -85,8 +89,8 @@ describe('an embedded Redis', () => {
   });
 
   it('says why when it does not start', async () => {
-    const { port } = await testRedis();
-    const taken = await startRedis({ port }).catch((error) => error);
+    await using holder = await startRedis();
+    const taken = await startRedis({ port: holder.port }).catch((error) => error);
     expect(taken).toBeInstanceOf(EmbeddedRedisError);
     expect(taken).toMatchObject({ code: 'REDIS_NOT_STARTED', retryable: false });
     expect(taken.message).toMatch(/address already in use/i);
@@ -188,9 +192,10 @@ describe('the choice of a server', () => {
 });
 
 const canFetch = /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(thisMachine().osRelease) && hasApt();
-if (!canFetch) console.warn('skipped: fetching a server (needs Debian or Ubuntu with apt-get)');
 
-describe.skipIf(!canFetch)('a fetched server', () => {
+const whyNot = canFetch ? {} : { skipped: 'fetching a server needs Debian or Ubuntu with apt-get' };
+
+describe.skipIf(!canFetch)('a fetched server', { meta: whyNot }, () => {
   // Shared by repeated runs, so that only the first one downloads.
   const shared = join(tmpdir(), `piecework-test-cache-${process.getuid?.()}`);
 

@@ -1,3 +1,7 @@
+/**
+ * Looks at every key there is.
+ * @module-tag own-server
+ */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -19,16 +19,19 @@ describe('an open request', () => {
   test('takes items until it is sealed, in the order in which they were appended', async ({
     flow,
   }) => {
-    const open = await flow.producer().open({ id: 'open' });
-    expect(await flow.request('open').state()).toMatchObject({ status: 'open', total: 0 });
+    const open = await flow.producer().open({ id: flow.id('open') });
+    expect(await flow.request(flow.id('open')).state()).toMatchObject({ status: 'open', total: 0 });
     await open.append(0, 1, 2);
     await Promise.all(numbers(1_500, 3).map((n) => open.append(n)));
     await open.flush();
-    expect(await flow.request('open').state()).toMatchObject({ status: 'open', total: 1_503 });
+    expect(await flow.request(flow.id('open')).state()).toMatchObject({
+      status: 'open',
+      total: 1_503,
+    });
     await open.append(1_503);
     await open.seal();
     expect(open.appended).toBe(1_504);
-    expect(await payloadsOf(flow, 'open')).toEqual(numbers(1_504));
+    expect(await payloadsOf(flow, flow.id('open'))).toEqual(numbers(1_504));
     await open.seal();
     await expect(open.append(1).then(() => open.flush())).rejects.toThrow();
   });
@@ -51,7 +54,7 @@ describe('an open request', () => {
   });
 
   test('is joined under the same options only', async ({ flow }) => {
-    const options = { id: 'joined', limit: 3, metadata: { a: 1, b: [2] } };
+    const options = { id: flow.id('joined'), limit: 3, metadata: { a: 1, b: [2] } };
     const one = await flow.producer().open(options);
     const two = await flow.producer().open({ ...options, metadata: { b: [2], a: 1 } });
     expect(two.generation).toBe(one.generation);
@@ -66,7 +69,7 @@ describe('an open request', () => {
     await one.flush();
     await two.flush();
     await two.seal();
-    expect((await payloadsOf(flow, 'joined')).sort()).toEqual(['one', 'two']);
+    expect((await payloadsOf(flow, flow.id('joined'))).sort()).toEqual(['one', 'two']);
   });
 
   test('takes no more from anybody once one sealed, cancelled or dropped it', async ({ flow }) => {
@@ -82,20 +85,24 @@ describe('an open request', () => {
       return two.append(2).then(() => two.flush());
     };
     const opened = (id: string) => flow.producer().open({ id });
-    await expect(sealedBy('sealed', (one) => one.seal())).rejects.toBeInstanceOf(SealedError);
-    await expect(sealedBy('cancelled', (one) => one.cancel())).rejects.toBeInstanceOf(SealedError);
+    await expect(sealedBy(flow.id('sealed'), (one) => one.seal())).rejects.toBeInstanceOf(
+      SealedError,
+    );
+    await expect(sealedBy(flow.id('cancelled'), (one) => one.cancel())).rejects.toBeInstanceOf(
+      SealedError,
+    );
     const drop = async () => {
-      const dropped = await flow.request('dropped').drop();
+      const dropped = await flow.request(flow.id('dropped')).drop();
       if (dropped.verdict === 'dropped') {
-        await flow.queueCommands.finish('dropped', dropped.generation, 'dropped');
+        await flow.queueCommands.finish(flow.id('dropped'), dropped.generation, 'dropped');
       }
     };
-    await expect(sealedBy('dropped', drop)).rejects.toBeInstanceOf(DroppedError);
-    expect(await payloadsOf(flow, 'sealed')).toEqual([1]);
+    await expect(sealedBy(flow.id('dropped'), drop)).rejects.toBeInstanceOf(DroppedError);
+    expect(await payloadsOf(flow, flow.id('sealed'))).toEqual([1]);
   });
 
   test('says that it is closed, and stays open for others', async ({ flow }) => {
-    const options = { id: 'left' };
+    const options = { id: flow.id('left') };
     const one = await flow.producer().open(options);
     await one.append(1);
     await one.flush();
@@ -105,23 +112,23 @@ describe('an open request', () => {
     const two = await flow.producer().open(options);
     await two.append(3);
     await two.seal();
-    expect(await payloadsOf(flow, 'left')).toEqual([1, 3]);
+    expect(await payloadsOf(flow, flow.id('left'))).toEqual([1, 3]);
   });
 
   test('keeps its lease while it is open, and no longer', async ({ flow }) => {
-    const open = await flow.producer().open({ id: 'lease', producerLeaseMs: 1_000 });
+    const open = await flow.producer().open({ id: flow.id('lease'), producerLeaseMs: 1_000 });
     const leaseEnd = async () =>
-      Number((await flow.request('lease').inspect())?.state.producerUntil);
+      Number((await flow.request(flow.id('lease')).inspect())?.state.producerUntil);
     const first = await leaseEnd();
     await until(async () => (await leaseEnd()) > first + 900, { what: 'the lease is renewed' });
-    expect((await flow.request('lease').state())?.status).toBe('open');
+    expect((await flow.request(flow.id('lease')).state())?.status).toBe('open');
     await open.seal();
   });
 });
 
 describe('several processes on one request', () => {
   test('add each item exactly once; the seal of one is the seal of all', async ({ flow }) => {
-    const request = { id: 'shared', limit: 20 };
+    const request = { id: flow.id('shared'), limit: 20 };
     const worker = flow.worker({ concurrency: 20, handler: (n: number) => n });
     await worker.start();
     const programs = numbers(3).map((n) =>
@@ -140,9 +147,9 @@ describe('several processes on one request', () => {
     const other = await flow.producer().open(request);
     await one.seal();
     await expect(other.append(1).then(() => other.flush())).rejects.toBeInstanceOf(SealedError);
-    const state = await flow.complete('shared');
+    const state = await flow.complete(flow.id('shared'));
     expect(state).toMatchObject({ total: 2_100, succeeded: 2_100 });
-    const values = [...(await flow.results('shared')).values()] as number[];
+    const values = [...(await flow.results(flow.id('shared'))).values()] as number[];
     const wanted = numbers(3).flatMap((n) => numbers(700, n * 1_000));
     expect(values.sort((a, b) => a - b)).toEqual(wanted);
   });
@@ -153,7 +160,7 @@ describe('several processes on one request', () => {
   ] as const)(
     "that die leave it to onProducerLost: '%s'",
     async ([onProducerLost, outcome], { flow }) => {
-      const id = `lost-${onProducerLost}`;
+      const id = flow.id(`lost-${onProducerLost}`);
       const program = startProgram(flow, 'producer', {
         redis: flow.redis,
         queue: flow.queue,
@@ -189,18 +196,21 @@ describe('a producer', () => {
     const program = startProgram(flow, 'producer', {
       redis: flow.redis,
       queue: flow.queue,
-      request: { id: 'ends' },
+      request: { id: flow.id('ends') },
       items: [0, 10],
       end: 'seal',
     });
     await program.said();
     expect(await program.ended).toBe(0);
-    expect(await flow.request('ends').state()).toMatchObject({ status: 'sealed', total: 10 });
+    expect(await flow.request(flow.id('ends')).state()).toMatchObject({
+      status: 'sealed',
+      total: 10,
+    });
   });
 
   test('may be closed twice, and refuses work afterwards', async ({ flow }) => {
     const producer = flow.producer();
-    const open = await producer.open({ id: 'closing' });
+    const open = await producer.open({ id: flow.id('closing') });
     await Promise.all([producer.close(), producer.close()]);
     await producer.close();
     await expect(producer.submit([1])).rejects.toBeInstanceOf(ClosedError);
@@ -213,20 +223,20 @@ describe('a producer', () => {
     const endless = (function* () {
       for (;;) yield 1;
     })();
-    const submitting = producer.submit(endless, { id: 'endless', window: 8 });
+    const submitting = producer.submit(endless, { id: flow.id('endless'), window: 8 });
     const ended = submitting.catch((error) => error);
-    await until(async () => (await flow.request('endless').state())?.total === 8);
+    await until(async () => (await flow.request(flow.id('endless')).state())?.total === 8);
     await producer.close();
     expect(await ended).toBeInstanceOf(ClosedError);
   });
 
   test('never closes a connection that it was given', async ({ flow }) => {
     const producer = flow.producer({ redis: flow.connection });
-    await producer.submit([1], { id: 'given' });
+    await producer.submit([1], { id: flow.id('given') });
     await producer.close();
     const own = flow.producer({ redis: flow.connection.client });
-    await own.submit([1], { id: 'given-too' });
+    await own.submit([1], { id: flow.id('given-too') });
     await own.close();
-    expect((await flow.request('given').state())?.status).toBe('sealed');
+    expect((await flow.request(flow.id('given')).state())?.status).toBe('sealed');
   });
 });

@@ -187,11 +187,17 @@ describe('an unknown or contradictory option', () => {
 
 test('the bounds themselves are allowed', async ({ flow }) => {
   const producer = flow.producer();
-  const id = 'x'.repeat(128);
+  const id = flow.id('x').padEnd(128, 'x');
   for (const options of [
     { id, priority: 0, limit: 1, window: 0, retentionMs: 1_000, producerLeaseMs: 1_000 },
-    { id: 'A-z_0.9:', priority: 99, limit: 1_000_000, window: 1_000_000_000, metadata: null },
-    { id: 'm', metadata: 'x'.repeat(8_190), maxPayloadBytes: 1, task: 'T' },
+    {
+      id: flow.id('A-z_0.9:'),
+      priority: 99,
+      limit: 1_000_000,
+      window: 1_000_000_000,
+      metadata: null,
+    },
+    { id: flow.id('m'), metadata: 'x'.repeat(8_190), maxPayloadBytes: 1, task: 'T' },
   ]) {
     await producer.submit([1], options);
     expect(await flow.request(options.id).state()).toMatchObject({ status: 'sealed', total: 1 });

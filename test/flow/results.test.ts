@@ -21,7 +21,6 @@ import {
   type Scene,
   success,
 } from '../support/given.js';
-import { againstCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
 
 // Opened before the first test counts its connections.
@@ -155,7 +154,9 @@ describe('results while they are being written', () => {
     },
   );
 
-  test.skipIf(againstCluster)('survive the loss of every connection', async ({ flow }) => {
+  test('survive the loss of every connection', { tags: ['one-server', 'own-server'] }, async ({
+    flow,
+  }) => {
     const client = flow.connection.client as Redis;
     const ids = async () =>
       [...((await client.client('LIST')) as string).matchAll(/^id=(\d+)/gm)].map(([, id]) => id!);

@@ -143,17 +143,19 @@ test('an input that fails half-way has the request cancelled', async ({ flow }) 
       throw new Error('disk on fire');
     })(),
   );
-  const submitting = flow.producer().submit(split.lines(source), { id: 'broken' });
-  await until(async () => (await flow.request('broken').state())?.status === 'open');
+  const submitting = flow.producer().submit(split.lines(source), { id: flow.id('broken') });
+  await until(async () => (await flow.request(flow.id('broken')).state())?.status === 'open');
   rest.open();
   const error = await submitting.catch((thrown) => thrown);
   expect(error).toBeInstanceOf(SourceError);
   expect(error.cause.message).toBe('disk on fire');
-  expect(await flow.complete('broken')).toMatchObject({ outcome: 'cancelled' });
+  expect(await flow.complete(flow.id('broken'))).toMatchObject({ outcome: 'cancelled' });
 });
 
 test('a bad line half-way names itself, and the request is cancelled', async ({ flow }) => {
-  const submitting = flow.producer().submit(split.ndjson(input('1\n2\nthree\n')), { id: 'bad' });
+  const submitting = flow
+    .producer()
+    .submit(split.ndjson(input('1\n2\nthree\n')), { id: flow.id('bad') });
   await expect(submitting).rejects.toThrow('line 3 is not JSON');
-  expect(await flow.complete('bad')).toMatchObject({ outcome: 'cancelled' });
+  expect(await flow.complete(flow.id('bad'))).toMatchObject({ outcome: 'cancelled' });
 });

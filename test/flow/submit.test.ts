@@ -91,7 +91,7 @@ describe('the window', () => {
       },
     });
     await worker.start();
-    const id = 'window';
+    const id = flow.id('window');
     const seen: number[] = [];
     const window = 20;
     const watch = setInterval(async () => {
@@ -110,12 +110,14 @@ describe('the window', () => {
     expect((await flow.results(id)).size).toBe(2_000);
   });
 
-  test('makes the source wait, which costs next to nothing', async ({ flow }) => {
+  test('makes the source wait, which costs next to nothing', { tags: 'own-server' }, async ({
+    flow,
+  }) => {
     let read = 0;
     const source = function* () {
       for (; read < 1_000; read += 1) yield { n: read, ballast: 'x'.repeat(10_000) };
     };
-    const id = 'waiting';
+    const id = flow.id('waiting');
     const submitting = flow.producer().submit(source(), { id, window: 40 });
     await until(async () => (await flow.request(id).state())?.total === 40);
     const before = await traffic(flow);
@@ -134,7 +136,7 @@ describe('the window', () => {
 
   test('gives up waiting when the signal aborts', async ({ flow }) => {
     const controller = new AbortController();
-    const id = 'given-up';
+    const id = flow.id('given-up');
     const options = { id, window: 8, signal: controller.signal };
     const submitting = flow.producer().submit(counting(1_000), options);
     await until(async () => (await flow.request(id).state())?.total === 8);
@@ -171,7 +173,7 @@ describe('a source that fails', () => {
   });
 
   test('half-way has the request cancelled', async ({ flow }) => {
-    const id = 'half-way';
+    const id = flow.id('half-way');
     const source = async function* () {
       yield* counting(750);
       throw boom;
@@ -190,13 +192,16 @@ describe('a source that fails', () => {
       yield* counting(10);
       throw boom;
     };
-    const options: RequestOptions = { id: 'left-open', onSourceError: 'leaveOpen' };
+    const options: RequestOptions = { id: flow.id('left-open'), onSourceError: 'leaveOpen' };
     await expect(flow.producer().submit(source(), options)).rejects.toBeInstanceOf(SourceError);
-    expect(await flow.request('left-open').state()).toMatchObject({ status: 'open', total: 10 });
+    expect(await flow.request(flow.id('left-open')).state()).toMatchObject({
+      status: 'open',
+      total: 10,
+    });
     const open = await flow.producer().open(options);
     await open.append(10);
     await open.seal();
-    expect(await payloadsOf(flow, 'left-open')).toEqual(numbers(11));
+    expect(await payloadsOf(flow, flow.id('left-open'))).toEqual(numbers(11));
   });
 
   test('is told when it is not read to its end', async ({ flow }) => {
@@ -208,9 +213,11 @@ describe('a source that fails', () => {
         returned.push(name);
       }
     };
-    await flow.producer().submit([1], { id: 'taken' });
+    await flow.producer().submit([1], { id: flow.id('taken') });
     const producer = flow.producer();
-    await expect(producer.submit(source('exists', [1, 2]), { id: 'taken' })).rejects.toThrow();
+    await expect(
+      producer.submit(source('exists', [1, 2]), { id: flow.id('taken') }),
+    ).rejects.toThrow();
     await expect(producer.submit(source('bad first', [undefined, 2]))).rejects.toThrow();
     await expect(producer.submit(source('bad second', [1, undefined, 3]))).rejects.toThrow();
     expect(returned).toEqual(['exists', 'bad first', 'bad second']);
@@ -244,9 +251,9 @@ describe('a payload that cannot be sent', () => {
         yield* counting(3);
         yield bad;
       };
-      const options = { id: 'bad', maxPayloadBytes: 1_000 };
+      const options = { id: flow.id('bad'), maxPayloadBytes: 1_000 };
       await expect(flow.producer().submit(source(), options)).rejects.toBeInstanceOf(PayloadError);
-      expect(await flow.complete('bad')).toMatchObject({ outcome: 'cancelled' });
+      expect(await flow.complete(flow.id('bad'))).toMatchObject({ outcome: 'cancelled' });
     },
   );
 
@@ -260,45 +267,52 @@ describe('a payload that cannot be sent', () => {
 describe('an id that is taken', () => {
   test('by a request that lives', async ({ flow }) => {
     const producer = flow.producer();
-    await producer.submit([1, 2], { id: 'taken' });
-    const error = await producer.submit([3], { id: 'taken' }).catch((thrown) => thrown);
+    await producer.submit([1, 2], { id: flow.id('taken') });
+    const error = await producer.submit([3], { id: flow.id('taken') }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RequestExistsError);
-    expect(error).toMatchObject({ requestId: 'taken', status: 'sealed' });
-    expect(await payloadsOf(flow, 'taken')).toEqual([1, 2]);
+    expect(error).toMatchObject({ requestId: flow.id('taken'), status: 'sealed' });
+    expect(await payloadsOf(flow, flow.id('taken'))).toEqual([1, 2]);
   });
 
   test('by one that is complete and kept', async ({ flow }) => {
     const producer = flow.producer();
-    await producer.submit([], { id: 'kept' });
-    await expect(producer.submit([3], { id: 'kept' })).rejects.toMatchObject({
+    await producer.submit([], { id: flow.id('kept') });
+    await expect(producer.submit([3], { id: flow.id('kept') })).rejects.toMatchObject({
       status: 'complete',
     });
-    expect(await flow.request('kept').state()).toMatchObject({ total: 0, outcome: 'succeeded' });
+    expect(await flow.request(flow.id('kept')).state()).toMatchObject({
+      total: 0,
+      outcome: 'succeeded',
+    });
     expect((await flow.queueCommands.whereabouts('kept')).open).toBeUndefined();
   });
 
   test('is free again once it was dropped', async ({ flow }) => {
     const producer = flow.producer();
-    const first = await producer.submit([1], { id: 'again' });
-    const dropped = await flow.request('again').drop();
+    const first = await producer.submit([1], { id: flow.id('again') });
+    const dropped = await flow.request(flow.id('again')).drop();
     expect(dropped).toMatchObject({ verdict: 'dropped', generation: first.generation });
-    await flow.queueCommands.finish('again', first.generation, 'dropped');
-    const second = await producer.submit([2], { id: 'again' });
+    await flow.queueCommands.finish(flow.id('again'), first.generation, 'dropped');
+    const second = await producer.submit([2], { id: flow.id('again') });
     expect(second.generation).toBeGreaterThan(first.generation);
-    expect(await payloadsOf(flow, 'again')).toEqual([2]);
+    expect(await payloadsOf(flow, flow.id('again'))).toEqual([2]);
   });
 
   test('goes to one of many who submit it at once', async ({ flow }) => {
     const producers = numbers(8).map(() => flow.producer());
     const all = await Promise.allSettled(
-      producers.map((producer, n) => producer.submit(numbers(600, n * 1_000), { id: 'race' })),
+      producers.map((producer, n) =>
+        producer.submit(numbers(600, n * 1_000), { id: flow.id('race') }),
+      ),
     );
     const winners = all.flatMap((one, n) => (one.status === 'fulfilled' ? [n] : []));
     expect(winners).toHaveLength(1);
     for (const one of all) {
       if (one.status === 'rejected') expect(one.reason).toBeInstanceOf(RequestExistsError);
     }
-    expect(await payloadsOf(flow, 'race')).toEqual(numbers(600, (winners[0] ?? 0) * 1_000));
+    expect(await payloadsOf(flow, flow.id('race'))).toEqual(
+      numbers(600, (winners[0] ?? 0) * 1_000),
+    );
   });
 });
 
@@ -323,10 +337,12 @@ describe('the signal', () => {
         closed = true;
       }
     };
-    const submitting = flow.producer().submit(source(), { id: 'off', signal: controller.signal });
+    const submitting = flow
+      .producer()
+      .submit(source(), { id: flow.id('off'), signal: controller.signal });
     await expect(submitting).rejects.toBeInstanceOf(AbortError);
     await until(() => closed);
-    expect(await flow.complete('off')).toMatchObject({ outcome: 'cancelled' });
+    expect(await flow.complete(flow.id('off'))).toMatchObject({ outcome: 'cancelled' });
   });
 
   test('ends a submission whose source gives nothing any more', async ({ flow }) => {
@@ -336,15 +352,15 @@ describe('the signal', () => {
       await new Promise(() => {});
     };
     const options = {
-      id: 'silent',
+      id: flow.id('silent'),
       signal: controller.signal,
       onSourceError: 'leaveOpen',
     } as const;
     const submitting = flow.producer().submit(source(), options);
-    await until(async () => (await statusOf(flow, 'silent')) === 'open');
+    await until(async () => (await statusOf(flow, flow.id('silent'))) === 'open');
     controller.abort();
     await expect(submitting).rejects.toBeInstanceOf(AbortError);
-    expect(await statusOf(flow, 'silent')).toBe('open');
+    expect(await statusOf(flow, flow.id('silent'))).toBe('open');
   });
 });
 
@@ -372,17 +388,19 @@ describe('chunks', () => {
       await held.opened;
       yield* counting(10);
     };
-    const submitting = flow.producer().submit(source(), { id: 'cancelled' });
+    const submitting = flow.producer().submit(source(), { id: flow.id('cancelled') });
     const generation = await until(async () => {
-      const state = await flow.request('cancelled').state();
+      const state = await flow.request(flow.id('cancelled')).state();
       return state?.total === 500 && state.generation;
     });
-    const cancelled = await flow.request('cancelled').cancel(generation);
+    const cancelled = await flow.request(flow.id('cancelled')).cancel(generation);
     expect(cancelled.verdict).toBe('complete');
-    await flow.queueCommands.finish('cancelled', generation, 'cancelled');
+    await flow.queueCommands.finish(flow.id('cancelled'), generation, 'cancelled');
     held.open();
     await expect(submitting).rejects.toBeInstanceOf(SealedError);
-    expect(await flow.request('cancelled').state()).toMatchObject({ outcome: 'cancelled' });
+    expect(await flow.request(flow.id('cancelled')).state()).toMatchObject({
+      outcome: 'cancelled',
+    });
   });
 
   test('that Redis refuses fail the submission, which does not go on renewing its lease', async ({
@@ -392,16 +410,16 @@ describe('chunks', () => {
     const original = client.evalsha.bind(client);
     client.evalsha = (async (...call: unknown[]) => {
       // The only script here with three keys that begin with the request is append.
-      if (call[1] === 3 && call[2] === flow.request('full').keys.request) {
+      if (call[1] === 3 && call[2] === flow.request(flow.id('full')).keys.request) {
         throw new Error("OOM command not allowed when used memory > 'maxmemory'");
       }
       return (original as (...call: unknown[]) => unknown)(...call);
     }) as never;
     const producer = flow.producer({ redis: flow.connection });
-    const submitting = producer.submit([1, 2, 3], { id: 'full' });
+    const submitting = producer.submit([1, 2, 3], { id: flow.id('full') });
     await expect(submitting).rejects.toMatchObject({ code: 'FULL' });
     client.evalsha = original;
-    expect(await statusOf(flow, 'full')).toBe('complete');
+    expect(await statusOf(flow, flow.id('full'))).toBe('complete');
   });
 });
 

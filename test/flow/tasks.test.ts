@@ -27,20 +27,23 @@ describe('a worker with named handlers', () => {
     const worker = flow.worker({ handlers });
     await worker.start();
     const producer = flow.producer();
-    await producer.submit(numbers(20), { id: 'other', task: 'other' });
-    await producer.submit(numbers(20), { id: 'none' });
-    await producer.submit(numbers(20), { id: 'census', task: 'census' });
-    await producer.submit(numbers(20, 100), { id: 'resize', task: 'resize' });
-    await flow.complete('census');
-    await flow.complete('resize');
+    await producer.submit(numbers(20), { id: flow.id('other'), task: 'other' });
+    await producer.submit(numbers(20), { id: flow.id('none') });
+    await producer.submit(numbers(20), { id: flow.id('census'), task: 'census' });
+    await producer.submit(numbers(20, 100), { id: flow.id('resize'), task: 'resize' });
+    await flow.complete(flow.id('census'));
+    await flow.complete(flow.id('resize'));
     expect(ran.census?.sort((a, b) => a - b)).toEqual(numbers(20));
     expect(ran.resize?.sort((a, b) => a - b)).toEqual(numbers(20, 100));
     await until(async () => Object.keys(await parked(flow)).length === 2);
-    expect(await flow.request('other').inspect()).toMatchObject({ ready: 20, inFlight: 0 });
-    expect(await flow.request('none').inspect()).toMatchObject({ ready: 20, inFlight: 0 });
+    expect(await flow.request(flow.id('other')).inspect()).toMatchObject({
+      ready: 20,
+      inFlight: 0,
+    });
+    expect(await flow.request(flow.id('none')).inspect()).toMatchObject({ ready: 20, inFlight: 0 });
     // Its names are no start of longer ones, and the other way round.
-    await producer.submit([1], { id: 'longer', task: 'census.' });
-    await producer.submit([1], { id: 'shorter', task: 'censu' });
+    await producer.submit([1], { id: flow.id('longer'), task: 'census.' });
+    await producer.submit([1], { id: flow.id('shorter'), task: 'censu' });
     await until(async () => Object.keys(await parked(flow)).length === 4);
   });
 
@@ -48,12 +51,12 @@ describe('a worker with named handlers', () => {
     const { handlers } = handlersFor('census');
     await flow.worker({ handlers }).start();
     const producer = flow.producer();
-    await producer.submit(numbers(50), { id: 'any' });
-    await producer.submit(numbers(50), { id: 'named', task: 'whatever' });
+    await producer.submit(numbers(50), { id: flow.id('any') });
+    await producer.submit(numbers(50), { id: flow.id('named'), task: 'whatever' });
     await until(async () => Object.keys(await parked(flow)).length === 2);
     await flow.worker({ handler: (n: number) => n }).start();
-    expect(await flow.complete('any')).toMatchObject({ succeeded: 50 });
-    expect(await flow.complete('named')).toMatchObject({ succeeded: 50 });
+    expect(await flow.complete(flow.id('any'))).toMatchObject({ succeeded: 50 });
+    expect(await flow.complete(flow.id('named'))).toMatchObject({ succeeded: 50 });
     expect(await parked(flow)).toEqual({});
   });
 
@@ -65,11 +68,11 @@ describe('a worker with named handlers', () => {
     });
     await Promise.all(fleet.map(({ worker }) => worker.start()));
     const producer = flow.producer();
-    const ids = numbers(9).map((n) => `${tasks[n % 3]}-${n}`);
+    const given = numbers(9).map((n) => ({ id: flow.id(String(n)), task: tasks[n % 3]! }));
     await Promise.all(
-      ids.map((id) => producer.submit(numbers(60), { id, task: id[0] as string, limit: 6 })),
+      given.map((options) => producer.submit(numbers(60), { ...options, limit: 6 })),
     );
-    for (const id of ids)
+    for (const { id } of given)
       expect(await flow.complete(id)).toMatchObject({ succeeded: 60, failed: 0 });
     const runs = fleet.flatMap(({ ran }) => Object.values(ran)).flat().length;
     expect(runs).toBe(9 * 60);
@@ -80,9 +83,9 @@ describe('a worker with named handlers', () => {
     const idle = handlersFor('idle');
     await flow.worker({ handlers: idle.handlers, concurrency: 10 }).start();
     await flow.worker({ handlers: mine.handlers, concurrency: 4 }).start();
-    await flow.producer().submit(numbers(1_500), { id: 'mine', task: 'mine', limit: 50 });
+    await flow.producer().submit(numbers(1_500), { id: flow.id('mine'), task: 'mine', limit: 50 });
     // 1,500 sub-requests of 2 ms in 4 slots need less than a second; a look a second would not do.
-    expect(await flow.complete('mine', 8_000)).toMatchObject({ succeeded: 1_500 });
+    expect(await flow.complete(flow.id('mine'), 8_000)).toMatchObject({ succeeded: 1_500 });
   });
 });
 
@@ -92,8 +95,12 @@ test('a busy worker takes what was parked for it, by its priority', async ({ flo
     while (busy) yield 1;
   })();
   const producer = flow.producer();
-  const submitting = producer.submit(endless, { id: 'endless', task: 'endless', window: 100 });
-  await until(async () => Number((await flow.request('endless').state())?.total) > 90);
+  const submitting = producer.submit(endless, {
+    id: flow.id('endless'),
+    task: 'endless',
+    window: 100,
+  });
+  await until(async () => Number((await flow.request(flow.id('endless')).state())?.total) > 90);
   // Its two slots are never free: there is always more of the endless one.
   const handlers = ['endless', 'known'].map((task) => ({
     task,
@@ -104,9 +111,9 @@ test('a busy worker takes what was parked for it, by its priority', async ({ flo
   await until(() => worker.running === 2);
   // This one is idle, so it pops the tokens first; and it does not serve the task.
   await flow.worker({ handlers: handlersFor('strange').handlers }).start();
-  await producer.submit(numbers(10), { id: 'urgent', task: 'known', priority: 0 });
-  expect(await flow.complete('urgent', 20_000)).toMatchObject({ succeeded: 10 });
+  await producer.submit(numbers(10), { id: flow.id('urgent'), task: 'known', priority: 0 });
+  expect(await flow.complete(flow.id('urgent'), 20_000)).toMatchObject({ succeeded: 10 });
   busy = false;
   await submitting;
-  await flow.complete('endless');
+  await flow.complete(flow.id('endless'));
 });

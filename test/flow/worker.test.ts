@@ -151,18 +151,21 @@ describe('a handler', () => {
       await done.opened;
     };
     await flow.worker({ handler, leaseMs: 30_000, concurrency: 2 }).start();
-    const open = await flow.producer().open({ id: 'busy' });
+    const open = await flow.producer().open({ id: flow.id('busy') });
     await open.append(0);
     const feeding = setInterval(() => void open.append(1).then(() => open.flush()), 10);
     flow.after(() => clearInterval(feeding));
-    await until(async () => (await flow.request('busy').inspect())?.progress[0] === '41.5', {
-      what: 'the progress shows',
-      timeoutMs: 8_000,
-    });
+    await until(
+      async () => (await flow.request(flow.id('busy')).inspect())?.progress[0] === '41.5',
+      {
+        what: 'the progress shows',
+        timeoutMs: 8_000,
+      },
+    );
     done.open();
     clearInterval(feeding);
     await open.seal();
-    await flow.complete('busy');
+    await flow.complete(flow.id('busy'));
   });
 
   test('that thousands run of shows the progress of them all', async ({ flow }) => {
@@ -226,20 +229,24 @@ describe('a worker', () => {
     await expectAllSlots(flow, meeting, 40);
   });
 
-  test('bears that the server forgets the scripts', async ({ flow }) => {
+  test('bears that the server forgets the scripts', { tags: 'own-server' }, async ({ flow }) => {
     await flow.worker({ concurrency: 10, handler: (n: number) => n }).start();
-    const submitting = flow.producer().submit(numbers(3_000), { id: 'flushed' });
+    const submitting = flow.producer().submit(numbers(3_000), { id: flow.id('flushed') });
     for (let i = 0; i < 10; i += 1) {
       for (const master of mastersOf(flow.connection)) await master.script('FLUSH');
     }
     await submitting;
-    await until(async () => Number((await flow.request('flushed').state())?.succeeded) > 100);
+    await until(
+      async () => Number((await flow.request(flow.id('flushed')).state())?.succeeded) > 100,
+    );
     for (const master of mastersOf(flow.connection)) await master.script('FLUSH');
-    expect(await flow.complete('flushed')).toMatchObject({ succeeded: 3_000, failed: 0 });
-    expect((await flow.results('flushed')).size).toBe(3_000);
+    expect(await flow.complete(flow.id('flushed'))).toMatchObject({ succeeded: 3_000, failed: 0 });
+    expect((await flow.results(flow.id('flushed'))).size).toBe(3_000);
   });
 
-  test('loses nothing when its connections are cut, and counts nothing twice', async ({ flow }) => {
+  test('loses nothing when its connections are cut, and counts nothing twice', {
+    tags: 'own-server',
+  }, async ({ flow }) => {
     const meeting = new Meeting();
     let runs = 0;
     const handler = async (n: number) => {
@@ -269,7 +276,7 @@ describe('a worker', () => {
     };
     const worker = flow.worker({ concurrency: 4, handler, leaseMs: 1_500 });
     await worker.start();
-    const open = await flow.producer().open({ id: 'lost-reply' });
+    const open = await flow.producer().open({ id: flow.id('lost-reply') });
     await open.append(0);
     await open.flush();
     await until(() => worker.running === 1);
@@ -286,7 +293,7 @@ describe('a worker', () => {
     });
     first.open();
     await open.seal();
-    expect(await flow.complete('lost-reply')).toMatchObject({ succeeded: 4, total: 4 });
+    expect(await flow.complete(flow.id('lost-reply'))).toMatchObject({ succeeded: 4, total: 4 });
   });
 
   test('stops what it runs of a request that was dropped, and holds its slot until it stopped', async ({
@@ -311,7 +318,9 @@ describe('a worker', () => {
     };
     const worker = flow.worker({ concurrency: 4, handler, leaseMs: 1_000 });
     await worker.start();
-    const { id, generation } = await flow.producer().submit([-1, -2, 99, -3], { id: 'dropped' });
+    const { id, generation } = await flow
+      .producer()
+      .submit([-1, -2, 99, -3], { id: flow.id('dropped') });
     await until(() => worker.running === 4);
     await flow.request(id).drop();
     await flow.queueCommands.finish(id, generation, 'dropped');
@@ -323,15 +332,15 @@ describe('a worker', () => {
     await until(() => now === 0);
   });
 
-  test('is quiet when there is nothing to do', async ({ flow }) => {
+  test('is quiet when there is nothing to do', { tags: 'own-server' }, async ({ flow }) => {
     await flow.worker({ handler: () => 1 }).start();
     // A request that is done, and one that waits for its producer.
-    await flow.producer().submit([1, 2, 3], { id: 'before' });
-    await flow.complete('before');
-    const open = await flow.producer().open({ id: 'waits' });
+    await flow.producer().submit([1, 2, 3], { id: flow.id('before') });
+    await flow.complete(flow.id('before'));
+    const open = await flow.producer().open({ id: flow.id('waits') });
     await open.append(1);
     await open.flush();
-    await until(async () => (await flow.request('waits').state())?.succeeded === 1);
+    await until(async () => (await flow.request(flow.id('waits')).state())?.succeeded === 1);
     const before = await calls(flow);
     await until(async () => (await calls(flow)).questions >= before.questions + 100, {
       what: 'this test has asked 100 times',
@@ -343,17 +352,23 @@ describe('a worker', () => {
     await open.seal();
   });
 
-  test('is quiet while a request is paused or its limit is used up', async ({ flow }) => {
+  test('is quiet while a request is paused or its limit is used up', {
+    tags: 'own-server',
+  }, async ({ flow }) => {
     const held = gate();
     const workers = numbers(3).map(() =>
       flow.worker({ concurrency: 5, handler: () => held.opened, quantumMs: 0 }),
     );
     await Promise.all(workers.map((worker) => worker.start()));
     const producer = flow.producer();
-    await producer.submit(numbers(100), { id: 'at-limit', limit: 2 });
+    await producer.submit(numbers(100), { id: flow.id('at-limit'), limit: 2 });
     await until(() => workers.reduce((sum, { running }) => sum + running, 0) === 2);
-    await flow.connection.client.hset(flow.request('at-limit').keys.request, 'paused', '1');
-    await producer.submit(numbers(100), { id: 'at-limit-too', limit: 2 });
+    await flow.connection.client.hset(
+      flow.request(flow.id('at-limit')).keys.request,
+      'paused',
+      '1',
+    );
+    await producer.submit(numbers(100), { id: flow.id('at-limit-too'), limit: 2 });
     await until(() => workers.reduce((sum, { running }) => sum + running, 0) === 4);
     const before = await calls(flow);
     await until(async () => (await calls(flow)).questions >= before.questions + 100, {
@@ -362,15 +377,15 @@ describe('a worker', () => {
     });
     const after = await calls(flow);
     expect(after.others - before.others).toBeLessThan(40);
-    await flow.connection.client.hdel(flow.request('at-limit').keys.request, 'paused');
+    await flow.connection.client.hdel(flow.request(flow.id('at-limit')).keys.request, 'paused');
     held.open();
-    await flow.complete('at-limit-too');
+    await flow.complete(flow.id('at-limit-too'));
     await flow.queueCommands.note(
-      'at-limit',
-      Number((await flow.request('at-limit').state())?.generation),
+      flow.id('at-limit'),
+      Number((await flow.request(flow.id('at-limit')).state())?.generation),
       0,
     );
-    await flow.complete('at-limit', 50_000);
+    await flow.complete(flow.id('at-limit'), 50_000);
   });
 });
 

@@ -1,5 +1,8 @@
+/**
+ * Fills its server.
+ * @module-tag own-server
+ */
 import { Connection, QueueCommands, RequestCommands, ServerError } from '@piecework/protocol';
-import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { useTestClock } from '../support/clock.js';
 import {
@@ -12,6 +15,8 @@ import {
   type Scene,
   success,
 } from '../support/given.js';
+import type { TestServer } from '../support/providers/provider.js';
+import { startOwnRedis } from '../support/redis.js';
 
 useTestClock();
 
@@ -20,7 +25,7 @@ useTestClock();
  * or else memory could never get free again. The server is our own, so that nobody else starves.
  */
 describe('when Redis is full', () => {
-  let server: EmbeddedRedis;
+  let server: TestServer;
   let connection: Connection;
   let scene: Scene;
   let worker: Hand;
@@ -29,7 +34,7 @@ describe('when Redis is full', () => {
   const memory = (limit: string) => connection.client.call('CONFIG', 'SET', 'maxmemory', limit);
 
   beforeAll(async () => {
-    server = await startRedis({});
+    server = await startOwnRedis();
     connection = Connection.open(server.url);
   });
 

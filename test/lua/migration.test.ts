@@ -1,3 +1,7 @@
+/**
+ * A cluster.
+ * @module-tag processes
+ */
 import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { type EmbeddedCluster, startCluster } from 'piecework/embedded';

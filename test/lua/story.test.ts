@@ -1,10 +1,15 @@
+/**
+ * Makes users and their rights.
+ * @module-tag own-server
+ */
 import { Connection, QueueCommands, RequestCommands, type Settled } from '@piecework/protocol';
 import { Redis } from 'ioredis';
-import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildScripts, parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock, withMutations } from '../support/clock.js';
 import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
+import type { TestServer } from '../support/providers/provider.js';
+import { startOwnRedis } from '../support/redis.js';
 
 /*
  * One story in which every script is called and gives every reply that its header lists, told by a
@@ -55,13 +60,13 @@ class Restricted extends Redis {
   }
 }
 
-let server: EmbeddedRedis;
+let server: TestServer;
 let admin: Redis;
 let client: Restricted;
 let connection: Connection;
 
 beforeAll(async () => {
-  server = await startRedis({});
+  server = await startOwnRedis();
   admin = new Redis(server.url);
   await admin.call('ACL', 'SETUSER', USER, 'on', `>${USER}`, '+@all', '&done:*');
   client = new Restricted(server.url, admin);

@@ -5,6 +5,7 @@ import { Connection } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { test as base } from 'vitest';
 import { cli, type Finished, startCli } from './cli.js';
+import { freshName } from './given.js';
 import { keysOf } from './leaks.js';
 import { testRedis } from './redis.js';
 import { until } from './until.js';
@@ -35,16 +36,13 @@ export interface Started {
   kill(signal: NodeJS.Signals): void;
 }
 
-let count = 0;
-
 export const test = base.extend<{ commandLine: CommandLine }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
   commandLine: async ({}, use) => {
     const redis = (await testRedis()).url;
     const connection = Connection.open(redis);
     const folder = await mkdtemp(join(tmpdir(), 'piecework-cli-'));
-    count += 1;
-    const queue = `cli-${process.pid}-${count}`;
+    const queue = freshName('cli');
     const started: Started[] = [];
     await use({
       redis,

@@ -3,7 +3,9 @@ import { Connection, QueueCommands, RequestCommands, type RequestState } from '@
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import { Cluster, type Redis } from 'ioredis';
 import { test as base } from 'vitest';
-import { testConnection } from './redis.js';
+import { freshName } from './given.js';
+import { foreignIds, keysOfTest } from './own-keys.js';
+import { sharedServer, testConnection } from './redis.js';
 import { until } from './until.js';
 
 /*
@@ -18,6 +20,8 @@ export interface Flow {
   readonly redis: RedisAddress;
   readonly queue: string;
   readonly connection: Connection;
+  /** An id for a request that no other test uses: `<queue>.<name>`. */
+  id(name: string): string;
   readonly queueCommands: QueueCommands;
   producer(options?: Partial<ProducerOptions>): Producer;
   /** What the workers logged; a line of level error fails the test, unless the test empties it. */
@@ -29,7 +33,7 @@ export interface Flow {
   complete(id: string, timeoutMs?: number): Promise<RequestState>;
   /** The results that are kept, in the order of settling: index → value. */
   results(id: string): Promise<Map<number, unknown>>;
-  /** Keys of ours on the server. */
+  /** Keys that this test has made. */
   keys(): Promise<string[]>;
   /** Does `work` when the test is over, before Redis is looked at. */
   after(work: () => unknown): void;
@@ -65,11 +69,6 @@ export function mastersOf({ client }: Connection): Redis[] {
   return client instanceof Cluster ? client.nodes('master') : [client as Redis];
 }
 
-async function allKeys(connection: Connection): Promise<string[]> {
-  const keys = await Promise.all(mastersOf(connection).map((master) => master.keys('*')));
-  return keys.flat().sort();
-}
-
 const statusOf = (connection: Connection, key: string) => connection.client.hget(key, 'status');
 
 /** How many connections there are to the one server; a cluster's come and go. */
@@ -78,18 +77,16 @@ async function connections(connection: Connection): Promise<number> {
   return list.trim().split('\n').length;
 }
 
-let count = 0;
-
 export const test = base.extend<{ flow: Flow }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
   flow: async ({}, use) => {
     const redis = await testConnection();
     const connection = Connection.open(redis);
     await connection.check();
-    const standalone = !(connection.client instanceof Cluster);
-    const connected = standalone ? await connections(connection) : 0;
-    count += 1;
-    const queue = `flow-${process.pid}-${count}`;
+    const countable = !sharedServer && !(connection.client instanceof Cluster);
+    const connected = countable ? await connections(connection) : 0;
+    const queue = freshName('flow');
+    const keys = () => keysOfTest(connection.client, queue);
     const queueCommands = new QueueCommands(connection, queue);
     const opened: AsyncDisposable[] = [];
     const afterwards: (() => unknown)[] = [];
@@ -135,28 +132,29 @@ export const test = base.extend<{ flow: Flow }>({
         }
         return found;
       },
-      keys: () => allKeys(connection),
+      id: (name) => `${queue}.${name}`,
+      keys,
       after: (work) => afterwards.push(work),
     };
     await use(flow);
     try {
       for (const work of afterwards.reverse()) await work();
       await Promise.all(opened.map((one) => one[Symbol.asyncDispose]()));
-      await dropAll(connection);
-      await nothingLeft(connection, connected);
+      await dropAll(connection, await keys());
+      await nothingLeft(connection, await keys(), connected);
       const [error] = log.lines.filter(({ level }) => level === 'error');
       if (error) throw new Error(`a worker logged: ${error.what}`, { cause: error.about.err });
     } finally {
       // The next test is not to suffer from this one.
-      for (const key of await allKeys(connection)) await connection.client.unlink(key);
+      for (const key of await keys()) await connection.client.unlink(key);
       await connection.close();
     }
   },
 });
 
-/** Drops every request there is. */
-async function dropAll(connection: Connection): Promise<void> {
-  for (const key of await allKeys(connection)) {
+/** Drops the requests among `keys`. */
+async function dropAll(connection: Connection, keys: readonly string[]): Promise<void> {
+  for (const key of keys) {
     const id = /^request:\{(.+)\}$/.exec(key)?.[1];
     if (!id) continue;
     const dropped = await new RequestCommands(connection, id).drop();
@@ -167,9 +165,15 @@ async function dropAll(connection: Connection): Promise<void> {
 }
 
 /** @throws Error when a key is left that is no tombstone, or a connection */
-async function nothingLeft(connection: Connection, connected: number): Promise<void> {
+async function nothingLeft(
+  connection: Connection,
+  keys: readonly string[],
+  connected: number,
+): Promise<void> {
+  const foreign = sharedServer ? foreignIds(keys) : [];
+  if (foreign.length > 0) throw new Error(`ids that are not of flow.id(): ${foreign.join(' ')}`);
   const left: string[] = [];
-  for (const key of await allKeys(connection)) {
+  for (const key of keys) {
     const tombstone =
       key.startsWith('request:') &&
       /^(dropped|void)$/.test(String(await statusOf(connection, key)));

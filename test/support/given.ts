@@ -8,7 +8,8 @@ import {
   type Settled,
 } from '@piecework/protocol';
 import { afterAll } from 'vitest';
-import { testConnection } from './redis.js';
+import { keysNaming } from './own-keys.js';
+import { sharedServer, testConnection } from './redis.js';
 
 /*
  * Situations for tests of the scripts, each one line in a test:
@@ -56,6 +57,11 @@ const boot = `${process.pid.toString(36)}${Date.now().toString(36)}`;
 afterAll(async () => {
   const connection = await shared;
   shared = undefined;
+  // A server of our own goes with all its keys.
+  if (connection && sharedServer) {
+    for (const key of await keysNaming(connection.client, boot))
+      await connection.client.unlink(key);
+  }
   await connection?.close();
 });
 

@@ -1,35 +1,50 @@
-import {
-  type EmbeddedCluster,
-  type EmbeddedRedis,
-  startCluster,
-  startRedis,
-} from 'piecework/embedded';
+import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll } from 'vitest';
+import { testMode } from './mode.js';
+import { embedded } from './providers/embedded.js';
+import type { RedisProvider, TestServer } from './providers/provider.js';
 
 /*
- * The servers that tests run against: one of each kind for a worker process of vitest, started
- * when the first test asks. They are stopped after the test file; a worker that is killed
- * before takes them along, because an embedded server ends with its parent.
+ * The servers that tests run against: one of each kind for a test file, started when the first test
+ * asks and stopped after the last. mode.ts says where they come from.
  */
 
-let redis: Promise<EmbeddedRedis> | undefined;
+// Loaded when it is wanted: it brings a good deal along.
+const provider: RedisProvider =
+  testMode === 'docker' ? (await import('./providers/docker.js')).docker : embedded;
+
+let redis: Promise<Pick<TestServer, 'url'> & Partial<TestServer>> | undefined;
 let cluster: Promise<EmbeddedCluster> | undefined;
 
-/** The server of this test worker. Others use it too: stay within keys of your own. */
-export function testRedis(): Promise<EmbeddedRedis> {
-  // DEBUG lets tests freeze, age and reload a server; it listens on loopback only.
-  redis ??= startRedis({ args: ['--enable-debug-command', 'local'] });
+/** Whether strangers use the server as well: nothing but keys of one's own may be looked at. */
+export const sharedServer = testMode === 'url';
+
+/** Whether the run is one against a cluster (`scripts/test.mjs --cluster`). */
+export const againstCluster = testMode === 'cluster';
+
+/** The server of this test file. Others use it too: stay within keys of your own. */
+export function testRedis(): Promise<{ readonly url: string }> {
+  redis ??= sharedServer ? theirServer() : provider.start();
   return redis;
 }
 
-/** The cluster of this test worker: three masters, each with a replica. */
+/** A server of the test's own, which it stops. Only for tests with the tag `own-server`. */
+export async function startOwnRedis(settings?: readonly string[]): Promise<TestServer> {
+  if (sharedServer) throw new Error("a test that starts a server needs the tag 'own-server'");
+  return provider.start(settings);
+}
+
+async function theirServer(): Promise<{ url: string }> {
+  const url = process.env['PIECEWORK_TEST_REDIS_URL'];
+  if (!url) throw new Error('PIECEWORK_TEST_REDIS=url needs PIECEWORK_TEST_REDIS_URL');
+  return { url };
+}
+
+/** The cluster of this test file: three masters, each with a replica. Always processes. */
 export function testCluster(): Promise<EmbeddedCluster> {
   cluster ??= startCluster({ args: ['--enable-debug-command', 'local'] });
   return cluster;
 }
-
-/** Whether the run is one against a cluster (`scripts/test.mjs --cluster`). */
-export const againstCluster = process.env['PIECEWORK_TEST_REDIS'] === 'cluster';
 
 /** The value to pass as `redis` to Piecework: the URL of `testRedis`, or the nodes of `testCluster`. */
 export async function testConnection(): Promise<
@@ -45,5 +60,5 @@ afterAll(async () => {
   const running = [redis, cluster];
   redis = undefined;
   cluster = undefined;
-  await Promise.allSettled(running.map(async (server) => (await server)?.stop()));
+  await Promise.allSettled(running.map(async (server) => (await server)?.stop?.()));
 });

@@ -54,16 +54,18 @@ async function runWorker(redis: string, values: WorkerValues, logger: Logger): P
   const work = await openWork(values);
   const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
   await using _ = await healthEndpoint(() => worker.health(), values, logger);
+  const ofFleet = process.send !== undefined;
   process.on('message', (message) => {
-    if (message === 'health') process.send?.({ health: worker.health() });
+    if (message === 'health') tellParent({ health: worker.health() });
   });
   try {
     await new Promise<void>((resolve, reject) => {
       const close = () => worker.close({ timeoutMs: values.drainMs }).then(resolve, reject);
       onStopSignals(() => void close());
-      // A worker of a fleet ends with its parent.
+      worker.start().then(() => tellParent('ready'), reject);
+      // A worker of a fleet ends with its parent, which may be gone already.
       process.once('disconnect', () => void close());
-      worker.start().then(() => process.send?.('ready'), reject);
+      if (ofFleet && !process.connected) void close();
     });
   } finally {
     // Also when it could not start: an open channel would keep the process, and its parent waiting.
@@ -72,6 +74,11 @@ async function runWorker(redis: string, values: WorkerValues, logger: Logger): P
     await worker.close({ timeoutMs: 0 });
     await work.close();
   }
+}
+
+/** Without effect when the parent has ended: a message that cannot be sent would end this process. */
+function tellParent(message: unknown): void {
+  if (process.connected) process.send?.(message, () => {});
 }
 
 async function runFleet(redis: string, values: WorkerValues, logger: Logger): Promise<void> {

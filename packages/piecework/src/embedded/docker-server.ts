@@ -27,10 +27,32 @@ export async function dockerServer(
       return undefined;
     }
   }
-  return containerServer(docker, image);
+  return containerServer(docker, image, await commandOf(image, docker, env));
 }
 
-function containerServer(docker: string, image: string): ServerProgram {
+/** What an image runs by default, such as `['valkey-server']`; without it, settings run nothing. */
+async function commandOf(
+  image: string,
+  docker: string,
+  env: NodeJS.ProcessEnv,
+): Promise<readonly string[]> {
+  const inspect = ['image', 'inspect', '--format', '{{json .Config.Cmd}}', image];
+  const { ok, stdout } = await runCommand(docker, inspect, { env });
+  return (ok && (JSON.parse(stdout || 'null') as string[] | null)) || [];
+}
+
+/** Whether a container runs; one whose port is taken exists and never does. */
+export async function containerRuns(docker: string, container: string): Promise<boolean> {
+  const inspect = ['inspect', '--format', '{{.State.Running}}', container];
+  const { stdout } = await runCommand(docker, inspect, { env: process.env });
+  return stdout.trim() === 'true';
+}
+
+function containerServer(
+  docker: string,
+  image: string,
+  imageCommand: readonly string[],
+): ServerProgram {
   return {
     origin: 'docker',
     title: `docker image ${image}`,
@@ -44,7 +66,7 @@ function containerServer(docker: string, image: string): ServerProgram {
       const inside = ['--bind', '0.0.0.0', '--protected-mode', 'no', '--dir', '/data'];
       return {
         file: docker,
-        args: [...run, ...published, ...user, image, ...settings, ...inside],
+        args: [...run, ...published, ...user, image, ...imageCommand, ...settings, ...inside],
         env: {},
         container,
       };

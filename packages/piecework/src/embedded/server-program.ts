@@ -25,7 +25,10 @@ export interface ServerCommand {
   args: string[];
   /** Added to the environment of this process. */
   env: Record<string, string>;
-  /** Name of the container that the command holds; absent when it is the server itself. */
+  /**
+   * Name of the container that the command holds, which then is `docker run`; absent when it is
+   * the server itself.
+   */
   container?: string;
 }
 

@@ -1,11 +1,12 @@
 import { mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { containerRuns } from './docker-server.js';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
 import { findServer } from './find-server.js';
 import { freePort } from './free-port.js';
 import { runCommand } from './run-command.js';
-import type { ServerOrigin, ServerProgram } from './server-program.js';
+import type { ServerCommand, ServerOrigin, ServerProgram } from './server-program.js';
 import { type Supervised, supervise } from './supervise.js';
 import { waitForAnswer } from './wait-for-answer.js';
 
@@ -81,10 +82,13 @@ async function startOnce(
   const logFile = join(dir, 'redis.log');
   const supervised = await supervise(command, { logFile, removeFolder: keep ? undefined : dir });
 
-  // A container counts its processes from one, so only a plain server can be told by its id.
-  const expected = command.container === undefined ? supervised.pid : undefined;
   const end = new AbortController();
-  const answered = waitForAnswer({ host: HOST, port, pid: expected, signal: end.signal });
+  const isOurs = (info: string) =>
+    // A container counts its processes from one; but it runs only if it has the port.
+    command.container === undefined
+      ? info.includes(`process_id:${supervised.pid}\r\n`)
+      : containerRuns(command.file, command.container);
+  const answered = waitForAnswer({ host: HOST, port, isOurs, signal: end.signal });
   const outcome = await Promise.race([answered, supervised.ended]);
   end.abort();
   if (outcome !== 'answered') {
@@ -96,15 +100,15 @@ async function startOnce(
     port,
     dir,
     origin: server.origin,
-    container: command.container,
+    command,
   });
 }
 
 function embeddedRedis(
   supervised: Supervised,
-  place: { port: number; dir: string; origin: ServerOrigin; container: string | undefined },
+  place: { port: number; dir: string; origin: ServerOrigin; command: ServerCommand },
 ): EmbeddedRedis {
-  const { port, dir, origin, container } = place;
+  const { port, dir, origin, command } = place;
   const stop = () => supervised.end();
   return {
     url: `redis://${HOST}:${port}`,
@@ -114,18 +118,18 @@ function embeddedRedis(
     pid: supervised.pid,
     origin,
     stop,
-    kill: (signal) => sendSignal(supervised.pid, container, signal),
+    kill: (signal) => sendSignal(supervised.pid, command, signal),
     [Symbol.asyncDispose]: stop,
   };
 }
 
 async function sendSignal(
   pid: number,
-  container: string | undefined,
+  { file, container }: ServerCommand,
   signal: NodeJS.Signals,
 ): Promise<void> {
   if (container !== undefined) {
-    await runCommand('docker', ['kill', '--signal', signal, container], { env: process.env });
+    await runCommand(file, ['kill', '--signal', signal, container], { env: process.env });
     return;
   }
   try {

@@ -4,8 +4,11 @@ import { Redis } from 'ioredis';
 export interface WaitForAnswerOptions {
   host: string;
   port: number;
-  /** Process id of the server that must be the one to answer. Default: any. */
-  pid?: number | undefined;
+  /**
+   * Whether it is the server that is meant, by its `INFO server`: somebody else's may have taken
+   * the port a moment before ours tried to.
+   */
+  isOurs(info: string): boolean | Promise<boolean>;
   /** Stops the waiting. */
   signal: AbortSignal;
   /** Default 60 seconds: a large append-only file takes its time to load. */
@@ -23,7 +26,7 @@ export async function waitForAnswer(options: WaitForAnswerOptions): Promise<'ans
   return 'silent';
 }
 
-async function answers({ host, port, pid }: WaitForAnswerOptions): Promise<boolean> {
+async function answers({ host, port, isOurs }: WaitForAnswerOptions): Promise<boolean> {
   const client = new Redis({
     host,
     port,
@@ -40,9 +43,7 @@ async function answers({ host, port, pid }: WaitForAnswerOptions): Promise<boole
     await client.connect();
     // While it loads its data, this is refused with an error.
     await client.ping();
-    // Somebody else's server may have taken the port a moment before ours tried to.
-    const info = await client.info('server');
-    return pid === undefined || info.includes(`process_id:${pid}\r\n`);
+    return await isOurs(await client.info('server'));
   } catch {
     return false;
   } finally {

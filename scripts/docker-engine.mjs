@@ -1,0 +1,57 @@
+// What tests ask of the Docker engine, by its command line: whether it answers, whether an image is
+// to be had, and that no container of a test run stays behind.
+import { spawnSync } from 'node:child_process';
+import { hostname } from 'node:os';
+
+/** On every container of a test run, with `<host>:<process id>` of who runs the tests. */
+export const RUN_LABEL = 'piecework.test.run';
+
+/** Runs `docker …`: undefined when it succeeds, or else why not, in one line. */
+function refusal(args, timeoutMs) {
+  const options = { encoding: 'utf8', timeout: timeoutMs, stdio: ['ignore', 'ignore', 'pipe'] };
+  const { status, error, stderr } = spawnSync('docker', args, options);
+  if (error?.code === 'ENOENT') return 'there is no docker on PATH';
+  if (error?.code === 'ETIMEDOUT') return `no answer within ${timeoutMs / 1_000} s`;
+  if (error) return error.message;
+  return status === 0 ? undefined : (stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
+}
+
+/** Undefined when a Docker engine answers, or else why not. */
+export function whyNoEngine() {
+  const reason = refusal(['info'], 10_000);
+  return reason && `no Docker engine answers: ${reason}`;
+}
+
+/** Undefined when the image is here, pulled if need be, or else why not. */
+export function whyNoImage(image, { pullMs }) {
+  if (refusal(['image', 'inspect', image], 10_000) === undefined) return undefined;
+  const reason = refusal(['pull', '--quiet', image], pullMs);
+  return reason && `the image is not here and cannot be pulled: ${reason}`;
+}
+
+/** Removes the containers of test run `run`, and those of runs of this machine that are dead. */
+export function sweepContainers(run) {
+  const format = `{{.ID}} {{.Label "${RUN_LABEL}"}}`;
+  const args = ['ps', '--all', '--filter', `label=${RUN_LABEL}`, '--format', format];
+  const { status, stdout } = spawnSync('docker', args, { encoding: 'utf8', timeout: 10_000 });
+  if (status !== 0) return;
+  const rows = stdout.split('\n').filter(Boolean);
+  const ids = rows
+    .map((row) => row.split(' '))
+    .filter(([, owner]) => owner === run || isDead(owner))
+    .map(([id]) => id);
+  if (ids.length === 0) return;
+  console.log(`removing ${ids.length} containers that a test run has left behind`);
+  spawnSync('docker', ['rm', '--force', '--volumes', ...ids], { timeout: 60_000 });
+}
+
+function isDead(owner) {
+  const [host, pid] = owner.split(':');
+  if (host !== hostname()) return false;
+  try {
+    process.kill(Number(pid), 0);
+    return false;
+  } catch (error) {
+    return error.code === 'ESRCH';
+  }
+}

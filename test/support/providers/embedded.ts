@@ -1,0 +1,8 @@
+import { startRedis } from 'piecework/embedded';
+import type { RedisProvider } from './provider.js';
+
+/** Processes of this machine. They end with the test worker, also when that is killed. */
+export const embedded: RedisProvider = {
+  // DEBUG lets tests freeze, age and reload a server; it listens on loopback only.
+  start: (settings = []) => startRedis({ args: ['--enable-debug-command', 'local', ...settings] }),
+};
