@@ -107,6 +107,42 @@ describe('a program for each sub-request', () => {
   });
 });
 
+describe('a program that leaves something behind', () => {
+  test('is over when its shell is, and its group is ended', async ({ commandLine }) => {
+    const { file, folder, run } = commandLine;
+    const input = await file('one.txt', 'one\n');
+    const pids = join(folder, 'pids');
+    const command = `sleep 1000 & echo $! > ${pids}; echo done`;
+    const ended = await run('run', '--input', input, '--exec', command, '--out', '-');
+    expect(jsonLines<Line>(ended.stdout)).toEqual([
+      { index: 0, status: 'succeeded', value: 'done' },
+    ]);
+    const pid = Number(await readFile(pids, 'utf8'));
+    await until(() => !runs(pid), { what: 'what it left behind has ended' });
+  });
+
+  test('holds up neither its sub-request nor the worker, wherever that went', async ({
+    commandLine,
+  }) => {
+    const { file, folder, run } = commandLine;
+    const input = await file('one.txt', 'one\ntwo\n');
+    const pids = join(folder, 'pids');
+    // In a session of its own, with our pipes in its hands.
+    const command = `setsid sleep 1000 & echo $! >> ${pids}; read -r line; echo '{"value":1}'`;
+    const each = ['run', '--input', input, '--out', '-', '--concurrency', '1', '--exec', command];
+    try {
+      for (const mode of [[], ['--persistent']]) {
+        const ended = await run(...each, ...mode);
+        expect(ended.code, ended.stderr).toBe(0);
+      }
+    } finally {
+      for (const pid of (await readFile(pids, 'utf8')).trim().split('\n')) {
+        process.kill(Number(pid), 'SIGKILL');
+      }
+    }
+  });
+});
+
 describe('a program that lives on', () => {
   // Answers each line in order; keeps a note of its own life in the folder.
   const program = (folder: string) => `
@@ -119,9 +155,10 @@ describe('a program that lives on', () => {
       if (payload === 'die') { console.error('I die'); process.exit(9); }
       if (payload === 'bad') return console.log(JSON.stringify({ error: 'this one is bad' }));
       if (payload === 'type') return console.log(JSON.stringify({ error: { name: 'TypeError', message: 'odd' } }));
-      if (payload === 'noise') return console.log('what?');
+      if (payload === 'noise') console.log('what?');
+      if (payload === 'twice') console.log(JSON.stringify({ index, value: 'early' }));
       note('work');
-      console.log(JSON.stringify({ value: [index, payload] }));
+      console.log(JSON.stringify({ index, value: [index, payload] }));
     }).on('close', () => note('end'));`;
 
   test('gets one line for each sub-request and answers one, as many programs as slots', async ({
@@ -149,20 +186,34 @@ describe('a program that lives on', () => {
     commandLine: { file, folder, run },
   }) => {
     const script = await file('program.cjs', program(folder));
-    const input = await file('words.txt', 'bad\ntype\ndie\nnoise\nfine\nfine\n');
+    const input = await file('words.txt', 'bad\ntype\ndie\nnoise\nfine\ntwice\nfine\nfine\n');
     const ended = await run(
       ...['run', '--input', input, '--out', '-', '--concurrency', '1'],
       ...['--exec', `exec ${process.execPath} ${script}`, '--persistent'],
     );
     expect(ended.code).toBe(1);
     const lines = jsonLines<Line>(ended.stdout);
-    expect(lines.map(({ error, value }) => error ?? value)).toEqual([
+    // However it goes, no sub-request gets the answer of another.
+    const after = lines.slice(5).map(({ error, value }) => value ?? error?.name);
+    expect(after).toEqual(['early', expect.anything(), expect.anything()]);
+    for (const { index, value } of lines.slice(6)) {
+      if (value !== undefined) expect(value).toEqual([index, 'fine']);
+    }
+    expect(lines.slice(0, 5).map(({ error, value }) => error ?? value)).toEqual([
       { name: 'Error', message: 'this one is bad', stack: 'Error: this one is bad' },
       { name: 'TypeError', message: 'odd', stack: 'TypeError: odd' },
       { name: 'ExitError', message: 'exit code 9: I die', stack: 'I die' },
       expect.objectContaining({ message: expect.stringContaining('neither') }),
       [4, 'fine'],
-      [5, 'fine'],
     ]);
+  });
+
+  test('may end in good order after each answer', async ({ commandLine: { file, run } }) => {
+    const input = await file('some.txt', 'a\nb\nc\nd\ne\nf\n');
+    const ended = await run(
+      ...['run', '--input', input, '--out', '-', '--concurrency', '2'],
+      ...['--exec', 'read -r line; echo \'{"value":"once"}\'', '--persistent'],
+    );
+    expect(ended.code, ended.stdout).toBe(0);
   });
 });

@@ -1,4 +1,9 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect } from 'vitest';
@@ -186,6 +191,36 @@ test('complete prints a script for the shell, and completes commands, flags, wor
   expect(await offered('run', '--handler', 'support/programs/h')).toContain(
     'support/programs/handler.mjs',
   );
+});
+
+test('the script for bash needs nothing else, and runs nothing of what was typed', async ({
+  commandLine: { file, folder },
+}) => {
+  const program = fileURLToPath(
+    new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
+  );
+  const command = await file('piecework', `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`);
+  await chmod(command, 0o755);
+  const complete = async (...words: string[]) => {
+    const script = `
+      source <(piecework complete bash); source <(piecework complete bash)
+      COMP_WORDS=(piecework "$@"); COMP_CWORD=$#
+      _piecework; printf '%s\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = await promisify(execFile)(
+      'bash',
+      ['--noprofile', '--norc', '-c', script, 'bash', ...words],
+      { env: { PATH: `${folder}:/usr/bin:/bin` } },
+    );
+    expect(stderr).toBe('');
+    return stdout.trim().split('\n');
+  };
+  expect(await complete('wo')).toEqual(['worker', 'workers']);
+  expect(await complete('list', '--state', 'o')).toEqual(['open']);
+  const trap = join(folder, 'trap');
+  expect(await complete('worker', '--exec', `echo $(touch ${trap})`, '--ha')).toEqual([
+    '--handler',
+  ]);
+  expect(existsSync(trap)).toBe(false);
 });
 
 test('the help of every command has examples, and every example is one of its command', async () => {

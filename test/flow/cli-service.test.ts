@@ -2,14 +2,17 @@
  * Stops servers.
  * @module-tag own-server
  */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createSilentServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { QueueCommands } from '@piecework/protocol';
+import { Redis } from 'ioredis';
 import { Admin } from 'piecework';
 import { startRedis } from 'piecework/embedded';
-import { expect } from 'vitest';
+import { describe, expect } from 'vitest';
 import { cli, startCli } from '../support/cli.js';
 import {
   type CommandLine,
@@ -18,6 +21,7 @@ import {
   saysIn,
   test,
 } from '../support/command-line.js';
+import { numbers } from '../support/flow.js';
 import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
 
@@ -242,5 +246,191 @@ test('a Redis that cannot be reached ends every command, and each says where it 
     const ended = await cli(args, { redis: 'redis://127.0.0.1:1' });
     expect(ended.code, args.join(' ')).toBe(1);
     expect(ended.stderr, args.join(' ')).toContain('ECONNREFUSED 127.0.0.1:1');
+  }
+});
+
+describe('a worker that is stopped while it starts', () => {
+  test.for([1, 2])(
+    'ends in good order and leaves nobody: %i processes',
+    async (processes, { commandLine }) => {
+      const { file, folder, start, run } = commandLine;
+      const loading = `${folder}/loading`;
+      const module = await file(
+        'slow.mjs',
+        `import { writeFileSync } from 'node:fs';
+       writeFileSync(${JSON.stringify(loading)}, '');
+       await new Promise((resolve) => setTimeout(resolve, 1_000));
+       export default (payload) => payload;`,
+      );
+      const worker = start('worker', '--handler', module, '--processes', `${processes}`);
+      await until(() => existsSync(loading), { what: 'the handler is being loaded' });
+      worker.kill('SIGTERM');
+      const { code, stderr } = await worker.finished;
+      expect(code, stderr).toBe(0);
+      expect(stderr).not.toContain('ERR_IPC');
+      expect((await run('workers')).stdout).toBe('no workers\n');
+    },
+  );
+
+  test('does not wait for a server that accepts connections and never answers', async () => {
+    const silent = createSilentServer();
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const { child, finished } = startCli(['worker', '--handler', handler, '--health-port', '0'], {
+      redis: `redis://127.0.0.1:${port}`,
+    });
+    await once(silent, 'connection');
+    child.kill('SIGTERM');
+    expect((await finished).code).toBe(0);
+    // Whoever is not stopped is told after a while.
+    const ended = await cli(['list'], { redis: `redis://127.0.0.1:${port}` });
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain('no answer within 10 s');
+    silent.close();
+  });
+});
+
+test('a worker ends although its handler holds something open', async ({
+  commandLine: { file, start },
+}) => {
+  const module = await file(
+    'timer.mjs',
+    'setInterval(() => {}, 1_000); export default (payload) => payload;',
+  );
+  const worker = start('worker', '--handler', module);
+  await saysIn(worker, 'stderr', /worker started/);
+  worker.kill('SIGTERM');
+  expect((await worker.finished).code).toBe(0);
+});
+
+test('a fleet ends although a handler left a program behind that holds its output', async ({
+  commandLine: { file, folder, run, start },
+}) => {
+  const pidFile = `${folder}/pid`;
+  const module = await file(
+    'leaves.mjs',
+    `import { spawn } from 'node:child_process';
+     import { writeFileSync } from 'node:fs';
+     export default () => {
+       const child = spawn('sleep', ['1000'], { stdio: 'inherit', detached: true });
+       writeFileSync(${JSON.stringify(pidFile)}, String(child.pid));
+       console.log('said by a handler');
+     };`,
+  );
+  const input = await file('one.txt', 'a\n');
+  const worker = start('worker', '--handler', module, '--processes', '2');
+  await saysIn(worker, 'stderr', /worker processes started/);
+  await run('submit', '--input', input, '--wait');
+  await saysIn(worker, 'stdout', /said by a handler/);
+  const left = Number(readFileSync(pidFile, 'utf8'));
+  worker.kill('SIGTERM');
+  // Not its output's end: that is in other hands.
+  await until(() => !existsSync(`/proc/${worker.pid}`), { what: 'the fleet has ended' });
+  process.kill(left, 'SIGKILL');
+  expect((await worker.finished).code).toBe(0);
+});
+
+test('many probes at once share one question to each process', async ({ commandLine }) => {
+  const { worker, port } = await busyWorker(commandLine, '--processes', '2');
+  const verdicts = await Promise.all(numbers(60).map(() => ask(port, '/ready')));
+  expect(verdicts.every(({ status }) => status === 200)).toBe(true);
+  const post = await fetch(`http://127.0.0.1:${port}/ready`, { method: 'POST' });
+  expect(post.status).toBe(405);
+  worker.kill('SIGTERM');
+  const { stderr } = await worker.finished;
+  expect(stderr).not.toContain('Warning');
+});
+
+test('a call that Redis refuses is logged with its request, and without what it carried', async ({
+  commandLine,
+}) => {
+  const { file, folder, run, start, connection, redis } = commandLine;
+  const secret = 'SECRET-9876543210';
+  const go = `${folder}/go`;
+  const module = await file(
+    'echo.mjs',
+    `import { existsSync } from 'node:fs';
+     import { setTimeout as sleep } from 'node:timers/promises';
+     export default async (payload) => {
+       while (!existsSync(${JSON.stringify(go)})) await sleep(10);
+       return payload;
+     };`,
+  );
+  const input = await file('secret.txt', `${secret}\n`);
+  const id = `${unique}-refused`;
+  await run('submit', '--input', input, '--id', id);
+  const user = (...rules: string[]) => connection.client.call('ACL', 'SETUSER', 'weak', ...rules);
+  await user('on', '>weak', '~*', '&*', '+@all');
+  const weak = redis.replace('//', '//weak:weak@');
+  const flags = ['--lease-ms', '1000', '--log-level', 'trace', '--redis', weak];
+  const worker = start('worker', '--handler', module, ...flags);
+  await until(async () => (await run('status', id)).stdout.includes('inFlight  1'));
+  // The result comes when no script is allowed any more.
+  await user('-@scripting');
+  await file('go', '');
+  const [line] = await saysIn(worker, 'stderr', new RegExp(`.*"requestId":"${id}".*`));
+  expect(JSON.parse(line)).toMatchObject({ requestId: id, worker: expect.any(String) });
+  await user('+@all');
+  expect((await run('watch', id)).code).toBe(0);
+  expect(worker.said.stderr).not.toContain(secret);
+  worker.kill('SIGTERM');
+  await worker.finished;
+  await connection.client.call('ACL', 'DELUSER', 'weak');
+});
+
+test('a reader that has seen enough ends a command quietly', async ({ commandLine }) => {
+  const { file, redis, queue, run } = commandLine;
+  const input = await file('many.txt', 'a\n');
+  for (const n of numbers(3)) await run('submit', '--input', input, '--id', `${unique}-quiet-${n}`);
+  const program = fileURLToPath(
+    new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
+  );
+  for (const command of ['watch --json --every-ms 100', 'list --json', 'watch']) {
+    const piped = `${process.execPath} ${program} ${command} --queue ${queue} | head -1`;
+    const shell = spawn('/bin/sh', ['-c', piped], {
+      env: { ...process.env, REDIS_URL: redis },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let stderr = '';
+    shell.stderr.on('data', (text) => {
+      stderr += text;
+    });
+    shell.stdout.resume();
+    await once(shell, 'close');
+    expect(stderr, command).toBe('');
+  }
+});
+
+test('dev ends and says so when its Redis does', async () => {
+  const dev = startCli(['dev']);
+  let said = '';
+  dev.child.stdout?.on('data', (text) => {
+    said += text;
+  });
+  const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(said));
+  const client = new Redis(url, { retryStrategy: () => null });
+  client.on('error', () => {});
+  client.shutdown('NOSAVE').catch(() => {});
+  const { code, stderr } = await dev.finished;
+  client.disconnect();
+  expect(code).toBe(1);
+  expect(stderr).toContain('ended by itself');
+});
+
+test('a URL that is wrong is refused without its password', async () => {
+  const wrong = [
+    'nonsense://user:topsecret@host',
+    'redis://user:topsecret@127.0.0.1:99999',
+    'redis://a:topsecret@b:c:d,redis://x',
+  ];
+  for (const url of wrong) {
+    for (const how of [{ redis: url }, {}]) {
+      const flags = 'redis' in how ? [] : ['--redis', url];
+      const ended = await cli(['list', '--json', ...flags], how);
+      expect(ended.code, url).toBe(2);
+      expect(JSON.parse(ended.stderr).error.code, url).toBe('INVALID_OPTION');
+      expect(ended.stderr, url).not.toContain('topsecret');
+    }
   }
 });

@@ -82,11 +82,11 @@ export const test = base.extend<{ commandLine: CommandLine }>({
   },
 });
 
-/** The lines of an output that are JSON. */
+/** The lines of an output, each of them JSON. */
 export function jsonLines<T = Record<string, unknown>>(text: string): T[] {
   return text
     .split('\n')
-    .filter((line) => line.startsWith('{'))
+    .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as T);
 }
 

@@ -48,8 +48,8 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * The requests of the queue: open ones in no order, then ended ones, the last first. A request
-   * that ends or goes while the list is read may be left out.
+   * The requests of the queue: open ones in no order, then ended ones, the last first; each once. A
+   * request that ends or goes while the list is read may be left out.
    * @throws InvalidOptionError · ConnectionError, ServerError when reading on
    */
   list(options: ListOptions = {}): AsyncGenerator<RequestStatus> {
@@ -57,6 +57,16 @@ export class Admin implements AsyncDisposable {
   }
 
   async *#list(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
+    // One may end, or begin its next life, while the list is read.
+    const listed = new Set<string>();
+    for await (const request of this.#read(state)) {
+      if (listed.has(request.id)) continue;
+      listed.add(request.id);
+      yield request;
+    }
+  }
+
+  async *#read(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
     if (state !== 'ended') {
       let page: string[] = [];
       for await (const id of this.#queue.openIds()) {

@@ -28,6 +28,8 @@ export interface WorkerFleetOptions {
    * that share one output break each other's long lines. @default such lines are dropped
    */
   readonly onLine?: (line: string) => void;
+  /** Ends the start: the processes are stopped as soon as they can be, and none is waited for. */
+  readonly signal?: AbortSignal;
 }
 
 /** The health of all worker processes together. */
@@ -41,6 +43,8 @@ export interface FleetHealth {
 
 /** A process that does not answer for so long is held up by its handlers, or worse. */
 const ANSWER_MS = 5_000;
+/** How long the output of a process may still come after its end, in ms. */
+const OUTPUT_MS = 1_000;
 
 interface Member {
   readonly child: ChildProcess;
@@ -50,6 +54,7 @@ interface Member {
 export class WorkerFleet implements AsyncDisposable {
   readonly #members: Member[] = [];
   #stopping = false;
+  #asking: Promise<FleetHealth> | undefined;
   #onLost: ((error: PieceworkError) => void) | undefined;
   /** Rejects when a worker process ends by itself. */
   readonly lost: Promise<never>;
@@ -71,7 +76,8 @@ export class WorkerFleet implements AsyncDisposable {
     const count = options.processes ?? 1;
     try {
       const ready = Array.from({ length: count }, () => fleet.#spawn(options));
-      await Promise.race([Promise.all(ready), fleet.lost]);
+      const given = new Promise((resolve) => options.signal?.addEventListener('abort', resolve));
+      await Promise.race([Promise.all(ready), fleet.lost, given]);
     } catch (error) {
       await fleet.stop();
       throw error;
@@ -87,7 +93,15 @@ export class WorkerFleet implements AsyncDisposable {
   }
 
   /** Asks every process how it is; one that does not answer within five seconds is not live. */
-  async health(): Promise<FleetHealth> {
+  health(): Promise<FleetHealth> {
+    // Whoever asks while the question is out shares the answer.
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  async #ask(): Promise<FleetHealth> {
     const answers = await Promise.all(this.#members.map(({ child }) => askHealth(child)));
     const workers = answers.filter((answer) => typeof answer === 'object');
     const why = answers.flatMap((answer, i) => {
@@ -134,9 +148,11 @@ export class WorkerFleet implements AsyncDisposable {
     );
     if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
     const ended = new Promise<void>((resolve) => {
-      // Not before the output was read to its end.
+      // Not before the output was read to its end; but a program that a handler left behind may
+      // hold it open for ever.
       child.once('close', () => resolve());
       child.once('exit', (code, signal) => {
+        setTimeout(() => child.stdout?.destroy(), OUTPUT_MS).unref();
         if (this.#stopping) return;
         const why = `worker process ${child.pid} ended by itself (${signal ?? `exit code ${code}`})`;
         this.#onLost?.(new PieceworkError(why, { code: 'FLEET' }));

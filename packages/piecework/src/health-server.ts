@@ -34,6 +34,10 @@ export async function serveHealth(
 ): Promise<HealthServer> {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0];
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      answer(response, 405, { error: 'there are GET and HEAD' });
+      return;
+    }
     if (path !== '/live' && path !== '/ready') {
       answer(response, 404, { error: 'there are /live and /ready' });
       return;

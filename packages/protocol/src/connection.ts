@@ -3,6 +3,10 @@ import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import { ConnectionError, InvalidOptionError, ServerError } from './errors.js';
 import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
+import { pause } from './waiting.js';
+
+/** How long the first look at a server may take, in ms. */
+const CHECK_MS = 10_000;
 
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
@@ -15,8 +19,16 @@ export type RedisInput =
   | { readonly nodes: readonly { host: string; port: number }[]; readonly options?: ClusterOptions }
   | Client;
 
-/** What a text may look like that says where Redis is. */
-export const REDIS_URL = /^(unix:\/\/\S+|\/[^,]+|rediss?:\/\/[^\s,]+(,rediss?:\/\/[^\s,]+)*)$/;
+/** Whether a text may say where Redis is. */
+export function isRedisUrl(text: string): boolean {
+  if (/^(unix:\/\/|\/)\S+$/.test(text)) return true;
+  return nodeUrls(text).every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url));
+}
+
+/** The URLs of cluster nodes; one for a single server, whose password may hold a comma. */
+function nodeUrls(text: string): string[] {
+  return text.split(/,(?=rediss?:\/\/)/);
+}
 
 const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
@@ -24,7 +36,8 @@ const isClient = (input: object): input is Client =>
 function openClient(input: Exclude<RedisInput, Client>): Client {
   const own = { protocol: 2 as const, lazyConnect: true };
   if (typeof input === 'string') {
-    if (input.includes(',')) return openCluster(input);
+    const urls = nodeUrls(input);
+    if (urls.length > 1) return openCluster(urls);
     return new Redis(input.replace(/^unix:\/\//, ''), own);
   }
   if ('nodes' in input && input.nodes) {
@@ -36,8 +49,8 @@ function openClient(input: Exclude<RedisInput, Client>): Client {
 }
 
 /** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */
-function openCluster(urls: string): Cluster {
-  const nodes = urls.split(',').map((text) => new URL(text));
+function openCluster(urls: readonly string[]): Cluster {
+  const nodes = urls.map((text) => new URL(text));
   const [{ username = '', password = '', protocol = '' } = {}] = nodes;
   const redisOptions: RedisOptions = {
     protocol: 2,
@@ -53,7 +66,7 @@ function checkInput(input: RedisInput): void {
   const allowed =
     'a redis:// URL (of a cluster: several, with commas), ioredis options, { nodes: [{ host, port }] } or an ioredis client';
   if (typeof input === 'string') {
-    if (!REDIS_URL.test(input)) throw new InvalidOptionError('redis', input, allowed);
+    if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -108,9 +121,7 @@ export class Connection {
 
   async #check(): Promise<void> {
     if (this.#owned && this.client.status === 'wait') await this.#connect();
-    const info = await this.client.info().catch((error: unknown) => {
-      throw redisError(error, 'connect');
-    });
+    const info = await this.#withinLimit(this.client.info());
     const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
     const version = field('redis_version') ?? '0';
     if (Number.parseInt(version, 10) < 7) {
@@ -130,6 +141,22 @@ export class Connection {
     }
   }
 
+  /** A server may accept a connection and never answer. */
+  async #withinLimit<T>(call: Promise<T>): Promise<T> {
+    const over = new AbortController();
+    const late = pause(CHECK_MS, over.signal).then(() => {
+      if (over.signal.aborted) return;
+      throw new ConnectionError(`connect: no answer within ${CHECK_MS / 1_000} s`);
+    });
+    try {
+      return (await Promise.race([call, late])) as T;
+    } catch (error) {
+      throw redisError(error, 'connect');
+    } finally {
+      over.abort();
+    }
+  }
+
   /** The first attempt tells: whoever begins learns at once that there is no Redis. */
   async #connect(): Promise<void> {
     let why: unknown;
@@ -138,9 +165,9 @@ export class Connection {
     };
     this.client.on('error', note);
     try {
-      await this.client.connect();
+      await this.#withinLimit(this.client.connect());
     } catch (error) {
-      throw redisError(why ?? error, 'connect');
+      throw why === undefined ? error : redisError(why, 'connect');
     } finally {
       this.client.off('error', note);
     }

@@ -26,11 +26,12 @@ export class InvalidOptionError extends PieceworkError {
   readonly allowed: string;
 
   constructor(field: string, value: unknown, allowed: string) {
-    super(`${field}: ${show(value)} is not allowed; allowed: ${allowed}`, {
+    const shown = withoutPassword(value);
+    super(`${field}: ${show(shown)} is not allowed; allowed: ${allowed}`, {
       code: 'INVALID_OPTION',
     });
     this.field = field;
-    this.value = value;
+    this.value = shown;
     this.allowed = allowed;
   }
 }
@@ -181,6 +182,11 @@ export class ServerError extends PieceworkError {
   ) {
     super(message, options);
   }
+}
+
+/** URLs in errors end up in logs. The last @ counts: a password may hold one. */
+function withoutPassword(value: unknown): unknown {
+  return typeof value === 'string' ? value.replace(/:\/\/[^/\s]*@/g, '://…@') : value;
 }
 
 /** A value as it may stand in a message: short, on one line, no payload spread over a log. */

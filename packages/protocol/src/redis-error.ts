@@ -7,13 +7,20 @@ const PASSING =
 const CONNECTION =
   /Connection is closed|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes|Too many Cluster redirections/i;
 
+/** A cluster's errors carry that of the last node beside their own. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { lastNodeError } = error as { lastNodeError?: { message?: string } };
+  return lastNodeError?.message ? `${error.message} ${lastNodeError.message}` : error.message;
+}
+
 /**
  * Turns what ioredis threw into one of our errors. ioredis attaches the command with its arguments
  * to an error; only its message is taken over, so that no payload reaches a log.
  */
 export function redisError(error: unknown, doing: string): PieceworkError {
   if (error instanceof PieceworkError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (message.startsWith('OOM')) {
     return new ServerError(
       `${doing}: Redis is full: raise maxmemory, or drop requests and shorten retention`,

@@ -145,7 +145,9 @@ export class Engagement {
     this.#comparedAt = now;
     this.#exclusive(async () => {
       const count = this.#running.size + this.#zombies.size + this.#outcomes.size + 100;
-      const pending = await this.#core.insist(() => this.#commands.pending(this.#core.id, count));
+      const pending = await this.#core.insist(this.id, () =>
+        this.#commands.pending(this.#core.id, count),
+      );
       // Looked at after the answer: what ended meanwhile is among the outcomes.
       const known = new Set([...this.#outcomes.entries(), ...this.#running.keys()]);
       for (const { entry } of this.#zombies) known.add(entry);
@@ -188,7 +190,7 @@ export class Engagement {
     const asked = performance.now();
     const wanted = this.#core.closing ? 0 : want;
     const entered = await this.#core
-      .insist(() =>
+      .insist(this.id, () =>
         this.#commands.enter(this.generation, id, op, wanted, leaseMs, handlers.served, epochs),
       )
       .catch((error: unknown) => {
@@ -203,7 +205,9 @@ export class Engagement {
     }
     if (entered.verdict === 'unserved') {
       this.#account();
-      this.#core.later(() => this.#core.queue.park(this.id, this.generation, entered.task));
+      this.#core.later(this.id, () =>
+        this.#core.queue.park(this.id, this.generation, entered.task),
+      );
       return;
     }
     // After a freeze the old permits may be gone and these be new ones: what ran under those is not theirs.
@@ -266,7 +270,7 @@ export class Engagement {
     const { waitingRoom, queue } = this.#core;
     const contended =
       waitingRoom.next(this.#priority, this.id) !== undefined ||
-      (await this.#core.insist(() => queue.contended(this.id, this.#priority)));
+      (await this.#core.insist(this.id, () => queue.contended(this.id, this.#priority)));
     this.#sliceStart = performance.now();
     if (!contended || this.#mode !== 'working') return;
     this.#mode = 'leaving';
@@ -280,7 +284,7 @@ export class Engagement {
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
     const numbers = { op, leaseMs, keep, running, read };
-    const { settled, entries } = await this.#core.insist(() =>
+    const { settled, entries } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
     if (settled.verdict !== 'ok') {
@@ -309,7 +313,7 @@ export class Engagement {
   }
 
   async #take(max: number): Promise<void> {
-    const entries = await this.#core.insist(() =>
+    const entries = await this.#core.insist(this.id, () =>
       this.#commands.take(this.generation, this.#core.id, max),
     );
     if (entries === 'gone') return this.#end(undefined);
@@ -327,7 +331,9 @@ export class Engagement {
     this.#dueNow = settled.dueNow;
     if (settled.nextDue > 0 && settled.nextDue !== this.#noted) {
       this.#noted = settled.nextDue;
-      this.#core.later(() => this.#core.queue.note(this.id, this.generation, settled.nextDue));
+      this.#core.later(this.id, () =>
+        this.#core.queue.note(this.id, this.generation, settled.nextDue),
+      );
     }
   }
 
@@ -366,7 +372,8 @@ export class Engagement {
     this.#outcomes.clear();
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
-    if (outcome) this.#core.later(() => this.#core.queue.finish(this.id, this.generation, outcome));
+    if (outcome)
+      this.#core.later(this.id, () => this.#core.queue.finish(this.id, this.generation, outcome));
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */

@@ -26,7 +26,7 @@ export class TokenReturn {
 
   /** Pushes them for anybody. */
   push(minted: Minted): void {
-    if (minted.mint > 0) this.#core.later(() => this.#core.queue.push(minted));
+    if (minted.mint > 0) this.#core.later(minted.id, () => this.#core.queue.push(minted));
   }
 
   /**
@@ -42,7 +42,7 @@ export class TokenReturn {
     }
     // The slots are kept until the tokens are here, or the intake would pop for them as well.
     slots.take(take);
-    this.#core.later(async () => {
+    this.#core.later(minted.id, async () => {
       let tokens: string[] = [];
       try {
         tokens = await this.#swap(minted, take);
@@ -61,10 +61,12 @@ export class TokenReturn {
    */
   async #swap(minted: Minted, take: number): Promise<string[]> {
     const { queue } = this.#core;
-    const tokens = await this.#core.insist(() => queue.swap(minted, take));
+    const tokens = await this.#core.insist(minted.id, () => queue.swap(minted, take));
     const own = (token: string) => parseToken(token).id === minted.id;
     while (this.#isYielding() && tokens.length < OUTSTANDING && tokens.every(own)) {
-      const more = await this.#core.insist(() => queue.swap({ ...minted, mint: 0 }, take));
+      const more = await this.#core.insist(minted.id, () =>
+        queue.swap({ ...minted, mint: 0 }, take),
+      );
       if (more.length === 0) break;
       tokens.push(...more);
     }

@@ -65,7 +65,7 @@ export class WorkerCore {
   }
 
   /** Sends a call again until it is answered. Every script bears that. */
-  async insist<T>(call: () => Promise<T>): Promise<T> {
+  async insist<T>(requestId: string, call: () => Promise<T>): Promise<T> {
     const waits = backoff(50, 2_000);
     for (;;) {
       try {
@@ -73,18 +73,18 @@ export class WorkerCore {
       } catch (error) {
         const retryable = error instanceof PieceworkError && error.retryable;
         if (!retryable || this.ended) throw error;
-        this.logger.warn({ err: error }, 'call failed; sending it again');
+        this.logger.warn({ err: error, requestId }, 'call failed; sending it again');
         await pause(waits.next());
       }
     }
   }
 
   /** Does what nobody has to wait for; whatever gets lost here, the agenda repairs. */
-  later(call: () => Promise<unknown>): void {
-    const promise = this.insist(call)
+  later(requestId: string, call: () => Promise<unknown>): void {
+    const promise = this.insist(requestId, call)
       .catch((error: unknown) => {
         const level = this.ended ? 'warn' : 'error';
-        this.logger[level]({ err: error }, 'call failed');
+        this.logger[level]({ err: error, requestId }, 'call failed');
       })
       .finally(() => this.#background.delete(promise));
     this.#background.add(promise);

@@ -182,7 +182,7 @@ export class Worker implements AsyncDisposable {
     if (started) this.#core.logger.info({ running: this.running, timeoutMs }, 'worker closing');
     this.#core.closing = true;
     clearTimeout(this.#look);
-    await this.#starting?.catch(() => {});
+    if (this.#starting) await this.#within(this.#starting);
     for (const engagement of this.#engagements.values()) engagement.leave();
     await this.#intake.stop();
     await this.#drained(timeoutMs);

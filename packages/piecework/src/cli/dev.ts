@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import type { Command } from 'commander';
-import { startCluster, startRedis } from '../embedded/index.js';
+import { EmbeddedRedisError, startCluster, startRedis } from '../embedded/index.js';
 import { addFlags, commonFlags, devFlags, readFlags } from './flags.js';
 import { onStopSignals } from './stop-signals.js';
 
@@ -15,6 +15,8 @@ interface DevValues {
 interface Serving {
   /** One URL; of a cluster, those of all nodes with commas between them. */
   readonly url: string;
+  /** Resolves when it ended, asked or not. */
+  readonly ended: Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -31,7 +33,7 @@ export function devCommand(program: Command): void {
       throw new InvalidOptionError(`--${which}`, values[which], 'no --cluster beside it');
     }
     const stopped = new Promise<void>((resolve) => onStopSignals(resolve));
-    const { url, stop } = await serve(values);
+    const { url, ended, stop } = await serve(values);
     if (values.json) {
       console.log(JSON.stringify({ url }));
     } else {
@@ -41,17 +43,21 @@ export function devCommand(program: Command): void {
     }
     // The server alone does not keep this process running.
     const stay = setInterval(() => {}, 60_000);
-    await stopped;
+    const log = await Promise.race([stopped, ended]);
     clearInterval(stay);
     await stop();
+    if (log !== undefined) {
+      throw new EmbeddedRedisError('REDIS_ENDED', `the server ended by itself:\n${log.trim()}`);
+    }
   });
 }
 
 async function serve({ cluster, port, dir }: DevValues): Promise<Serving> {
   const onStatus = (text: string) => console.error(text);
   if (cluster) {
-    const { nodes, stop } = await startCluster({ onStatus });
-    return { url: nodes.map(({ host, port: at }) => `redis://${host}:${at}`).join(','), stop };
+    const { nodes, ended, stop } = await startCluster({ onStatus });
+    const urls = nodes.map(({ host, port: at }) => `redis://${host}:${at}`);
+    return { url: urls.join(','), ended, stop };
   }
   return startRedis({
     onStatus,

@@ -1,6 +1,6 @@
 import { MAX_PAYLOAD_BYTES } from '@piecework/protocol';
 import type { Handler, HandlerContext } from '@piecework/worker';
-import { ExecProgram, ExitError } from './exec-program.js';
+import { ExecProgram, ExitError, programEnvironment, programError } from './exec-program.js';
 
 /**
  * `--exec`: a program of its own for each sub-request. The payload is on standard input, a text as
@@ -9,41 +9,47 @@ import { ExecProgram, ExitError } from './exec-program.js';
  */
 export function execEach(command: string, output: 'text' | 'json'): Handler<unknown> {
   return async (payload, context) => {
-    const program = new ExecProgram(command, environment(context));
+    const { signal } = context;
+    const program = await ExecProgram.start(command, environment(context), signal);
     const stop = () => program.stop();
-    context.signal.addEventListener('abort', stop, { once: true });
-    if (context.signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
     try {
       program.stdin.end(typeof payload === 'string' ? payload : JSON.stringify(payload));
       const [text, how] = await Promise.all([readAll(program), program.ended]);
       if (how !== '') throw new ExitError(how, program.stderr);
       return output === 'json' ? parse(text) : text.replace(/\r?\n$/, '');
     } finally {
-      context.signal.removeEventListener('abort', stop);
+      signal.removeEventListener('abort', stop);
     }
   };
 }
 
 function environment({ requestId, index, attempt }: HandlerContext): NodeJS.ProcessEnv {
   return {
-    ...process.env,
+    ...programEnvironment(),
     PIECEWORK_REQUEST_ID: requestId,
     PIECEWORK_INDEX: String(index),
     PIECEWORK_ATTEMPT: String(attempt),
   };
 }
 
+/** All of standard output. A pipe that is cut off in the end has given all that it will. */
 async function readAll(program: ExecProgram): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
-  for await (const part of program.stdout as AsyncIterable<Buffer>) {
-    bytes += part.length;
-    if (bytes > MAX_PAYLOAD_BYTES) {
+  await new Promise<void>((resolve, reject) => {
+    program.stdout.on('data', (part: Buffer) => {
+      parts.push(part);
+      bytes += part.length;
+      if (bytes <= MAX_PAYLOAD_BYTES) return;
       program.stop();
-      throw new Error(`the program wrote more than ${MAX_PAYLOAD_BYTES} bytes to standard output`);
-    }
-    parts.push(part);
-  }
+      program.stdout.destroy();
+      const most = `more than ${MAX_PAYLOAD_BYTES} bytes`;
+      reject(programError(`the program wrote ${most} to standard output`));
+    });
+    program.stdout.once('close', resolve);
+  });
   return Buffer.concat(parts).toString('utf8');
 }
 
@@ -51,7 +57,7 @@ function parse(text: string): unknown {
   if (text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    throw new Error('the program wrote something to standard output that is not JSON', { cause });
+  } catch {
+    throw programError('the program wrote something to standard output that is not JSON');
   }
 }

@@ -1,7 +1,7 @@
-import { MAX_PAYLOAD_BYTES } from '@piecework/protocol';
+import { MAX_PAYLOAD_BYTES, pause } from '@piecework/protocol';
 import type { Handler, HandlerContext } from '@piecework/worker';
 import split2 from 'split2';
-import { ExecProgram, ExitError } from './exec-program.js';
+import { ExecProgram, ExitError, programEnvironment, programError } from './exec-program.js';
 
 /**
  * `--exec … --persistent`: programs that live on, one for each slot that is in use. For each
@@ -10,33 +10,44 @@ import { ExecProgram, ExitError } from './exec-program.js';
  *     {"requestId":"…","index":0,"attempt":1,"payload":…}
  *
  * and writes one line to standard output: `{"value":…}` or `{"error":"…"}` or
- * `{"error":{"name":"…","message":"…"}}`. It gets the next line only after that. A program that ends
- * fails the sub-request that it had; the next one starts a new program. At the end of the worker
- * its standard input is closed.
+ * `{"error":{"name":"…","message":"…"}}`, and may say with it the `index` that it answers. It gets
+ * the next line only after that. A program that writes anything else is ended: its lines could not be
+ * told apart any more, and no sub-request may get the answer of another. One that ends fails the
+ * sub-request that it had; the next one starts a new program.
  */
 
 /** A result may have half of that; the rest is for what stands around it. */
 const MAX_LINE_BYTES = 2 * MAX_PAYLOAD_BYTES;
+/** How long programs may take to end by themselves once their standard input is closed, in ms. */
+const END_MS = 5_000;
 
 interface Waiting {
   readonly resolve: (line: string) => void;
   readonly reject: (error: Error) => void;
 }
 
+/** The program ended in good order before it answered. */
+class EndedFirst extends ExitError {}
+
 class Persistent {
   readonly program: ExecProgram;
   /** Whether it can take a sub-request. */
   usable = true;
+  /** Whether it has answered one. */
+  used = false;
   #waiting: Waiting | undefined;
 
-  constructor(command: string) {
-    this.program = new ExecProgram(command, process.env);
-    const lines = this.program.stdout.pipe(split2({ maxLength: MAX_LINE_BYTES }));
+  constructor(program: ExecProgram) {
+    this.program = program;
+    const lines = program.stdout.pipe(split2({ maxLength: MAX_LINE_BYTES }));
     lines.on('data', (line: string) => this.#said(line));
-    lines.on('error', (error: Error) => this.#fail(error));
-    void this.program.ended.then((how) => {
-      const unasked = how === '' ? 'the program ended before it answered' : how;
-      this.#fail(new ExitError(unasked, this.program.stderr));
+    lines.on('error', () =>
+      this.#fail(programError(`the program wrote a line of more than ${MAX_LINE_BYTES} bytes`)),
+    );
+    void program.ended.then((how) => {
+      const { stderr } = program;
+      if (how === '') this.#fail(new EndedFirst('the program ended before it answered', stderr));
+      else this.#fail(new ExitError(how, stderr));
     });
   }
 
@@ -48,12 +59,12 @@ class Persistent {
     return answer;
   }
 
-  /** It answered, or will never answer, what it was asked: the next may come, or none. */
   #said(line: string): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
+    this.used = true;
     if (waiting) waiting.resolve(line);
-    // Nobody asked: from now on lines could not be told apart.
+    // Nobody asked.
     else this.stop();
   }
 
@@ -79,70 +90,88 @@ export class PersistentPrograms {
   }
 
   readonly handler: Handler<unknown> = async (payload, context) => {
-    const one = this.#take();
+    for (;;) {
+      const one = this.#takeIdle() ?? (await this.#start(context.signal));
+      const { used } = one;
+      try {
+        return await this.#work(one, payload, context);
+      } catch (error) {
+        // One that ended after its last answer never saw this sub-request.
+        if (!(used && error instanceof EndedFirst)) throw error;
+      }
+    }
+  };
+
+  async #work(one: Persistent, payload: unknown, context: HandlerContext): Promise<unknown> {
     const stop = () => one.stop();
     context.signal.addEventListener('abort', stop, { once: true });
     if (context.signal.aborted) stop();
     try {
-      return read(await one.ask(lineFor(payload, context)));
+      const line = await one.ask(lineFor(payload, context));
+      const answer = parse(line, context.index);
+      if (answer) return unwrap(answer);
+      one.stop();
+      const what = 'neither {"value":…} nor {"error":…}, or of another index';
+      throw programError(`the program wrote a line that is ${what}`);
     } finally {
       context.signal.removeEventListener('abort', stop);
       if (one.usable) this.#idle.push(one);
     }
-  };
+  }
 
-  #take(): Persistent {
+  #takeIdle(): Persistent | undefined {
     for (;;) {
       const idle = this.#idle.pop();
-      if (idle?.usable) return idle;
-      if (idle === undefined) break;
+      if (idle === undefined || idle.usable) return idle;
     }
-    const one = new Persistent(this.#command);
+  }
+
+  async #start(signal: AbortSignal): Promise<Persistent> {
+    const one = new Persistent(
+      await ExecProgram.start(this.#command, programEnvironment(), signal),
+    );
     this.#all.add(one);
     void one.program.ended.then(() => this.#all.delete(one));
     return one;
   }
 
-  /** Closes the programs' standard input and waits for their end, five seconds and no longer. */
+  /** Closes the programs' standard input, and ends those that have not ended five seconds later. */
   async close(): Promise<void> {
-    const late = setTimeout(() => {
-      for (const one of this.#all) one.stop();
-    }, 5_000);
-    for (const { program } of this.#all) program.stdin.end();
-    await Promise.all([...this.#all].map(({ program }) => program.ended));
-    clearTimeout(late);
+    const all = [...this.#all];
+    const ended = Promise.all(all.map(({ program }) => program.ended));
+    for (const { program } of all) program.stdin.end();
+    const over = new AbortController();
+    await Promise.race([ended, pause(END_MS, over.signal)]);
+    over.abort();
+    for (const one of all) one.stop();
+    await ended;
   }
 }
+
+type Answer = { readonly value: unknown } | { readonly error: unknown };
 
 function lineFor(payload: unknown, { requestId, index, attempt }: HandlerContext): string {
   return JSON.stringify({ requestId, index, attempt, payload });
 }
 
-/** The result in an answer. @throws whatever error it says, or that it is none */
-function read(line: string): unknown {
-  const answer = parse(line);
-  if (typeof answer !== 'object' || answer === null || !('error' in answer || 'value' in answer)) {
-    throw new Error('the program wrote a line that is neither {"value":…} nor {"error":…}');
-  }
-  if (!('error' in answer)) return (answer as { value: unknown }).value;
-  const { error } = answer as { error: unknown };
-  if (typeof error !== 'object' || error === null) throw named('Error', String(error));
-  const { name = 'Error', message = '' } = error as { name?: unknown; message?: unknown };
-  throw named(String(name), String(message));
-}
-
-function parse(line: string): unknown {
+/** The answer in a line; undefined when it is none, or one to another sub-request. */
+function parse(line: string, index: number): Answer | undefined {
+  let answer: unknown;
   try {
-    return JSON.parse(line);
+    answer = JSON.parse(line);
   } catch {
     return undefined;
   }
+  if (typeof answer !== 'object' || answer === null) return undefined;
+  if ('index' in answer && answer.index !== index) return undefined;
+  return 'value' in answer || 'error' in answer ? (answer as Answer) : undefined;
 }
 
-function named(name: string, message: string): Error {
-  const error = new Error(message);
-  error.name = name;
-  // The stack of this file tells nobody anything.
-  error.stack = `${name}: ${message}`;
-  return error;
+/** @throws the error that the answer says */
+function unwrap(answer: Answer): unknown {
+  if (!('error' in answer)) return answer.value;
+  const { error } = answer;
+  if (typeof error !== 'object' || error === null) throw programError(String(error));
+  const { name = 'Error', message = '' } = error as { name?: unknown; message?: unknown };
+  throw programError(String(message), String(name));
 }

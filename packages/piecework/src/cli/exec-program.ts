@@ -1,17 +1,27 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { backoff, pause } from '@piecework/protocol';
 
 /**
  * A program that a user named on the command line, run by the shell in a process group of its own:
  * a stop reaches all of the group, also the parts of a pipe, and Ctrl-C reaches none of it, because
  * the worker decides what a signal means. What it writes to standard error is kept, its end only.
+ *
+ * The shell's end is the program's. What it left behind in its group is then ended as well, and a
+ * child that has its pipes and went into a group of its own holds nobody up for longer than a moment.
  */
 
 /** How much of standard error is kept, in characters: what an error may carry. */
 const MAX_STDERR = 4_000;
 /** From the polite signal to the hard one, in ms. */
 const KILL_AFTER_MS = 5_000;
+/** How long output may still come after the end of the shell, in ms. */
+const OUTPUT_MS = 500;
+/** What passes: this process, or the machine, has too much open or running. */
+const PASSING = /EMFILE|ENFILE|EAGAIN|ENOMEM/;
+/** How long a start is tried again then, in ms. */
+const START_MS = 30_000;
 
 /** A program that failed: its exit code or signal, and what it wrote to standard error. */
 export class ExitError extends Error {
@@ -26,34 +36,61 @@ export class ExitError extends Error {
   }
 }
 
+/** An error about what a program did, without the frames of this code, which tell nobody anything. */
+export function programError(message: string, name = 'Error'): Error {
+  const error = new Error(message);
+  error.name = name;
+  error.stack = `${name}: ${message}`;
+  return error;
+}
+
+/** The environment of programs: ours, but not where Redis is, which may name its password. */
+export function programEnvironment(): NodeJS.ProcessEnv {
+  const { REDIS_URL: _, ...env } = process.env;
+  return env;
+}
+
+type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+
 export class ExecProgram {
-  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #child: Child;
   #stderr = '';
   #kill: NodeJS.Timeout | undefined;
   #over = false;
   /** Resolves with how it ended, '' for exit code 0, when also its output has been read. */
   readonly ended: Promise<string>;
 
-  constructor(command: string, env: NodeJS.ProcessEnv) {
-    this.#child = spawn('/bin/sh', ['-c', command], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env,
-      detached: true,
-    });
+  private constructor(child: Child) {
+    this.#child = child;
     // A program need not read what it is given.
-    this.#child.stdin.on('error', () => {});
-    this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    child.stdin.on('error', () => {});
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-MAX_STDERR);
     });
-    this.ended = new Promise((resolve) => {
-      this.#child.once('error', (error) => resolve(error.message));
-      this.#child.once('close', (code, signal) => {
-        this.#over = true;
-        clearTimeout(this.#kill);
-        if (signal) resolve(`ended by ${signal}`);
-        else resolve(code === 0 ? '' : `exit code ${code}`);
-      });
-    });
+    this.ended = this.#end();
+  }
+
+  /**
+   * Starts `command`; tries again for a while when the machine cannot start anything right now.
+   * @throws Error when it cannot be started · the signal's reason
+   */
+  static async start(
+    command: string,
+    env: NodeJS.ProcessEnv,
+    signal: AbortSignal,
+  ): Promise<ExecProgram> {
+    const waits = backoff(50, 2_000);
+    const deadline = performance.now() + START_MS;
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return new ExecProgram(await spawned(command, env));
+      } catch (error) {
+        const { message } = error as Error;
+        if (!PASSING.test(message) || performance.now() > deadline) throw programError(message);
+        await pause(waits.next(), signal);
+      }
+    }
   }
 
   get stdin(): Writable {
@@ -81,6 +118,22 @@ export class ExecProgram {
     this.#kill ??= setTimeout(() => this.#signal('SIGKILL'), KILL_AFTER_MS);
   }
 
+  async #end(): Promise<string> {
+    const child = this.#child;
+    const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+    const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    const late = new AbortController();
+    await Promise.race([closed, pause(OUTPUT_MS, late.signal)]);
+    late.abort();
+    // Whatever of the group is left is nobody's any more; so are pipes that others still hold.
+    this.#signal('SIGKILL');
+    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
+    clearTimeout(this.#kill);
+    this.#over = true;
+    if (signal) return `ended by ${signal}`;
+    return code === 0 ? '' : `exit code ${code}`;
+  }
+
   #signal(signal: NodeJS.Signals): void {
     const { pid } = this.#child;
     if (!pid) return;
@@ -90,4 +143,15 @@ export class ExecProgram {
       // The group has ended.
     }
   }
+}
+
+/** A shell that runs. When there is no room for pipes, Node gives a child without any. */
+async function spawned(command: string, env: NodeJS.ProcessEnv): Promise<Child> {
+  const child: ChildProcess = spawn('/bin/sh', ['-c', command], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env,
+    detached: true,
+  });
+  await once(child, 'spawn');
+  return child as Child;
 }

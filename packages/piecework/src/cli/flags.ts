@@ -4,10 +4,10 @@ import { requestOptions } from '@piecework/producer';
 import {
   checkOption,
   InvalidOptionError,
+  isRedisUrl,
   type OptionSpec,
   type OptionTable,
   option,
-  REDIS_URL,
 } from '@piecework/protocol';
 import { workerOptions } from '@piecework/worker';
 import { type Command, Option } from 'commander';
@@ -60,7 +60,7 @@ export const commonFlags: readonly Flag[] = [
     '--redis <url>',
     'where Redis is (or REDIS_URL)',
     custom(
-      (v) => text(v) && REDIS_URL.test(String(v)),
+      (v) => text(v) && isRedisUrl(String(v)),
       'redis://…, rediss://…, a socket path, or URLs of cluster nodes with commas between them',
     ),
   ),

@@ -32,6 +32,13 @@ for (const command of [program, ...program.commands]) {
   if (json) command.configureOutput({ writeErr: () => {} });
 }
 
+// Whoever reads our output may have seen enough, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  // These have something to clear up, and learn of it themselves.
+  if (!['run', 'submit'].includes(process.argv[2] ?? '')) process.exit(0);
+});
+
 try {
   await program.parseAsync();
 } catch (error) {
@@ -39,6 +46,7 @@ try {
 }
 
 function fail(error: unknown): number {
+  if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1;
   // Help and version are no errors.
   if (error instanceof CommanderError && error.exitCode === 0) return 0;
   const wrongUsage = error instanceof InvalidOptionError || error instanceof CommanderError;

@@ -1,4 +1,4 @@
-import { InvalidOptionError, REDIS_URL } from '@piecework/protocol';
+import { InvalidOptionError, isRedisUrl } from '@piecework/protocol';
 import { Piecework } from '../piecework.js';
 
 /**
@@ -8,7 +8,7 @@ import { Piecework } from '../piecework.js';
 export function existingRedis(given: string | undefined): string {
   const url = given ?? process.env['REDIS_URL'];
   if (!url) throw new InvalidOptionError('--redis', url, 'a Redis URL, here or in REDIS_URL');
-  if (!REDIS_URL.test(url)) throw new InvalidOptionError('REDIS_URL', url, 'a Redis URL');
+  if (!isRedisUrl(url)) throw new InvalidOptionError('REDIS_URL', url, 'a Redis URL');
   return url;
 }
 

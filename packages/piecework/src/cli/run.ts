@@ -7,6 +7,7 @@ import prettyMs from 'pretty-ms';
 import { resolveRedisUrl } from '../embedded/index.js';
 import { WorkerFleet } from '../fleet.js';
 import { Piecework } from '../piecework.js';
+import type { RequestHandle } from '../request-handle.js';
 import {
   addFlags,
   commonFlags,
@@ -66,6 +67,7 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
     ? { url: values.redis, stop: async () => {} }
     : await resolveRedisUrl({ onStatus: say });
   let fleet: WorkerFleet | undefined;
+  let request: RequestHandle | undefined;
   const pw = new Piecework({ redis: redis.url, queue: values.queue });
   try {
     const { queue, processes, handler, out } = values;
@@ -87,7 +89,8 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
     );
     const options = optionsOf<RequestOptions>(requestOptions, { ...values });
     const open = await pw.open({ ...options, ...(values.id ? {} : { id: nanoid() }) });
-    const request = open.handle;
+    const { handle } = open;
+    request = handle;
     stopping.signal.addEventListener('abort', () => void open.cancel().catch(() => {}));
     const submitting = feed(items, open, stopping.signal);
     const outcome = await Promise.race([
@@ -95,22 +98,22 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
       (async () => {
         const [, , ended] = await Promise.all([
           submitting,
-          values.json ? undefined : showProgress(request.progress()),
-          request.completion(),
+          values.json ? undefined : showProgress(handle.progress()),
+          handle.completion(),
           out === undefined
             ? 0
-            : writeResults(request.results({ order: 'index', failed: true }), out),
+            : writeResults(handle.results({ order: 'index', failed: true }), out),
         ]);
         return ended;
       })(),
     ]);
     unlisten();
-    report(request.id, outcome, performance.now() - started, values.json);
-    await workers.stop();
-    await request.drop();
+    report(handle.id, outcome, performance.now() - started, values.json);
     return outcome;
   } finally {
     await fleet?.stop();
+    // Nobody else is to find it, whatever came of it.
+    await request?.drop().catch(() => {});
     await pw.close();
     await redis.stop();
   }

@@ -1,3 +1,4 @@
+import { InvalidOptionError } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
 import { type Logger, pino } from 'pino';
@@ -42,30 +43,44 @@ export function workerCommand(program: Command): void {
     const values = readFlags<WorkerValues>(given, ...groups);
     const redis = existingRedis(values.redis);
     checkWork(values);
+    // What a handler module holds open, such as a timer or a pool, is no reason to stay.
+    const end = () => setImmediate(() => process.exit());
     const level = values.logLevel ?? 'info';
     const logger = pino({ name: 'piecework', level }, pino.destination({ dest: 2, sync: true }));
-    if (values.processes > 1) await runFleet(redis, { ...values, logLevel: level }, logger);
-    else await runWorker(redis, values, logger);
+    const run =
+      values.processes > 1
+        ? runFleet(redis, { ...values, logLevel: level }, logger)
+        : runWorker(redis, values, logger);
+    await run.finally(end);
   });
 }
 
 async function runWorker(redis: string, values: WorkerValues, logger: Logger): Promise<void> {
+  // From here on, a signal or the end of the parent is heard; both end what has begun until then.
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  onStopSignals(stop);
+  process.once('disconnect', stop);
+  const ofFleet = process.send !== undefined;
+  if (ofFleet && !process.connected) stop();
+
   const options = optionsOf<Partial<WorkerOptions>>(workerOptions, { ...values });
   const work = await openWork(values);
   const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
   await using _ = await healthEndpoint(() => worker.health(), values, logger);
-  const ofFleet = process.send !== undefined;
   process.on('message', (message) => {
     if (message === 'health') tellParent({ health: worker.health() });
   });
   try {
     await new Promise<void>((resolve, reject) => {
       const close = () => worker.close({ timeoutMs: values.drainMs }).then(resolve, reject);
-      onStopSignals(() => void close());
-      worker.start().then(() => tellParent('ready'), reject);
-      // A worker of a fleet ends with its parent, which may be gone already.
-      process.once('disconnect', () => void close());
-      if (ofFleet && !process.connected) void close();
+      if (stopping.signal.aborted) return void close();
+      stopping.signal.addEventListener('abort', () => void close());
+      worker.start().then(
+        () => tellParent('ready'),
+        // Being stopped while it starts is no failure.
+        (error: unknown) => stopping.signal.aborted || reject(error),
+      );
     });
   } finally {
     // Also when it could not start: an open channel would keep the process, and its parent waiting.
@@ -84,21 +99,23 @@ function tellParent(message: unknown): void {
 async function runFleet(redis: string, values: WorkerValues, logger: Logger): Promise<void> {
   const flags = passedOn({ ...values });
   const { queue, processes, handler } = values;
+  const stopping = new AbortController();
   let fleet: WorkerFleet | undefined;
-  const starting = { live: true, ready: false, why: ['the worker processes start'] };
-  await using _ = await healthEndpoint(() => fleet?.health() ?? starting, values, logger);
+  onStopSignals(
+    () => stopping.abort(),
+    () => fleet?.kill(),
+  );
+  const begins = { live: true, ready: false, why: ['the worker processes start'] };
+  await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
   const onLine = (line: string) => console.log(line);
-  const workers = await WorkerFleet.start({ redis, queue, handler, processes, flags, onLine });
+  const { signal } = stopping;
+  const starting = { redis, queue, handler, processes, flags, onLine, signal };
+  const workers = await WorkerFleet.start(starting);
   fleet = workers;
   logger.info({ queue, processes, pids: workers.pids }, 'worker processes started');
-  const stopped = new Promise<void>((resolve, reject) => {
-    onStopSignals(
-      () => workers.stop().then(resolve, reject),
-      () => workers.kill(),
-    );
-  });
   try {
-    await Promise.race([stopped, workers.lost]);
+    const asked = new Promise((resolve) => signal.addEventListener('abort', resolve));
+    if (!signal.aborted) await Promise.race([asked, workers.lost]);
   } finally {
     await workers.stop();
   }
@@ -110,7 +127,10 @@ async function healthEndpoint(
   logger: Logger,
 ): Promise<AsyncDisposable> {
   if (healthPort === undefined) return { [Symbol.asyncDispose]: async () => {} };
-  const server = await serveHealth(ask, { port: healthPort, host: healthHost });
+  const at = { port: healthPort, host: healthHost };
+  const server = await serveHealth(ask, at).catch((error: InvalidOptionError) => {
+    throw new InvalidOptionError('--health-port', error.value, error.allowed);
+  });
   logger.info({ host: healthHost, port: server.port }, 'health endpoint listens');
   return server;
 }

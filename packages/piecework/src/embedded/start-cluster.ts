@@ -19,6 +19,8 @@ export interface ClusterOptions {
 export interface EmbeddedCluster extends AsyncDisposable {
   /** The masters first, then the replicas: replica `i` follows master `i % masters`. */
   nodes: { host: string; port: number; pid: number }[];
+  /** Resolves when any of the servers has ended, for whatever reason, with the end of its log. */
+  ended: Promise<string>;
   /** Ends all servers and waits for that. May be called twice. */
   stop(): Promise<void>;
   /** Sends SIGKILL to one node. @throws RangeError for an index without a node */
@@ -91,6 +93,7 @@ function embeddedCluster(servers: readonly EmbeddedRedis[]): EmbeddedCluster {
   const stop = () => stopAll(servers);
   return {
     nodes: servers.map(({ host, port, pid }) => ({ host, port, pid })),
+    ended: Promise.race(servers.map(({ ended }) => ended)),
     stop,
     async kill(index) {
       const server = servers[index];

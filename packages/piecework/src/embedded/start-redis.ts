@@ -38,6 +38,8 @@ export interface EmbeddedRedis extends AsyncDisposable {
   /** Process id of the server (of the client that holds the container, with Docker). */
   pid: number;
   origin: ServerOrigin;
+  /** Resolves with the end of its log when the server has ended, for whatever reason. */
+  ended: Promise<string>;
   /** Ends the server and waits until it and its folder are gone. May be called twice. */
   stop(): Promise<void>;
   /** Sends the server a signal, such as SIGKILL or SIGSTOP; nothing happens if it has ended. */
@@ -117,6 +119,7 @@ function embeddedRedis(
     dir,
     pid: supervised.pid,
     origin,
+    ended: supervised.ended,
     stop,
     kill: (signal) => sendSignal(supervised.pid, command, signal),
     [Symbol.asyncDispose]: stop,
