@@ -39,7 +39,7 @@ export interface Flow {
   after(work: () => unknown): void;
 }
 
-/** Keeps what a worker logs instead of printing it. */
+/** Keeps what a worker logs from level warn on, instead of printing it. */
 export class Log {
   readonly lines: { level: string; what: string; about: { err?: unknown } }[] = [];
   child(): Log {
@@ -48,11 +48,9 @@ export class Log {
   #keep(level: string, about: unknown, what = ''): void {
     this.lines.push({ level, what, about: about as { err?: unknown } });
   }
-  debug(): void {}
   trace(): void {}
-  info(about: unknown, what?: string): void {
-    this.#keep('info', about, what);
-  }
+  debug(): void {}
+  info(): void {}
   warn(about: unknown, what?: string): void {
     this.#keep('warn', about, what);
   }
