@@ -123,11 +123,7 @@ test('dev runs a Redis that other commands can use, until it is stopped', {
   const input = await file('one.txt', 'a\nb\n');
   for (const round of ['first', 'second']) {
     const dev = startCli(['dev', '--dir', dir]);
-    let said = '';
-    dev.child.stdout?.on('data', (text) => {
-      said += text;
-    });
-    const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(said));
+    const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout));
     if (round === 'first') {
       expect(
         (await cli(['submit', '--input', input, '--id', `${unique}-kept`], { redis: url })).code,
@@ -150,11 +146,9 @@ test('dev runs a cluster whose URL the other commands take', { tags: 'processes'
 }) => {
   const input = await file('some.txt', Array.from({ length: 50 }, (_, i) => `${i}`).join('\n'));
   const dev = startCli(['dev', '--cluster', '--json']);
-  let said = '';
-  dev.child.stdout?.on('data', (text) => {
-    said += text;
-  });
-  const { url } = JSON.parse(await until(() => /^\{.*\}$/m.exec(said)?.[0], { timeoutMs: 60_000 }));
+  const { url } = JSON.parse(
+    await until(() => /^\{.*\}$/m.exec(dev.said.stdout)?.[0], { timeoutMs: 60_000 }),
+  );
   expect(url.split(',')).toHaveLength(6);
   const args = ['--input', input, '--split', 'ndjson', '--handler', handler, '--json'];
   const ended = await cli(['run', ...args, '--processes', '2'], { redis: url });

@@ -146,15 +146,11 @@ test('a worker whose Redis has gone is live, not ready, and says why; and ready 
   tags: 'processes',
 }, async () => {
   const redis = await startRedis();
-  const { child, finished } = startCli(
+  const { child, said, finished } = startCli(
     ['worker', '--handler', handler, '--health-port', '0', '--lease-ms', '1000'],
     { redis: redis.url },
   );
-  let stderr = '';
-  child.stderr?.on('data', (text) => {
-    stderr += text;
-  });
-  const found = await until(() => /"port":(\d+),"msg":"health/.exec(stderr));
+  const found = await until(() => /"port":(\d+),"msg":"health/.exec(said.stderr));
   const port = Number(found[1]);
   await until(async () => (await ask(port, '/ready')).status === 200, { what: 'it is ready' });
   await redis.stop();
@@ -404,11 +400,7 @@ test('a reader that has seen enough ends a command quietly', async ({ commandLin
 
 test('dev ends and says so when its Redis does', async () => {
   const dev = startCli(['dev']);
-  let said = '';
-  dev.child.stdout?.on('data', (text) => {
-    said += text;
-  });
-  const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(said));
+  const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout));
   const client = new Redis(url, { retryStrategy: () => null });
   client.on('error', () => {});
   client.shutdown('NOSAVE').catch(() => {});

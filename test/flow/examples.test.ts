@@ -135,7 +135,7 @@ describe('requests-file', () => {
     const input = await file('slow.txt', '2:a:b:c:d\n'.repeat(20));
     const started = startExample(REQUESTS_FILE, [input, '--work-ms', '600000'], redis);
     running.push(started.child);
-    await until(() => started.said().includes('"part":"a"'), { what: 'a part is printed' });
+    await until(() => started.said.stdout.includes('"part":"a"'), { what: 'a part is printed' });
     started.child.kill('SIGINT');
     const { code, stderr } = await started.finished;
     expect(code).toBe(1);
@@ -196,7 +196,9 @@ describe('throughput', () => {
     expect(produced.code, produced.stderr).toBe(0);
     expect(produced.stdout).toContain('5 requests complete, 10000 sub-requests succeeded');
     expect(count(produced.stdout, /^appended ([\d,]+) in [\d.]+ s, [\d,]+ \/s$/m)).toBe(10_000);
-    await until(() => / \/s +10,000 total/.test(consumer.said()), { what: 'a rate is printed' });
+    await until(() => / \/s +10,000 total/.test(consumer.said.stdout), {
+      what: 'a rate is printed',
+    });
     consumer.child.kill('SIGINT');
     const consumed = await consumer.finished;
     expect(consumed.code, consumed.stderr).toBe(0);

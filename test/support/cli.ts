@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { type Finished, type Heard, listen } from './listen.js';
 
 /*
  * The command line, run as a user would.
@@ -10,38 +10,19 @@ const PROGRAM = fileURLToPath(
   new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
 );
 
-export interface Finished {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
 /** Starts `piecework …`. Without `redis` it is given none, not even by the environment. */
 export function startCli(
   args: readonly string[],
   { redis, input, cwd }: { redis?: string; input?: string; cwd?: string } = {},
-): { child: ChildProcess; finished: Promise<Finished> } {
+): Heard {
   const { REDIS_URL: _, ...env } = process.env;
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: redis ? { ...env, REDIS_URL: redis } : env,
     ...(cwd ? { cwd } : {}),
   });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
   child.stdin.end(input ?? '');
-  const finished = once(child, 'close').then(([code]) => ({
-    code: code as number | null,
-    stdout,
-    stderr,
-  }));
-  return { child, finished };
+  return listen(child);
 }
 
 /** Runs `piecework …` to its end. */

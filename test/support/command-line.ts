@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { Connection } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { test as base } from 'vitest';
-import { cli, type Finished, startCli } from './cli.js';
+import { cli, startCli } from './cli.js';
 import { freshName } from './given.js';
 import { keysOf } from './leaks.js';
+import type { Finished } from './listen.js';
 import { testRedis } from './redis.js';
 import { until } from './until.js';
 
@@ -56,14 +57,7 @@ export const test = base.extend<{ commandLine: CommandLine }>({
       },
       run: (...args) => cli([...args, '--queue', queue], { redis }),
       start: (...args) => {
-        const { child, finished } = startCli([...args, '--queue', queue], { redis });
-        const said = { stdout: '', stderr: '' };
-        child.stdout?.on('data', (text) => {
-          said.stdout += text;
-        });
-        child.stderr?.on('data', (text) => {
-          said.stderr += text;
-        });
+        const { child, said, finished } = startCli([...args, '--queue', queue], { redis });
         const kill = (signal: NodeJS.Signals) => void child.kill(signal);
         const one = { pid: child.pid as number, finished, said, kill };
         started.push(one);

@@ -76,8 +76,12 @@ export class WorkerFleet implements AsyncDisposable {
     const count = options.processes ?? 1;
     try {
       const ready = Array.from({ length: count }, () => fleet.#spawn(options));
-      const given = new Promise((resolve) => options.signal?.addEventListener('abort', resolve));
-      await Promise.race([Promise.all(ready), fleet.lost, given]);
+      const { signal } = options;
+      const givenUp = new Promise<void>((resolve) => {
+        if (signal?.aborted) resolve();
+        signal?.addEventListener('abort', () => resolve());
+      });
+      await Promise.race([Promise.all(ready), fleet.lost, givenUp]);
     } catch (error) {
       await fleet.stop();
       throw error;
