@@ -482,13 +482,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease = withdrawExpired(request, state, at)\nlocal more = reclaim(request, work, due)\n',
+          from: 'local nextLease, ended = withdrawExpired(request, state, at)\nlocal more = reclaim(keys, state, ended)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease = withdrawExpired(request, state, at)\nlocal more = reclaim(request, work, due)\nlocal spent =',
+          to: 'local nextLease, ended = withdrawExpired(request, state, at)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
         },
       ],
     ],
