@@ -16,6 +16,13 @@ local function withdrawExpired(request, state, at)
       ended[worker] = true
     end
   end
+  for worker in pairs(ended) do
+    if held[worker] then
+      -- It came back, and what it still held is its own again.
+      ended[worker] = nil
+      redis.call('HDEL', request, 'crashed:' .. worker)
+    end
+  end
   local nextLease = math.huge
   for worker, ends in pairs(leases) do
     if ends <= at then
