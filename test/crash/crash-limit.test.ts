@@ -13,19 +13,25 @@ const KILLER = { kill: 'always' };
 const OPTIONS = { concurrency: 20, leaseMs: 1_000, handle: { minMs: 5, maxMs: 30 } };
 const WAIT_MS = 60_000;
 
-/** Waits for the end of a request, and lets everybody look whether a lease ended. */
-async function complete(flow: Flow, id: string) {
+/** Waits, and lets everybody look meanwhile whether a lease of the request ended. */
+async function looking(flow: Flow, id: string, what: string, condition: () => Promise<boolean>) {
   const agenda = new Agenda(flow.connection, flow.queueCommands);
-  await until(
-    async () => {
-      const state = await flow.request(id).state();
-      if (state?.status === 'complete') return true;
-      await flow.queueCommands.note(id, state?.generation ?? 0, 0);
-      await agenda.tick();
-      return false;
-    },
-    { what: `request ${id} is complete`, timeoutMs: WAIT_MS, everyMs: 200 },
-  );
+  const look = async () => {
+    const { generation = 0 } = (await flow.request(id).state()) ?? {};
+    await flow.queueCommands.note(id, generation, 0);
+    await agenda.tick();
+  };
+  await until(async () => (await condition()) || (await look()), {
+    what,
+    timeoutMs: WAIT_MS,
+    everyMs: 200,
+  });
+}
+
+/** Waits for the end of a request. */
+async function complete(flow: Flow, id: string) {
+  const ended = async () => (await flow.request(id).state())?.status === 'complete';
+  await looking(flow, id, `request ${id} is complete`, ended);
   return flow.complete(id);
 }
 
@@ -114,11 +120,9 @@ test('a sub-request that kills only when it is alone fails, and nobody else', {
   const fleet = await startRestarted(flow, 1, OPTIONS);
   const { id } = await flow.producer().submit([{ kill: 'alone' }, ...numbers(60)], { limit: 10 });
   for (const crashes of [0, 1]) {
-    await until(
-      async () =>
-        (await fleet.logs()).flat().some((one) => one.index === 0 && one.crashes === crashes),
-      { what: `it runs after ${crashes} crashes`, timeoutMs: WAIT_MS },
-    );
+    const runs = async () =>
+      (await fleet.logs()).flat().some((one) => one.index === 0 && one.crashes === crashes);
+    await looking(flow, id, `it runs after ${crashes} crashes`, runs);
     fleet.kill();
   }
   expect(await complete(flow, id)).toMatchObject({ succeeded: 60, failed: 1 });
