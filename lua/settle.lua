@@ -15,7 +15,7 @@
 --   request   hash    state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts
+--   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
 --   progress  hash    index -> what its handler last reported
 --   failed    hash    index -> error; 'index:payload' -> payload
 --   results   stream  outcomes in the order of settling: index, result or !index, attempts

@@ -4,13 +4,14 @@
 --   request   hash    state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts
+--   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   max         int     how many at most
 -- REPLIES
---   {'ok', entry, payload, tries, …}  three for each sub-request, perhaps none
+--   {'ok', maxCrashes, entry, payload, tries, crashes, …}  four for each sub-request, perhaps none.
+--      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it alone, after `run-alone`
 --   {'lost'}  the worker holds no permit
 --   {'gone'}  no such life, or complete
 -- REPEAT  takes more
@@ -28,7 +29,7 @@ end
 if redis.call('HEXISTS', request, 'permits:' .. worker) == 0 then
   return { 'lost' }
 end
-local reply = { 'ok' }
+local reply = { 'ok', tonumber(redis.call('HGET', request, 'maxCrashes')) or 3 }
 if state.halted or state.status == 'cancelling' then
   return reply
 end
@@ -39,7 +40,14 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', now(), 'LIMIT', 0, 
   if entry then
     reply[#reply + 1] = id
     reply[#reply + 1] = entry[2][2]
-    reply[#reply + 1] = tonumber(redis.call('HGET', tries, id:match('%d+$'))) or 0
+    local index = id:match('%d+$')
+    local v = redis.call('HMGET', tries, index, index .. ':crashes')
+    reply[#reply + 1] = tonumber(v[1]) or 0
+    reply[#reply + 1] = tonumber(v[2]) or 0
+    if v[2] then
+      -- Whoever ran it alone before does not any more.
+      redis.call('HDEL', tries, index .. ':alone')
+    end
   end
 end
 return reply

@@ -1,12 +1,13 @@
 --- What a tick does to one request: withdraws expired permits, reclaims what any consumer without a
---- permit holds, follows up a lost producer, audits the tokens and mints those that are missing,
---- finishes what a crash left half done, and says when to look again.
+--- permit holds (and counts the crash, if its lease ended), follows up a lost producer, audits the
+--- tokens and mints those that are missing, finishes what a crash left half done, and says when to
+--- look again.
 --
 -- KEYS
 --   request   hash    state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts
+--   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
 --   progress  hash    index -> what its handler last reported
 --   failed    hash    index -> error; 'index:payload' -> payload
 --   results   stream  outcomes in the order of settling
@@ -22,10 +23,10 @@
 --      only tokens are out · parked: 1 when no worker that serves its task has met it
 --   {'complete', outcome}  finish it on the queue side
 --   {'gone'}               no such life (and there will be none): finish it on the queue side
--- REPEAT  nothing is withdrawn, counted or minted twice
+-- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, cancel, complete, reclaim
+--- @include now, state, books, tokens, cancel, complete, crashes, reclaim
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -50,14 +51,21 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 
-local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task')
+local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
+  'maxCrashes')
 local producerUntil = tonumber(v[1])
 if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
   redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
 end
-local nextLease = withdrawExpired(request, state, at)
-local more = reclaim(request, work, due)
+-- A request of an older producer says nothing of crashes.
+state.maxCrashes = tonumber(v[5]) or 3
+local keys = {
+  request = request, work = work, due = due, tries = tries, failed = failed, results = results,
+  tried = {},
+}
+local nextLease, ended = withdrawExpired(request, state, at)
+local more = reclaim(keys, state, ended)
 local left = 0
 if state.status == 'cancelling' then
   left = cancelIdle(request, state, work, due, at)
@@ -98,6 +106,9 @@ if books.delayed > 0 then
 end
 if left > 0 or more then
   next = math.min(next, at + 1)
+end
+for i = 1, #keys.tried, 1000 do
+  redis.call('HDEL', tries, unpack(keys.tried, i, math.min(i + 999, #keys.tried)))
 end
 return {
   'ok', mint, state.epoch, state.priority, before, next < math.huge and next or 0,

@@ -1,8 +1,9 @@
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
--- are two looks old. Returns the time at which the next lease ends.
+-- are two looks old. Returns the time at which the next lease ends, and whose lease ended: now, or
+-- at an earlier look that could not take everything back.
 local function withdrawExpired(request, state, at)
   local all = redis.call('HGETALL', request)
-  local held, leases, ops = {}, {}, {}
+  local held, leases, ops, ended = {}, {}, {}, {}
   for i = 1, #all, 2 do
     local kind, worker = all[i]:match('^(%a+):(.+)$')
     if kind == 'permits' then
@@ -11,6 +12,15 @@ local function withdrawExpired(request, state, at)
       leases[worker] = tonumber(all[i + 1])
     elseif kind == 'op' then
       ops[worker] = all[i + 1]
+    elseif kind == 'crashed' then
+      ended[worker] = true
+    end
+  end
+  for worker in pairs(ended) do
+    if held[worker] then
+      -- It came back, and what it still held is its own again.
+      ended[worker] = nil
+      redis.call('HDEL', request, 'crashed:' .. worker)
     end
   end
   local nextLease = math.huge
@@ -18,6 +28,7 @@ local function withdrawExpired(request, state, at)
     if ends <= at then
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
+      ended[worker] = true
       redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker)
       redis.call('HSET', request, 'granted', state.granted)
     else
@@ -33,14 +44,16 @@ local function withdrawExpired(request, state, at)
       end
     end
   end
-  return nextLease
+  return nextLease, ended
 end
 
 -- Takes back what any consumer without a permit holds, at most 100 entries of each, and removes a
 -- consumer that holds nothing: unchecked, XGROUP DELCONSUMER would delete its entries with it.
--- Returns whether there is more.
-local function reclaim(request, work, due)
-  local more = false
+-- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
+-- remembers it while there is more. Who merely holds something without a permit (it read late, it
+-- closed) did not crash. Returns whether there is more.
+local function reclaim(keys, state, ended)
+  local request, work, more = keys.request, keys.work, false
   for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', work, 'workers')) do
     local name, pending = nil, 0
     for i = 1, #consumer, 2 do
@@ -54,11 +67,20 @@ local function reclaim(request, work, due)
       if pending == 0 then
         redis.call('XGROUP', 'DELCONSUMER', work, 'workers', name)
       else
+        local records = {}
         for _, entry in ipairs(redis.call('XPENDING', work, 'workers', '-', '+', 100, name)) do
-          redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
-          redis.call('ZADD', due, 0, entry[1])
+          if not (ended[name] and settledByCrash(keys, state, name, entry[1], records)) then
+            redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
+            redis.call('ZADD', keys.due, 0, entry[1])
+          end
         end
+        recordCrashes(keys, state, records)
         more = more or pending > 100
+      end
+      if ended[name] and pending > 100 then
+        redis.call('HSET', request, 'crashed:' .. name, 1)
+      elseif ended[name] then
+        redis.call('HDEL', request, 'crashed:' .. name)
       end
     end
   end

@@ -17,6 +17,7 @@ const setting = fc.record({
   slots: fc.integer({ min: 1, max: 3 }),
   limit: fc.integer({ min: 1, max: 3 }),
   attempts: fc.integer({ min: 1, max: 2 }),
+  maxCrashes: fc.integer({ min: 1, max: 3 }),
   onProducerLost: fc.constantFrom('seal' as const, 'seal' as const, 'cancel' as const),
   items: fc.integer({ min: 0, max: 9 }),
   submitted: fc.constantFrom(true, true, false),
@@ -34,6 +35,8 @@ describe('whatever happens', () => {
   it('keeps the books, keeps the limit, and ends with everything settled once', async () => {
     let slowest = 0;
     const ends: Record<string, number> = {};
+    let crashed = 0;
+    let alone = 0;
     const property = fc.asyncProperty(
       setting,
       fc.array(step, { minLength: 40, maxLength: 200, size: 'max' }),
@@ -47,6 +50,8 @@ describe('whatever happens', () => {
           for (const [outcome, n] of Object.entries(world.ends)) {
             ends[outcome] = (ends[outcome] ?? 0) + n;
           }
+          crashed += world.crashed;
+          alone += world.alone.size;
           await world.ghosts();
           await world.heal();
           await world.judge();
@@ -56,7 +61,10 @@ describe('whatever happens', () => {
       },
     );
     await fc.assert(property, { seed, numRuns: runs });
-    console.log(`${runs} runs; slowest recovery ${slowest} ms; ended ${JSON.stringify(ends)}`);
+    console.log(
+      `${runs} runs; slowest recovery ${slowest} ms; ended ${JSON.stringify(ends)}; ${crashed} by crashes, ${alone} ran alone`,
+    );
+    expect(Math.min(crashed, alone)).toBeGreaterThan(0);
     // A slow look, and what follows from it; mostly it is the audit.
     expect(slowest).toBeLessThanOrEqual(90_000);
     // Or else the histories have become too tame to find anything.

@@ -28,6 +28,7 @@ export interface Setting {
   readonly slots: number;
   readonly limit: number;
   readonly attempts: number;
+  readonly maxCrashes: number;
   readonly onProducerLost: 'seal' | 'cancel';
   /** Items that a submitter adds, in chunks of three. */
   readonly items: number;
@@ -172,6 +173,8 @@ class Hold {
   noted = 0;
   leaving = false;
   readonly running = new Set<string>();
+  /** A suspect that waits until nothing else runs here. */
+  suspect: string | undefined;
   /** Handlers that outlived the lease: a success still counts. */
   readonly lost = new Set<string>();
   outcomes: Outcome[] = [];
@@ -182,10 +185,16 @@ class Hold {
   ) {}
 
   get spare(): number {
-    return Math.max(0, this.permits - this.running.size);
+    return Math.max(0, this.permits - this.busy);
+  }
+
+  /** What needs a permit. */
+  get busy(): number {
+    return this.running.size + (this.suspect === undefined ? 0 : 1);
   }
 
   lose(): void {
+    this.suspect = undefined;
     for (const entry of this.running) this.lost.add(entry);
     this.running.clear();
     this.outcomes = this.outcomes.filter(({ kind }) => kind === 's');
@@ -211,7 +220,7 @@ class Worker extends Actor {
 
   get free(): number {
     let held = 0;
-    for (const { permits, running } of this.holds.values()) held += Math.max(permits, running.size);
+    for (const { permits, busy } of this.holds.values()) held += Math.max(permits, busy);
     return this.world.setting.slots - held;
   }
 
@@ -219,11 +228,47 @@ class Worker extends Actor {
     return this.todo.length === 0 && this.holds.size === 0;
   }
 
+  /** Who of its holds waits for a suspect, or runs it: nothing else is taken meanwhile. */
+  get #alone(): Hold | undefined {
+    const holds = [...this.holds.values()];
+    return holds.find((hold) => hold.suspect !== undefined || hold === this.#aloneWith);
+  }
+  #aloneWith: Hold | undefined;
+
+  /** Tells the server that the suspect runs now, once nothing else does. */
+  #runAlone(): Call | undefined {
+    const hold = this.#alone;
+    const { suspect } = hold ?? {};
+    if (!hold || suspect === undefined) return undefined;
+    for (const { running, lost, outcomes, permits, busy } of this.holds.values()) {
+      if (running.size + lost.size + outcomes.length > 0 || permits > busy) return undefined;
+    }
+    // It may die of it before it hears the answer.
+    this.world.alone.add(`${hold.scene.id} ${suspect}`);
+    return call(
+      () => hold.scene.request.runAlone(hold.generation, this.name, suspect),
+      (verdict) => {
+        if (hold.suspect !== suspect) return;
+        if (verdict === 'gone') return this.#forget(hold);
+        if (verdict === 'lost') return hold.lose();
+        hold.suspect = undefined;
+        this.#aloneWith = hold;
+        hold.running.add(suspect);
+        this.world.started.add(`${hold.scene.id} ${suspect}`);
+      },
+    );
+  }
+
   protected choose(what: number): Call | undefined {
     for (const [key, hold] of this.holds) {
-      const busy = hold.permits + hold.running.size + hold.lost.size + hold.outcomes.length;
+      const busy = hold.permits + hold.busy + hold.lost.size + hold.outcomes.length;
       if (busy === 0) this.holds.delete(key);
     }
+    const { running, lost, outcomes } = this.#aloneWith ?? {};
+    if (!running || !lost || !outcomes || running.size + lost.size + outcomes.length === 0)
+      this.#aloneWith = undefined;
+    const alone = this.#runAlone();
+    if (alone) return alone;
     const holds = [...this.holds.values()];
     const hold = holds[what % Math.max(1, holds.length)];
     if (!hold) return this.#pop();
@@ -273,7 +318,8 @@ class Worker extends Actor {
   #work(hold: Hold): Call | undefined {
     const { request } = hold.scene;
     const { generation } = hold;
-    const keep = hold.leaving ? hold.running.size : hold.permits;
+    if (this.#alone) hold.leaving = true;
+    const keep = hold.leaving ? hold.busy : hold.permits;
     if (!hold.leaving && hold.dueNow > 0 && hold.spare > 0) {
       const max = hold.spare;
       return call(
@@ -291,7 +337,7 @@ class Worker extends Actor {
     const read = hold.leaving ? 0 : hold.spare;
     if (hold.outcomes.length + read === 0 && keep >= hold.permits) return undefined;
     const outcomes = hold.outcomes.splice(0);
-    const running = hold.running.size;
+    const running = hold.busy;
     const sentAt = time();
     this.op += 1;
     const numbers = { op: this.op, leaseMs: LEASE_MS, keep, running, read };
@@ -306,7 +352,7 @@ class Worker extends Actor {
           return;
         }
         // Fewer permits than what runs: the lease was lost before this call.
-        if (settled.permits < hold.running.size) hold.lose();
+        if (settled.permits < hold.busy) hold.lose();
         hold.permits = settled.permits;
         hold.until = sentAt + LEASE_MS;
         hold.dueNow = settled.dueNow;
@@ -323,8 +369,12 @@ class Worker extends Actor {
   }
 
   #start(hold: Hold, entries: readonly Entry[]): void {
-    for (const { entry } of entries) {
-      if (hold.spare > 0) {
+    const suspect = entries.find((one) => one.suspect && hold.spare > 0 && !this.#alone)?.entry;
+    // Whatever came along goes back.
+    if (suspect !== undefined) hold.suspect = suspect;
+    for (const { entry, suspect: last } of entries) {
+      if (entry === suspect) continue;
+      if (hold.spare > 0 && !last && !this.#alone) {
         hold.running.add(entry);
         this.world.started.add(`${hold.scene.id} ${entry}`);
       } else hold.outcomes.push({ entry, kind: 'b' });
@@ -337,7 +387,7 @@ class Worker extends Actor {
 
   #pop(): Call | undefined {
     const want = this.free;
-    if (want <= 0) return undefined;
+    if (want <= 0 || this.#alone) return undefined;
     const { connection, queue } = this.world.scenes[0] as Scene;
     const { lists } = queue.keys;
     return call(
@@ -363,7 +413,8 @@ class Worker extends Actor {
 
   #enter(scene: Scene, generation: number, epochs: string[]): Call {
     this.op += 1;
-    const [op, want, sentAt] = [this.op, Math.min(epochs.length, Math.max(0, this.free)), time()];
+    const free = this.#alone ? 0 : Math.max(0, this.free);
+    const [op, want, sentAt] = [this.op, Math.min(epochs.length, free), time()];
     return call(
       () => scene.request.enter(generation, this.name, op, want, LEASE_MS, '*', epochs),
       (entered) => {
@@ -377,11 +428,11 @@ class Worker extends Actor {
         const hold = this.holds.get(key) ?? new Hold(scene, generation);
         // Permits may have been withdrawn and granted anew in between: the reply looks the same, so
         // the clock decides, which is looked at again now that the reply is here.
-        if (time() >= hold.until || entered.permits < hold.running.size) hold.lose();
+        if (time() >= hold.until || entered.permits < hold.busy) hold.lose();
         hold.permits = entered.permits;
         hold.until = sentAt + LEASE_MS;
         hold.dueNow = entered.dueNow;
-        hold.leaving = entered.permits === 0;
+        hold.leaving = entered.permits === 0 || this.#alone !== undefined;
         this.holds.set(key, hold);
       },
     );
@@ -393,7 +444,7 @@ class Worker extends Actor {
     return call(
       () => hold.scene.request.renew(hold.generation, this.name, LEASE_MS, []),
       (renewed) => {
-        if (renewed.verdict === 'ok' && renewed.permits >= hold.running.size) {
+        if (renewed.verdict === 'ok' && renewed.permits >= hold.busy) {
           hold.until = sentAt + LEASE_MS;
         } else hold.lose();
       },
@@ -411,6 +462,7 @@ class Worker extends Actor {
       (pending) => {
         const known = new Set([
           ...hold.running,
+          ...(hold.suspect === undefined ? [] : [hold.suspect]),
           ...hold.lost,
           ...hold.outcomes.map(({ entry }) => entry),
         ]);
@@ -511,11 +563,15 @@ export class World {
   /** 'id entry' of every handler that was started; one line for each that failed. */
   readonly started = new Set<string>();
   readonly failures: string[] = [];
+  /** 'id entry' of every suspect that ran alone. */
+  readonly alone = new Set<string>();
   readonly cancelled = new Set<string>();
   readonly dropped = new Set<string>();
   readonly log: string[] = [];
   /** How many requests ended in which outcome. */
   readonly ends: Record<string, number> = {};
+  /** How many sub-requests failed by a crash. */
+  crashed = 0;
   healing = false;
   healedAfterMs = 0;
   #workers: Worker[] = [];
@@ -549,9 +605,9 @@ export class World {
   }
 
   optionsOf(scene: Scene): Options {
-    const { limit, attempts, onProducerLost, neighbour } = this.setting;
+    const { limit, attempts, maxCrashes, onProducerLost, neighbour } = this.setting;
     const priority = scene === this.scenes[0] ? 50 : 50 + (neighbour ?? 0);
-    return { limit, attempts, onProducerLost, priority };
+    return { limit, attempts, maxCrashes, onProducerLost, priority };
   }
 
   async step({ who, what, fault }: Step): Promise<void> {
@@ -717,6 +773,13 @@ export class World {
       if (picture.outcome !== 'cancelled' && counts.cancelled > 0) faults.push('cancelled some');
       for (const { index, failed } of results) {
         const run = `${scene.id} ${generation}-${index}`;
+        const crashed = picture.failed[index]?.includes('CrashError') ?? false;
+        if (crashed) {
+          this.crashed += 1;
+          const { maxCrashes } = this.setting;
+          if (maxCrashes > 1 && !this.alone.has(run)) faults.push(`${index} was never alone`);
+          continue;
+        }
         if (!this.started.has(run)) faults.push(`${index} was never run`);
         const times = this.failures.filter((failure) => failure === run).length;
         if (failed && times < this.setting.attempts) {

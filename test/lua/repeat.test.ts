@@ -154,6 +154,21 @@ const same: Record<string, Case> = {
       next: 0,
     }),
   },
+  'tend, of a worker that crashed for the last time': {
+    given: async () => {
+      const scene = await given.filled({ items: 3, limit: 3, maxCrashes: 1 });
+      await new Hand(scene, 'dead').hold(2);
+      moveClock(LEASE_MS + 1);
+      // The number of its enter ages with every look.
+      await scene.connection.client.hdel(scene.request.keys.request, 'op:dead');
+      return scene;
+    },
+    call: ({ request, generation }) => request.tend(generation, '').then(({ verdict }) => verdict),
+  },
+  'run-alone': {
+    given: held,
+    call: (scene) => scene.request.runAlone(scene.generation, 'worker', first(scene).entry),
+  },
   'tend, of an intent that became nothing': {
     given: () => given.opened(),
     call: ({ request, generation }) => request.tend(generation, ''),

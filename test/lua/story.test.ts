@@ -193,6 +193,28 @@ async function work() {
   await queue().finish(id, next, 'gone');
 }
 
+/** A request whose only sub-request kills its workers. */
+async function crashed() {
+  const id = 'crashed';
+  const generation = await queue().intent(id);
+  await create(id, generation, 'me', { maxCrashes: 2 });
+  await request(id).append(generation, 'me', 0, items(1));
+  await request(id).seal(generation, 'me', 1);
+  await request(id).enter(generation, 'first', 1, 1, LEASE_MS, '*', ['1']);
+  await read(id, 1, 'first');
+  moveClock(LEASE_MS + 1);
+  await request(id).tend(generation, '');
+  await request(id).enter(generation, 'second', 1, 1, LEASE_MS, '*', []);
+  const [suspect] = (await request(id).take(generation, 'second', 1)) as { entry: string }[];
+  await request(id).runAlone(generation, 'first', suspect!.entry);
+  await request(id).runAlone(generation, 'second', suspect!.entry);
+  moveClock(LEASE_MS + 1);
+  await request(id).tend(generation, '');
+  expect(await request(id).state()).toMatchObject({ outcome: 'failed', failed: 1 });
+  await request(id).runAlone(generation, 'second', suspect!.entry);
+  await queue().finish(id, generation, 'failed');
+}
+
 /** A request that is met by a worker that does not serve it, and cancelled. */
 async function cancelled() {
   const id = 'cancelled';
@@ -235,6 +257,7 @@ async function gone() {
 describe('every script', () => {
   it('touches the keys that it declares and no others, and gives each reply of its header', async () => {
     await work();
+    await crashed();
     await cancelled();
     await gone();
     const given = Object.fromEntries(

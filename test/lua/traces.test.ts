@@ -482,13 +482,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease = withdrawExpired(request, state, at)\nlocal more = reclaim(request, work, due)\n',
+          from: 'local nextLease, ended = withdrawExpired(request, state, at)\nlocal more = reclaim(keys, state, ended)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease = withdrawExpired(request, state, at)\nlocal more = reclaim(request, work, due)\nlocal spent =',
+          to: 'local nextLease, ended = withdrawExpired(request, state, at)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
         },
       ],
     ],
@@ -590,6 +590,106 @@ const traces: Record<string, Trace> = {
         to: "halted = v[13] == '1' or v[14] == '1',",
       },
       { script: 'settle', from: 'if state.parked then\nreturn 0\nend', to: '' },
+    ],
+  },
+
+  // A killer runs beside a suspect that waits in the same process for its turn: it took its share of
+  // three crashes by standing by, and failed though it never did anything.
+  P10: {
+    says: 'only what ran alone can fail by a crash',
+    async play() {
+      const scene = await given.sealed({ items: 2, limit: 2, maxCrashes: 2 });
+      await new Hand(scene, 'first').hold(2);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const second = new Hand(scene, 'second');
+      await second.enter(2);
+      const [killer] = await second.take(2);
+      await scene.request.runAlone(scene.generation, 'second', killer!.entry);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const { counts, failed, crashes } = await inspect(scene);
+      expect(counts).toMatchObject({ failed: 1, ready: 1 });
+      expect(Object.keys(failed)).toEqual(['0', '0:payload']);
+      expect(crashes).toEqual({ 1: 1 });
+    },
+    without: [
+      { script: 'tend', from: '(crashes > 1 and v[3] ~= worker)', to: 'false' },
+      { script: 'tend', from: "ended[worker] = true\nredis.call('HDEL'", to: "redis.call('HDEL'" },
+      {
+        script: 'run-alone',
+        from: "redis.call('HSET', tries, entry:match('%d+$') .. ':alone', worker)",
+        to: '',
+      },
+    ],
+  },
+
+  // It ran alone, was given back, and waits again with the same worker when that one dies.
+  'P10, again': {
+    says: 'what ran alone once is not held responsible for what happens while it waits',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1, maxCrashes: 2 });
+      await new Hand(scene, 'first').hold(1);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const second = new Hand(scene, 'second');
+      await second.enter(1);
+      const [suspect] = await second.take(1);
+      await scene.request.runAlone(scene.generation, 'second', suspect!.entry);
+      await second.settle([back(suspect!)]);
+      await second.take(1);
+      moveClock(LEASE_MS + 1);
+      expect(await scene.request.tend(scene.generation, '')).toMatchObject({ verdict: 'ok' });
+      expect((await inspect(scene)).counts).toMatchObject({ failed: 0, ready: 1 });
+    },
+    without: [
+      {
+        script: 'take',
+        from: "redis.call('HDEL', tries, index .. ':alone')",
+        to: '',
+      },
+    ],
+  },
+
+  // 150 held by a worker that died: one look takes 100 back, and at the next it has no lease that ends.
+  P11: {
+    says: 'a crash counts for everything that the worker held, also what the next look takes back',
+    async play() {
+      const scene = await given.filled({ items: 150, limit: 150 });
+      await new Hand(scene, 'dead').hold(150);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      await scene.request.tend(scene.generation, '');
+      const { crashes, fields } = await inspect(scene);
+      expect(Object.keys(crashes)).toHaveLength(150);
+      expect(fields).not.toHaveProperty('crashed:dead');
+    },
+    without: [
+      { script: 'tend', from: "redis.call('HSET', request, 'crashed:' .. name, 1)", to: '' },
+    ],
+  },
+
+  // A worker closes; a read of it that was under way arrives afterwards, as of a zombie.
+  P12: {
+    says: 'what a worker that left still reads is not a crash',
+    async play() {
+      const scene = await given.filled({ items: 2 });
+      const worker = new Hand(scene);
+      await worker.hold(1);
+      await worker.settle([back({ entry: `${scene.generation}-0` })], { keep: 0 });
+      await worker.read(1);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const { crashes, counts } = await inspect(scene);
+      expect(crashes).toEqual({});
+      expect(counts).toMatchObject({ ready: 2 });
+    },
+    without: [
+      {
+        script: 'tend',
+        from: 'if not (ended[name] and settledByCrash(',
+        to: 'if not (settledByCrash(',
+      },
     ],
   },
 };

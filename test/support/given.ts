@@ -25,6 +25,7 @@ export interface Options {
   limit?: number;
   priority?: number;
   attempts?: number;
+  maxCrashes?: number;
   toleratedFailures?: number;
   window?: number;
   task?: string;
@@ -85,6 +86,7 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     limit: options.limit ?? 3,
     task: options.task ?? '',
     attempts: options.attempts ?? 1,
+    maxCrashes: options.maxCrashes ?? 3,
     window: options.window ?? 0,
     results: options.results ?? 'keep',
     retentionMs: options.retentionMs ?? 60_000,

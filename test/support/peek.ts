@@ -43,6 +43,8 @@ export interface Picture {
   /** index → time at which it is ready. */
   due: Record<number, number>;
   tries: Record<string, number>;
+  /** index → crashes so far. */
+  crashes: Record<string, number>;
   failed: Record<string, string>;
   results: ResultRecord[];
   /** Indexes of what the stream still holds. */
@@ -108,6 +110,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   const unread = stream.filter((entry) => indexOf(entry) > delivered).length;
   const held = Object.values(due);
   const dueNow = held.filter((at) => at <= now).length;
+  const { plain, crashes } = triesOf(toRecord(reply(6)));
   const number = (field: string) => Number(fields[field] ?? 0);
   return {
     status: fields['status'] ?? 'none',
@@ -131,7 +134,8 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     epoch: number('epoch'),
     pending,
     due,
-    tries: numbers(toRecord(reply(6))),
+    tries: numbers(plain),
+    crashes,
     failed: toRecord(reply(7)),
     results: ((reply(8) ?? []) as [string, string[]][]).flatMap(([, flat]) => recordsOf(flat)),
     work: stream.map(indexOf),
@@ -139,6 +143,18 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     fields,
     now,
   };
+}
+
+/** What is kept of the runs that came to nothing: failed attempts, and crashes. */
+function triesOf(fields: Record<string, string>) {
+  const plain: Record<string, string> = {};
+  const crashes: Record<string, number> = {};
+  for (const [field, value] of Object.entries(fields)) {
+    const [index, what] = field.split(':') as [string, string?];
+    if (what === undefined) plain[index] = value;
+    else if (what === 'crashes') crashes[index] = Number(value);
+  }
+  return { plain, crashes };
 }
 
 const indexAfter = (id = '0-0') => (id === '0-0' ? -1 : indexOf(id));
@@ -172,7 +188,8 @@ export function faultsOf(picture: Picture): string[] {
     }
   }
   if (!active) {
-    const left = { pending, due: Object.keys(due), tries: Object.keys(picture.tries) };
+    const { tries, crashes } = picture;
+    const left = { pending, due: Object.keys(due), tries: Object.keys({ ...tries, ...crashes }) };
     for (const [key, list] of Object.entries(left)) {
       if (list.length > 0) faults.push(`${key} outlived the request`);
     }
@@ -186,6 +203,10 @@ export function faultsOf(picture: Picture): string[] {
     faults.push('permits without a lease, or a lease without permits');
   }
   if (Object.values(permits).some((n) => n <= 0)) faults.push('permits of nothing');
+  const most = Number(picture.fields['maxCrashes'] ?? 3);
+  for (const [index, n] of Object.entries(picture.crashes)) {
+    if (n >= most) faults.push(`${index} goes on after ${n} crashes`);
+  }
   const parked = pending.filter(({ owner }) => owner === '~').map(({ index }) => index);
   const members = Object.keys(due).map(Number);
   if (parked.sort((a, b) => a - b).join() !== members.sort((a, b) => a - b).join()) {

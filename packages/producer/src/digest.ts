@@ -8,6 +8,7 @@ const CONTENT = [
   'task',
   'window',
   'results',
+  'maxCrashes',
   'retentionMs',
   'onProducerLost',
   // The first one sets it for all: who renews more slowly than that would be taken for lost.

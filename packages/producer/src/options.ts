@@ -17,6 +17,13 @@ export interface RequestOptions {
   readonly window?: number;
   /** Whether results are kept to be read; failures always are. @default 'keep' */
   readonly results?: 'keep' | 'discard';
+  /**
+   * How often the worker of a sub-request may end while it holds it (killed, out of memory, frozen
+   * beyond its lease) before it fails with a CrashError. Before the last time it is tried alone in a
+   * process, so that it is not blamed for others; 1 fails it, and what ran beside it, untried.
+   * Between 1 and 1000. @default 3
+   */
+  readonly maxCrashes?: number;
   /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
@@ -51,6 +58,7 @@ export const requestOptions: OptionTable = {
   task: option.name(),
   window: option.integer(0, 1_000_000_000, 0),
   results: option.word('keep', 'discard'),
+  maxCrashes: option.integer(1, 1_000, 3),
   retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),

@@ -179,6 +179,8 @@ export class Producer implements AsyncDisposable {
       options.task ?? '',
       'attempts',
       1,
+      'maxCrashes',
+      options.maxCrashes,
       'window',
       options.window,
       'results',

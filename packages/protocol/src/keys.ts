@@ -50,7 +50,7 @@ export interface RequestKeys {
   readonly work: string;
   /** zset · entry → time it is ready, 0 = now; all of them owned by consumer `~` · gone at completion */
   readonly due: string;
-  /** hash · index → failed attempts of those that failed · gone at completion */
+  /** hash · index → failed attempts; 'index:crashes', 'index:alone' (worker) · gone at completion */
   readonly tries: string;
   /** hash · index → what its running handler last reported · gone at completion */
   readonly progress: string;
@@ -109,6 +109,11 @@ export function requestKeys(id: string): RequestKeys {
 export function parseToken(token: string): { id: string; generation: number; epoch: string } {
   const [id = '', generation = '', epoch = ''] = token.split('~');
   return { id, generation: Number(generation), epoch };
+}
+
+/** The generation of a sub-request, from its stream entry. */
+export function generationOf(entry: string): number {
+  return Number(entry.slice(0, entry.indexOf('-')));
 }
 
 /** The index of a sub-request from its stream entry `<generation>-<index>`. */

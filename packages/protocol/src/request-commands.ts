@@ -16,6 +16,10 @@ export interface Entry {
   readonly payload: string;
   /** Failed attempts so far. */
   readonly tries: number;
+  /** How often its worker ended while it held this sub-request. */
+  readonly crashes: number;
+  /** Whether its next crash would be its last: it is to run alone, after `runAlone`. */
+  readonly suspect: boolean;
 }
 
 /** What a worker says of one sub-request: succeeded, failed, or back unstarted. */
@@ -266,23 +270,38 @@ export class RequestCommands {
   /** Takes up to `max` parked sub-requests that are ready. */
   async take(generation: number, worker: string, max: number): Promise<Entry[] | 'lost' | 'gone'> {
     const { request, work, due, tries } = this.keys;
-    const [verdict, ...flat] = await this.#run(
+    const [verdict, limit, ...flat] = await this.#run(
       'take',
       [request, work, due, tries],
       [generation, worker, max],
     );
     if (verdict !== 'ok') return verdict as 'lost' | 'gone';
     const entries: Entry[] = [];
-    for (let i = 0; i < flat.length; i += 3) {
+    for (let i = 0; i < flat.length; i += 4) {
       const entry = flat[i] as string;
+      const crashes = Number(flat[i + 3]);
       entries.push({
         entry,
         index: indexOf(entry),
         payload: flat[i + 1] as string,
         tries: Number(flat[i + 2]),
+        crashes,
+        suspect: crashes >= Math.max(1, Number(limit) - 1),
       });
     }
     return entries;
+  }
+
+  /** Before a suspect runs, when nothing else runs in this process. Run it only if 'ok'. */
+  async runAlone(
+    generation: number,
+    worker: string,
+    entry: string,
+  ): Promise<'ok' | 'lost' | 'gone'> {
+    const { request, work, tries } = this.keys;
+    const args = [generation, worker, entry];
+    const [verdict] = await this.#run('run-alone', [request, work, tries], args);
+    return verdict as 'ok' | 'lost' | 'gone';
   }
 
   /**
@@ -514,5 +533,7 @@ function entriesOf(reply: unknown): Entry[] {
     index: indexOf(entry),
     payload: fields[1] as string,
     tries: 0,
+    crashes: 0,
+    suspect: false,
   }));
 }

@@ -1,4 +1,5 @@
 import { type Entry, type Minted, RequestCommands, type Settled } from '@piecework/protocol';
+import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
 import { Running } from './running.js';
 import { TokenReturn } from './token-return.js';
@@ -17,8 +18,8 @@ const REPORTS = 1_000;
  * working: it holds permits and reads as many sub-requests as they allow.
  * leaving: it reads no more; each handler that ends gives its permit back. It leaves when a read
  *          brought less than was asked (dry), at the end of its time slice when somebody else waits
- *          (yielding), when its lease is lost, and when the worker closes. A new token makes it enter
- *          again.
+ *          (yielding), when its lease is lost, when a suspect is to run alone (alone.ts), and when the
+ *          worker closes. A new token makes it enter again.
  * over:    nothing held, nothing running; forgotten.
  *
  * One call at a time: the replies carry absolute permits, so their order must be that of the calls.
@@ -35,6 +36,8 @@ export class Engagement {
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
   readonly #zombies = new Set<Running>();
   readonly #outcomes = new Outcomes();
+  /** A sub-request that waits until it can run alone in this process. Counts as running. */
+  #suspect: Entry | undefined;
   readonly #tokens: TokenReturn;
   #mode: 'entering' | 'working' | 'leaving' | 'over' = 'entering';
   #yielding = false;
@@ -86,6 +89,17 @@ export class Engagement {
     return this.#yielding;
   }
 
+  /** Whether nothing runs, waits to be settled, or is under way; a suspect may wait. */
+  get quiet(): boolean {
+    const running = this.#running.size + this.#zombies.size;
+    return running + this.#outcomes.size + this.#queued === 0 && !this.#kicked;
+  }
+
+  /** How many sub-requests need a permit. */
+  get #busy(): number {
+    return this.#running.size + (this.#suspect ? 1 : 0);
+  }
+
   /** Turns tokens (their epochs) into permits for up to `want` slots, and goes to work. */
   enter(epochs: readonly string[], want: number): void {
     this.#reserved += want;
@@ -96,6 +110,7 @@ export class Engagement {
   /** Reads no more; gives permits back as handlers end. */
   leave(): void {
     if (this.#mode === 'over') return;
+    if (this.#core.closing) this.#returnSuspect();
     this.#mode = 'leaving';
     this.#kick();
   }
@@ -150,6 +165,7 @@ export class Engagement {
       );
       // Looked at after the answer: what ended meanwhile is among the outcomes.
       const known = new Set([...this.#outcomes.entries(), ...this.#running.keys()]);
+      if (this.#suspect) known.add(this.#suspect.entry);
       for (const { entry } of this.#zombies) known.add(entry);
       for (const entry of pending) if (!known.has(entry)) this.#outcomes.push({ entry, kind: 'b' });
       await this.#pump();
@@ -169,6 +185,7 @@ export class Engagement {
   #lose(why: string): void {
     this.#core.logger.warn({ requestId: this.id, why }, 'lease lost');
     this.#permits = 0;
+    this.#returnSuspect();
     for (const running of this.#running.values()) {
       running.abort('lost', why);
       this.#zombies.add(running);
@@ -188,7 +205,7 @@ export class Engagement {
     // Numbered when it is sent, because settles have numbers of the same row.
     const op = this.#core.nextOp();
     const asked = performance.now();
-    const wanted = this.#core.closing ? 0 : want;
+    const wanted = this.#core.takesWork ? want : 0;
     const entered = await this.#core
       .insist(this.id, () =>
         this.#commands.enter(this.generation, id, op, wanted, leaseMs, handlers.served, epochs),
@@ -212,7 +229,7 @@ export class Engagement {
     }
     // After a freeze the old permits may be gone and these be new ones: what ran under those is not theirs.
     this.fence();
-    if (entered.permits < this.#running.size) this.#lose('the lease was withdrawn');
+    if (entered.permits < this.#busy) this.#lose('the lease was withdrawn');
     this.#extend(asked);
     this.#replies += 1;
     const { id: request, generation } = this;
@@ -226,7 +243,7 @@ export class Engagement {
     this.#dueNow = entered.dueNow;
     this.#account();
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
-    if (this.#permits > 0) this.#work(wanted > 0 && !this.#core.closing);
+    if (this.#permits > 0) this.#work(wanted > 0 && this.#core.takesWork);
     await this.#pump();
   }
 
@@ -247,11 +264,11 @@ export class Engagement {
       // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
       if (this.#sliceIsOver()) await this.#askToStay();
       const working = this.#mode === 'working';
-      const free = working ? Math.max(0, this.#permits - this.#running.size) : 0;
-      const keep = working ? this.#permits : this.#running.size;
+      const free = working ? Math.max(0, this.#permits - this.#busy) : 0;
+      const keep = working ? this.#permits : this.#busy;
       const read = this.#dueNow > 0 ? 0 : free;
       if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits) {
-        await this.#settle(Math.max(keep, this.#running.size), read);
+        await this.#settle(Math.max(keep, this.#busy), read);
       } else if (free > 0) {
         await this.#take(free);
       } else {
@@ -279,7 +296,7 @@ export class Engagement {
 
   async #settle(keep: number, read: number): Promise<void> {
     const outcomes = this.#outcomes.next();
-    const running = this.#running.size;
+    const running = this.#busy;
     const op = this.#core.nextOp();
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
@@ -288,6 +305,7 @@ export class Engagement {
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
     if (settled.verdict !== 'ok') {
+      giveBackNextLife(this.#core, this.#commands, this.id, entries);
       this.#end(settled.verdict === 'complete' ? settled.outcome : undefined);
       return;
     }
@@ -299,6 +317,7 @@ export class Engagement {
     const dry = entries.length < read && settled.dueNow === 0;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
+    this.#goOn();
     const minted = this.#minted(settled.mint, settled.epoch);
     const waiting = this.#yielding && freed > 0 ? this.#nextWaiting() : undefined;
     if (this.#mode === 'leaving' && !waiting) this.#tokens.handOn(minted, freed);
@@ -339,11 +358,46 @@ export class Engagement {
 
   /** Starts what was read up to the permits in hand; the rest goes back unstarted. */
   #startUpTo(entries: readonly Entry[]): void {
+    // It may have been told to leave while the read was under way.
+    const mayStart = () => this.#mode === 'working' && this.#busy < this.#permits;
+    const suspect = mayStart() ? entries.find((entry) => entry.suspect) : undefined;
+    // Claimed first: this engagement leaves with all others, and what came along goes back.
+    if (suspect && this.#core.alone.claim(this, () => this.#runAlone())) this.#suspect = suspect;
     for (const entry of entries) {
-      // It may have been told to leave while the read was under way.
-      if (this.#mode === 'working' && this.#running.size < this.#permits) this.#start(entry);
+      if (entry === this.#suspect) continue;
+      if (!entry.suspect && mayStart()) this.#start(entry);
       else this.#outcomes.push({ entry: entry.entry, kind: 'b' });
     }
+  }
+
+  /** Starts the suspect; nothing else runs in this process, and the server is told so first. */
+  #runAlone(): void {
+    this.#exclusive(async () => {
+      const suspect = this.#suspect;
+      if (!suspect) return;
+      const verdict = await this.#core.insist(this.id, () =>
+        this.#commands.runAlone(this.generation, this.#core.id, suspect.entry),
+      );
+      // It may have been given back meanwhile.
+      if (this.#suspect !== suspect) return;
+      if (verdict === 'gone') return this.#end(undefined);
+      if (verdict === 'lost') return this.#lose('the lease was withdrawn');
+      this.#suspect = undefined;
+      this.#start(suspect);
+    });
+  }
+
+  #returnSuspect(): void {
+    if (!this.#suspect) return;
+    this.#outcomes.push({ entry: this.#suspect.entry, kind: 'b' });
+    this.#suspect = undefined;
+    this.#core.alone.end(this);
+  }
+
+  /** When what ran alone is settled, the process takes work again. */
+  #goOn(): void {
+    const left = this.#busy + this.#zombies.size + this.#outcomes.size;
+    if (left === 0) this.#core.alone.end(this);
   }
 
   #start(entry: Entry): void {
@@ -356,7 +410,7 @@ export class Engagement {
       this.#core.running -= 1;
       const wanted = this.#running.get(entry.entry) === running;
       if (wanted) this.#running.delete(entry.entry);
-      if (!this.#zombies.delete(running) && !wanted) return;
+      if (!this.#zombies.delete(running) && !wanted) return this.#core.alone.look();
       if (outcome) this.#outcomes.push(outcome);
       this.#kick();
     });
@@ -370,6 +424,7 @@ export class Engagement {
     this.#mode = 'over';
     this.#permits = 0;
     this.#outcomes.clear();
+    this.#suspect = undefined;
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
     if (outcome)
@@ -379,18 +434,20 @@ export class Engagement {
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */
   #letGo(why: string): void {
     const { slots } = this.#core;
-    for (const running of [...this.#running.values(), ...this.#zombies]) {
+    const left = [...this.#running.values(), ...this.#zombies];
+    for (const running of left) {
       running.abort('abandoned', why);
       slots.take(1);
       void running.ended.then(() => slots.take(-1));
     }
+    void Promise.all(left.map(({ ended }) => ended)).then(() => this.#core.alone.end(this));
     this.#running.clear();
     this.#zombies.clear();
     this.#account();
   }
 
   #account(): void {
-    const holds = Math.max(this.#permits, this.#running.size) + this.#zombies.size + this.#reserved;
+    const holds = Math.max(this.#permits, this.#busy) + this.#zombies.size + this.#reserved;
     if (holds !== this.#held) this.#core.slots.take(holds - this.#held);
     this.#held = holds;
   }
@@ -420,9 +477,10 @@ export class Engagement {
         this.#queued -= 1;
         this.#account();
         if (this.#queued > 0) return;
-        const working = this.#permits + this.#running.size + this.#zombies.size;
+        const working = this.#permits + this.#busy + this.#zombies.size;
         if (working + this.#outcomes.size === 0) this.#mode = 'over';
         if (this.#mode === 'over') this.#onOver(this);
+        this.#core.alone.look();
       });
   }
 }

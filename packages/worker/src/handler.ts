@@ -8,6 +8,8 @@ export interface HandlerContext {
   readonly index: number;
   /** 1 for the first run that may end in success or failure; runs that died do not count. */
   readonly attempt: number;
+  /** How often its worker ended (killed, out of memory, frozen beyond its lease) while it held it. */
+  readonly crashes: number;
   /** Aborted when the outcome is not wanted any more: lease lost, request dropped, worker closing. */
   readonly signal: AbortSignal;
   /** Logs with the ids of request and sub-request. */

@@ -19,6 +19,7 @@ export class Running implements HandlerContext {
   readonly requestId: string;
   readonly index: number;
   readonly attempt: number;
+  readonly crashes: number;
   readonly entry: string;
   readonly #logger: Logger;
   #log: Logger | undefined;
@@ -28,11 +29,12 @@ export class Running implements HandlerContext {
   #progress: number | undefined;
   #ended: Promise<Outcome | undefined> | undefined;
 
-  constructor(requestId: string, { entry, index, tries }: Entry, logger: Logger) {
+  constructor(requestId: string, { entry, index, tries, crashes }: Entry, logger: Logger) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
     this.attempt = tries + 1;
+    this.crashes = crashes;
     this.#logger = logger;
   }
 

@@ -6,6 +6,7 @@ import {
   type QueueCommands,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import type { Alone } from './alone.js';
 import type { Handlers } from './handler.js';
 import type { Slots } from './slots.js';
 import { WaitingRoom } from './waiting-room.js';
@@ -18,6 +19,7 @@ export class WorkerCore {
   readonly queue: QueueCommands;
   readonly handlers: Handlers;
   readonly slots: Slots;
+  readonly alone: Alone;
   readonly leaseMs: number;
   readonly quantumMs: number;
   readonly maxResultBytes: number;
@@ -41,6 +43,7 @@ export class WorkerCore {
       | 'queue'
       | 'handlers'
       | 'slots'
+      | 'alone'
       | 'leaseMs'
       | 'quantumMs'
       | 'maxResultBytes'
@@ -52,10 +55,16 @@ export class WorkerCore {
     this.queue = parts.queue;
     this.handlers = parts.handlers;
     this.slots = parts.slots;
+    this.alone = parts.alone;
     this.leaseMs = parts.leaseMs;
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.logger = parts.logger;
+  }
+
+  /** Whether tokens that come are turned into permits. */
+  get takesWork(): boolean {
+    return !this.closing && !this.alone.active;
   }
 
   /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */

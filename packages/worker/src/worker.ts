@@ -12,6 +12,7 @@ import {
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { pino } from 'pino';
+import { Alone } from './alone.js';
 import { Engagement } from './engagement.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
@@ -68,12 +69,18 @@ export class Worker implements AsyncDisposable {
     const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
     const logger =
       checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2));
+    const slots = new Slots(checked.concurrency);
     const core = new WorkerCore({
       id,
       connection,
       queue: new QueueCommands(connection, checked.queue),
       handlers,
-      slots: new Slots(checked.concurrency),
+      slots,
+      alone: new Alone(
+        slots,
+        () => this.#engagements.values(),
+        () => core.running,
+      ),
       leaseMs: checked.leaseMs,
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,

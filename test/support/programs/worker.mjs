@@ -1,7 +1,10 @@
 // A worker process. Its only argument is JSON: { options, handle, log }.
 //   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`;
 //     { hold: true } runs until it is told to stop
-//   log: a file that gets `start <request> <index> <ns>` and `end …`, by a clock that all processes share
+//   A payload { kill: 'always' } kills this process; { kill: 'alone' } only in its last chance, and
+//   holds until then.
+//   log: a file that gets `start <request> <index> <ns> <crashes>` and `end …`, by a clock that all
+//   processes share
 // Says { ready: <boot id> } when it waits for work; SIGTERM closes it, and then it ends by itself.
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,14 +13,16 @@ import { Worker } from '@piecework/worker';
 const { options, handle, log } = JSON.parse(process.argv[2]);
 const file = log ? openSync(log, 'a') : undefined;
 
-function note(what, { requestId, index }) {
+function note(what, { requestId, index, crashes }) {
   if (file === undefined) return;
-  writeSync(file, `${what} ${requestId} ${index} ${process.hrtime.bigint()}\n`);
+  writeSync(file, `${what} ${requestId} ${index} ${process.hrtime.bigint()} ${crashes}\n`);
 }
 
 async function handler(payload, context) {
   note('start', context);
-  if (handle.hold) {
+  const { kill } = Object(payload);
+  if (kill === 'always' || (kill && context.crashes >= 2)) process.kill(process.pid, 'SIGKILL');
+  if (handle.hold || kill) {
     await new Promise((resolve) => context.signal.addEventListener('abort', resolve));
     note('aborted', context);
     throw context.signal.reason;

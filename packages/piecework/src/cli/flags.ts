@@ -93,6 +93,12 @@ export const requestFlags: readonly Flag[] = [
     requestOptions['window'],
     'number',
   ),
+  flag(
+    '--max-crashes <n>',
+    'how often its worker may end before a sub-request fails; the last time it runs alone',
+    requestOptions['maxCrashes'],
+    'number',
+  ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),

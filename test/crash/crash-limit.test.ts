@@ -1,0 +1,141 @@
+import { Agenda } from '@piecework/protocol';
+import { describe, expect } from 'vitest';
+import { type Flow, numbers, test } from '../support/flow.js';
+import { besides, type RestartedFleet, startRestarted } from '../support/restarted.js';
+import { until } from '../support/until.js';
+
+/*
+ * Sub-requests that kill the process that runs them, next to innocent ones. Workers die and are
+ * replaced; the test looks at the request more often than the agenda would.
+ */
+
+const KILLER = { kill: 'always' };
+const OPTIONS = { concurrency: 20, leaseMs: 1_000, handle: { minMs: 5, maxMs: 30 } };
+const WAIT_MS = 90_000;
+
+/** Waits, and lets everybody look meanwhile whether a lease of the request ended. */
+async function looking(flow: Flow, id: string, what: string, condition: () => Promise<boolean>) {
+  const agenda = new Agenda(flow.connection, flow.queueCommands);
+  const look = async () => {
+    const { generation = 0 } = (await flow.request(id).state()) ?? {};
+    await flow.queueCommands.note(id, generation, 0);
+    await agenda.tick();
+  };
+  await until(async () => (await condition()) || (await look()), {
+    what,
+    timeoutMs: WAIT_MS,
+    everyMs: 200,
+  });
+}
+
+/** Waits for the end of a request. */
+async function complete(flow: Flow, id: string) {
+  const ended = async () => (await flow.request(id).state())?.status === 'complete';
+  await looking(flow, id, `request ${id} is complete`, ended);
+  return flow.complete(id);
+}
+
+/** The errors of those that failed, by index. */
+async function failures(flow: Flow, id: string): Promise<Record<number, string>> {
+  const kept = await flow.connection.client.hgetall(flow.request(id).keys.failed);
+  return Object.fromEntries(
+    Object.entries(kept)
+      .filter(([field]) => !field.includes(':'))
+      .map(([index, error]) => [index, JSON.parse(error).name]),
+  );
+}
+
+/** In its last chance, it was the only one in its process. */
+async function ranAlone(fleet: RestartedFleet, request: string, index: number): Promise<void> {
+  let chances = 0;
+  for (const log of await fleet.logs()) {
+    for (const [at, line] of log.entries()) {
+      if (line.request !== request || line.index !== index || line.what !== 'start') continue;
+      if (line.crashes < 2) continue;
+      chances += 1;
+      expect(besides(log, at), 'others that ran').toBe(0);
+      expect(log.slice(at + 1), 'what came after it').toEqual([]);
+    }
+  }
+  expect(chances, 'times that it ran as a suspect').toBe(1);
+}
+
+describe('a sub-request that always kills its process', () => {
+  test('fails alone, next to a hundred innocent ones', { timeout: 150_000 }, async ({ flow }) => {
+    const fleet = await startRestarted(flow, 3, OPTIONS);
+    const items = [...numbers(50), KILLER, ...numbers(50, 50)];
+    const { id } = await flow.producer().submit(items, { limit: 60 });
+    expect(await complete(flow, id)).toMatchObject({
+      outcome: 'failed',
+      total: 101,
+      succeeded: 100,
+      failed: 1,
+    });
+    expect(await failures(flow, id)).toEqual({ 50: 'CrashError' });
+    await ranAlone(fleet, id, 50);
+    expect(fleet.deaths).toBe(3);
+    await fleet.stop();
+  });
+
+  test('and another one fail both, and nobody else', { timeout: 150_000 }, async ({ flow }) => {
+    const fleet = await startRestarted(flow, 3, OPTIONS);
+    const items = [KILLER, ...numbers(100), KILLER];
+    const { id } = await flow.producer().submit(items, { limit: 60 });
+    expect(await complete(flow, id)).toMatchObject({ succeeded: 100, failed: 2 });
+    expect(await failures(flow, id)).toEqual({ 0: 'CrashError', 101: 'CrashError' });
+    await ranAlone(fleet, id, 0);
+    await ranAlone(fleet, id, 101);
+    await fleet.stop();
+  });
+
+  test('takes nobody of another request with it', { timeout: 150_000 }, async ({ flow }) => {
+    const fleet = await startRestarted(flow, 2, OPTIONS);
+    const producer = flow.producer();
+    const source = (async function* () {
+      // Work goes on beside it as long as it lives.
+      for (let i = 0; ; i += 1) {
+        const state = await flow.request(flow.id('killer')).state();
+        if (i >= 100 && state?.status === 'complete') return;
+        yield i;
+      }
+    })();
+    const submitting = producer.submit(source, { id: flow.id('innocent'), limit: 20, window: 200 });
+    const killer = await producer.submit([KILLER], { id: flow.id('killer'), limit: 1 });
+    expect(await complete(flow, killer.id)).toMatchObject({ failed: 1, succeeded: 0 });
+    const innocent = await submitting;
+    const { total } = innocent;
+    expect(await complete(flow, innocent.id)).toMatchObject({
+      outcome: 'succeeded',
+      succeeded: total,
+      failed: 0,
+    });
+    await ranAlone(fleet, killer.id, 0);
+    await fleet.stop();
+  });
+});
+
+test('a sub-request that kills only when it is alone fails, and nobody else', {
+  timeout: 150_000,
+}, async ({ flow }) => {
+  const fleet = await startRestarted(flow, 1, OPTIONS);
+  const { id } = await flow.producer().submit([{ kill: 'alone' }, ...numbers(60)], { limit: 10 });
+  for (const crashes of [0, 1]) {
+    const runs = async () =>
+      (await fleet.logs()).flat().some((one) => one.index === 0 && one.crashes === crashes);
+    await looking(flow, id, `it runs after ${crashes} crashes`, runs);
+    fleet.kill();
+  }
+  expect(await complete(flow, id)).toMatchObject({ succeeded: 60, failed: 1 });
+  expect(await failures(flow, id)).toEqual({ 0: 'CrashError' });
+  await ranAlone(fleet, id, 0);
+  await fleet.stop();
+});
+
+test('with one crash allowed nobody gets a second chance', async ({ flow }) => {
+  const fleet = await startRestarted(flow, 1, { ...OPTIONS, concurrency: 1 });
+  const items = [...numbers(5), KILLER, ...numbers(5)];
+  const { id } = await flow.producer().submit(items, { limit: 1, maxCrashes: 1 });
+  expect(await complete(flow, id)).toMatchObject({ succeeded: 10, failed: 1 });
+  expect(fleet.deaths).toBe(1);
+  await fleet.stop();
+});

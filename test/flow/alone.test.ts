@@ -1,0 +1,148 @@
+import type { HandlerContext } from '@piecework/worker';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+/*
+ * What a worker does with a suspect. Its crash before is real: a holder with a lease of 1 ms, and a
+ * look at the request after that.
+ */
+
+/** A request of `items` whose first sub-request is a suspect. */
+async function suspected(flow: Flow, name: string, items: number) {
+  const { id, generation } = await flow
+    .producer()
+    .submit(numbers(items), { id: flow.id(name), maxCrashes: 2 });
+  const request = flow.request(id);
+  await request.enter(generation, 'dead', 1, 1, 1, '*', []);
+  await request.read('dead', 1);
+  await until(async () => {
+    await request.tend(generation, '');
+    return (await request.inspect())?.inFlight === 0;
+  });
+  return { id, generation, request };
+}
+
+/** Handlers that write down when they start and end; those of `gates` wait. */
+function diary(gates: Record<string, Promise<void>>) {
+  const events: string[] = [];
+  const handler = async (n: number, { requestId, crashes }: HandlerContext) => {
+    const who = `${requestId.split('.').pop()} ${n}`;
+    events.push(`start ${who}${crashes > 0 ? ` after ${crashes}` : ''}`);
+    await gates[who];
+    events.push(`end ${who}`);
+    return n;
+  };
+  return { events, handler };
+}
+
+/** A worker holds one sub-request of the request, and has not started it. */
+const heldBy = (flow: Flow, id: string, worker: string) =>
+  until(async () => (await flow.request(id).pending(worker, 10)).length === 1, {
+    what: 'the worker has taken the suspect',
+  });
+
+describe('a suspect', () => {
+  test('runs when nothing else runs in its process, of any request, and nothing starts beside it', async ({
+    flow,
+  }) => {
+    const slow = gate();
+    const { events, handler } = diary({ 'slow 0': slow.opened });
+    const { id } = await suspected(flow, 'suspected', 4);
+    const other = await flow.producer().submit([0], { id: flow.id('slow'), priority: 0 });
+    const worker = flow.worker({ concurrency: 4, handler });
+    await worker.start();
+    await heldBy(flow, id, worker.id);
+    const late = await flow.producer().submit([0], { id: flow.id('late'), priority: 0 });
+    expect(events).toEqual(['start slow 0']);
+    slow.open();
+    for (const one of [id, other.id, late.id]) {
+      expect(await flow.complete(one)).toMatchObject({ outcome: 'succeeded', failed: 0 });
+    }
+    expect(events.slice(0, 4)).toEqual([
+      'start slow 0',
+      'end slow 0',
+      'start suspected 0 after 1',
+      'end suspected 0',
+    ]);
+    expect(events).toHaveLength(12);
+  });
+
+  test('is given back when its worker closes before it ran', async ({ flow }) => {
+    const slow = gate();
+    const { events, handler } = diary({ 'slow 0': slow.opened });
+    const { id, request } = await suspected(flow, 'suspected', 1);
+    const other = await flow.producer().submit([0], { id: flow.id('slow'), priority: 0 });
+    const worker = flow.worker({ concurrency: 4, handler });
+    await worker.start();
+    await heldBy(flow, id, worker.id);
+    const closing = worker.close();
+    await until(async () => (await request.inspect())?.ready === 1, { what: 'it is given back' });
+    expect(events).toEqual(['start slow 0']);
+    slow.open();
+    await closing;
+    expect(await flow.complete(other.id)).toMatchObject({ succeeded: 1 });
+    await flow.worker({ handler }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
+    expect(events).toContain('start suspected 0 after 1');
+  });
+
+  test('that is dropped while it waits holds up nobody', async ({ flow }) => {
+    const slow = gate();
+    const { events, handler } = diary({ 'slow 0': slow.opened });
+    const { id, request, generation } = await suspected(flow, 'suspected', 1);
+    const other = await flow.producer().submit([0], { id: flow.id('slow'), priority: 0 });
+    const worker = flow.worker({ concurrency: 4, leaseMs: 1_000, handler });
+    await worker.start();
+    await heldBy(flow, id, worker.id);
+    await request.drop();
+    await flow.queueCommands.finish(id, generation, 'dropped');
+    const late = await flow.producer().submit([0], { id: flow.id('late') });
+    expect(await flow.complete(late.id)).toMatchObject({ succeeded: 1 });
+    expect(events).toEqual(['start slow 0', 'start late 0', 'end late 0']);
+    slow.open();
+    expect(await flow.complete(other.id)).toMatchObject({ succeeded: 1 });
+  });
+
+  test('shares its process with no other one, and each gets its turn', async ({ flow }) => {
+    const { events, handler } = diary({});
+    const first = await suspected(flow, 'first', 2);
+    const second = await suspected(flow, 'second', 2);
+    await flow.worker({ concurrency: 4, handler }).start();
+    for (const { id } of [first, second]) {
+      expect(await flow.complete(id)).toMatchObject({ succeeded: 2, failed: 0 });
+    }
+    for (const name of ['first', 'second']) {
+      const at = events.indexOf(`start ${name} 0 after 1`);
+      expect(events[at + 1]).toBe(`end ${name} 0`);
+    }
+  });
+});
+
+test('what is read behind a settle of a life that is over goes back at once', async ({ flow }) => {
+  const slow = gate();
+  const id = flow.id('again');
+  let lives = 0;
+  const handler = async (n: number) => {
+    if (lives === 1) await slow.opened;
+    return n;
+  };
+  const producer = flow.producer();
+  const first = await producer.submit(numbers(9), { id, limit: 1 });
+  lives = 1;
+  const worker = flow.worker({ concurrency: 1, leaseMs: 3_600_000, handler });
+  await worker.start();
+  await until(() => worker.running === 1);
+  await flow.request(id).drop();
+  await flow.queueCommands.finish(id, first.generation, 'dropped');
+  const second = await producer.submit(numbers(9), { id, limit: 1 });
+  expect(second.generation).toBeGreaterThan(first.generation);
+  lives = 2;
+  slow.open();
+  // Whoever had to wait for somebody to look would wait for the first look, in twenty seconds.
+  await until(async () => (await flow.request(id).state())?.status === 'complete', {
+    timeoutMs: 12_000,
+    what: 'the next life is complete before anybody has looked',
+  });
+  expect(await flow.complete(id)).toMatchObject({ succeeded: 9, failed: 0 });
+});
