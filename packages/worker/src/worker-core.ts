@@ -7,6 +7,7 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Handlers } from './handler.js';
+import type { Renewal } from './renewal.js';
 import type { Slots } from './slots.js';
 import { WaitingRoom } from './waiting-room.js';
 
@@ -18,6 +19,7 @@ export class WorkerCore {
   readonly queue: QueueCommands;
   readonly handlers: Handlers;
   readonly slots: Slots;
+  readonly renewal: Renewal;
   readonly leaseMs: number;
   readonly quantumMs: number;
   readonly maxResultBytes: number;
@@ -41,6 +43,7 @@ export class WorkerCore {
       | 'queue'
       | 'handlers'
       | 'slots'
+      | 'renewal'
       | 'leaseMs'
       | 'quantumMs'
       | 'maxResultBytes'
@@ -52,6 +55,7 @@ export class WorkerCore {
     this.queue = parts.queue;
     this.handlers = parts.handlers;
     this.slots = parts.slots;
+    this.renewal = parts.renewal;
     this.leaseMs = parts.leaseMs;
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;

@@ -18,6 +18,7 @@ import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
 import { Leases } from './leases.js';
 import { type WorkerOptions, workerOptions } from './options.js';
+import { Renewal } from './renewal.js';
 import { Slots } from './slots.js';
 import { WorkerCore } from './worker-core.js';
 
@@ -68,16 +69,24 @@ export class Worker implements AsyncDisposable {
     const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
     const logger =
       checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2));
+    const ownLogger = logger.child({ worker: id });
+    const { leaseMs, maxBlockMs } = checked;
     const core = new WorkerCore({
       id,
       connection,
       queue: new QueueCommands(connection, checked.queue),
       handlers,
       slots: new Slots(checked.concurrency),
-      leaseMs: checked.leaseMs,
+      leaseMs,
+      renewal: new Renewal({
+        client: connection.client,
+        ...{ worker: id, leaseMs, maxBlockMs, logger: ownLogger },
+        // Each request that is held has a permit, and slots bound the permits.
+        rows: checked.concurrency,
+      }),
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
-      logger: logger.child({ worker: id }),
+      logger: ownLogger,
     });
     this.#core = core;
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
@@ -118,6 +127,7 @@ export class Worker implements AsyncDisposable {
       state: this.#state,
       intakeDown: this.#intake.down,
       intakeOver: this.#intake.over,
+      renewalDown: this.#core.renewal.down,
       sinceTickMs: performance.now() - this.#tickedAt,
       // A big fleet looks seldom; three looks in a row may fail by chance.
       tickLateMs: 3 * Math.max(5_000, this.#fleet * 62.5),
@@ -190,6 +200,7 @@ export class Worker implements AsyncDisposable {
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     this.#leases.stop();
+    await this.#core.renewal.stop();
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
     if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))

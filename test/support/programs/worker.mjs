@@ -1,6 +1,6 @@
 // A worker process. Its only argument is JSON: { options, handle, log }.
 //   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`;
-//     { hold: true } runs until it is told to stop
+//     { hold: true } runs until it is told to stop; { blockMs } holds up the event loop so long
 //   log: a file that gets `start <request> <index> <ns>` and `end …`, by a clock that all processes share
 // Says { ready: <boot id> } when it waits for work; SIGTERM closes it, and then it ends by itself.
 import { openSync, writeSync } from 'node:fs';
@@ -21,6 +21,13 @@ async function handler(payload, context) {
     await new Promise((resolve) => context.signal.addEventListener('abort', resolve));
     note('aborted', context);
     throw context.signal.reason;
+  }
+  if (handle.blockMs) {
+    const end = performance.now() + handle.blockMs;
+    while (performance.now() < end);
+    note(context.signal.aborted ? 'aborted' : 'end', context);
+    if (handle.fail) throw new Error('failed late');
+    return payload;
   }
   await sleep(handle.minMs + Math.random() * (handle.maxMs - handle.minMs));
   note('end', context);
