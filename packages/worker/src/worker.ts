@@ -8,6 +8,7 @@ import {
   parseToken,
   pause,
   QueueCommands,
+  TIMES,
   type Tick,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
@@ -102,6 +103,7 @@ export class Worker implements AsyncDisposable {
     this.#agenda = new Agenda(connection, core.queue, {
       worker: core.id,
       info: () => JSON.stringify({ ...about, running: this.running }),
+      auditMs: Math.min(TIMES.auditMs, leaseMs),
       onTick: (tick) => {
         this.#tickedAt = performance.now();
         this.#enterParked(tick);
