@@ -1,5 +1,5 @@
-// `kill -9` of a random worker process every 300 ms, until a big request is through (later when less
-// than half of the fleet is up: on a busy machine they start more slowly than that). Then: each index
+// `kill -9` of a random worker process every 300 ms, until a big request is through (later when fewer
+// than three of the fleet are up: on a busy machine they start more slowly than that). Then: each index
 // has one result, the counts are exact, and after the drop nothing is left. Says how many sub-requests
 // ran again for each kill, and how long what a killed worker ran had to wait for its restart.
 //
@@ -76,7 +76,7 @@ class Fleet {
   /** Kills one of those that are ready; false when too few are. */
   kill() {
     const ready = [...this.#ready];
-    if (ready.length <= Number(values.workers) / 2) return false;
+    if (ready.length < 3) return false;
     const victim = ready[Math.floor(random() * ready.length)];
     this.#ready.delete(victim);
     victim.killedAt = process.hrtime.bigint();

@@ -46,7 +46,11 @@ const third = BigInt(Math.floor((leaseMs / 3) * 1e6));
 const asked = new Map<number, Asked>();
 
 // What cannot be sent now is not sent later: by then it may be too late, and the next look asks again.
-const now = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false } as const;
+const now = {
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  connectionName: 'piecework-renewal',
+} as const;
 const connection = Connection.open(
   ('nodes' in settings
     ? {
