@@ -1,50 +1,8 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Agenda } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
+import { LEASE_MS, leaseOver, startWorker } from '../support/fleet.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
-import { type Program, startProgram } from '../support/processes.js';
 import { until } from '../support/until.js';
-
-const LEASE_MS = 1_000;
-
-interface Started extends Program {
-  readonly id: string;
-  /** Indexes that it started, in that order. */
-  started(): Promise<number[]>;
-}
-
-async function startWorker(flow: Flow, handle: object, concurrency = 5): Promise<Started> {
-  const folder = await mkdtemp(join(tmpdir(), 'piecework-crash-'));
-  flow.after(() => rm(folder, { recursive: true }));
-  const log = join(folder, 'log');
-  const program = startProgram(flow, 'worker', {
-    options: { redis: flow.redis, queue: flow.queue, concurrency, leaseMs: LEASE_MS },
-    handle,
-    log,
-  });
-  const { ready } = await program.said<{ ready: string }>();
-  const started = async () =>
-    (await readFile(log, 'utf8'))
-      .split('\n')
-      .filter((line) => line.startsWith('start '))
-      .map((line) => Number(line.split(' ')[2]));
-  // A killed worker cannot strike itself out; the registry would forget it a minute later.
-  flow.after(() => flow.queueCommands.depart(ready));
-  return { ...program, id: ready, started };
-}
-
-/** Waits until the lease of a worker is over, and looks at the agenda. */
-async function leaseOver(flow: Flow, id: string, ...workers: string[]): Promise<void> {
-  const { generation } = (await flow.request(id).state()) as { generation: number };
-  await until(async () => {
-    const seen = await flow.request(id).inspect();
-    return seen && workers.every((worker) => !(seen.now < Number(seen.state[`lease:${worker}`])));
-  });
-  await flow.queueCommands.note(id, generation, 0);
-  await new Agenda(flow.connection, flow.queueCommands).tick();
-}
 
 const inFlight = async (flow: Flow, id: string) => (await flow.request(id).inspect())?.inFlight;
 
@@ -71,7 +29,7 @@ describe('a worker process that is killed', () => {
   });
 
   test('and was the only one leaves them to the next that comes', async ({ flow }) => {
-    const dead = await startWorker(flow, { hold: true }, 20);
+    const dead = await startWorker(flow, { hold: true }, { concurrency: 20 });
     const { id } = await flow.producer().submit(numbers(20), { limit: 20 });
     await until(async () => (await dead.started()).length === 20);
     dead.kill('SIGKILL');
@@ -95,12 +53,12 @@ describe('a worker process that is killed', () => {
       for (let i = 0; deaths < 5; i += 1) yield i;
     })();
     const submitting = flow.producer().submit(source, { id, limit: 30, window: 200 });
-    let alive = await startWorker(flow, { minMs: 1, maxMs: 30 }, 10);
+    let alive = await startWorker(flow, { minMs: 1, maxMs: 30 }, { concurrency: 10 });
     for (; deaths < 5; deaths += 1) {
       const done = Number((await flow.request(id).state())?.succeeded);
       await until(async () => Number((await flow.request(id).state())?.succeeded) > done + 100);
       const dead = alive;
-      alive = await startWorker(flow, { minMs: 1, maxMs: 30 }, 10);
+      alive = await startWorker(flow, { minMs: 1, maxMs: 30 }, { concurrency: 10 });
       dead.kill('SIGKILL');
       await dead.ended;
       await leaseOver(flow, id, dead.id);
@@ -117,7 +75,7 @@ describe('a worker process that is killed', () => {
 describe('a worker process that freezes beyond its lease', () => {
   /** Freezes a worker, lets another take over without finishing, and wakes the first one up. */
   async function frozen(flow: Flow, handle: object) {
-    const sleeper = await startWorker(flow, handle, 4);
+    const sleeper = await startWorker(flow, handle, { concurrency: 4 });
     const { id } = await flow.producer().submit(numbers(8), { limit: 4 });
     await until(async () => (await sleeper.started()).length === 4);
     sleeper.kill('SIGSTOP');

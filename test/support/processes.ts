@@ -12,7 +12,7 @@ import { until } from './until.js';
 export interface Program {
   readonly child: ChildProcess;
   /** The next line that the program says. @throws Error with its last words when it ends instead */
-  said<T>(): Promise<T>;
+  said<T>(options?: { timeoutMs: number }): Promise<T>;
   kill(signal: NodeJS.Signals): void;
   /** Resolves with the exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals | null>;
@@ -31,9 +31,10 @@ export function startProgram(flow: Flow, name: string, argument: unknown): Progr
     words = (words + chunk.toString()).slice(-2_000);
   });
   const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
-    child.on('exit', (code, signal) => {
+    child.on('exit', (code, signal) => resolve(signal ?? code));
+    // Later than its exit: what it said last has been read.
+    child.on('close', () => {
       over = true;
-      resolve(signal ?? code);
     });
   });
   flow.after(async () => {
@@ -45,8 +46,9 @@ export function startProgram(flow: Flow, name: string, argument: unknown): Progr
     child,
     ended,
     kill: (signal) => void child.kill(signal),
-    said: async <T>() => {
-      await until(() => lines.length > 0 || over, { what: `${name}.mjs says something` });
+    said: async <T>(options = {}) => {
+      const what = `${name}.mjs says something`;
+      await until(() => lines.length > 0 || over, { what, ...options });
       const line = lines.shift();
       if (line === undefined) throw new Error(`${name}.mjs ended: ${words}`);
       return JSON.parse(line) as T;

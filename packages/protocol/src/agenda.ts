@@ -21,6 +21,12 @@ export interface AgendaOptions {
   readonly worker?: string;
   /** JSON about the worker, kept in the registry. */
   readonly info?: () => string;
+  /**
+   * Longest time between two looks at a request that workers hold or are about to. A worker names its
+   * lease where that is shorter: permits that are granted after a look are not known to it, and would
+   * otherwise outlive their lease until the next. @default TIMES.auditMs
+   */
+  readonly auditMs?: number;
   /** Told of every tick, as for the requests that are parked. */
   readonly onTick?: (tick: Tick) => void;
   /** Told of what went wrong; the loop goes on. */
@@ -91,6 +97,7 @@ export class Agenda {
     const tended = await new RequestCommands(this.#connection, claim.id).tend(
       claim.generation,
       claim.passed,
+      this.#options.auditMs,
     );
     if (tended.verdict === 'ok') {
       await this.#queue.writeBack(claim, tended);

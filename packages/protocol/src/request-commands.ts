@@ -368,9 +368,13 @@ export class RequestCommands {
     return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
   }
 
-  /** What a tick does to this request. */
-  async tend(generation: number, passed: string): Promise<Tended | Complete | Gone> {
-    const args = [generation, passed, this.keys.channel, TIMES.auditMs, TIMES.tombstoneMs];
+  /** What a tick does to this request. `auditMs`: until the next look while workers may hold it. */
+  async tend(
+    generation: number,
+    passed: string,
+    auditMs: number = TIMES.auditMs,
+  ): Promise<Tended | Complete | Gone> {
+    const args = [generation, passed, this.keys.channel, auditMs, TIMES.tombstoneMs];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
     const [, mint, epoch, priority, before, next, parked, task] = reply as [

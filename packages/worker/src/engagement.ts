@@ -1,6 +1,7 @@
 import { type Entry, type Minted, RequestCommands, type Settled } from '@piecework/protocol';
 import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
+import type { Holding } from './renewal.js';
 import { Running } from './running.js';
 import { TokenReturn } from './token-return.js';
 import type { Waiting } from './waiting-room.js';
@@ -39,6 +40,7 @@ export class Engagement {
   /** A sub-request that waits until it can run alone in this process. Counts as running. */
   #suspect: Entry | undefined;
   readonly #tokens: TokenReturn;
+  readonly #holding: Holding;
   #mode: 'entering' | 'working' | 'leaving' | 'over' = 'entering';
   #yielding = false;
   #permits = 0;
@@ -76,6 +78,7 @@ export class Engagement {
     this.id = id;
     this.generation = generation;
     this.#commands = new RequestCommands(core.connection, id);
+    this.#holding = core.renewal.holding(id, generation);
     this.#tokens = new TokenReturn(core, {
       isYielding: () => this.#yielding,
       onTokens: (tokens) => hooks.onTokens(tokens, this),
@@ -144,9 +147,12 @@ export class Engagement {
 
   /** Stops believing in the lease by the own clock, before the server does. */
   fence(): void {
-    const marginMs = this.#core.leaseMs / 10;
-    if (this.#permits > 0 && performance.now() >= this.#until - marginMs)
-      this.#lose('the lease ended');
+    const { leaseMs } = this.#core;
+    const over = () => performance.now() >= this.#until - leaseMs / 10;
+    if (this.#permits === 0 || !over()) return;
+    // A handler may have held up this loop, and the renewal thread renewed meanwhile.
+    this.#until = Math.max(this.#until, this.#holding.askedAt() + leaseMs);
+    if (over()) this.#lose('the lease ended');
   }
 
   /**
@@ -450,6 +456,7 @@ export class Engagement {
     const holds = Math.max(this.#permits, this.#busy) + this.#zombies.size + this.#reserved;
     if (holds !== this.#held) this.#core.slots.take(holds - this.#held);
     this.#held = holds;
+    this.#holding.set(this.#permits > 0);
   }
 
   /** Pumps once everything that ends in this turn of the event loop has ended. */

@@ -10,7 +10,10 @@ export interface WorkerHealth {
   readonly state: WorkerState;
   readonly live: boolean;
   readonly ready: boolean;
-  /** Why it is not live or not ready, in words; empty when all is well. */
+  /**
+   * Why it is not live or not ready, in words, and what else is amiss: a worker without its renewal
+   * thread is ready. Empty when all is well.
+   */
   readonly why: readonly string[];
   /** How many handlers run now, and how many slots there are. */
   readonly running: number;
@@ -27,6 +30,8 @@ export interface Vitals {
   readonly intakeDown: string;
   /** Whether the loop that takes tokens ended although nobody asked it to. */
   readonly intakeOver: boolean;
+  /** Why nobody could renew for a busy event loop; '' when somebody could. */
+  readonly renewalDown: string;
   /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
   readonly sinceTickMs: number;
   readonly tickLateMs: number;
@@ -48,5 +53,7 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
       why.push(`Redis has not answered for ${Math.round(seen.sinceTickMs / 1_000)} s`);
     }
   }
-  return { live: !broken, ready: why.length === 0, why };
+  const ready = why.length === 0;
+  if (seen.renewalDown !== '') why.push(`the renewal thread is down: ${seen.renewalDown}`);
+  return { live: !broken, ready, why };
 }

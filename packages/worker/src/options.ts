@@ -25,6 +25,13 @@ export interface WorkerOptions {
    */
   readonly leaseMs?: number;
   /**
+   * How long, in ms, a handler may hold up the event loop and keep its lease: a thread of its own
+   * renews meanwhile (one more connection, and some memory). Longer, and others take the work over
+   * as from a dead worker, while the handler still runs. Too long, and what a handler that is stuck
+   * for ever holds waits for so long. 0: no thread. @default 120000
+   */
+  readonly maxBlockMs?: number;
+  /**
    * Time slice, in ms: after it the worker asks whether anyone of the same or a higher priority
    * waits, and leaves if so. 0: after every sub-request. @default 50
    */
@@ -50,6 +57,7 @@ export const workerOptions: OptionTable = {
     'task handlers, made by defineTask(…).handler(fn)',
   ),
   leaseMs: option.ms(1_000, 3_600_000, 30_000),
+  maxBlockMs: option.ms(0, 86_400_000, 120_000),
   quantumMs: option.ms(0, 3_600_000, 50),
   maxResultBytes: option.integer(1, 536_870_912, 1_048_576),
   logger: option.custom(

@@ -8,6 +8,7 @@ import {
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { Handlers } from './handler.js';
+import type { Renewal } from './renewal.js';
 import type { Slots } from './slots.js';
 import { WaitingRoom } from './waiting-room.js';
 
@@ -20,6 +21,7 @@ export class WorkerCore {
   readonly handlers: Handlers;
   readonly slots: Slots;
   readonly alone: Alone;
+  readonly renewal: Renewal;
   readonly leaseMs: number;
   readonly quantumMs: number;
   readonly maxResultBytes: number;
@@ -44,6 +46,7 @@ export class WorkerCore {
       | 'handlers'
       | 'slots'
       | 'alone'
+      | 'renewal'
       | 'leaseMs'
       | 'quantumMs'
       | 'maxResultBytes'
@@ -56,6 +59,7 @@ export class WorkerCore {
     this.handlers = parts.handlers;
     this.slots = parts.slots;
     this.alone = parts.alone;
+    this.renewal = parts.renewal;
     this.leaseMs = parts.leaseMs;
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;

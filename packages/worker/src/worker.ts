@@ -8,6 +8,7 @@ import {
   parseToken,
   pause,
   QueueCommands,
+  TIMES,
   type Tick,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
@@ -19,6 +20,7 @@ import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
 import { Leases } from './leases.js';
 import { type WorkerOptions, workerOptions } from './options.js';
+import { Renewal } from './renewal.js';
 import { Slots } from './slots.js';
 import { WorkerCore } from './worker-core.js';
 
@@ -70,6 +72,8 @@ export class Worker implements AsyncDisposable {
     const logger =
       checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2));
     const slots = new Slots(checked.concurrency);
+    const ownLogger = logger.child({ worker: id });
+    const { leaseMs, maxBlockMs } = checked;
     const core = new WorkerCore({
       id,
       connection,
@@ -81,10 +85,16 @@ export class Worker implements AsyncDisposable {
         () => this.#engagements.values(),
         () => core.running,
       ),
-      leaseMs: checked.leaseMs,
+      leaseMs,
+      renewal: new Renewal({
+        client: connection.client,
+        ...{ worker: id, leaseMs, maxBlockMs, logger: ownLogger },
+        // Each request that is held has a permit, and slots bound the permits.
+        rows: checked.concurrency,
+      }),
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
-      logger: logger.child({ worker: id }),
+      logger: ownLogger,
     });
     this.#core = core;
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
@@ -100,6 +110,7 @@ export class Worker implements AsyncDisposable {
     this.#agenda = new Agenda(connection, core.queue, {
       worker: core.id,
       info: () => JSON.stringify({ ...about, running: this.running }),
+      auditMs: Math.min(TIMES.auditMs, leaseMs),
       onTick: (tick) => {
         this.#tickedAt = performance.now();
         this.#enterParked(tick);
@@ -125,6 +136,7 @@ export class Worker implements AsyncDisposable {
       state: this.#state,
       intakeDown: this.#intake.down,
       intakeOver: this.#intake.over,
+      renewalDown: this.#core.renewal.down,
       sinceTickMs: performance.now() - this.#tickedAt,
       // A big fleet looks seldom; three looks in a row may fail by chance.
       tickLateMs: 3 * Math.max(5_000, this.#fleet * 62.5),
@@ -197,6 +209,7 @@ export class Worker implements AsyncDisposable {
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     this.#leases.stop();
+    await this.#core.renewal.stop();
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
     if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))

@@ -1,16 +1,19 @@
-// A worker process. Its only argument is JSON: { options, handle, log }.
-//   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`;
-//     { hold: true } runs until it is told to stop
+// A worker process. Its only argument is JSON: { options, handle, log, fate }.
+//   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`, or `fail: <index>`;
+//     { hold: true } runs until it is told to stop; { blockMs } holds up the event loop so long
 //   A payload { kill: 'always' } kills this process; { kill: 'alone' } only in its last chance, and
 //   holds until then.
 //   log: a file that gets `start <request> <index> <ns> <crashes>` and `end …`, by a clock that all
 //   processes share
+//   fate: { signal, at, when } kills or freezes it at a certain command, see fate.mjs
 // Says { ready: <boot id> } when it waits for work; SIGTERM closes it, and then it ends by itself.
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from '@piecework/worker';
+import { meetFate } from './fate.mjs';
 
-const { options, handle, log } = JSON.parse(process.argv[2]);
+const { options, handle, log, fate } = JSON.parse(process.argv[2]);
+if (fate) meetFate(fate);
 const file = log ? openSync(log, 'a') : undefined;
 
 function note(what, { requestId, index, crashes }) {
@@ -27,13 +30,29 @@ async function handler(payload, context) {
     note('aborted', context);
     throw context.signal.reason;
   }
+  if (handle.blockMs) {
+    const end = performance.now() + handle.blockMs;
+    while (performance.now() < end);
+    note(context.signal.aborted ? 'aborted' : 'end', context);
+    if (handle.fail) throw new Error('failed late');
+    return payload;
+  }
   await sleep(handle.minMs + Math.random() * (handle.maxMs - handle.minMs));
   note('end', context);
-  if (handle.fail) throw new Error('failed late');
+  if (handle.fail === true || handle.fail === context.index) throw new Error('failed late');
   return payload;
 }
 
 const worker = new Worker({ ...options, handler });
-process.on('SIGTERM', () => void worker.close({ timeoutMs: handle.hold ? 0 : 30_000 }));
-await worker.start();
-console.log(JSON.stringify({ ready: worker.id }));
+let closing = false;
+process.on('SIGTERM', () => {
+  closing = true;
+  void worker.close({ timeoutMs: handle.hold ? 0 : 30_000 });
+});
+try {
+  await worker.start();
+  console.log(JSON.stringify({ ready: worker.id }));
+} catch (error) {
+  // Told to close before it was up.
+  if (!closing) throw error;
+}

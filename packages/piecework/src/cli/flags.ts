@@ -142,6 +142,12 @@ export const workerFlags: readonly Flag[] = [
     workerOptions['leaseMs'],
     'number',
   ),
+  flag(
+    '--max-block-ms <ms>',
+    'how long a handler may hold up the event loop and keep its lease; 0: not beyond the lease',
+    workerOptions['maxBlockMs'],
+    'number',
+  ),
   flag('--quantum-ms <ms>', 'time slice; 0: one sub-request', workerOptions['quantumMs'], 'number'),
   flag(
     '--drain-ms <ms>',

@@ -20,7 +20,7 @@ interface WorkerValues extends WorkValues {
 }
 
 const PASSED_ON = [
-  ...['concurrency', 'leaseMs', 'quantumMs', 'drainMs'],
+  ...['concurrency', 'leaseMs', 'maxBlockMs', 'quantumMs', 'drainMs'],
   ...['exec', 'execOutput', 'persistent', 'logLevel'],
 ];
 

@@ -1,0 +1,96 @@
+/**
+ * What the main thread and the renewal thread tell each other: memory that both see, so that
+ * neither wakes the other and nothing of it costs a message, whatever the rate of sub-requests.
+ *
+ *   head  beat   when the main loop last answered            written by main
+ *   row   generation  of the request held there, 0: free     written by main, last
+ *         asked  when the renewal was asked for that the     written by the thread
+ *                server granted last
+ *         length, id                                         written by main
+ *
+ * Times are process.hrtime in ns: one monotonic clock for all threads of a process. A row is reused.
+ * A renewal that was asked for its last holder is told from one for this holder by its time: it is
+ * earlier than the holding. The thread therefore takes the time before it reads the row.
+ */
+
+/** Longest id of a request (see NAME in protocol/options.ts). */
+const ID_BYTES = 128;
+const HEAD_BYTES = 8;
+const ROW_BYTES = 8 + 8 + 8 + ID_BYTES;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export interface Held {
+  readonly row: number;
+  readonly id: string;
+  readonly generation: number;
+}
+
+export class RenewalTable {
+  readonly memory: SharedArrayBuffer;
+  readonly rows: number;
+  readonly #words: BigInt64Array;
+  readonly #bytes: Uint8Array;
+
+  constructor(memory: SharedArrayBuffer) {
+    this.memory = memory;
+    this.rows = (memory.byteLength - HEAD_BYTES) / ROW_BYTES;
+    this.#words = new BigInt64Array(memory);
+    this.#bytes = new Uint8Array(memory);
+  }
+
+  static of(rows: number): RenewalTable {
+    return new RenewalTable(new SharedArrayBuffer(HEAD_BYTES + rows * ROW_BYTES));
+  }
+
+  beat(): void {
+    Atomics.store(this.#words, 0, process.hrtime.bigint());
+  }
+
+  get beatAt(): bigint {
+    return Atomics.load(this.#words, 0);
+  }
+
+  hold(row: number, id: string, generation: number): void {
+    const at = this.#at(row);
+    const bytes = encoder.encode(id);
+    Atomics.store(this.#words, at + 1, 0n);
+    Atomics.store(this.#words, at + 2, BigInt(bytes.length));
+    this.#bytes.set(bytes, 8 * (at + 3));
+    Atomics.store(this.#words, at, BigInt(generation));
+  }
+
+  release(row: number): void {
+    Atomics.store(this.#words, this.#at(row), 0n);
+  }
+
+  held(): Held[] {
+    const found: Held[] = [];
+    for (let row = 0; row < this.rows; row += 1) {
+      const at = this.#at(row);
+      const generation = Atomics.load(this.#words, at);
+      if (generation === 0n) continue;
+      const length = Number(Atomics.load(this.#words, at + 2));
+      const id = decoder.decode(this.#bytes.slice(8 * (at + 3), 8 * (at + 3) + length));
+      // Changed while it was read: main answers again, and renews for itself.
+      if (Atomics.load(this.#words, at) !== generation) continue;
+      found.push({ row, id, generation: Number(generation) });
+    }
+    return found;
+  }
+
+  renewed(row: number, asked: bigint): void {
+    Atomics.store(this.#words, this.#at(row) + 1, asked);
+  }
+
+  /** When the last renewal of this row was asked for; 0: never. */
+  askedAt(row: number): bigint {
+    return Atomics.load(this.#words, this.#at(row) + 1);
+  }
+
+  /** Index of the row's first word. */
+  #at(row: number): number {
+    return (HEAD_BYTES + row * ROW_BYTES) / 8;
+  }
+}

@@ -1,0 +1,105 @@
+import { describe, expect } from 'vitest';
+import { LEASE_MS, leaseOver, startWorker } from '../support/fleet.js';
+import { gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+/*
+ * Handlers that hold up the event loop of their worker, which then can renew nothing itself.
+ */
+
+describe('a handler that holds up the event loop', () => {
+  test('for three leases keeps its lease, runs once and counts once', async ({ flow }) => {
+    const busy = await startWorker(flow, { blockMs: 3 * LEASE_MS }, { concurrency: 1 });
+    const { id } = await flow.producer().submit([7], { limit: 2 });
+    await until(async () => (await busy.started()).length === 1);
+    const others: number[] = [];
+    const handler = (n: number) => void others.push(n);
+    // It ticks, and would withdraw a lease that ends.
+    await flow.worker({ handler, leaseMs: LEASE_MS }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
+    expect(others).toEqual([]);
+    expect(await busy.started()).toEqual([0]);
+    expect(await busy.noted('aborted')).toBe(0);
+    expect((await flow.results(id)).get(0)).toBe(7);
+    busy.kill('SIGTERM');
+    expect(await busy.ended).toBe(0);
+  });
+
+  test('goes on with its lease afterwards', async ({ flow }) => {
+    // Two that block, one after the other, and a third that comes after them under the same lease.
+    const busy = await startWorker(flow, { blockMs: 2 * LEASE_MS }, { concurrency: 3 });
+    const others: number[] = [];
+    const handler = (n: number) => void others.push(n);
+    const { id } = await flow.producer().submit(numbers(3), { limit: 3 });
+    await until(async () => (await busy.started()).length >= 1);
+    await flow.worker({ handler, leaseMs: LEASE_MS }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 3, failed: 0, total: 3 });
+    expect(others).toEqual([]);
+    expect((await busy.started()).sort()).toEqual([0, 1, 2]);
+  });
+
+  test('for ever loses it, and others take over', async ({ flow }) => {
+    const maxBlockMs = 2 * LEASE_MS;
+    const stuck = await startWorker(flow, { blockMs: 3_600_000 }, { concurrency: 1, maxBlockMs });
+    const { id } = await flow.producer().submit([7], { limit: 1 });
+    await until(async () => (await stuck.started()).length === 1);
+    const lease = async () =>
+      Number((await flow.request(id).inspect())?.state[`lease:${stuck.id}`] ?? 0);
+    const first = await lease();
+    await until(async () => (await lease()) > first + LEASE_MS, {
+      what: 'it was believed while it might have been only slow',
+    });
+    const handler = (n: number) => n * 2;
+    await flow.worker({ handler, leaseMs: LEASE_MS }).start();
+    await leaseOver(flow, id, stuck.id);
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
+    expect((await flow.results(id)).get(0)).toBe(14);
+  });
+
+  test('without the thread loses it after a lease', async ({ flow }) => {
+    const lonely = { concurrency: 1, maxBlockMs: 0 };
+    const stuck = await startWorker(flow, { blockMs: 3_600_000 }, lonely);
+    const { id } = await flow.producer().submit([7], { limit: 1 });
+    await until(async () => (await stuck.started()).length === 1);
+    await leaseOver(flow, id, stuck.id);
+    expect(await flow.request(id).inspect()).toMatchObject({ inFlight: 0, ready: 1 });
+    await flow.worker({ handler: (n: number) => n }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, total: 1 });
+  });
+});
+
+describe('a worker that comes back to its event loop after it lost its lease', () => {
+  const lost = { concurrency: 1, maxBlockMs: LEASE_MS };
+
+  test('reports no failure', async ({ flow }) => {
+    const late = await startWorker(flow, { blockMs: 4 * LEASE_MS, fail: true }, lost);
+    const { id } = await flow.producer().submit([7], { limit: 1 });
+    await until(async () => (await late.started()).length === 1);
+    await leaseOver(flow, id, late.id);
+    const hold = gate();
+    const worker = flow.worker({ handler: () => hold.opened });
+    await worker.start();
+    await until(() => worker.running === 1);
+    late.kill('SIGTERM');
+    expect(await late.ended).toBe(0);
+    expect(await flow.request(id).state()).toMatchObject({ succeeded: 0, failed: 0 });
+    hold.open();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
+  });
+
+  test('may still succeed, which counts once', async ({ flow }) => {
+    const late = await startWorker(flow, { blockMs: 4 * LEASE_MS }, lost);
+    const { id } = await flow.producer().submit([7], { limit: 1 });
+    await until(async () => (await late.started()).length === 1);
+    await leaseOver(flow, id, late.id);
+    const hold = gate();
+    const worker = flow.worker({ handler: () => hold.opened });
+    await worker.start();
+    await until(() => worker.running === 1);
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
+    expect((await flow.results(id)).get(0)).toBe(7);
+    hold.open();
+    await until(() => worker.running === 0);
+    expect(await flow.request(id).state()).toMatchObject({ succeeded: 1, failed: 0 });
+  });
+});

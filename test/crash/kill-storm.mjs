@@ -1,0 +1,230 @@
+// `kill -9` of a random worker process every 300 ms, until a big request is through (later when fewer
+// than three of the fleet are up: on a busy machine they start more slowly than that). Then: each index
+// has one result, the counts are exact, and after the drop nothing is left. Says how many sub-requests
+// ran again for each kill, and how long what a killed worker ran had to wait for its restart.
+//
+//   node test/crash/kill-storm.mjs                        40,000 sub-requests, on a Redis of its own
+//   node test/crash/kill-storm.mjs --size 4000 --seed 7   fewer; the seed picks the victims
+//   … --redis redis://127.0.0.1:7000 --json               a given server; one line of JSON at the end
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { Producer, requestOptions } from '@piecework/producer';
+import { Connection, QueueCommands, RequestCommands, TIMES } from '@piecework/protocol';
+import { startRedis } from 'piecework/embedded';
+
+const { values } = parseArgs({
+  options: {
+    size: { type: 'string', default: '40000' },
+    seed: { type: 'string', default: '1' },
+    workers: { type: 'string', default: '6' },
+    'every-ms': { type: 'string', default: '300' },
+    redis: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const size = Number(values.size);
+const everyMs = Number(values['every-ms']);
+const LEASE_MS = 1_000;
+/** A tick of the agenda comes at most so late: its pace is a second, and a quarter of it is dice. */
+const TICK_MS = 1_250;
+const PROGRAM = fileURLToPath(new URL('../support/programs/worker.mjs', import.meta.url));
+const random = dice(Number(values.seed));
+const queue = `storm-${process.pid}`;
+const id = `${queue}.request`;
+
+/** Numbers from 0 to 1 that the seed decides (mulberry32). */
+function dice(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** The fleet: a worker that is killed is replaced at once, and may be killed when it is ready. */
+class Fleet {
+  workers = [];
+  #redis;
+  #folder;
+  #ready = new Set();
+
+  constructor(redis, folder) {
+    this.#redis = redis;
+    this.#folder = folder;
+  }
+
+  start() {
+    const log = join(this.#folder, `log-${this.workers.length}`);
+    writeFileSync(log, '');
+    const options = { redis: this.#redis, queue, concurrency: 20, leaseMs: LEASE_MS };
+    const argument = JSON.stringify({ options, handle: { minMs: 20, maxMs: 40 }, log });
+    const stdio = ['ignore', 'pipe', 'inherit'];
+    const child = spawn(process.execPath, [PROGRAM, argument], { stdio });
+    const worker = { child, log, ended: once(child, 'exit'), killedAt: undefined };
+    this.workers.push(worker);
+    child.stdout.once('data', () => this.#ready.add(worker));
+  }
+
+  /** Kills one of those that are ready; false when too few are. */
+  kill() {
+    const ready = [...this.#ready];
+    if (ready.length < 3) return false;
+    const victim = ready[Math.floor(random() * ready.length)];
+    this.#ready.delete(victim);
+    victim.killedAt = process.hrtime.bigint();
+    victim.child.kill('SIGKILL');
+    this.start();
+    return true;
+  }
+
+  async stop(signal) {
+    for (const { child } of this.workers) child.kill(signal);
+    await Promise.all(this.workers.map(({ ended }) => ended));
+  }
+}
+
+/** Every execution that was begun: index → those of it, in the order of their start. */
+function executions(workers) {
+  const runs = new Map();
+  for (const { log, killedAt } of workers) {
+    for (const line of readFileSync(log, 'utf8').split('\n')) {
+      const [what, , index, ns] = line.split(' ');
+      if (what !== 'start') continue;
+      const all = runs.get(index) ?? [];
+      all.push({ at: BigInt(ns), killedAt });
+      runs.set(index, all);
+    }
+  }
+  for (const all of runs.values()) all.sort((a, b) => (a.at < b.at ? -1 : 1));
+  return runs;
+}
+
+/** From the kill of the worker that ran it to the next start of the same sub-request, in ms. */
+function waits(runs) {
+  const found = [];
+  for (const all of runs.values()) {
+    for (const [i, { killedAt }] of all.entries()) {
+      const next = all[i + 1];
+      // Started elsewhere before the kill: its lease had been lost before.
+      if (!next || killedAt === undefined || next.at < killedAt) continue;
+      found.push(Number(next.at - killedAt) / 1e6);
+    }
+  }
+  return found.sort((a, b) => a - b);
+}
+
+function check(condition, what) {
+  if (!condition) throw new Error(`not so: ${what}`);
+}
+
+async function checkResults(commands) {
+  const state = await commands.state();
+  const counts = { total: size, succeeded: size, failed: 0, cancelled: 0 };
+  for (const [name, n] of Object.entries(counts)) {
+    check(Number(state[name]) === n, `${name} is ${n}, and not ${state[name]}`);
+  }
+  const seen = new Set();
+  for (let from = '-'; ; ) {
+    const entries = await commands.results(from, 1_000);
+    for (const { records } of entries) {
+      for (const { index, failed, value } of records) {
+        check(!seen.has(index), `index ${index} has one result`);
+        check(!failed && JSON.parse(value) === index, `the result of ${index} is right`);
+        seen.add(index);
+      }
+    }
+    const last = entries.at(-1);
+    if (!last) break;
+    from = `(${last.position}`;
+  }
+  check(seen.size === size, `each of ${size} has a result, and not ${seen.size}`);
+}
+
+async function nothingLeft(connection) {
+  const { client } = connection;
+  const left = [];
+  for await (const keys of client.scanStream({ match: `*${queue}*`, count: 1_000 })) {
+    for (const key of keys) {
+      const tombstone =
+        key === `request:{${id}}` && (await client.hget(key, 'status')) === 'dropped';
+      if (!tombstone) left.push(key);
+    }
+  }
+  check(left.length === 0, `nothing is left, and not ${left.join(' ')}`);
+}
+
+const started = performance.now();
+const own = values.redis ? undefined : await startRedis();
+const redis = values.redis ?? own.url;
+const folder = mkdtempSync(join(tmpdir(), 'piecework-storm-'));
+const connection = Connection.open(redis);
+const queueCommands = new QueueCommands(connection, queue);
+const commands = new RequestCommands(connection, id);
+const fleet = new Fleet(redis, folder);
+try {
+  for (let i = 0; i < Number(values.workers); i += 1) fleet.start();
+  const producer = new Producer({ redis, queue });
+  // Here every worker is killed, whatever it runs: no sub-request is to blame for it.
+  const patient = Object.hasOwn(requestOptions, 'maxCrashes') ? { maxCrashes: 1_000 } : {};
+  const submitting = producer.submit(Array(size).keys(), { id, limit: 100, ...patient });
+  // Its first look stands in the agenda 20 s after the intent, which is later than these leases end.
+  const looked = submitting.then(({ generation }) => queueCommands.note(id, generation, 0));
+
+  let kills = 0;
+  const open = async () => (await commands.state())?.status !== 'complete';
+  while (await open()) {
+    await sleep(everyMs);
+    if (fleet.kill()) kills += 1;
+  }
+  await looked;
+  await producer.close();
+  await checkResults(commands);
+  await fleet.stop('SIGTERM');
+
+  const { generation } = await commands.state();
+  await queueCommands.finish(id, generation, 'succeeded');
+  const dropped = await commands.drop();
+  await queueCommands.finish(id, dropped.generation, 'dropped');
+  // The killed cannot strike themselves out; the registry would forget them a minute later.
+  for (const worker of await queueCommands.workers()) await queueCommands.depart(worker.id);
+  await nothingLeft(connection);
+
+  const runs = executions(fleet.workers);
+  const again = [...runs.values()].reduce((sum, all) => sum + all.length, 0) - size;
+  const waited = waits(runs);
+  const at = (part) => Math.round(waited[Math.floor((waited.length - 1) * part)] ?? 0);
+  const figures = {
+    ...{ size, seed: Number(values.seed), workers: Number(values.workers), kills },
+    seconds: Math.round((performance.now() - started) / 1_000),
+    executedAgain: again,
+    againPerKill: Number((again / Math.max(1, kills)).toFixed(2)),
+    ...{ orphans: waited.length, restartP50Ms: at(0.5), restartMaxMs: at(1) },
+    // The lease; the next look; its tick.
+    restartFormulaMs: LEASE_MS + Math.max(LEASE_MS, TIMES.graceMs) + TICK_MS,
+  };
+  if (values.json) console.log(JSON.stringify(figures));
+  else {
+    console.log(figures);
+    console.log('each index has one result, the counts are exact, nothing is left after the drop');
+    console.log(
+      'From a kill to the restart of what it orphaned, if nothing else dies: the rest of the lease (1,000 ms);\n' +
+        'the next look (where the first lease ends, 1,000 ms, or 5,000 ms after the tokens were popped when\n' +
+        'nobody held a permit at the look before); its tick (1,250 ms); the next settle of any worker.\n' +
+        'When the killed one was just looking: its claim (8,000 ms). When it had popped a token: a look, the\n' +
+        'grace (5,000 ms) and another look until the token is made good.',
+    );
+  }
+} finally {
+  await fleet.stop('SIGKILL');
+  await connection.close();
+  await own?.stop();
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { testRedis } from '../support/redis.js';
+
+const PROGRAM = fileURLToPath(new URL('./kill-storm.mjs', import.meta.url));
+const SIZE = 4_000;
+
+/** The short form; kill-storm.mjs by itself is the long one. It fails by itself if anything is amiss. */
+test('4,000 sub-requests outlive a fleet whose workers are killed one after the other', {
+  timeout: 240_000,
+}, async ({ onTestFinished }) => {
+  const { url } = await testRedis();
+  const args = [PROGRAM, '--size', String(SIZE), '--seed', '7', '--redis', url, '--json'];
+  const storm = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void storm.kill('SIGTERM'));
+  const said = await text(storm.stdout);
+  const figures = JSON.parse(said.trim().split('\n').at(-1) || '{}');
+  console.log(figures);
+  expect(figures).toMatchObject({ size: SIZE });
+  expect(figures.kills).toBeGreaterThan(3);
+  expect(figures.orphans).toBeGreaterThan(0);
+});

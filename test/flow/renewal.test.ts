@@ -1,0 +1,93 @@
+import { Redis } from 'ioredis';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, mastersOf, test } from '../support/flow.js';
+import { againstCluster } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+/** Ids of the connections that renewal threads have to the one server. */
+async function connected({ connection }: Flow): Promise<string[]> {
+  const list = String(await mastersOf(connection)[0]?.client('LIST'));
+  const threads = list.split('\n').filter((line) => line.includes('name=piecework-renewal'));
+  return threads.map((line) => /id=(\d+)/.exec(line)?.[1] as string);
+}
+
+/** A worker that holds a permit until the gate opens. */
+async function holding(flow: Flow, options: Partial<Parameters<Flow['worker']>[0]> = {}) {
+  const hold = gate();
+  const worker = flow.worker({ handler: () => hold.opened, ...options });
+  await worker.start();
+  const before = againstCluster ? [] : await connected(flow);
+  const { id } = await flow.producer().submit([1]);
+  await until(() => worker.running === 1);
+  return { id, hold, worker, before };
+}
+
+/** Where the tests' Redis is, said with code: a function cannot be given to a thread. */
+function byCode({ redis }: Flow) {
+  const natMap = () => null;
+  if (typeof redis !== 'string') return { ...redis, options: { natMap } };
+  const { hostname, port } = new URL(redis);
+  return { host: hostname, port: Number(port), natMap };
+}
+
+describe.skipIf(againstCluster)('the renewal thread', () => {
+  test('comes with the first permits and goes with the worker', async ({ flow }) => {
+    const { id, hold, worker, before } = await holding(flow);
+    expect(before).toEqual([]);
+    await until(async () => (await connected(flow)).length === 1);
+    expect(worker.health()).toMatchObject({ ready: true, why: [] });
+    hold.open();
+    await flow.complete(id);
+    await worker.close();
+    await until(async () => (await connected(flow)).length === 0);
+  });
+
+  test('connects as the client does that the worker was given', async ({ flow }) => {
+    const redis = new Redis(flow.redis as string);
+    const { id, hold, worker } = await holding(flow, { redis });
+    await until(async () => (await connected(flow)).length === 1);
+    hold.open();
+    await flow.complete(id);
+    await worker.close();
+    redis.disconnect();
+  });
+
+  test('comes back by itself when it is cut off', async ({ flow }) => {
+    const { id, hold, worker } = await holding(flow);
+    const [first] = await until(async () => {
+      const now = await connected(flow);
+      return now.length === 1 && now;
+    });
+    await flow.connection.client.call('CLIENT', 'KILL', 'ID', String(first));
+    await until(async () => {
+      const [now] = await connected(flow);
+      return now !== undefined && now !== first;
+    });
+    await until(() => worker.health().why.length === 0);
+    hold.open();
+    await flow.complete(id);
+  });
+
+  test('is not there when none is wanted', async ({ flow }) => {
+    const { id, hold, worker } = await holding(flow, { maxBlockMs: 0 });
+    expect(await connected(flow)).toEqual([]);
+    expect(worker.health().why).toEqual([]);
+    hold.open();
+    await flow.complete(id);
+  });
+});
+
+test('a connection that is described by code is given to no thread, which health says', async ({
+  flow,
+}) => {
+  const { id, hold, worker } = await holding(flow, { redis: byCode(flow) as never });
+  const health = worker.health();
+  expect(health).toMatchObject({ live: true, ready: true });
+  expect(health.why).toEqual([
+    expect.stringMatching(/renewal thread is down: .*could not be cloned/),
+  ]);
+  const said = flow.log.lines.filter(({ what }) => what.startsWith('no renewal thread'));
+  expect(said).toHaveLength(1);
+  hold.open();
+  expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
+});

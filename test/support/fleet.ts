@@ -1,0 +1,71 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agenda } from '@piecework/protocol';
+import type { WorkerOptions } from '@piecework/worker';
+import type { Flow } from './flow.js';
+import { type Program, startProgram } from './processes.js';
+import { until } from './until.js';
+
+/*
+ * Worker processes for the crash tests: worker.mjs with a log of what its handler did.
+ */
+
+export const LEASE_MS = 1_000;
+
+export interface Started extends Program {
+  readonly id: string;
+  /** Indexes that it started, in that order. */
+  started(): Promise<number[]>;
+  /** How often its handler noted this: 'start', 'end', 'aborted'. */
+  noted(what: string): Promise<number>;
+}
+
+export async function startWorker(
+  flow: Flow,
+  handle: object,
+  options: Partial<WorkerOptions> = {},
+): Promise<Started> {
+  const folder = await mkdtemp(join(tmpdir(), 'piecework-crash-'));
+  flow.after(() => rm(folder, { recursive: true }));
+  const log = join(folder, 'log');
+  const { redis, queue } = flow;
+  const program = startProgram(flow, 'worker', {
+    options: { redis, queue, concurrency: 5, leaseMs: LEASE_MS, ...options },
+    handle,
+    log,
+  });
+  const { ready } = await program.said<{ ready: string }>();
+  const lines = async (what: string) =>
+    (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith(`${what} `));
+  // A killed worker cannot strike itself out; the registry would forget it a minute later.
+  flow.after(() => flow.queueCommands.depart(ready));
+  return {
+    ...program,
+    id: ready,
+    started: async () => (await lines('start')).map((line) => Number(line.split(' ')[2])),
+    noted: async (what) => (await lines(what)).length,
+  };
+}
+
+/** Whether a worker holds permits of a request under a lease that has not ended. */
+export async function holds(flow: Flow, id: string, worker: string): Promise<boolean> {
+  const seen = await flow.request(id).inspect();
+  return !!seen && seen.now < Number(seen.state[`lease:${worker}`]);
+}
+
+/** Looks at the agenda as if this request were due. */
+export async function tickNow(flow: Flow, id: string): Promise<void> {
+  const { generation } = (await flow.request(id).state()) as { generation: number };
+  await flow.queueCommands.note(id, generation, 0);
+  await new Agenda(flow.connection, flow.queueCommands).tick();
+}
+
+/** Waits until the leases of these workers are over, and looks at the agenda. */
+export async function leaseOver(flow: Flow, id: string, ...workers: string[]): Promise<void> {
+  await until(async () => {
+    const held = await Promise.all(workers.map((worker) => holds(flow, id, worker)));
+    return !held.includes(true);
+  });
+  await tickNow(flow, id);
+}

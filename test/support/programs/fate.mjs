@@ -1,0 +1,35 @@
+// Lets this process meet its fate at its n-th command to Redis, on whichever connection of its main
+// thread: 'before' it is sent or 'after' it was answered. SIGKILL ends it there, SIGSTOP freezes it,
+// with all its threads; it says { met: n, command, sha } first.
+import { writeSync } from 'node:fs';
+import { Redis } from 'ioredis';
+
+/** fate: { signal, at, when } */
+export function meetFate({ signal, at, when }) {
+  const { sendCommand } = Redis.prototype;
+  let sent = 0;
+  const meet = (n, command) => {
+    // Synchronous: nothing that is buffered outlives the signal.
+    const sha = command.name === 'evalsha' ? command.args[0] : undefined;
+    writeSync(1, `${JSON.stringify({ met: n, command: command.name, sha })}\n`);
+    process.kill(process.pid, signal);
+  };
+  const counted = new WeakSet();
+  Redis.prototype.sendCommand = function send(command, stream) {
+    // What waits for its connection passes here twice; what ioredis says of itself is not ours.
+    const ours = command.name !== 'client' || command.args[0] !== 'SETINFO';
+    if (!ours || counted.has(command)) return sendCommand.call(this, command, stream);
+    counted.add(command);
+    sent += 1;
+    const n = sent;
+    if (n === at && when === 'before') meet(n, command);
+    // First to hear of the answer: whoever sent the command has not seen it yet.
+    if (n === at && when === 'after') {
+      command.promise.then(
+        () => meet(n, command),
+        () => meet(n, command),
+      );
+    }
+    return sendCommand.call(this, command, stream);
+  };
+}
