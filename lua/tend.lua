@@ -16,6 +16,7 @@
 --   channel      string  shard channel of the request
 --   auditMs      int     until the next look at a request that workers hold
 --   tombstoneMs  int     how long a voided generation is remembered
+--   resumedAt    int     when Redis was last back after it had been away; 0: never
 -- REPLIES
 --   {'ok', mint, epoch, priority, before, next, parked, task}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
@@ -29,8 +30,8 @@
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local generation, passed, channel, auditMs, tombstoneMs =
-  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
 local at = now()
 local state = readState(request, generation)
@@ -56,7 +57,7 @@ if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
   redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
 end
-local nextLease = withdrawExpired(request, state, at)
+local nextLease = withdrawExpired(request, state, at, resumedAt)
 local more = reclaim(request, work, due)
 local left = 0
 if state.status == 'cancelling' then

@@ -365,9 +365,10 @@ export class RequestCommands {
     return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
   }
 
-  /** What a tick does to this request. */
-  async tend(generation: number, passed: string): Promise<Tended | Complete | Gone> {
-    const args = [generation, passed, this.keys.channel, TIMES.auditMs, TIMES.tombstoneMs];
+  /** What a tick does to this request. `resumedAt`: when Redis was last back, as the tick says. */
+  async tend(generation: number, passed: string, resumedAt = 0): Promise<Tended | Complete | Gone> {
+    const { channel } = this.keys;
+    const args = [generation, passed, channel, TIMES.auditMs, TIMES.tombstoneMs, resumedAt];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
     const [, mint, epoch, priority, before, next, parked, task] = reply as [
