@@ -3,6 +3,7 @@ import {
   Agenda,
   ClosedError,
   Connection,
+  ConnectionError,
   checkOptions,
   encodePayload,
   type OptionTable,
@@ -195,6 +196,8 @@ export class Producer implements AsyncDisposable {
     } catch (error) {
       // Asked again with the same id, it goes on where it is.
       if (error instanceof PieceworkError && error.retryable) throw error;
+      // Somebody else ended it: perhaps the same submission, which is all in.
+      if (error instanceof SealedError) throw error;
       if (onSourceError === 'cancel') await request.cancel().catch(() => {});
       // What was read before the source failed is kept.
       else if (!signal?.aborted) await request.flush().catch(() => {});
@@ -255,13 +258,22 @@ export class Producer implements AsyncDisposable {
   }
 
   async #bringUp({ id, owner, digest, options }: Submission): Promise<BroughtUp> {
-    // The first look tells at once that there is no Redis; what was reached before is waited for.
-    await this.#connection.check();
     const commands = new RequestCommands(this.#connection, id);
     const closing = this.#closing.signal;
     const signal = options.signal ? AbortSignal.any([closing, options.signal]) : closing;
     const forMs = options.unavailableMs;
     const patience = new Patience(this.#connection, id, { forMs, signal });
+    // That there is no Redis is told at once; what answers, or did before, is waited for.
+    let unreached: ConnectionError | undefined;
+    await patience.call(async () => {
+      try {
+        await this.#connection.check();
+      } catch (error) {
+        if (!(error instanceof ConnectionError)) throw error;
+        unreached = error;
+      }
+    });
+    if (unreached) throw unreached;
     await patience.call(() => checkDurability(this.#connection, commands, options.durability));
     try {
       return await bringUp(this.#queue, commands, { owner, digest, options, patience });
