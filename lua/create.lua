@@ -5,15 +5,17 @@
 --   work      stream  its sub-requests; group 'workers'
 -- ARGV
 --   generation  int     from intent
---   owner       string  nonce of this submission; tells a re-send from another submitter
+--   owner       string  name of this submission; tells a repetition from another submitter
 --   windowMs    int     a create older than this is refused, as its tombstone may be gone
 --   leaseMs     int     how long the producer is believed without a sign of life
 --   fields...   string  field, value, … of the options
 -- REPLIES
---   {'created'}                             the request exists and is ours
---   {'exists', status, generation, digest}  a request of this id lives or is retained
+--   {'created'}  the request exists, is open and is ours
+--   {'exists', status, generation, digest, sealedBy, sent}
+--      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
+--      sent: how many items that one appended
 --   {'void'}                                this generation was given up; start again with intent
--- REPEAT  'created', nothing changes
+-- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
 --- @include now
@@ -30,7 +32,7 @@ if v[1] then
   if asked < known or (asked == known and tombstone) then
     return { 'void' }
   end
-  if asked == known and v[3] == owner then
+  if asked == known and v[3] == owner and v[2] == 'open' then
     return { 'created' }
   end
   if not tombstone then
@@ -39,7 +41,9 @@ if v[1] then
       redis.call('HSET', request, 'voided', math.max(asked, tonumber(v[5]) or 0))
       redis.call('PEXPIRE', request, windowMs, 'GT')
     end
-    return { 'exists', v[2], v[1], v[4] or '' }
+    local sealedBy = redis.call('HGET', request, 'sealedBy') or ''
+    local sent = tonumber(redis.call('HGET', request, 'sent:' .. sealedBy)) or 0
+    return { 'exists', v[2], v[1], v[4] or '', sealedBy, sent }
   end
 elseif at - generation > windowMs then
   return { 'void' }

@@ -65,7 +65,8 @@ if op > (tonumber((v[2] or '0'):match('^%d+'))) then
   permits = permits + grant
   redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op)
   if permits > 0 then
-    redis.call('HSET', request, 'granted', state.granted, permitsField, permits, leaseField, at + leaseMs)
+    redis.call('HSET', request, 'granted', state.granted, permitsField, permits,
+      leaseField, at + leaseMs, 'term:' .. worker, leaseMs)
   end
   mint = topUp(request, state, books)
 elseif unserved then

@@ -33,6 +33,8 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
+  -- Written again, so that a WAIT behind a repeated seal has a write to wait for that covers it.
+  redis.call('HSET', request, 'status', 'complete')
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 if state.status == 'cancelling' then
@@ -44,11 +46,13 @@ if state.status == 'open' then
     return { 'gap', known }
   end
   state.status = 'sealed'
-  redis.call('HSET', request, 'status', 'sealed')
+  redis.call('HSET', request, 'status', 'sealed', 'sealedBy', producer)
   local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
   local outcome = completeIfDone(request, state, now(), channel, spent)
   if outcome then
     return { 'complete', outcome }
   end
+else
+  redis.call('HSET', request, 'status', 'sealed')
 end
 return { 'sealed', state.total }

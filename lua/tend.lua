@@ -17,6 +17,7 @@
 --   channel      string  shard channel of the request
 --   auditMs      int     until the next look at a request that workers hold
 --   tombstoneMs  int     how long a voided generation is remembered
+--   resumedAt    int     when Redis was last back after it had been away; 0: never
 -- REPLIES
 --   {'ok', mint, epoch, priority, before, next, parked, task}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
@@ -30,8 +31,8 @@
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local generation, passed, channel, auditMs, tombstoneMs =
-  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
 local at = now()
 local state = readState(request, generation)
@@ -64,7 +65,7 @@ local keys = {
   request = request, work = work, due = due, tries = tries, failed = failed, results = results,
   tried = {},
 }
-local nextLease, ended = withdrawExpired(request, state, at)
+local nextLease, ended = withdrawExpired(request, state, at, resumedAt)
 local more = reclaim(keys, state, ended)
 local left = 0
 if state.status == 'cancelling' then

@@ -11,6 +11,7 @@
 --   parked      hash  id -> 'generation task'
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
+--   counters    hash  time of the last tick; when Redis was last back after it had been away
 --   lists...    list  tokens of the priorities 0 … 99
 -- ARGV
 --   worker   string  boot id, or '' when a producer or notifier ticks
@@ -19,23 +20,43 @@
 --   graceMs  int     from a token's pop to its enter at the latest
 --   max      int     how many to claim at most
 --   goneMs   int     a worker without a sign of life for so long is struck out
+--   awayMs   int     when nobody ticked for so long, Redis was away …
+--   awayPerWorkerMs  int  … or for so long times the number of workers
 -- REPLIES
---   {'ok', now, next, fleet, claims, parked}
+--   {'ok', now, next, fleet, claims, parked, resumedAt}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
+--      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
 
 --- @include now
 
-local open, agenda, wait, marks, pushed, parked, workers, workerInfo =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local lists = { unpack(KEYS, 9) }
+local open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local lists = { unpack(KEYS, 10) }
 local worker, info, lockMs, graceMs, max, goneMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local awayMs, awayPerWorkerMs = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local at = now()
 local span = 2 ^ 44
+
+-- A live fleet ticks more often than this, so Redis was away (or there was no fleet). Only a fleet that
+-- ticked at least twice since the last time is granted another grace, or a Redis that comes and goes
+-- would have a dead worker keep its permits for ever. Without the key nothing was ever open.
+local resumedAt = 0
+if redis.call('EXISTS', counters) == 1 then
+  local v = redis.call('HMGET', counters, 'tickedAt', 'resumedAt')
+  local tickedAt = tonumber(v[1]) or at
+  resumedAt = tonumber(v[2]) or 0
+  local away = at - tickedAt > math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
+  if away and tickedAt ~= resumedAt then
+    resumedAt = at
+    redis.call('HSET', counters, 'resumedAt', at)
+  end
+  redis.call('HSET', counters, 'tickedAt', at)
+end
 
 if worker ~= '' then
   redis.call('ZADD', workers, at, worker)
@@ -85,4 +106,6 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, 
   end
 end
 local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
-return { 'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked) }
+return {
+  'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
+}

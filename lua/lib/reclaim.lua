@@ -1,15 +1,18 @@
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
--- are two looks old. Returns the time at which the next lease ends, and whose lease ended: now, or
+-- are two looks old. While Redis was away nobody could renew: from when it was back, each has the whole
+-- of its lease to do so. Returns the time at which the next lease ends, and whose lease ended: now, or
 -- at an earlier look that could not take everything back.
-local function withdrawExpired(request, state, at)
+local function withdrawExpired(request, state, at, resumedAt)
   local all = redis.call('HGETALL', request)
-  local held, leases, ops, ended = {}, {}, {}, {}
+  local held, leases, terms, ops, ended = {}, {}, {}, {}, {}
   for i = 1, #all, 2 do
     local kind, worker = all[i]:match('^(%a+):(.+)$')
     if kind == 'permits' then
       held[worker] = tonumber(all[i + 1])
     elseif kind == 'lease' then
       leases[worker] = tonumber(all[i + 1])
+    elseif kind == 'term' then
+      terms[worker] = tonumber(all[i + 1])
     elseif kind == 'op' then
       ops[worker] = all[i + 1]
     elseif kind == 'crashed' then
@@ -24,12 +27,13 @@ local function withdrawExpired(request, state, at)
     end
   end
   local nextLease = math.huge
-  for worker, ends in pairs(leases) do
+  for worker, written in pairs(leases) do
+    local ends = math.max(written, resumedAt + (terms[worker] or 0))
     if ends <= at then
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
       ended[worker] = true
-      redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker)
+      redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker)
       redis.call('HSET', request, 'granted', state.granted)
     else
       nextLease = math.min(nextLease, ends)

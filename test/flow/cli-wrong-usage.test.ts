@@ -84,24 +84,30 @@ afterAll(async () => {
 describe.each(Object.entries(commands))('piecework %s', (_, { args, flags }) => {
   const cases = flags.flatMap((flag) => wrongTexts(flag).map((text) => ({ flag, text })));
 
-  test('refuses a wrong value of every flag that takes one, names it, and writes nothing', async () => {
-    const untested = flags.filter(
-      (flag) => flag.kind !== 'switch' && wrongTexts(flag).length === 0,
-    );
-    expect(untested.map(({ usage }) => usage)).toEqual([]);
-    for (const { flag, text } of cases) {
-      const name = flag.usage.split(' ')[0] as string;
-      const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
-      const ended = await cli([...without, '--json', name, text], { redis: url });
-      const what = `${name}=${text}: ${ended.stderr}`;
-      expect(ended.code, what).toBe(2);
-      const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };
-      expect(error.code, what).toBe('INVALID_OPTION');
-      expect(error.message, what).toContain(name);
-      expect(error.message, what).toContain(flag.spec.allowed);
-      expect(await probe.keys('*'), what).toEqual(['foreign']);
-    }
-  });
+  // One process for each value.
+  const timeout = { timeout: 240_000 };
+  test(
+    'refuses a wrong value of every flag that takes one, names it, and writes nothing',
+    timeout,
+    async () => {
+      const untested = flags.filter(
+        (flag) => flag.kind !== 'switch' && wrongTexts(flag).length === 0,
+      );
+      expect(untested.map(({ usage }) => usage)).toEqual([]);
+      for (const { flag, text } of cases) {
+        const name = flag.usage.split(' ')[0] as string;
+        const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
+        const ended = await cli([...without, '--json', name, text], { redis: url });
+        const what = `${name}=${text}: ${ended.stderr}`;
+        expect(ended.code, what).toBe(2);
+        const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };
+        expect(error.code, what).toBe('INVALID_OPTION');
+        expect(error.message, what).toContain(name);
+        expect(error.message, what).toContain(flag.spec.allowed);
+        expect(await probe.keys('*'), what).toEqual(['foreign']);
+      }
+    },
+  );
 
   test('refuses an unknown flag and a missing argument', async () => {
     expect((await cli([...args, '--no-such-flag'], { redis: url })).code).toBe(2);

@@ -497,16 +497,16 @@ class Ticker extends Actor {
     const { queue } = this.world.scenes[0] as Scene;
     return call(
       () => queue.tick('', ''),
-      ({ claims }) => {
-        for (const claim of claims) this.todo.push(() => this.#tend(claim));
+      ({ claims, resumedAt }) => {
+        for (const claim of claims) this.todo.push(() => this.#tend(claim, resumedAt));
       },
     );
   }
 
-  #tend(claim: Claim): Call {
+  #tend(claim: Claim, resumedAt: number): Call {
     const scene = this.world.scenes.find(({ id }) => id === claim.id) as Scene;
     return call(
-      () => scene.request.tend(claim.generation, claim.passed),
+      () => scene.request.tend(claim.generation, claim.passed, resumedAt),
       (tended) => {
         if (tended.verdict === 'ok') {
           const written: Tended = tended;

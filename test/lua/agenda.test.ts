@@ -50,6 +50,24 @@ describe('tick', () => {
     expect(workerInfo).toEqual({ b: '{"tasks":"*"}' });
   });
 
+  it('notices that Redis was away, by the gap between two ticks, which a big fleet may have', async () => {
+    const { queue } = await given.opened();
+    const gap = async (ms: number) => {
+      moveClock(ms);
+      const { resumedAt, now } = await queue.tick('', '');
+      return { resumedAt, now };
+    };
+    expect((await gap(0)).resumedAt).toBe(0);
+    expect((await gap(14_000)).resumedAt).toBe(0);
+    const first = await gap(16_000);
+    expect(first.resumedAt).toBe(first.now);
+    expect((await gap(1_000)).resumedAt).toBe(first.now);
+    const second = await gap(16_000);
+    expect(second.resumedAt).toBe(second.now);
+    for (let i = 0; i < 100; i += 1) await queue.tick(`worker ${i}`, '{}');
+    expect((await gap(18_000)).resumedAt).toBe(second.now);
+  });
+
   it('wakes a request when its list has been popped up to its mark, whatever comes behind', async () => {
     const scene = await given.sealed({ items: 2, limit: 2 });
     const { id, queue } = scene;

@@ -48,7 +48,20 @@ describe('create', () => {
       status: 'open',
       generation: scene.generation,
       digest: 'digest',
+      sealedBy: '',
+      sent: 0,
     });
+  });
+
+  it('tells who sealed a request, with how many items, and nobody when its producer was lost', async () => {
+    const sealed = await given.sealed({ items: 2, owner: PRODUCER });
+    const sealedByUs = { status: 'sealed', sealedBy: PRODUCER, sent: 2 };
+    expect(await create(sealed, { owner: PRODUCER })).toMatchObject(sealedByUs);
+    const lost = await given.filled({ items: 2, owner: PRODUCER, producerLeaseMs: 1_000 });
+    moveClock(1_001);
+    await lost.request.tend(lost.generation, '');
+    const sealedByTend = { status: 'sealed', sealedBy: '', sent: 0 };
+    expect(await create(lost, { owner: PRODUCER })).toMatchObject(sealedByTend);
   });
 
   it('refuses an id that is retained, and leaves it as it is', async () => {

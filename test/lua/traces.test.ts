@@ -482,13 +482,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease, ended = withdrawExpired(request, state, at)\nlocal more = reclaim(keys, state, ended)\n',
+          from: 'local nextLease, ended = withdrawExpired(request, state, at, resumedAt)\nlocal more = reclaim(keys, state, ended)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease, ended = withdrawExpired(request, state, at)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
+          to: 'local nextLease, ended = withdrawExpired(request, state, at, resumedAt)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
         },
       ],
     ],
@@ -690,6 +690,52 @@ const traces: Record<string, Trace> = {
         from: 'if not (ended[name] and settledByCrash(',
         to: 'if not (settledByCrash(',
       },
+    ],
+  },
+
+  // Redis stands still for longer than a lease: the first tick withdrew everything from everybody.
+  P13: {
+    says: 'after Redis was away, a worker has its whole lease to renew',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      const worker = new Hand(scene);
+      await worker.hold(1);
+      await tickOnce(scene);
+      moveClock(2 * LEASE_MS);
+      await tickOnce(scene);
+      expect((await inspect(scene)).permits).toEqual({ worker: 1 });
+      for (let look = 0; look < 3; look += 1) {
+        moveClock(LEASE_MS / 3 - 1_000);
+        await tickOnce(scene);
+      }
+      expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
+      expect((await inspect(scene)).counts).toMatchObject({ inFlight: 1, ready: 0 });
+    },
+    without: [
+      {
+        script: 'tend',
+        from: 'math.max(written, resumedAt + (terms[worker] or 0))',
+        to: 'written',
+      },
+      { script: 'tick', from: "redis.call('HSET', counters, 'resumedAt', at)", to: '' },
+    ],
+  },
+
+  // Each return of Redis was a new grace: a dead worker kept its permits as long as that went on.
+  P14: {
+    says: 'a Redis that comes and goes does not leave a dead worker its permits for ever',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      await new Hand(scene, 'dead').hold(1);
+      await tickOnce(scene);
+      for (let away = 0; away < 3; away += 1) {
+        moveClock(2 * LEASE_MS);
+        await tickOnce(scene);
+      }
+      expect((await inspect(scene)).permits).toEqual({});
+    },
+    without: [
+      { script: 'tick', from: 'if away and tickedAt ~= resumedAt then', to: 'if away then' },
     ],
   },
 };

@@ -171,11 +171,12 @@ export async function popAll({ queue, connection }: Scene): Promise<string[]> {
 
 /** Ticks once and does with each claim what a ticking process does. Answers how many there were. */
 export async function tickOnce({ queue, connection }: Scene): Promise<number> {
-  const { claims } = await queue.tick('', '');
+  const { claims, resumedAt } = await queue.tick('', '');
   for (const claim of claims) {
     const tended = await new RequestCommands(connection, claim.id).tend(
       claim.generation,
       claim.passed,
+      resumedAt,
     );
     if (tended.verdict === 'ok') await queue.writeBack(claim, tended);
     else {

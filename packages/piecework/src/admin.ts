@@ -9,11 +9,13 @@ import {
   NotFoundError,
   type OptionTable,
   option,
+  Patience,
   QueueCommands,
   type QueueCounts,
   type RedisInput,
   type RegisteredWorker,
   RequestCommands,
+  TIMES,
 } from '@piecework/protocol';
 
 export interface AdminOptions {
@@ -115,19 +117,19 @@ export class Admin implements AsyncDisposable {
 
   /**
    * Removes a request and everything of it, whatever its state; workers that run its sub-requests
-   * abort them. A tombstone stays for five minutes, so that waiters learn what happened.
-   * @throws NotFoundError · InvalidOptionError · ConnectionError
+   * abort them. A tombstone stays for five minutes, so that waiters learn what happened. While Redis
+   * is away it goes on trying for 30 s; asking again is safe.
+   * @throws NotFoundError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
    */
   async drop(id: string): Promise<void> {
     checkOption('id', id, option.name());
-    const dropped = await new RequestCommands(this.#connection, id).drop();
+    const patience = new Patience(this.#connection, id, { forMs: TIMES.unavailableMs });
+    const commands = new RequestCommands(this.#connection, id);
+    const dropped = await patience.call(() => commands.drop());
     if (dropped.verdict === 'gone') throw new NotFoundError(id);
     // Repeating a drop whose second half was cut off takes it up where it was.
-    await new QueueCommands(this.#connection, dropped.queue).finish(
-      id,
-      dropped.generation,
-      'dropped',
-    );
+    const queue = new QueueCommands(this.#connection, dropped.queue);
+    await patience.call(() => queue.finish(id, dropped.generation, 'dropped'));
   }
 
   /** Closes the connection if it is ours. */

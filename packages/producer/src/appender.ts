@@ -3,6 +3,7 @@ import {
   backoff,
   type ClosedError,
   DroppedError,
+  type Patience,
   pause,
   type QueueCommands,
   type RequestCommands,
@@ -33,6 +34,7 @@ export class Appender {
   readonly #generation: number;
   readonly #producer: string;
   readonly #window: number;
+  readonly #patience: Patience;
   readonly #chunkItems: number;
   readonly #limit = pLimit(IN_FLIGHT);
   readonly #inFlight = new Set<Promise<void>>();
@@ -49,12 +51,14 @@ export class Appender {
     generation: number;
     producer: string;
     window: number;
+    patience: Patience;
   }) {
     this.#queue = parts.queue;
     this.#request = parts.request;
     this.#generation = parts.generation;
     this.#producer = parts.producer;
     this.#window = parts.window;
+    this.#patience = parts.patience;
     // Several chunks have to fit into the window, or it would drain before the next one comes.
     this.#chunkItems =
       parts.window > 0
@@ -115,15 +119,14 @@ export class Appender {
     const { id } = this.#request.keys;
     let waited = false;
     while (!this.#failure) {
-      const appended = await this.#request.append(
-        this.#generation,
-        this.#producer,
-        first,
-        payloads,
+      const appended = await this.#patience.call(() =>
+        this.#request.append(this.#generation, this.#producer, first, payloads),
       );
       if (appended.verdict === 'ok') {
-        if (appended.mint > 0)
-          await this.#queue.push({ id, generation: this.#generation, ...appended });
+        if (appended.mint > 0) {
+          const minted = { id, generation: this.#generation, ...appended };
+          await this.#patience.call(() => this.#queue.push(minted));
+        }
         return;
       }
       if (appended.verdict === 'full') {
@@ -147,7 +150,9 @@ export class Appender {
     while (!this.#failure) {
       await pause(waits.next(), this.#stopping.signal);
       if (this.#failure) return;
-      const { verdict, unsettled } = await this.#request.keepOpen(this.#generation);
+      const { verdict, unsettled } = await this.#patience.call(() =>
+        this.#request.keepOpen(this.#generation),
+      );
       if (verdict !== 'ok' || unsettled === 0 || unsettled + count <= this.#window) return;
     }
   }

@@ -1,4 +1,4 @@
-import { type OptionTable, option } from '@piecework/protocol';
+import { type OptionTable, option, TIMES } from '@piecework/protocol';
 import { z } from 'zod';
 
 export interface RequestOptions {
@@ -32,6 +32,18 @@ export interface RequestOptions {
   readonly onProducerLost?: 'cancel' | 'seal';
   /** After how long without a sign of life a producer counts as lost, in ms. @default 30000 */
   readonly producerLeaseMs?: number;
+  /**
+   * How long each call goes on trying while Redis is unreachable, full, loading, read-only …, in ms,
+   * before it throws; 0: not at all. Longer than `producerLeaseMs` and what comes back may find its
+   * request given up. A Redis that was never reached is told at once. @default 30000
+   */
+  readonly unavailableMs?: number;
+  /**
+   * What the seal waits for, so that an acknowledged request outlives a crash of Redis. 'replica': one
+   * replica has it; 'fsync': it is on the disk of its server (Redis 7.2 or newer, with `appendonly`).
+   * @default 'none'
+   */
+  readonly durability?: 'none' | 'replica' | 'fsync';
   /** Anything small as JSON, at most 8 KiB, shown by `status`. */
   readonly metadata?: unknown;
   /** Largest encoded payload, in bytes. @default 1048576 */
@@ -63,6 +75,8 @@ export const requestOptions: OptionTable = {
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),
   producerLeaseMs: option.ms(1_000, 86_400_000, 30_000),
+  unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
+  durability: option.word('none', 'replica', 'fsync'),
   metadata: option.custom(z.any().refine(isSmallJson), `JSON of at most ${METADATA_BYTES} bytes`),
   maxPayloadBytes: option.integer(1, 536_870_912, 1_048_576),
   signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),

@@ -1,4 +1,5 @@
 import {
+  AbortError,
   Agenda,
   ClosedError,
   Connection,
@@ -7,16 +8,21 @@ import {
   encodePayload,
   type OptionTable,
   option,
+  Patience,
+  PieceworkError,
   pause,
   QueueCommands,
   type RedisInput,
   RequestCommands,
   RequestExistsError,
+  SealedError,
   SourceError,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { z } from 'zod';
-import { optionsDigest } from './digest.js';
+import { type BroughtUp, bringUp, type Found } from './bring-up.js';
+import { optionsDigest, submissionName } from './digest.js';
+import { checkDurability, confirmDurability } from './durability.js';
 import { OpenRequest } from './open-request.js';
 import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
 import { type Items, Source, SourceFailure } from './source.js';
@@ -44,10 +50,19 @@ export interface Submitted {
   readonly total: number;
 }
 
+/** What is submitted, and under which name. */
+interface Submission {
+  readonly id: string;
+  /** Name of the submission; the same for a repetition. */
+  readonly owner: string;
+  readonly digest: string;
+  readonly options: CheckedOptions;
+}
+
 /** How long a close waits for the server, in ms. */
 const CLOSE_MS = 5_000;
-/** How often a submission starts over when its intent was given up before it was used. */
-const VOID_TRIES = 5;
+/** How many submissions of streams are remembered that may be asked for again. */
+const UNSURE_MAX = 1_000;
 
 /**
  * Submits requests to one queue. The order of every submission is intent (queue side), create,
@@ -59,7 +74,9 @@ export class Producer implements AsyncDisposable {
   readonly #queue: QueueCommands;
   readonly #agenda: Agenda;
   readonly #open = new Set<OpenRequest>();
-  #closed = false;
+  readonly #closing = new AbortController();
+  /** Streams whose submission failed and may be asked for again: id → name of the submission. */
+  readonly #unsure = new Map<string, string>();
 
   /** @throws InvalidOptionError */
   constructor(options: ProducerOptions) {
@@ -71,25 +88,89 @@ export class Producer implements AsyncDisposable {
   }
 
   /**
-   * Submits all items as one request; resolves when the last is in and the request is sealed.
-   * The source is read no faster than Redis takes it, and no faster than `window` allows.
+   * Submits all items as one request; resolves when the last is in and the request is sealed (and as
+   * durable as `durability` asks). The source is read no faster than Redis takes it, and no faster
+   * than `window` allows.
+   *
+   * Each call is tried for `unavailableMs`. Whoever then gets an error that is `retryable` may ask
+   * again with the same id (an error that knows it has it as `requestId`), options and items, and gets
+   * the same request, each item in it once, no item twice:
+   * - items given as an array are recognised by their content, from any process, for as long as the
+   *   request lives or is retained; the first submission may even still be under way;
+   * - of any other source the word of the caller is taken that it gives the same items again, from
+   *   the start; only this Producer recognises it, and elsewhere it is a RequestExistsError.
+   * Until it is asked again the request stays as it is, open; its lease ends after `producerLeaseMs`
+   * and `onProducerLost` says what becomes of it. What was ended so is not taken up again
+   * (RequestExistsError). After a drop, or when its retention is over, it is a new one.
    * @throws InvalidOptionError, PayloadError before anything is written · RequestExistsError ·
    *   SourceError when the source threw · SealedError, DroppedError when somebody cancelled or
-   *   dropped it meanwhile · ConnectionError, ServerError
+   *   dropped it meanwhile · ServerError, ConnectionError: not carried out · IndeterminateError: it
+   *   may have been · DurabilityError: it was, but is not confirmed to be durable
    */
   async submit<Item>(items: Items<Item>, options: RequestOptions = {}): Promise<Submitted> {
     const checked = this.#check(options);
     const encode = (item: unknown) => encodePayload(item, checked.maxPayloadBytes);
     const source = new Source(items, encode, checked.signal);
     try {
+      const id = checked.id ?? nanoid();
+      const digest = optionsDigest(this.#queue.keys.queue, checked);
       // An array can be looked through before anything is written; of a stream, the first item can.
-      if (Array.isArray(items)) for (const item of items) encode(item);
+      const owner = Array.isArray(items)
+        ? submissionName(digest, encodedItems(items, encode))
+        : (this.#unsure.get(id) ?? nanoid(12));
       const first = await source.first();
-      const request = await this.#bringUp(checked, 'submit');
-      return await this.#fill(request, first, source, checked);
+      const submission = { id, owner, digest, options: checked };
+      return await this.#submit(submission, first, source).catch((error: unknown) => {
+        this.#remember(id, owner, error);
+        throw error;
+      });
     } finally {
       source.release();
     }
+  }
+
+  /** What of a submission fails so that it may be asked for again keeps its name. */
+  #remember(id: string, owner: string, error: unknown): void {
+    this.#unsure.delete(id);
+    if (!(error instanceof PieceworkError && error.retryable)) return;
+    this.#unsure.set(id, owner);
+    for (const oldest of this.#unsure.keys()) {
+      if (this.#unsure.size <= UNSURE_MAX) return;
+      this.#unsure.delete(oldest);
+    }
+  }
+
+  async #submit(
+    submission: Submission,
+    first: string | undefined,
+    source: Source,
+  ): Promise<Submitted> {
+    const { id, owner, options } = submission;
+    const brought = await this.#bringUp(submission);
+    if (brought.found) return this.#foundAgain(submission, brought.found);
+    try {
+      const request = this.#opened(id, brought.generation, owner, options);
+      const submitted = await this.#fill(request, first, source, options);
+      this.#unsure.delete(id);
+      return submitted;
+    } catch (error) {
+      if (!(error instanceof SealedError)) throw error;
+      // Perhaps by an earlier call of this very submission, which arrived meanwhile.
+      const { found } = await this.#bringUp(submission);
+      if (found?.sealedBy !== owner || found.generation !== brought.generation) throw error;
+      return this.#foundAgain(submission, found);
+    }
+  }
+
+  /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
+  async #foundAgain({ id, owner, options }: Submission, found: Found): Promise<Submitted> {
+    const { status, generation, sealedBy, sent } = found;
+    if (sealedBy !== owner) throw new RequestExistsError(id, status);
+    const commands = new RequestCommands(this.#connection, id);
+    const seal = { generation, producer: owner, sent };
+    await confirmDurability(this.#connection, commands, seal, options.durability);
+    this.#unsure.delete(id);
+    return { id, generation, total: sent };
   }
 
   /** Feeds the source into a new request and seals it; or ends that as the options say. */
@@ -113,6 +194,10 @@ export class Producer implements AsyncDisposable {
       await request.seal();
       return { id: request.id, generation: request.generation, total };
     } catch (error) {
+      // Asked again with the same id, it goes on where it is.
+      if (error instanceof PieceworkError && error.retryable) throw error;
+      // Somebody else ended it: perhaps the same submission, which is all in.
+      if (error instanceof SealedError) throw error;
       if (onSourceError === 'cancel') await request.cancel().catch(() => {});
       // What was read before the source failed is kept.
       else if (!signal?.aborted) await request.flush().catch(() => {});
@@ -127,16 +212,26 @@ export class Producer implements AsyncDisposable {
 
   /**
    * Opens a request to which items are appended until it is sealed. If one of this id is open with
-   * the same options, it is joined: several processes may append to one request.
-   * @throws InvalidOptionError · RequestExistsError · ConnectionError, ServerError
+   * the same options, it is joined: several processes may append to one request, and asking again
+   * is safe.
+   * @throws InvalidOptionError · RequestExistsError · ServerError, ConnectionError · IndeterminateError
    */
   async open(options: RequestOptions = {}): Promise<OpenRequest> {
-    return this.#bringUp(this.#check(options), 'open');
+    const checked = this.#check(options);
+    const id = checked.id ?? nanoid();
+    const owner = nanoid(12);
+    const digest = optionsDigest(this.#queue.keys.queue, checked);
+    const { generation, found } = await this.#bringUp({ id, owner, digest, options: checked });
+    if (found && (found.status !== 'open' || found.generation !== generation))
+      throw new RequestExistsError(id, found.status);
+    if (found && found.digest !== digest)
+      throw new RequestExistsError(id, found.status, 'it is open with other options');
+    return this.#opened(id, generation, owner, checked);
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     for (const request of this.#open) request.close();
     const stopped = this.#agenda.stop();
     if (this.#ownsConnection) await this.#closeConnection(stopped);
@@ -158,65 +253,39 @@ export class Producer implements AsyncDisposable {
   }
 
   #check(options: RequestOptions): CheckedOptions {
-    if (this.#closed) throw new ClosedError('producer');
+    if (this.#closing.signal.aborted) throw new ClosedError('producer');
     return checkOptions<CheckedOptions>(requestOptions, options);
   }
 
-  async #bringUp(options: CheckedOptions, how: 'submit' | 'open'): Promise<OpenRequest> {
-    await this.#connection.check();
-    const id = options.id ?? nanoid();
+  async #bringUp({ id, owner, digest, options }: Submission): Promise<BroughtUp> {
     const commands = new RequestCommands(this.#connection, id);
-    const owner = nanoid(12);
-    const digest = optionsDigest(this.#queue.keys.queue, options);
-    const fields = [
-      'queue',
-      this.#queue.keys.queue,
-      'priority',
-      options.priority,
-      'limit',
-      options.limit,
-      'task',
-      options.task ?? '',
-      'attempts',
-      1,
-      'maxCrashes',
-      options.maxCrashes,
-      'window',
-      options.window,
-      'results',
-      options.results,
-      'retentionMs',
-      options.retentionMs,
-      'toleratedFailures',
-      0,
-      'digest',
-      digest,
-      'onProducerLost',
-      options.onProducerLost,
-      'metadata',
-      options.metadata === undefined ? '' : JSON.stringify(options.metadata),
-    ];
-    for (let i = 0; i < VOID_TRIES; i += 1) {
-      const generation = await this.#queue.intent(id);
-      const created = await commands.create(generation, owner, options.producerLeaseMs, fields);
-      if (created.verdict === 'created') return this.#opened(id, generation, owner, options);
-      if (created.verdict === 'exists') {
-        const { status } = created;
-        if (created.generation !== generation) await this.#queue.finish(id, generation, 'gone');
-        if (how === 'open' && status === 'open' && created.generation === generation) {
-          if (created.digest === digest) return this.#opened(id, generation, owner, options);
-          throw new RequestExistsError(id, status, 'it is open with other options');
-        }
-        throw new RequestExistsError(id, status);
+    const closing = this.#closing.signal;
+    const signal = options.signal ? AbortSignal.any([closing, options.signal]) : closing;
+    const forMs = options.unavailableMs;
+    const patience = new Patience(this.#connection, id, { forMs, signal });
+    // That there is no Redis is told at once; what answers, or did before, is waited for.
+    let unreached: ConnectionError | undefined;
+    await patience.call(async () => {
+      try {
+        await this.#connection.check();
+      } catch (error) {
+        if (!(error instanceof ConnectionError)) throw error;
+        unreached = error;
       }
-      // Given up before it was used, as when this process stood still in between.
-      await this.#queue.finish(id, generation, 'gone');
+    });
+    if (unreached) throw unreached;
+    await patience.call(() => checkDurability(this.#connection, commands, options.durability));
+    try {
+      return await bringUp(this.#queue, commands, { owner, digest, options, patience });
+    } catch (error) {
+      if (closing.aborted) throw new ClosedError('producer');
+      if (options.signal?.aborted) throw new AbortError(`submission of ${id}`, error);
+      throw error;
     }
-    throw new ConnectionError(`request ${id}: its intent was given up ${VOID_TRIES} times`);
   }
 
   #opened(id: string, generation: number, producer: string, options: CheckedOptions): OpenRequest {
-    const parts = { id, generation, producer, options };
+    const parts = { id, generation, producer, options, closing: this.#closing.signal };
     const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
       this.#open.delete(closed);
       if (this.#open.size === 0) void this.#agenda.stop();
@@ -225,4 +294,11 @@ export class Producer implements AsyncDisposable {
     this.#agenda.start();
     return request;
   }
+}
+
+function* encodedItems(
+  items: readonly unknown[],
+  encode: (item: unknown) => string,
+): Generator<string> {
+  for (const item of items) yield encode(item);
 }

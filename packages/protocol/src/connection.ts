@@ -1,5 +1,6 @@
 import keySlot from 'cluster-key-slot';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { TIMES } from './defaults.js';
 import { ConnectionError, InvalidOptionError, ServerError } from './errors.js';
 import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
@@ -33,19 +34,30 @@ function nodeUrls(text: string): string[] {
 const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
 
+/**
+ * A server that accepts and never answers (a host that died, a network that swallows) is not waited
+ * for: the call fails, and the socket is thrown away, so that the client builds a new one. What was
+ * sent may still be carried out, which every script bears. Busy servers do answer: with BUSY.
+ */
+const ANSWER = { commandTimeout: TIMES.answerMs, socketTimeout: TIMES.answerMs };
+
 function openClient(input: Exclude<RedisInput, Client>): Client {
   const own = { protocol: 2 as const, lazyConnect: true };
   if (typeof input === 'string') {
     const urls = nodeUrls(input);
     if (urls.length > 1) return openCluster(urls);
-    return new Redis(input.replace(/^unix:\/\//, ''), own);
+    return new Redis(input.replace(/^unix:\/\//, ''), { ...ANSWER, ...own });
   }
   if ('nodes' in input && input.nodes) {
-    const redisOptions = { ...input.options?.redisOptions, protocol: 2 } as RedisOptions;
+    const redisOptions = {
+      ...ANSWER,
+      ...input.options?.redisOptions,
+      protocol: 2,
+    } as RedisOptions;
     const options = { ...input.options, redisOptions, lazyConnect: true } as ClusterOptions;
     return new Cluster([...input.nodes], options);
   }
-  return new Redis({ ...(input as RedisOptions), ...own } as RedisOptions);
+  return new Redis({ ...ANSWER, ...(input as RedisOptions), ...own } as RedisOptions);
 }
 
 /** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */
@@ -53,6 +65,7 @@ function openCluster(urls: readonly string[]): Cluster {
   const nodes = urls.map((text) => new URL(text));
   const [{ username = '', password = '', protocol = '' } = {}] = nodes;
   const redisOptions: RedisOptions = {
+    ...ANSWER,
     protocol: 2,
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),
@@ -85,6 +98,22 @@ function checkInput(input: RedisInput): void {
       'none: use `queue`',
     );
   }
+}
+
+/** How often each client became ready: one listener for each, however many look. */
+const readiness = new WeakMap<Client, { count: number }>();
+
+function arrivals(client: Client): { readonly count: number } {
+  let known = readiness.get(client);
+  if (!known) {
+    const counter = { count: 0 };
+    client.on('ready', () => {
+      counter.count += 1;
+    });
+    readiness.set(client, counter);
+    known = counter;
+  }
+  return known;
 }
 
 /** One way to Redis, shared by everything that a Piecework object does there. */
@@ -185,6 +214,17 @@ export class Connection {
         { code: 'CLUSTER' },
       );
     }
+  }
+
+  /**
+   * Begins to look whether anything can be sent; the function that it answers says whether it could
+   * at any time since.
+   */
+  watchReach(): () => boolean {
+    const { client } = this;
+    const before = arrivals(client).count;
+    const ready = client.status === 'ready';
+    return () => ready || arrivals(client).count > before;
   }
 
   /**

@@ -16,6 +16,19 @@ export const TIMES = {
   slowMs: 60_000,
   /** A worker without a sign of life for so long is struck out of the registry. */
   workerGoneMs: 60_000,
+  /** No process ticked for so long: Redis was away. Three times the longest wait between two ticks. */
+  awayMs: 15_000,
+  /** The same for each live worker, as a big fleet ticks seldom. */
+  awayPerWorkerMs: 190,
+  /** A call without an answer for so long has failed, and its connection is thrown away. */
+  answerMs: 20_000,
+  /** How long a replica, or the disk, may take to confirm a seal. */
+  durabilityMs: 5_000,
+  /**
+   * How long callers go on trying while Redis is away: as long as a producer is believed by default,
+   * as what comes later finds the request given up.
+   */
+  unavailableMs: 30_000,
   /** How long ended ids and counts are remembered. */
   historyMs: 7 * 24 * 3_600_000,
 } as const;

@@ -168,6 +168,37 @@ export class ConnectionError extends PieceworkError {
   }
 }
 
+/**
+ * A call was sent and its reply is missing: whether it was carried out is not known. Asking again
+ * with the same id is safe.
+ */
+export class IndeterminateError extends PieceworkError {
+  override readonly name = 'IndeterminateError';
+  readonly requestId: string;
+
+  constructor(requestId: string, cause: unknown) {
+    super(
+      `${requestId}: Redis did not answer, so the call may have been carried out; asking again with this id is safe`,
+      { code: 'INDETERMINATE', retryable: true, cause },
+    );
+    this.requestId = requestId;
+  }
+}
+
+/** The request exists and goes on, but its durability was not confirmed in time. */
+export class DurabilityError extends PieceworkError {
+  override readonly name = 'DurabilityError';
+  readonly requestId: string;
+
+  constructor(requestId: string, durability: string, cause?: unknown) {
+    super(
+      `${requestId}: sealed, but durability '${durability}' was not confirmed in time; the request goes on, and asking again with this id is safe`,
+      { code: 'DURABILITY', retryable: true, cause },
+    );
+    this.requestId = requestId;
+  }
+}
+
 /** The server can be reached but cannot serve Piecework as it is; the message says what to change. */
 export class ServerError extends PieceworkError {
   override readonly name = 'ServerError';
@@ -175,7 +206,15 @@ export class ServerError extends PieceworkError {
   constructor(
     message: string,
     options: {
-      code: 'TOO_OLD' | 'EVICTING' | 'CLUSTER' | 'FULL' | 'READ_ONLY' | 'REDIS';
+      code:
+        | 'TOO_OLD'
+        | 'EVICTING'
+        | 'CLUSTER'
+        | 'FULL'
+        | 'READ_ONLY'
+        | 'NO_REPLICA'
+        | 'NO_FSYNC'
+        | 'REDIS';
       retryable?: boolean;
       cause?: unknown;
     },

@@ -6,6 +6,7 @@ export * from './defaults.js';
 export * from './errors.js';
 export * from './keys.js';
 export * from './options.js';
+export * from './patience.js';
 export * from './queue-commands.js';
 export { redisError } from './redis-error.js';
 export * from './request-commands.js';

@@ -24,7 +24,7 @@ export interface QueueKeys {
   readonly pushed: string;
   /** hash · id → 'generation task': met by a worker that does not serve its task */
   readonly parked: string;
-  /** hash · last generation given out, ended requests by outcome · expires a week after its last use */
+  /** hash · last generation given out, ended requests by outcome, times of the last tick and of the last return of Redis · expires a week after its last use */
   readonly counters: string;
   /** zset · id → time of its end · the last 1,000, a week at most */
   readonly history: string;

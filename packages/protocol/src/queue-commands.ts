@@ -65,6 +65,8 @@ export interface Tick {
   readonly fleet: number;
   readonly claims: readonly Claim[];
   readonly parked: readonly { id: string; generation: number; task: string }[];
+  /** Server time at which Redis was last back after it had been away, or 0. */
+  readonly resumedAt: number;
 }
 
 /** The scripts of the queue side, in the order of a request's way. Hash slot of `{<queue>}`. */
@@ -125,19 +127,30 @@ export class QueueCommands {
 
   /** One look at the agenda. `worker` is '' for producers and notifiers. */
   async tick(worker: string, info: string): Promise<Tick> {
-    const { open, agenda, wait, marks, pushed, parked, workers, workerInfo, lists } = this.keys;
+    const { open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, lists } =
+      this.keys;
     const reply = await this.#run(
       'tick',
-      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, ...lists],
-      [worker, info, TIMES.claimMs, TIMES.graceMs, CLAIMS_PER_TICK, TIMES.workerGoneMs],
+      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, ...lists],
+      [
+        worker,
+        info,
+        TIMES.claimMs,
+        TIMES.graceMs,
+        CLAIMS_PER_TICK,
+        TIMES.workerGoneMs,
+        TIMES.awayMs,
+        TIMES.awayPerWorkerMs,
+      ],
     );
-    const [, now, next, fleet, flat, aside] = reply as [
+    const [, now, next, fleet, flat, aside, resumedAt] = reply as [
       string,
       number,
       number,
       number,
       string[],
       string[],
+      number,
     ];
     const claims: Claim[] = [];
     for (let i = 0; i < flat.length; i += 4) {
@@ -153,7 +166,7 @@ export class QueueCommands {
       const [, generation, task] = /^(\d+) (.*)$/.exec(aside[i + 1] as string) ?? [];
       waiting.push({ id: aside[i] as string, generation: Number(generation), task: task ?? '' });
     }
-    return { now, next, fleet, claims, parked: waiting };
+    return { now, next, fleet, claims, parked: waiting, resumedAt };
   }
 
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */

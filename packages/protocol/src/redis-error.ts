@@ -2,10 +2,10 @@ import { ConnectionError, PieceworkError, ServerError } from './errors.js';
 
 /** Replies that mean "not now": the same call may be sent again, and every script bears it. */
 const PASSING =
-  /^(TRYAGAIN|LOADING|CLUSTERDOWN|MASTERDOWN|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|MOVED|ASK)\b/;
+  /^(TRYAGAIN|LOADING|CLUSTERDOWN|MASTERDOWN|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|MOVED|ASK|ERR max number of clients)\b/;
 
 const CONNECTION =
-  /Connection is closed|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes|Too many Cluster redirections/i;
+  /Connection is closed|due to connection close|Socket timeout|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes|Too many Cluster redirections/i;
 
 /** A cluster's errors carry that of the last node beside their own. */
 function messageOf(error: unknown): string {

@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
 import { redisError } from './redis-error.js';
-import { runScript, runScriptThen } from './run-script.js';
+import { type Client, runScript, runScriptThen } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
@@ -69,7 +69,15 @@ export type Appended =
 
 export type Created =
   | { verdict: 'created' | 'void' }
-  | { verdict: 'exists'; status: string; generation: number; digest: string };
+  | {
+      verdict: 'exists';
+      status: string;
+      generation: number;
+      digest: string;
+      /** The producer that sealed it, or '', and how many items that one appended. */
+      sealedBy: string;
+      sent: number;
+    };
 
 export type Sealed =
   | { verdict: 'sealed'; total: number }
@@ -132,13 +140,17 @@ export class RequestCommands {
   ): Promise<Created> {
     const { request, work } = this.keys;
     const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
-    const [verdict, status, known, digest] = (await this.#run(
-      'create',
-      [request, work],
-      args,
-    )) as string[];
+    const reply = (await this.#run('create', [request, work], args)) as string[];
+    const [verdict, status = '', known, digest = '', sealedBy = '', sent] = reply;
     if (verdict !== 'exists') return { verdict: verdict as 'created' | 'void' };
-    return { verdict, status: status ?? '', generation: Number(known), digest: digest ?? '' };
+    return {
+      verdict,
+      status,
+      generation: Number(known),
+      digest,
+      sealedBy,
+      sent: Number(sent),
+    };
   }
 
   /** Adds encoded items; `first` is this producer's number of the first of them. */
@@ -173,14 +185,18 @@ export class RequestCommands {
     return { verdict: verdict as string, total: Number(total), unsettled: Number(unsettled) };
   }
 
-  /** Ends the adding. `sent`: how many items this producer appended, all told. */
-  async seal(generation: number, producer: string, sent: number): Promise<Sealed> {
-    const reply = await this.#run('seal', this.#allKeys, [
-      generation,
-      producer,
-      sent,
-      this.keys.channel,
-    ]);
+  /**
+   * Ends the adding. `sent`: how many items this producer appended, all told · `client`: over which
+   * connection, as a WAIT counts what its own connection wrote.
+   */
+  async seal(
+    generation: number,
+    producer: string,
+    sent: number,
+    client: Client = this.#connection.client,
+  ): Promise<Sealed> {
+    const args = [generation, producer, sent, this.keys.channel];
+    const reply = await runScript(client, 'seal', this.#allKeys, args);
     const [verdict, detail] = reply as [string, number | string];
     if (verdict === 'sealed') return { verdict, total: Number(detail) };
     if (verdict === 'gap') return { verdict, sent: Number(detail) };
@@ -368,13 +384,18 @@ export class RequestCommands {
     return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
   }
 
-  /** What a tick does to this request. `auditMs`: until the next look while workers may hold it. */
+  /**
+   * What a tick does to this request. `resumedAt`: when Redis was last back, as the tick says.
+   * `auditMs`: until the next look while workers may hold it.
+   */
   async tend(
     generation: number,
     passed: string,
+    resumedAt = 0,
     auditMs: number = TIMES.auditMs,
   ): Promise<Tended | Complete | Gone> {
-    const args = [generation, passed, this.keys.channel, auditMs, TIMES.tombstoneMs];
+    const { channel } = this.keys;
+    const args = [generation, passed, channel, auditMs, TIMES.tombstoneMs, resumedAt];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
     const [, mint, epoch, priority, before, next, parked, task] = reply as [

@@ -101,6 +101,17 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
+  flag(
+    '--unavailable-ms <ms>',
+    'how long to go on trying while Redis is away; 0: not at all',
+    requestOptions['unavailableMs'],
+    'number',
+  ),
+  flag(
+    '--durability <what>',
+    'what the seal waits for: none, replica or fsync',
+    requestOptions['durability'],
+  ),
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
 ];
 

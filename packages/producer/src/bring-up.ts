@@ -1,0 +1,66 @@
+import {
+  ConnectionError,
+  type Created,
+  type Patience,
+  type QueueCommands,
+  type RequestCommands,
+} from '@piecework/protocol';
+import type { CheckedOptions } from './options.js';
+
+/** How often a submission starts over when its intent was given up before it was used. */
+const VOID_TRIES = 5;
+
+/** A request that was there already. */
+export type Found = Extract<Created, { verdict: 'exists' }>;
+
+/** A request of this name, just created by us or found there. */
+export interface BroughtUp {
+  readonly generation: number;
+  /** What was found instead; undefined when the request is open and ours. */
+  readonly found?: Found;
+}
+
+/** What a request is, field by field, as `create` keeps it. */
+function fieldsOf(queue: string, digest: string, options: CheckedOptions): (string | number)[] {
+  const { metadata } = options;
+  const fields = {
+    queue,
+    priority: options.priority,
+    limit: options.limit,
+    task: options.task ?? '',
+    attempts: 1,
+    maxCrashes: options.maxCrashes,
+    window: options.window,
+    results: options.results,
+    retentionMs: options.retentionMs,
+    toleratedFailures: 0,
+    digest,
+    onProducerLost: options.onProducerLost,
+    metadata: metadata === undefined ? '' : JSON.stringify(metadata),
+  };
+  return Object.entries(fields).flat();
+}
+
+/** Intent, then create; again from the start when the intent was given up in between. */
+export async function bringUp(
+  queue: QueueCommands,
+  commands: RequestCommands,
+  parts: { owner: string; digest: string; options: CheckedOptions; patience: Patience },
+): Promise<BroughtUp> {
+  const { owner, digest, options, patience } = parts;
+  const { id } = commands.keys;
+  const fields = fieldsOf(queue.keys.queue, digest, options);
+  for (let i = 0; i < VOID_TRIES; i += 1) {
+    const generation = await patience.call(() => queue.intent(id));
+    const created = await patience.call(() =>
+      commands.create(generation, owner, options.producerLeaseMs, fields),
+    );
+    if (created.verdict === 'created') return { generation };
+    // Refused, or given up before it was used, as when this process stood still in between.
+    const found = created.verdict === 'exists' ? created : undefined;
+    if (found?.generation !== generation)
+      await patience.call(() => queue.finish(id, generation, 'gone'));
+    if (found) return { generation, found };
+  }
+  throw new ConnectionError(`request ${id}: its intent was given up ${VOID_TRIES} times`);
+}

@@ -1,0 +1,76 @@
+import type { Connection } from './connection.js';
+import { ConnectionError, IndeterminateError, PieceworkError } from './errors.js';
+import { backoff, pause } from './waiting.js';
+
+/**
+ * How an operation on one request bears that Redis is away, full, loading, read-only …: each of its
+ * calls is sent again until it is answered, as every script bears that, or until the patience is at
+ * its end. Then the caller learns one of two things. Refused: Redis said no, or was never reached
+ * (ServerError, ConnectionError). Or IndeterminateError: a call was sent and its reply is missing, so
+ * that it may have been carried out.
+ */
+
+/** An attempt gets at least so long, however little patience is left, in ms. */
+const LEAST_MS = 1_000;
+
+export interface PatienceOptions {
+  /** How long each call is tried, in ms; 0: once, until the client itself gives it up. */
+  readonly forMs: number;
+  /** Ends the trying: the attempt under way is the last. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Patience {
+  readonly #connection: Connection;
+  readonly #requestId: string;
+  readonly #forMs: number;
+  readonly #signal: AbortSignal | undefined;
+
+  constructor(connection: Connection, requestId: string, { forMs, signal }: PatienceOptions) {
+    this.#connection = connection;
+    this.#requestId = requestId;
+    this.#forMs = forMs;
+    this.#signal = signal;
+  }
+
+  /** @throws IndeterminateError · whatever `call` throws otherwise */
+  async call<T>(call: () => Promise<T>): Promise<T> {
+    const endMs = performance.now() + this.#forMs;
+    const waits = backoff(50, 2_000);
+    let unsure = false;
+    for (;;) {
+      const reached = this.#connection.watchReach();
+      try {
+        return await this.#answered(call, endMs);
+      } catch (error) {
+        // An error reply settles the fate of its own attempt, and of none before it.
+        if (error instanceof ConnectionError && reached()) unsure = true;
+        const waitMs = waits.next();
+        const again = error instanceof PieceworkError && error.retryable;
+        if (again && performance.now() + waitMs <= endMs) await pause(waitMs, this.#signal);
+        else this.#giveUp(error, unsure);
+        if (this.#signal?.aborted) this.#giveUp(error, unsure);
+      }
+    }
+  }
+
+  #giveUp(error: unknown, unsure: boolean): never {
+    throw unsure ? new IndeterminateError(this.#requestId, error) : error;
+  }
+
+  /** The client library may hold a call back for minutes while it reconnects. */
+  async #answered<T>(call: () => Promise<T>, endMs: number): Promise<T> {
+    if (this.#forMs === 0) return call();
+    const leftMs = Math.max(LEAST_MS, endMs - performance.now());
+    const over = new AbortController();
+    const late = pause(leftMs, over.signal).then(() => {
+      if (over.signal.aborted) return;
+      throw new ConnectionError(`no answer within ${Math.round(leftMs)} ms`);
+    });
+    try {
+      return (await Promise.race([call(), late])) as T;
+    } finally {
+      over.abort();
+    }
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Seals that wait for a replica, or for the disk.
+ * @module-tag own-server
+ * @module-tag processes
+ */
+import { DurabilityError, ServerError } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { describe, expect } from 'vitest';
+import { type Flow, numbers, test } from '../support/flow.js';
+import { startOwnRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+async function server(flow: Flow, settings: readonly string[] = []) {
+  const started = await startOwnRedis(settings);
+  flow.after(() => started.stop());
+  const client = new Redis(started.url);
+  flow.after(() => client.disconnect());
+  return { ...started, client };
+}
+
+/** A server and a replica of it that is up to date. */
+async function replicated(flow: Flow) {
+  const master = await server(flow);
+  const port = new URL(master.url).port;
+  const replica = await server(flow, ['--replicaof', '127.0.0.1', port]);
+  await until(async () => /state=online/.test(await master.client.info('replication')), {
+    timeoutMs: 30_000,
+  });
+  return { master, replica };
+}
+
+async function knowsWaitAof(client: Redis): Promise<boolean> {
+  const [known] = (await client.command('INFO', 'WAITAOF')) as unknown[];
+  return Boolean(known);
+}
+
+describe("durability 'replica'", () => {
+  test('is confirmed by a replica that has the sealed request', async ({ flow }) => {
+    const { master, replica } = await replicated(flow);
+    const producer = flow.producer({ redis: master.url });
+    const id = flow.id('safe');
+    await producer.submit(numbers(1_200), { id, durability: 'replica' });
+    // Without another word to the master: it is there when the submission resolves.
+    await master.kill('SIGSTOP');
+    const { request } = flow.request(id).keys;
+    expect(await replica.client.hmget(request, 'status', 'total')).toEqual(['sealed', '1200']);
+    await master.kill('SIGCONT');
+  });
+
+  test('is refused before anything is written where there is no replica', async ({ flow }) => {
+    const options = { id: flow.id('alone'), durability: 'replica' as const };
+    const refused = await flow
+      .producer()
+      .submit([1], options)
+      .catch((thrown: unknown) => thrown);
+    expect(refused).toBeInstanceOf(ServerError);
+    expect(refused).toMatchObject({ code: 'NO_REPLICA', retryable: false });
+    await expect(flow.producer().open(options)).rejects.toMatchObject({ code: 'NO_REPLICA' });
+    expect(await flow.keys()).toEqual([]);
+  });
+
+  test('that is not confirmed says so, and asking again confirms it', async ({ flow }) => {
+    const { master, replica } = await replicated(flow);
+    const producer = flow.producer({ redis: master.url });
+    await replica.kill('SIGSTOP');
+    const options = { id: flow.id('late'), durability: 'replica' as const };
+    const late = await producer.submit(numbers(3), options).catch((thrown: unknown) => thrown);
+    expect(late).toBeInstanceOf(DurabilityError);
+    expect(late).toMatchObject({ code: 'DURABILITY', retryable: true, requestId: options.id });
+    const { request } = flow.request(options.id).keys;
+    expect(await master.client.hmget(request, 'status', 'total')).toEqual(['sealed', '3']);
+    const open = await producer.open({ ...options, id: flow.id('open') });
+    await open.append(1);
+    await expect(open.seal()).rejects.toBeInstanceOf(DurabilityError);
+    await replica.kill('SIGCONT');
+    await open.seal();
+    expect(await producer.submit(numbers(3), options)).toMatchObject({ total: 3 });
+    expect(await replica.client.hget(request, 'status')).toBe('sealed');
+    expect(await master.client.hget(request, 'total')).toBe('3');
+  });
+});
+
+describe("durability 'fsync'", () => {
+  const options = { durability: 'fsync' as const };
+
+  test('is refused with what to change, before anything is written', async ({ flow }) => {
+    const plain = await server(flow);
+    const refused = await flow
+      .producer({ redis: plain.url })
+      .submit([1], options)
+      .catch((thrown: unknown) => thrown);
+    expect(refused).toBeInstanceOf(ServerError);
+    expect(refused).toMatchObject({ code: 'NO_FSYNC', retryable: false });
+    const lacks = (await knowsWaitAof(plain.client)) ? 'appendonly' : '7.2';
+    expect((refused as Error).message).toContain(lacks);
+    expect(await plain.client.dbsize()).toBe(0);
+  });
+
+  test('is confirmed by a server that writes a file', async ({ flow, skip }) => {
+    const kept = await server(flow, ['--appendonly', 'yes']);
+    skip(!(await knowsWaitAof(kept.client)), 'this server has no WAITAOF (Redis before 7.2)');
+    const { id } = await flow.producer({ redis: kept.url }).submit([1], options);
+    expect(await kept.client.hget(flow.request(id).keys.request, 'status')).toBe('sealed');
+  });
+});

@@ -1,0 +1,199 @@
+/**
+ * A server that answers, and will not do what it is asked for now: workers hold what they have until it
+ * does, producers wait or say why not, and nothing is lost or run twice.
+ * @module-tag own-server
+ * @module-tag processes
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Notifier } from '@piecework/notifier';
+import { redisError, ServerError } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { startOwnRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+interface Trouble {
+  /** Of the error that a producer without patience gets. */
+  readonly code: string;
+  readonly says: RegExp;
+  begin(server: Redis): Promise<unknown>;
+  end(server: Redis): Promise<unknown>;
+}
+
+const troubles: Record<string, Trouble> = {
+  READONLY: {
+    code: 'READ_ONLY',
+    says: /master/,
+    begin: (server) => server.replicaof('127.0.0.1', 1),
+    end: (server) => server.replicaof('NO', 'ONE'),
+  },
+  MISCONF: {
+    code: 'REDIS',
+    says: /MISCONF/,
+    async begin(server) {
+      const folder = await mkdtemp(join(tmpdir(), 'piecework-misconf-'));
+      await server.config('SET', 'dir', folder, 'save', '3600 1000000');
+      await rm(folder, { recursive: true });
+      await server.bgsave();
+      await until(async () => /rdb_last_bgsave_status:err/.test(await server.info('persistence')));
+    },
+    end: (server) => server.config('SET', 'stop-writes-on-bgsave-error', 'no'),
+  },
+  BUSY: {
+    code: 'REDIS',
+    says: /BUSY/,
+    async begin(server) {
+      await server.config('SET', 'busy-reply-threshold', 50);
+      const endless = server.duplicate();
+      endless
+        .eval('while true do end', 0)
+        .catch(() => {})
+        .finally(() => endless.disconnect());
+      await until(() =>
+        server.get('any').then(
+          () => false,
+          (error: Error) => error.message.startsWith('BUSY'),
+        ),
+      );
+    },
+    end: (server) => server.script('KILL'),
+  },
+  LOADING: {
+    code: 'REDIS',
+    says: /LOADING/,
+    async begin(server) {
+      for (let i = 0; i < 100; i += 1) await server.set(`filler ${i}`, 'x'.repeat(2_000));
+      await server.config('SET', 'loading-process-events-interval-bytes', 1_024);
+      // 100 keys: it loads for about four seconds.
+      await server.config('SET', 'key-load-delay', 40_000);
+      const reloading = server.duplicate();
+      reloading
+        .debug('RELOAD')
+        .catch(() => {})
+        .finally(() => reloading.disconnect());
+      await until(() =>
+        server.get('any').then(
+          () => false,
+          (error: Error) => error.message.startsWith('LOADING'),
+        ),
+      );
+    },
+    end: (server) => until(() => server.config('SET', 'key-load-delay', 0), { timeoutMs: 30_000 }),
+  },
+};
+
+/** A server of the test's own, a worker on it that holds two of ten, and somebody who waits. */
+async function working(flow: Flow) {
+  const started = await startOwnRedis(['--enable-protected-configs', 'yes']);
+  flow.after(() => started.stop());
+  const server = new Redis(started.url);
+  flow.after(() => server.disconnect());
+  const { queue } = flow;
+  const redis = started.url;
+  const held = gate();
+  const ran: unknown[] = [];
+  const worker = flow.worker({
+    redis,
+    concurrency: 2,
+    handler: async (item) => {
+      ran.push(item);
+      await held.opened;
+    },
+  });
+  await worker.start();
+  const producer = flow.producer({ redis });
+  const id = flow.id('working');
+  await producer.submit(numbers(10), { id });
+  const notifier = new Notifier({ redis, queue, sweepMs: 500 });
+  flow.after(() => notifier.close());
+  const completion = notifier.completion(id);
+  await until(() => ran.length === 2);
+  return { redis, server, held, ran, worker, producer, notifier, completion };
+}
+
+describe('a server that answers', () => {
+  for (const [name, trouble] of Object.entries(troubles)) {
+    test(`${name} is asked again until it does it`, async ({ flow }) => {
+      const { redis, server, held, ran, worker, producer, notifier, completion } =
+        await working(flow);
+      await trouble.begin(server);
+      const options = { id: flow.id('hasty'), unavailableMs: 150 };
+      const hasty = await producer.submit([1], options).catch((thrown: unknown) => thrown);
+      expect(hasty).toBeInstanceOf(ServerError);
+      expect(hasty).toMatchObject({ code: trouble.code, retryable: true });
+      expect((hasty as Error).message).toMatch(trouble.says);
+      const patient = flow.producer({ redis }).submit(['later'], { id: flow.id('patient') });
+      held.open();
+      await until(() => flow.log.lines.some(({ what }) => /sending it again/.test(what)));
+      expect(ran).toHaveLength(2);
+      await trouble.end(server);
+      expect(await patient).toMatchObject({ total: 1 });
+      expect(await completion).toMatchObject({ status: 'succeeded', counts: { succeeded: 10 } });
+      expect(await notifier.completion(flow.id('patient'))).toMatchObject({ status: 'succeeded' });
+      expect(ran).toHaveLength(11);
+      expect(new Set(ran).size).toBe(11);
+      await worker.close();
+    });
+  }
+
+  test('OOM lets workers drain what it has, and takes more when there is room', async ({
+    flow,
+  }) => {
+    const { redis, server, held, ran, worker, producer, notifier, completion } =
+      await working(flow);
+    await server.config('SET', 'maxmemory', 1);
+    const options = { id: flow.id('hasty'), unavailableMs: 150 };
+    const hasty = await producer.submit([1], options).catch((thrown: unknown) => thrown);
+    expect(hasty).toMatchObject({ name: 'ServerError', code: 'FULL', retryable: true });
+    const patient = flow.producer({ redis }).submit(['later'], { id: flow.id('patient') });
+    held.open();
+    expect(await completion).toMatchObject({ status: 'succeeded', counts: { succeeded: 10 } });
+    expect(await server.config('GET', 'maxmemory')).toEqual(['maxmemory', '1']);
+    await server.config('SET', 'maxmemory', 0);
+    expect(await patient).toMatchObject({ total: 1 });
+    expect(await notifier.completion(flow.id('patient'))).toMatchObject({ status: 'succeeded' });
+    expect(ran).toHaveLength(11);
+    await worker.close();
+  });
+
+  test('nothing while its clients are paused, or has lost the scripts, is waited for', async ({
+    flow,
+  }) => {
+    const { server, held, ran, worker, producer, completion } = await working(flow);
+    await server.script('FLUSH');
+    await server.client('PAUSE', 1_000, 'ALL');
+    const patient = producer.submit(['later'], { id: flow.id('patient') });
+    held.open();
+    expect(await patient).toMatchObject({ total: 1 });
+    expect(await completion).toMatchObject({ status: 'succeeded', counts: { succeeded: 10 } });
+    await until(() => ran.length === 11);
+    await worker.close();
+  });
+});
+
+it('tells what may be tried again from what may not', () => {
+  const passing = [
+    'TRYAGAIN Multiple keys request during rehashing of slot',
+    'CLUSTERDOWN The cluster is down',
+    'MASTERDOWN Link with MASTER is down',
+    'NOREPLICAS Not enough good replicas to write.',
+    'UNBLOCKED force unblock from blocking operation, instance state changed',
+    'ERR max number of clients reached',
+  ];
+  for (const message of passing) {
+    expect(redisError(new Error(message), 'x'), message).toMatchObject({
+      code: 'REDIS',
+      retryable: true,
+    });
+  }
+  const cut = ['Connection is closed.', 'Command timed out', 'read ECONNRESET'];
+  for (const message of [...cut, 'Command aborted due to connection close']) {
+    expect(redisError(new Error(message), 'x'), message).toMatchObject({ code: 'CONNECTION' });
+  }
+  for (const message of ['NOAUTH Authentication required.', 'WRONGTYPE …', 'NOPERM …']) {
+    expect(redisError(new Error(message), 'x'), message).toMatchObject({ retryable: false });
+  }
+});
