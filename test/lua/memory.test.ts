@@ -111,6 +111,7 @@ describe('when Redis is full', () => {
     const tended = await request.tend(generation, '');
     expect(await queue.writeBack(claims[0]!, tended as never)).toBe('ok');
     await queue.park(id, generation, '');
+    await queue.reopen(id, generation);
     await queue.depart('worker');
   };
 
@@ -138,7 +139,10 @@ describe('when Redis is full', () => {
       ['enter', 'take', 'settle', 'renew', 'swap', 'push', 'keep-open'],
       goesOnWithTheWork,
     ),
-    ...forEach(['note', 'tick', 'tend', 'write-back', 'park', 'depart'], goesOnWithTheAgenda),
+    ...forEach(
+      ['note', 'tick', 'tend', 'write-back', 'park', 'reopen', 'depart'],
+      goesOnWithTheAgenda,
+    ),
     ...forEach(['seal', 'cancel', 'finish', 'drop'], goesOnWithTheEnd),
   };
 

@@ -1,10 +1,11 @@
 import { Redis } from 'ioredis';
 import { buildScripts } from '../../scripts/lua-source.mjs';
 
-/** A script that is about to be sent. */
+/** A command that is about to be sent. */
 export interface Sending {
-  readonly script: string;
-  /** Without the keys. */
+  /** The name of a script, or of a plain command. */
+  readonly what: string;
+  /** Of a script: without the keys. */
   readonly args: readonly string[];
 }
 
@@ -16,7 +17,7 @@ const names = new Map(
 );
 
 /**
- * A client that stops before each script that it sends on its own (not in a pipeline) until `look`
+ * A client that stops before each command that it sends on its own (not in a pipeline) until `look`
  * is done: what is in Redis then is what a process that dies there leaves behind.
  */
 export class TappedRedis extends Redis {
@@ -30,10 +31,8 @@ export class TappedRedis extends Redis {
   override sendCommand(
     ...[command, stream]: Parameters<Redis['sendCommand']>
   ): ReturnType<Redis['sendCommand']> {
-    const [text, count, ...rest] = command.args.map(String);
-    const script = /^eval/.test(command.name) ? names.get(String(text)) : undefined;
-    if (script === undefined || stream !== undefined) return super.sendCommand(command, stream);
-    void this.#look({ script, args: rest.slice(Number(count)) }).then(
+    if (stream !== undefined || this.status !== 'ready') return super.sendCommand(command, stream);
+    void this.#look(describe(command.name, command.args.map(String))).then(
       () => {
         // Whoever sent it holds the promise, and hears of an error there.
         void super.sendCommand(command, stream);
@@ -42,4 +41,10 @@ export class TappedRedis extends Redis {
     );
     return command.promise;
   }
+}
+
+function describe(name: string, args: string[]): Sending {
+  const [text, count, ...rest] = args;
+  const script = /^eval/.test(name) ? names.get(String(text)) : undefined;
+  return script ? { what: script, args: rest.slice(Number(count)) } : { what: name, args };
 }
