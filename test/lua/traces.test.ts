@@ -19,8 +19,8 @@ import { playTraces, type Trace } from '../support/trace.js';
 
 /*
  * Short histories that broke an earlier protocol, each with the cure that the scripts have for it
- * (trace.ts says how they are played). D and R: the numbers in docs/protocol.md. P: found by
- * attacking these very scripts.
+ * (trace.ts says how they are played). Their names stand in docs/guarantees.md. D and R: found by
+ * thinking, and by random runs, before there was any code. P: found by attacking these very scripts.
  */
 
 useTestClock();
