@@ -182,4 +182,11 @@ export const codeCures = [
       { from: 'this.#renewal = setInterval(renew,', to: 'this.#renewal = setInterval(() => {},' },
     ],
   },
+  {
+    cure: 'watchdog of the blocking connection',
+    test: 'test/flow/dead-connection.test.ts',
+    name: 'a worker whose blocking connection died without a word builds a new one',
+    code: 'packages/worker/dist/intake.js',
+    edits: [{ from: 'BLOCK_SECONDS * 1_000 + WATCHDOG_MS', to: '2_000_000_000' }],
+  },
 ];
