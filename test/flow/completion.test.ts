@@ -60,6 +60,13 @@ async function listeners(flow: Flow, { request }: Scene): Promise<number> {
 const listened = (flow: Flow, scene: Scene, n = 1) =>
   until(async () => (await listeners(flow, scene)) === n, { what: `${n} listen to ${scene.id}` });
 
+/** Waits until the notifier has read the state of a request after this moment. */
+async function looked(notifier: Notifier, { id }: Scene): Promise<void> {
+  const reports = notifier.progress(id);
+  await reports.next();
+  await reports.return(undefined);
+}
+
 /** Connections of the one server: id → line of CLIENT LIST. */
 async function clients(flow: Flow): Promise<Map<string, string>> {
   const list = (await (flow.connection.client as Redis).client('LIST')) as string;
@@ -229,6 +236,7 @@ describe('what cannot keep a waiter from its completion', () => {
     const scene = await given.sealed({ queue: flow.queue, items: 1 });
     const completion = notifier.completion(scene.id);
     await listened(flow, scene);
+    await looked(notifier, scene);
     const hand = new Hand(scene);
     const [entry] = await hand.hold(1);
     const [killed] = await subscribers(flow);
@@ -276,6 +284,8 @@ describe('what cannot keep a waiter from its completion', () => {
     const scene = await given.sealed({ queue: flow.queue });
     const completion = notifier.completion(scene.id);
     await listened(flow, scene);
+    // Whatever was looked at because of the subscription is behind us.
+    await looked(notifier, scene);
     const { client } = flow.connection;
     await client.hset(scene.request.keys.request, 'status', 'complete', 'outcome', 'succeeded');
     expect((await completion).status).toBe('succeeded');

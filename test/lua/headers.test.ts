@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
+import { buildScripts, checkHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
 
 describe('the header of a script', () => {
   for (const name of scriptNames) {
@@ -71,4 +71,12 @@ describe('the body of a script', () => {
       expect(code).not.toMatch(/\b(KEYS|ARGV)\b/);
     });
   }
+
+  it('takes the time from now() alone', () => {
+    for (const name of scriptNames) {
+      expect(readSource(name), name).not.toMatch(/['"]TIME['"]|\bos\./i);
+    }
+    const { lua } = buildScripts()['tick'];
+    expect(lua.match(/'TIME'/g)).toHaveLength(1);
+  });
 });

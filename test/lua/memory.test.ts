@@ -4,7 +4,13 @@
  */
 import { Connection, QueueCommands, RequestCommands, ServerError } from '@piecework/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { useTestClock } from '../support/clock.js';
+import {
+  parseHeader,
+  readSource,
+  type ScriptName,
+  scriptNames,
+} from '../../scripts/lua-source.mjs';
+import { useTestClock, withMutations } from '../support/clock.js';
 import {
   append,
   create,
@@ -79,7 +85,7 @@ describe('when Redis is full', () => {
     expect((await scene.request.state())?.total).toBe(6);
   });
 
-  it('goes on with the work', async () => {
+  const goesOnWithTheWork = async () => {
     const { id, generation, queue, request } = scene;
     const settled = await worker.settle([success(entries[0]!), failure(entries[1]!)], {
       keep: 2,
@@ -95,9 +101,9 @@ describe('when Redis is full', () => {
     expect(await queue.contended(id, 50)).toBe(false);
     expect(await request.keepOpen(generation)).toMatchObject({ verdict: 'ok' });
     expect(await request.inspect()).toMatchObject({ inFlight: 3 });
-  });
+  };
 
-  it('goes on with the agenda', async () => {
+  const goesOnWithTheAgenda = async () => {
     const { id, generation, queue, request } = scene;
     await queue.note(id, generation, 1);
     const { claims } = await queue.tick('worker', '{}');
@@ -105,10 +111,11 @@ describe('when Redis is full', () => {
     const tended = await request.tend(generation, '');
     expect(await queue.writeBack(claims[0]!, tended as never)).toBe('ok');
     await queue.park(id, generation, '');
+    await queue.reopen(id, generation);
     await queue.depart('worker');
-  });
+  };
 
-  it('goes on with the end', async () => {
+  const goesOnWithTheEnd = async () => {
     const { id, generation, queue, request } = scene;
     expect(await request.seal(generation, 'maker', 6)).toMatchObject({ verdict: 'sealed' });
     expect(await request.cancel(generation)).toMatchObject({ verdict: 'cancelling' });
@@ -119,5 +126,45 @@ describe('when Redis is full', () => {
     await queue.finish(id, generation, 'cancelled');
     expect(await request.drop()).toMatchObject({ verdict: 'dropped' });
     await queue.finish(id, generation, 'dropped');
+  };
+
+  it('goes on with the work', goesOnWithTheWork);
+
+  it('goes on with the agenda', goesOnWithTheAgenda);
+
+  it('goes on with the end', goesOnWithTheEnd);
+
+  const needed: Partial<Record<ScriptName, () => Promise<void>>> = {
+    ...forEach(
+      ['enter', 'take', 'settle', 'renew', 'swap', 'push', 'keep-open'],
+      goesOnWithTheWork,
+    ),
+    ...forEach(
+      ['note', 'tick', 'tend', 'write-back', 'park', 'reopen', 'depart'],
+      goesOnWithTheAgenda,
+    ),
+    ...forEach(['seal', 'cancel', 'finish', 'drop'], goesOnWithTheEnd),
+  };
+
+  for (const [name, work] of Object.entries(needed)) {
+    it(`needs allow-oom in ${name}`, async () => {
+      const mutation = {
+        script: name as ScriptName,
+        from: '#!lua flags=allow-oom',
+        to: '#!lua',
+      };
+      await withMutations([mutation], () => full(work()));
+    });
+  }
+
+  it('has every script that drains among them', () => {
+    const draining = scriptNames.filter((name) =>
+      parseHeader(name, readSource(name)).flags.includes('allow-oom'),
+    );
+    expect(Object.keys(needed).sort()).toEqual([...draining].sort());
   });
 });
+
+function forEach<T>(names: readonly ScriptName[], value: T): Partial<Record<ScriptName, T>> {
+  return Object.fromEntries(names.map((name) => [name, value]));
+}

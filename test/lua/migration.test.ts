@@ -169,4 +169,16 @@ describe('while its hash slot is on its way', () => {
     });
     expect(await scene.connection.client.hgetall(scene.request.keys.request)).toEqual(before);
   });
+
+  it('a producer and a tick are told to come again while not all keys are there', async () => {
+    const { scene, leave } = await complete();
+    const { request, connection, generation } = scene;
+    await connection.client.hset(request.keys.request, 'status', 'open');
+    await connection.client.del(request.keys.due);
+    await leave();
+    const refused = { retryable: true };
+    await expect(request.append(generation, 'maker', 3, ['d'])).rejects.toMatchObject(refused);
+    await expect(request.tend(generation, '')).rejects.toMatchObject(refused);
+    expect(await request.state()).toMatchObject({ total: 3, status: 'open' });
+  });
 });

@@ -210,6 +210,14 @@ const same: Record<string, Case> = {
     given: () => given.created(),
     call: ({ queue, id, generation }) => queue.park(id, generation, 'census'),
   },
+  reopen: {
+    given: async () => {
+      const scene = await given.filled();
+      await scene.connection.client.hdel(scene.queue.keys.open, scene.id);
+      return scene;
+    },
+    call: ({ queue, id, generation }) => queue.reopen(id, generation).then(() => 'either'),
+  },
   depart: {
     given: async () => {
       const scene = await given.created();

@@ -222,6 +222,9 @@ async function cancelled() {
   await create(id, generation, 'me', { task: 'census', priority: 99 });
   await request(id).append(generation, 'me', 0, items(3));
   await request(id).enter(generation, 'w', 1, 1, LEASE_MS, ' tax ', ['1']);
+  await queue().reopen(id, generation);
+  await admin.hdel(queue().keys.open, id);
+  await queue().reopen(id, generation);
   await queue().park(id, generation, 'census');
   await request(id).enter(generation, 'w', 2, 1, LEASE_MS, ' census ', ['1']);
   await read(id, 1);

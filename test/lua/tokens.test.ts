@@ -1,8 +1,8 @@
 import { parseToken } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
-import { useTestClock } from '../support/clock.js';
-import { given, type Scene } from '../support/given.js';
-import { inspectQueue } from '../support/peek.js';
+import { moveClock, useTestClock } from '../support/clock.js';
+import { given, Hand, popAll, type Scene, tickOnce } from '../support/given.js';
+import { inspect, inspectQueue } from '../support/peek.js';
 
 useTestClock();
 
@@ -100,5 +100,23 @@ describe('contended', () => {
     const longer = await given.created({ id: `${mine.id}0`, queue: mine.queue.keys.queue });
     await mine.queue.push(minted(longer, 1));
     expect(await mine.queue.contended(mine.id, 50)).toBe(true);
+  });
+});
+
+describe('a token', () => {
+  it('that was taken for lost and comes after all brings no permit above the limit', async () => {
+    const scene = await given.sealed({ items: 5, limit: 1 });
+    const [slow] = await popAll(scene);
+    let again: string | undefined;
+    for (let passed = 0; passed < 60_000 && !again; passed += 3_000) {
+      moveClock(3_000);
+      await tickOnce(scene);
+      [again] = await popAll(scene);
+    }
+    const epochOf = (token: string | undefined) => [parseToken(token!).epoch];
+    expect(epochOf(again)).not.toEqual(epochOf(slow));
+    expect((await new Hand(scene, 'slow').enter(1, epochOf(slow))).permits).toBe(1);
+    expect((await new Hand(scene, 'other').enter(1, epochOf(again))).permits).toBe(0);
+    expect(await inspect(scene)).toMatchObject({ granted: 1, out: 0, outBefore: 0 });
   });
 });

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { type Mutation, moveClock, useTestClock, withMutations } from '../support/clock.js';
+import { expect } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
 import {
   append,
   back,
@@ -15,22 +15,13 @@ import {
   tickOnce,
 } from '../support/given.js';
 import { inspect, inspectQueue } from '../support/peek.js';
+import { playTraces, type Trace } from '../support/trace.js';
 
 /*
- * Short histories that broke an earlier protocol, each with the cure that the scripts have for it.
- * Every history is played twice: against the scripts as they are, and against scripts from which the
- * cure was taken out, where it has to fail. So a cure cannot be lost without notice, and a test that
- * would pass without its cure cannot stay.
- *
- * D and R: the numbers in docs/protocol.md. P: found by attacking these very scripts.
+ * Short histories that broke an earlier protocol, each with the cure that the scripts have for it
+ * (trace.ts says how they are played). Their names stand in docs/guarantees.md. D and R: found by
+ * thinking, and by random runs, before there was any code. P: found by attacking these very scripts.
  */
-interface Trace {
-  /** What holds, as a sentence. */
-  readonly says: string;
-  readonly play: () => Promise<void>;
-  /** Takes out the cure; each on its own (a list: together) has to make the history fail. */
-  readonly without: readonly (Mutation | readonly Mutation[])[];
-}
 
 useTestClock();
 
@@ -740,20 +731,4 @@ const traces: Record<string, Trace> = {
   },
 };
 
-describe('a history that broke an earlier protocol', () => {
-  for (const [name, { says, play, without }] of Object.entries(traces)) {
-    it(`${says} (${name})`, play);
-    for (const [i, mutation] of without.entries()) {
-      it(`${name} fails without its cure${without.length > 1 ? `, part ${i + 1}` : ''}`, async () => {
-        await withMutations([mutation].flat(), async () => {
-          const thrown = await play().then(
-            () => undefined,
-            (error: Error) => error,
-          );
-          expect(thrown, 'the history went well').toBeDefined();
-          expect(thrown?.message).not.toMatch(/ompil|user_script|near/);
-        });
-      });
-    }
-  }
-});
+playTraces('a history that broke an earlier protocol', traces);

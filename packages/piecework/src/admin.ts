@@ -17,6 +17,7 @@ import {
   RequestCommands,
   TIMES,
 } from '@piecework/protocol';
+import { livingRequests } from './living-requests.js';
 
 export interface AdminOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -130,6 +131,23 @@ export class Admin implements AsyncDisposable {
     // Repeating a drop whose second half was cut off takes it up where it was.
     const queue = new QueueCommands(this.#connection, dropped.queue);
     await patience.call(() => queue.finish(id, dropped.generation, 'dropped'));
+  }
+
+  /**
+   * Finds requests that live and that the queue does not know, and has them looked at again. That
+   * happens when Redis loses writes of the queue alone, as in a failover of one shard of a cluster, or
+   * when somebody deletes its keys. Goes through all keys of the database, some at a time.
+   * @returns the ids that were lost · @throws ConnectionError, ServerError
+   */
+  async repair(): Promise<string[]> {
+    const lost: string[] = [];
+    for await (const { id, generation } of livingRequests(
+      this.#connection,
+      this.#queue.keys.queue,
+    )) {
+      if (await this.#queue.reopen(id, generation)) lost.push(id);
+    }
+    return lost;
   }
 
   /** Closes the connection if it is ours. */

@@ -94,6 +94,17 @@ export class QueueCommands {
     return reply[1] as number;
   }
 
+  /** Opens the id of a living request again if this side has lost it; answers whether it had. */
+  async reopen(id: string, generation: number): Promise<boolean> {
+    const { open, agenda, counters } = this.keys;
+    const reply = await this.#run(
+      'reopen',
+      [open, agenda, counters],
+      [id, generation, TIMES.historyMs],
+    );
+    return reply[0] === 'reopened';
+  }
+
   /** Pushes minted tokens; 'closed' when the request is not open any more. */
   async push({ id, generation, mint, epoch, priority }: Minted): Promise<'pushed' | 'closed'> {
     const { open, pushed, list } = this.keys;

@@ -1,0 +1,33 @@
+--- Opens the id of a living request again when the queue side does not know it any more, as after it
+--- was rolled back alone: nothing would ever look at the request otherwise.
+--
+-- KEYS
+--   open      hash  id -> generation of every open request
+--   agenda    zset  id -> time of its next attention
+--   counters  hash  counts of this queue; 'generation' is the last one given out
+-- ARGV
+--   id          string  of the request
+--   generation  int     of the life that the request side holds
+--   idleMs      int     a queue that nobody uses for so long forgets its counts
+-- REPLIES
+--   {'reopened'}  open under this generation from here on, and looked at next
+--   {'open'}      it was open under this generation, or a later one
+-- REPEAT  'open', nothing changes
+-- FLAGS allow-oom
+
+--- @include now
+
+local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
+local id, generation, idleMs = ARGV[1], ARGV[2], ARGV[3]
+
+local known = tonumber(redis.call('HGET', open, id))
+if known and known >= tonumber(generation) then
+  return { 'open' }
+end
+-- What was given out since the state that came back is forgotten too.
+local last = tonumber(redis.call('HGET', counters, 'generation')) or 0
+redis.call('HSET', counters, 'generation', math.max(last, tonumber(generation)))
+redis.call('PEXPIRE', counters, idleMs)
+redis.call('HSET', open, id, generation)
+redis.call('ZADD', agenda, now(), id)
+return { 'reopened' }

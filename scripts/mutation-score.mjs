@@ -1,0 +1,155 @@
+// Switches the cures of test/mutations/cures.mjs off, one by one, and says which test noticed.
+// Prints a line for each and the score; exits with 1 when one survived, when a test fails without
+// any change, or when a text that is to be changed does not occur exactly once.
+// Arguments: parts of the names of cures, to go through these only.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import pMap from 'p-map';
+import { codeCures, flagCure, luaCures } from '../test/mutations/cures.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const AT_ONCE = 2;
+const RUN_MS = 120_000;
+/** For one test, changed or not: many a change makes it wait for ever. */
+const TEST_MS = 25_000;
+const folder = mkdtempSync(join(tmpdir(), 'piecework-mutants-'));
+let copies = 0;
+
+/** A tree of its own that tests run in: the built packages, and everything that tests read. */
+function copyTree() {
+  copies += 1;
+  const copy = join(folder, String(copies));
+  const own = (path) => !/\/(?:node_modules\/\.pnpm|\.vite|src)$/.test(path);
+  const options = { recursive: true, verbatimSymlinks: true, filter: own };
+  const parts = ['packages', 'node_modules', 'test', 'scripts', 'lua', 'examples', 'package.json'];
+  for (const part of [...parts, 'vitest.config.ts', 'tsconfig.json', 'tsconfig.base.json']) {
+    cpSync(join(root, part), join(copy, part), options);
+  }
+  // What is not ours is not changed, and is large.
+  symlinkSync(join(root, 'node_modules/.pnpm'), join(copy, 'node_modules/.pnpm'));
+  return copy;
+}
+
+/** Runs tests; answers their results, or why there are none. */
+async function runTests(tree, files, names) {
+  const report = join(tree, 'report.json');
+  const chosen = names ? ['-t', names.map(literally).join('|')] : [];
+  const vitest = spawn(
+    process.execPath,
+    [
+      join(tree, 'node_modules/vitest/vitest.mjs'),
+      'run',
+      ...['--reporter=json', `--outputFile=${report}`, `--testTimeout=${TEST_MS}`],
+      ...chosen,
+      ...files,
+    ],
+    { cwd: tree, stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  let words = '';
+  vitest.stderr.on('data', (chunk) => {
+    words = (words + chunk).slice(-2_000);
+  });
+  const timer = setTimeout(() => vitest.kill('SIGTERM'), RUN_MS);
+  await once(vitest, 'close');
+  clearTimeout(timer);
+  try {
+    const { testResults } = JSON.parse(readFileSync(report, 'utf8'));
+    return testResults.flatMap(({ name, assertionResults }) =>
+      assertionResults.map(({ title, status }) => ({
+        file: name.slice(tree.length + 1),
+        title,
+        status,
+      })),
+    );
+  } catch {
+    throw new Error(`vitest said nothing in ${RUN_MS / 1_000} s at most: ${words}`);
+  }
+}
+
+const literally = (text) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** The Lua cures: the tests themselves play with and without them. */
+function judgeLua(results, { cure, test, history }) {
+  const ofHistory = ({ file, title }) =>
+    file === test &&
+    (title.endsWith(`(${history})`) || title.startsWith(`${history} fails without its cure`));
+  const mine = results.filter(ofHistory);
+  const passed = mine.length > 1 && mine.every(({ status }) => status === 'passed');
+  return { cure, caughtBy: passed ? `${test} › ${history}` : undefined };
+}
+
+function judgeFlags(results, { cure, test, names }) {
+  const mine = results.filter(({ file, title }) => file === test && names.test(title));
+  const passed = mine.length > 0 && mine.every(({ status }) => status === 'passed');
+  return { cure, caughtBy: passed ? `${test} › ${mine.length} scripts` : undefined };
+}
+
+async function judgeCode(healthy, { cure, test, name, code, edits }) {
+  const wanted = ({ file, title }) => file === test && title === name;
+  if (healthy.find(wanted)?.status !== 'passed') {
+    return { cure, why: `${test} › ${name} does not pass without a change` };
+  }
+  const tree = copyTree();
+  try {
+    const path = join(tree, code);
+    let text = readFileSync(path, 'utf8');
+    for (const { from, to } of edits) {
+      const found = text.split(from).length - 1;
+      if (found !== 1) return { cure, why: `found ${found} times in ${code}: ${from}` };
+      text = text.replace(from, () => to);
+    }
+    writeFileSync(path, text);
+    const results = await runTests(tree, [test], [name]);
+    const status = results.find(wanted)?.status;
+    // A change that cannot even be loaded runs no test, and proves nothing.
+    if (status === undefined) return { cure, why: `${test} could not be run with the change` };
+    return { cure, caughtBy: status === 'failed' ? `${test} › ${name}` : undefined };
+  } finally {
+    rmSync(tree, { recursive: true, force: true });
+  }
+}
+
+function say({ cure, caughtBy, why }) {
+  const verdict = caughtBy ? `caught by ${caughtBy}` : `SURVIVED${why ? ` (${why})` : ''}`;
+  console.log(`${cure.padEnd(50)} ${verdict}`);
+}
+
+const parts = process.argv.slice(2);
+const chosen = ({ cure }) => parts.length === 0 || parts.some((part) => cure.includes(part));
+const lua = luaCures.filter(chosen);
+const flags = [flagCure].filter(chosen);
+const code = codeCures.filter(chosen);
+const verdicts = [];
+try {
+  const unique = (list) => [...new Set(list)];
+  const luaTests = unique([...lua, ...flags].map(({ test }) => test));
+  const codeTests = unique(code.map(({ test }) => test));
+  const names = unique(code.map(({ name }) => name));
+  const none = Promise.resolve([]);
+  const [scripts, healthy] = await Promise.all([
+    luaTests.length > 0 ? runTests(copyTree(), luaTests) : none,
+    codeTests.length > 0 ? runTests(copyTree(), codeTests, names) : none,
+  ]);
+  verdicts.push(...lua.map((one) => judgeLua(scripts, one)));
+  verdicts.push(...flags.map((one) => judgeFlags(scripts, one)));
+  verdicts.forEach(say);
+  const judged = await pMap(
+    code,
+    async (one) => {
+      const verdict = await judgeCode(healthy, one);
+      say(verdict);
+      return verdict;
+    },
+    { concurrency: AT_ONCE },
+  );
+  verdicts.push(...judged);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+const caught = verdicts.filter(({ caughtBy }) => caughtBy).length;
+console.log(`${caught}/${verdicts.length}`);
+if (caught < verdicts.length || verdicts.length === 0) process.exitCode = 1;

@@ -1,0 +1,66 @@
+import type { HandlerContext } from '@piecework/worker';
+import type { Redis } from 'ioredis';
+import { describe, expect } from 'vitest';
+import { gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+/** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
+const LONG_MS = 600_000;
+
+describe('a worker', () => {
+  test('aborts its handlers by its own clock when nothing renews the lease', {
+    tags: ['own-server', 'one-server'],
+  }, async ({ flow }) => {
+    let aborted = false;
+    const handler = async (_: number, { signal }: HandlerContext) => {
+      await new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+      aborted = true;
+      return 'late';
+    };
+    const worker = flow.worker({ concurrency: 1, leaseMs: 1_000, handler });
+    await worker.start();
+    const { id } = await flow.producer().submit([1]);
+    await until(() => worker.running === 1);
+    const client = flow.connection.client as Redis;
+    flow.after(() => client.call('CLIENT', 'UNPAUSE'));
+    // The server answers no script any more, and can withdraw nothing either.
+    await client.call('CLIENT', 'PAUSE', LONG_MS, 'WRITE');
+    await until(() => aborted, { timeoutMs: 8_000, what: 'the handler is told to stop' });
+    expect(Number((await flow.request(id).state())?.succeeded)).toBe(0);
+    await client.call('CLIENT', 'UNPAUSE');
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0 });
+  });
+
+  test('gives back at once what it read under a permit that it has no more', async ({ flow }) => {
+    const gates = numbers(3).map(() => gate());
+    const started: number[] = [];
+    const handler = async (n: number) => {
+      started.push(n);
+      await gates[n]!.opened;
+      return n;
+    };
+    const options = { concurrency: 2, leaseMs: LONG_MS, quantumMs: LONG_MS };
+    const worker = flow.worker({ ...options, handler });
+    await worker.start();
+    const { id } = await flow.producer().submit(numbers(3), { limit: 2 });
+    await until(() => worker.running === 2);
+    // It does not know yet: the settle that tells it brings the third one along.
+    const request = flow.request(id);
+    await flow.connection.client.hset(request.keys.request, 'limit', '1');
+    gates[0]!.open();
+    const seen = await until(
+      async () => {
+        const now = await request.inspect();
+        return now?.state.succeeded === '1' && now.inFlight === 1 && now;
+      },
+      { timeoutMs: 8_000, what: 'only what runs is in flight' },
+    );
+    expect(seen.ready).toBe(1);
+    expect(started.sort()).toEqual([0, 1]);
+    gates[1]!.open();
+    gates[2]!.open();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 3 });
+  });
+});

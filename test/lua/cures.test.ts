@@ -1,0 +1,330 @@
+import { Connection, RequestCommands } from '@piecework/protocol';
+import type { Redis } from 'ioredis';
+import { expect } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
+import {
+  append,
+  back,
+  failure,
+  given,
+  Hand,
+  items,
+  LEASE_MS,
+  popAll,
+  type Scene,
+  success,
+  tickOnce,
+} from '../support/given.js';
+import { inspect, inspectQueue } from '../support/peek.js';
+import { playTraces, type Trace } from '../support/trace.js';
+
+/*
+ * Short histories, each for one cure of the scripts that no history of traces.test.ts needs. Most of
+ * them would end well without it too, later: `tend` heals much. So they look before it does.
+ */
+
+useTestClock();
+
+/** The entry of a request with one sub-request, read by a worker that had left before: no permit. */
+async function heldWithoutPermit(): Promise<{
+  scene: Scene;
+  late: Hand;
+  entry: { entry: string };
+}> {
+  const scene = await given.filled({ items: 1, limit: 1, attempts: 2 });
+  await popAll(scene);
+  const late = new Hand(scene, 'late');
+  await late.enter(1);
+  await late.settle([], { keep: 0 });
+  const [entry] = await late.read(1);
+  // The token of the leave brings somebody who finds nothing.
+  expect(await new Hand(scene, 'other').enter(1)).toMatchObject({ permits: 0, mint: 0 });
+  expect(await inspect(scene)).toMatchObject({ out: 0, granted: 0, counts: { inFlight: 1 } });
+  return { scene, late, entry: entry! };
+}
+
+const traces: Record<string, Trace> = {
+  'explicit ids': {
+    says: 'the entry of a sub-request says its life and its index, whoever appended and how often',
+    async play() {
+      const scene = await given.filled({ items: 3, limit: 9 });
+      const { generation, request } = scene;
+      await request.append(generation, 'other', 0, items(2));
+      await request.append(generation, 'other', 0, items(2));
+      await append(scene, 2, 3);
+      const entries = await new Hand(scene).hold(9);
+      expect(entries.map(({ entry }) => entry)).toEqual(
+        Array.from({ length: 7 }, (_, index) => `${generation}-${index}`),
+      );
+      await inspect(scene);
+    },
+    without: [
+      {
+        script: 'append',
+        from: "local id = generation .. '-' .. (state.total + i - 1)",
+        to: "local id = '*'",
+      },
+    ],
+  },
+
+  // The number of the call (P1, P2) refuses it as well, so that one is taken out first.
+  'absolute keep': {
+    says: 'a settle that arrives twice frees its permits once, also without its number',
+    async play() {
+      const scene = await given.filled({ items: 6, limit: 3 });
+      const worker = new Hand(scene);
+      const [first] = await worker.hold(3);
+      await worker.settle([success(first!)], { keep: 2, running: 2 });
+      await worker.settle([success(first!)], { keep: 2, running: 2, op: worker.op });
+      expect((await inspect(scene)).permits).toEqual({ worker: 2 });
+    },
+    without: [
+      [
+        { script: 'settle', from: 'if permits > 0 and not late then', to: 'if permits > 0 then' },
+        {
+          script: 'settle',
+          from: 'local allow = math.min(keep, permits, math.max(running, permits - excess))',
+          to: 'local allow = math.max(0, permits - (#ARGV - 7) / 4)',
+        },
+      ],
+    ],
+  },
+
+  'top-up, append': {
+    says: 'what is appended to a request that nobody works on gets a token',
+    async play() {
+      const scene = await given.created();
+      await append(scene, 2);
+      expect((await inspectQueue(scene)).lists[50]).toHaveLength(1);
+    },
+    without: [
+      {
+        script: 'append',
+        from: 'local mint = topUp(request, state, readBooks(state, work, due, at))',
+        to: 'local mint = 0',
+      },
+    ],
+  },
+
+  'top-up, retry': {
+    says: 'what fails under no permit, and is to be tried again, gets a token',
+    async play() {
+      const { late, entry } = await heldWithoutPermit();
+      expect((await late.settle([failure(entry)], { keep: 0 })).mint).toBe(1);
+    },
+    without: [{ script: 'settle', from: 'gaveBack = true', to: "gaveBack = kind ~= 'f'" }],
+  },
+
+  'top-up, give-back': {
+    says: 'what is given back by a worker without a permit gets a token',
+    async play() {
+      const { late, entry } = await heldWithoutPermit();
+      expect((await late.settle([back(entry)], { keep: 0 })).mint).toBe(1);
+    },
+    without: [{ script: 'settle', from: 'gaveBack = true', to: "gaveBack = kind == 'f'" }],
+  },
+
+  'top-up, reclaim': {
+    says: 'what is reclaimed from a dead worker gets a token with the same look',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      await popAll(scene);
+      await new Hand(scene, 'dead').hold(1);
+      moveClock(LEASE_MS + 1);
+      expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 1 });
+    },
+    without: [
+      { script: 'tend', from: 'local mint = topUp(request, state, books)', to: 'local mint = 0' },
+    ],
+  },
+
+  'top-up, due': {
+    says: 'a delayed retry gets a token with the look at which it is due',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
+      await popAll(scene);
+      const worker = new Hand(scene);
+      const [only] = await worker.hold(1);
+      const { nextDue } = await worker.settle([failure(only!, 40_000)], { keep: 0 });
+      expect(nextDue).toBeGreaterThan(0);
+      expect(await scene.request.tend(scene.generation, '')).toMatchObject({
+        mint: 0,
+        next: nextDue,
+      });
+      moveClock(40_001);
+      expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 1 });
+    },
+    without: [
+      { script: 'tend', from: 'local mint = topUp(request, state, books)', to: 'local mint = 0' },
+      { script: 'tend', from: 'next = math.min(next, tonumber(first))', to: '' },
+    ],
+  },
+
+  'partial loss': {
+    says: 'one lost token of ten is missed while nine workers stay busy',
+    async play() {
+      const scene = await given.sealed({ items: 20, limit: 10 });
+      await popAll(scene);
+      const busy = Array.from({ length: 9 }, (_, i) => new Hand(scene, `w${i}`));
+      for (const worker of busy) await worker.hold(1);
+      let tokens = 0;
+      for (let passed = 0; tokens === 0 && passed < 60_000; passed += 3_000) {
+        moveClock(3_000);
+        if (passed % 9_000 === 0) for (const worker of busy) await worker.renew();
+        await tickOnce(scene);
+        tokens = (await popAll(scene)).length;
+      }
+      expect((await inspect(scene)).granted).toBe(9);
+      expect(tokens).toBe(1);
+    },
+    without: [
+      {
+        script: 'tend',
+        from: 'if state.outBefore > 0 and tonumber(passed) == state.epoch - 1 then',
+        to: 'if state.outBefore > 0 and state.granted == 0 and tonumber(passed) == state.epoch - 1 then',
+      },
+    ],
+  },
+
+  'producer lease': {
+    says: 'a request whose producer died without a seal is sealed, and ends',
+    async play() {
+      const scene = await given.created({ producerLeaseMs: 9_000, onProducerLost: 'seal' });
+      moveClock(21_000);
+      await tickOnce(scene);
+      expect(await inspect(scene)).toMatchObject({ status: 'complete', outcome: 'succeeded' });
+      expect((await inspectQueue(scene)).open).toEqual({});
+    },
+    without: [
+      {
+        script: 'tend',
+        from: "if state.status == 'open' and producerUntil <= at then",
+        to: 'if false then',
+      },
+    ],
+  },
+
+  'producer lease, renewed': {
+    says: 'a request whose producer gives a sign of life stays open',
+    async play() {
+      const scene = await given.created({ producerLeaseMs: 9_000 });
+      moveClock(8_000);
+      await scene.request.keepOpen(scene.generation);
+      moveClock(8_000);
+      await scene.request.tend(scene.generation, '');
+      await append(scene, 1);
+      moveClock(8_000);
+      await scene.request.tend(scene.generation, '');
+      expect((await inspect(scene)).status).toBe('open');
+    },
+    without: [
+      {
+        script: 'keep-open',
+        from: "redis.call('HSET', request, 'producerUntil', now() + redis.call('HGET', request, 'leaseMs'))",
+        to: '',
+      },
+      { script: 'append', from: ", 'producerUntil', at + v[3])", to: ')' },
+    ],
+  },
+
+  'attempts, not deliveries': {
+    says: 'a sub-request that was delivered often and failed once is tried again',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
+      await new Hand(scene, 'dead').hold(1);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const worker = new Hand(scene);
+      await worker.enter(1, []);
+      const [only] = await worker.take(1);
+      await worker.settle([failure(only!)]);
+      const { pending, tries, counts } = await inspect(scene);
+      expect(pending).toMatchObject([{ deliveries: 2 }]);
+      expect(tries).toEqual({ 0: 1 });
+      expect(counts).toMatchObject({ ready: 1, failed: 0 });
+    },
+    without: [
+      {
+        script: 'settle',
+        from: "local tried = redis.call('HINCRBY', keys.tries, index, 1)",
+        to: 'local tried = owned[4]',
+      },
+    ],
+  },
+
+  'partly acknowledged': {
+    says: 'of a batch that others settled a part of, the rest counts, with its results',
+    async play() {
+      const scene = await given.filled({ items: 4, limit: 3 });
+      const zombie = new Hand(scene, 'zombie');
+      const held = await zombie.hold(3);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const heir = new Hand(scene, 'heir');
+      await heir.enter(1, []);
+      const [first] = await heir.take(1);
+      await heir.settle([success(first!, 'heir')]);
+      await zombie.settle(held.map((entry) => success(entry, 'zombie')));
+      const { counts, results } = await inspect(scene);
+      expect(counts).toMatchObject({ succeeded: 3, ready: 1 });
+      expect(results.map(({ index, value }) => `${index} ${value}`)).toEqual([
+        '0 heir',
+        '1 zombie',
+        '2 zombie',
+      ]);
+    },
+    without: [
+      {
+        script: 'settle',
+        from: "if redis.call('XACK', keys.work, 'workers', id) == 0 then",
+        to: "if redis.call('XACK', keys.work, 'workers', id) == -1 then",
+      },
+    ],
+  },
+
+  // A script does not roll back: what it did before the publication failed, stands.
+  'state before publish': {
+    says: 'a request is complete although nobody could be told',
+    tags: ['own-server', 'one-server'],
+    async play() {
+      const scene = await given.sealed({ items: 1 });
+      const worker = new Hand(scene);
+      const [only] = await worker.hold(1);
+      const admin = scene.connection.client as Redis;
+      await admin.call('ACL', 'SETUSER', 'mute', 'on', 'nopass', '+@all', '~*', 'resetchannels');
+      const mute = admin.duplicate({ username: 'mute', password: 'any' });
+      const numbers = { op: 9, leaseMs: LEASE_MS, keep: 0, running: 0, read: 0 };
+      try {
+        await expect(
+          new RequestCommands(Connection.open(mute), scene.id).settle(
+            scene.generation,
+            worker.name,
+            numbers,
+            [success(only!)],
+          ),
+        ).rejects.toThrow(/NOPERM|channel/);
+      } finally {
+        mute.disconnect();
+      }
+      const state = await scene.request.state();
+      expect(state).toMatchObject({ status: 'complete', outcome: 'succeeded', succeeded: 1 });
+      expect(await worker.trySettle([success(only!)])).toMatchObject({ verdict: 'complete' });
+    },
+    without: [
+      [
+        {
+          script: 'settle',
+          from: "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome)\n",
+          to: '',
+        },
+        {
+          script: 'settle',
+          from: "redis.call('HSET', request, 'status', 'complete',",
+          to: "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome)\nredis.call('HSET', request, 'status', 'complete',",
+        },
+      ],
+    ],
+  },
+};
+
+playTraces('a cure of the scripts', traces);

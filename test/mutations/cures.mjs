@@ -1,0 +1,192 @@
+/*
+ * Every cure that can be switched off, and what notices. `npm run test:mutants` goes through the list.
+ *
+ * Cures in Lua are switched off inside a test, which plays the same history with and without them:
+ * `history` is its name in `test`. Of those in TypeScript the built code is changed, in a copy of
+ * the packages: each text of `edits` occurs exactly once in `code`, and the test named has to fail.
+ */
+
+/**
+ * @typedef {{ cure: string, test: string, history: string }} LuaCure
+ * @typedef {{ from: string, to: string }} Edit
+ * @typedef {{ cure: string, test: string, name: string, code: string, edits: Edit[] }} CodeCure
+ */
+
+const TRACES = 'test/lua/traces.test.ts';
+const CURES = 'test/lua/cures.test.ts';
+
+/** @type {LuaCure[]} */
+export const luaCures = [
+  { cure: 'XACK-gated counting', test: TRACES, history: 'D5' },
+  {
+    cure: 'XACK-gated counting, of a part of a batch',
+    test: CURES,
+    history: 'partly acknowledged',
+  },
+  { cure: 'owner check on failure', test: TRACES, history: 'D3' },
+  { cure: 'due entry removed on success', test: TRACES, history: 'D4' },
+  { cure: 'delayed work under the reserved consumer', test: TRACES, history: 'D2' },
+  { cure: 'absolute totals in append', test: TRACES, history: 'R12' },
+  { cure: 'explicit ids', test: CURES, history: 'explicit ids' },
+  { cure: 'tombstone for an intent without a request', test: TRACES, history: 'D6' },
+  { cure: 'tombstone beyond the retention of the life before', test: TRACES, history: 'P6' },
+  { cure: 'a refused generation is refused to everybody', test: TRACES, history: 'P7' },
+  { cure: 'generation on finish', test: TRACES, history: 'D7' },
+  { cure: 'op number in enter', test: TRACES, history: 'D8' },
+  { cure: 'op number in enter, beyond the leave', test: TRACES, history: 'D8, late' },
+  { cure: 'op number in settle, permits', test: TRACES, history: 'P1' },
+  { cure: 'op number in settle, leave', test: TRACES, history: 'P2' },
+  { cure: 'op number in settle, failures', test: TRACES, history: 'P3' },
+  { cure: 'absolute keep in settle', test: CURES, history: 'absolute keep' },
+  { cure: 'tokens counted by the leave', test: TRACES, history: 'D10' },
+  { cure: 'top-up in leave', test: TRACES, history: 'D1' },
+  { cure: 'top-up in append', test: CURES, history: 'top-up, append' },
+  { cure: 'top-up in retry', test: CURES, history: 'top-up, retry' },
+  { cure: 'top-up in retry, when it is due', test: CURES, history: 'top-up, due' },
+  { cure: 'top-up in give-back', test: CURES, history: 'top-up, give-back' },
+  { cure: 'top-up in reclaim', test: CURES, history: 'top-up, reclaim' },
+  { cure: 'token epochs', test: TRACES, history: 'R13' },
+  { cure: 'token epochs, of what a tend minted', test: TRACES, history: 'P8' },
+  { cure: 'partial loss', test: CURES, history: 'partial loss' },
+  { cure: 'compare-and-set in write-back', test: TRACES, history: 'R14' },
+  { cure: 'reclaim from any consumer without a permit', test: TRACES, history: 'D11' },
+  { cure: 'consumer deleted only when empty', test: TRACES, history: 'D9' },
+  { cure: 'cancel of what is given back', test: TRACES, history: 'P4' },
+  { cure: 'cancel of what a dead worker held', test: TRACES, history: 'P5' },
+  {
+    cure: 'attempts counted apart from deliveries',
+    test: CURES,
+    history: 'attempts, not deliveries',
+  },
+  { cure: 'completion state before publish', test: CURES, history: 'state before publish' },
+  { cure: 'producer lease', test: CURES, history: 'producer lease' },
+  { cure: 'producer lease, renewed by calls', test: CURES, history: 'producer lease, renewed' },
+  { cure: 'parked tasks do not stop who serves them', test: TRACES, history: 'P9' },
+];
+
+/** Tests that switch off a flag: one for each script, all of which have to pass. */
+export const flagCure = {
+  cure: 'allow-oom on draining scripts',
+  test: 'test/lua/memory.test.ts',
+  names: /^needs allow-oom in /,
+};
+
+const ENGAGEMENT = 'packages/worker/dist/engagement.js';
+
+/** @type {CodeCure[]} */
+export const codeCures = [
+  {
+    cure: 'intent before create',
+    test: 'test/flow/crossings.test.ts',
+    name: 'what exists of the request is on the agenda',
+    code: 'packages/producer/dist/producer.js',
+    edits: [
+      {
+        from: 'const generation = await this.#queue.intent(id);',
+        to: `const { client } = this.#connection;
+            const generation = Number((await client.time())[0]) * 1000;`,
+      },
+      {
+        from: "if (created.verdict === 'created')",
+        to: `if (created.verdict === 'created') {
+                await client.hset(this.#queue.keys.open, id, generation);
+                await client.zadd(this.#queue.keys.agenda, generation + 20000, id);
+            }
+            if (created.verdict === 'created')`,
+      },
+    ],
+  },
+  {
+    cure: 'leave before push',
+    test: 'test/flow/crossings.test.ts',
+    name: 'is counted before it can be popped, also when its worker leaves',
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: 'const numbers = { op, leaseMs, keep, running, read };',
+        to: `const numbers = { op, leaseMs, keep, running, read };
+        const { generation } = this;
+        const leaving = { id: this.id, generation, mint: this.#permits - keep, epoch: 1, priority: this.#priority };
+        if (leaving.mint > 0) await this.#core.queue.push(leaving);`,
+      },
+      {
+        from: 'const minted = this.#minted(settled.mint, settled.epoch);',
+        to: 'const minted = this.#minted(leaving.mint > 0 ? 0 : settled.mint, settled.epoch);',
+      },
+    ],
+  },
+  {
+    cure: 'give-back of unstarted reads',
+    test: 'test/flow/lease.test.ts',
+    name: 'gives back at once what it read under a permit that it has no more',
+    code: ENGAGEMENT,
+    edits: [{ from: "this.#outcomes.push({ entry: entry.entry, kind: 'b' });", to: ';' }],
+  },
+  {
+    cure: 'give-back of what a lost reply brought',
+    test: 'test/flow/worker.test.ts',
+    name: 'finds what a lost reply took along, though it stays engaged',
+    code: 'packages/worker/dist/leases.js',
+    edits: [{ from: 'engagement.compare(this.#leaseMs / 3);', to: '' }],
+  },
+  {
+    cure: 're-read after reconnect',
+    test: 'test/flow/completion.test.ts',
+    name: 'completed while its connection is cut',
+    code: 'packages/notifier/dist/waiters.js',
+    edits: [
+      {
+        from: 'onMaybeMissed: (channels) => this.#ask(channels),',
+        to: 'onMaybeMissed: (channels) => this.#ask(channels.filter((it) => !this.#watches.get(it)?.seen)),',
+      },
+    ],
+  },
+  {
+    cure: 'state re-read by the waiter, once it is subscribed',
+    test: 'test/flow/completion.test.ts',
+    name: 'is told to who awaits before, while and after it happens',
+    code: 'packages/notifier/dist/subscriber.js',
+    edits: [
+      {
+        from: `this.#backoff.reset();
+            this.#events.onMaybeMissed(mine);`,
+        to: 'this.#backoff.reset();',
+      },
+    ],
+  },
+  {
+    cure: 'state re-read by the waiter, from time to time',
+    test: 'test/flow/completion.test.ts',
+    name: 'a notice that never comes',
+    code: 'packages/notifier/dist/waiters.js',
+    edits: [{ from: 'this.#ask(this.#watches.keys());', to: '' }],
+  },
+  {
+    cure: 'self-fencing',
+    test: 'test/flow/lease.test.ts',
+    name: 'aborts its handlers by its own clock when nothing renews the lease',
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: 'if (this.#permits > 0 && performance.now() >= this.#until - marginMs)',
+        to: 'if (false)',
+      },
+    ],
+  },
+  {
+    cure: 'producer lease, renewed by time',
+    test: 'test/flow/open.test.ts',
+    name: 'keeps its lease while it is open, and no longer',
+    code: 'packages/producer/dist/open-request.js',
+    edits: [
+      { from: 'this.#renewal = setInterval(renew,', to: 'this.#renewal = setInterval(() => {},' },
+    ],
+  },
+  {
+    cure: 'watchdog of the blocking connection',
+    test: 'test/flow/dead-connection.test.ts',
+    name: 'a worker whose blocking connection died without a word builds a new one',
+    code: 'packages/worker/dist/intake.js',
+    edits: [{ from: 'BLOCK_SECONDS * 1_000 + WATCHDOG_MS', to: '2_000_000_000' }],
+  },
+];
