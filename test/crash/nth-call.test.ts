@@ -1,3 +1,4 @@
+import { pause } from '@piecework/protocol';
 import pMap from 'p-map';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useTestClock, withOwnClock } from '../support/clock.js';
@@ -39,6 +40,16 @@ const connections = async () =>
 
 type Play = (stage: Stage) => Promise<string[]>;
 
+/** So long a case may take, far beyond what it does, so that one that hangs tells which it is. */
+const CASE_MS = 60_000;
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const late = pause(ms, over.signal).then(() => Promise.reject(new Error(`not over in ${ms} ms`)));
+  late.catch(() => {});
+  return Promise.race([work, late]).finally(() => over.abort());
+}
+
 /** Plays one case. Answers whether the n-th call came, and whether the fault could befall it. */
 function play(role: Play, fault: Fault, n: number) {
   return withOwnClock(async () => {
@@ -47,12 +58,14 @@ function play(role: Play, fault: Fault, n: number) {
     const wrong: string[] = [];
     let story = '';
     try {
-      wrong.push(...(await role(stage)));
+      wrong.push(...(await within(CASE_MS, role(stage))));
     } catch (error) {
       wrong.push(String(error));
     }
     if (wrong.length > 0) story = await stage.story();
-    wrong.push(...(await stage.close().catch((error: unknown) => [String(error)])));
+    wrong.push(
+      ...(await within(CASE_MS, stage.close()).catch((error: unknown) => [String(error)])),
+    );
     if (wrong.length === 0) return faults.struck;
     throw new Error(`call ${n}, ${fault}: ${wrong.join('; ')}\n${story || (await stage.story())}`);
   });

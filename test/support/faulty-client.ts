@@ -121,13 +121,19 @@ export class FaultyClients {
     const connect = client.connect.bind(client);
     const duplicate = client.duplicate.bind(client);
     const pipeline = client.pipeline.bind(client);
+    const ours = new WeakSet<object>();
     client.sendCommand = (command, stream) => {
-      // Commands of a pipeline were counted with it; those of the handshake belong to connecting.
-      if (stream || client.status === 'connect') return send(command, stream);
+      // Commands of a pipeline were counted with it; those of the handshake belong to connecting;
+      // and what waited for the connection comes by a second time.
+      if (stream || client.status === 'connect' || ours.has(command)) return send(command, stream);
       return this.#travel({
         name: command.name,
         kind: command.name === 'evalsha' ? 'script' : 'command',
-        send: () => send(new Command(command.name, command.args, { replyEncoding: 'utf8' })),
+        send: () => {
+          const copy = new Command(command.name, command.args, { replyEncoding: 'utf8' });
+          ours.add(copy);
+          return send(copy);
+        },
         refuse: (error) => Promise.reject(error),
       });
     };

@@ -6,7 +6,7 @@ import { type HandlerContext, Worker, type WorkerOptions } from '@piecework/work
 import { clockOffset, moveClock } from '../../support/clock.js';
 import { FaultyClients as Clients, type FaultyClients } from '../../support/faulty-client.js';
 import { Log } from '../../support/flow.js';
-import { freshName, type Scene, tickOnce } from '../../support/given.js';
+import { freshName, PRODUCER, type Scene, tickOnce } from '../../support/given.js';
 import { keysOf } from '../../support/leaks.js';
 import { faultsOf, type Picture, peek } from '../../support/peek.js';
 import { until } from '../../support/until.js';
@@ -28,6 +28,15 @@ export const BAD = 'bad';
 /** Payloads of `n` items; the last but one is bad. */
 export const payloads = (n: number): string[] =>
   Array.from({ length: n }, (_, i) => (i === n - 2 ? BAD : `item ${i}`));
+
+/** Appends encoded payloads to a request and pushes its tokens. */
+export async function fill(scene: Scene, items: readonly string[]): Promise<void> {
+  const { id, generation, queue, request } = scene;
+  const encoded = items.map((item) => JSON.stringify(item));
+  const appended = await request.append(generation, PRODUCER, 0, encoded);
+  if (appended.verdict !== 'ok') throw new Error(`append: ${appended.verdict}`);
+  await queue.push({ id, generation, ...appended });
+}
 
 /** What a request has to come to, and what else a caller has to accept whose call failed. */
 export interface Expected {

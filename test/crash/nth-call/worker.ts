@@ -1,6 +1,5 @@
 import type { Worker } from '@piecework/worker';
 import {
-  append,
   back,
   failure,
   given,
@@ -9,14 +8,15 @@ import {
   PRODUCER,
   type Scene,
 } from '../../support/given.js';
-import { BAD, type Stage } from './stage.js';
+import { fill, payloads, type Stage } from './stage.js';
 
 /*
  * A worker whose n-th call goes wrong. It goes on by itself, with nobody to help it but the agenda;
  * only when its process ended, another takes over.
  */
 
-const ITEMS = 5;
+const ITEMS = 6;
+const COUNTS = { succeeded: ITEMS - 1, failed: 1 };
 
 /** Sealed, and its tokens out; what `before` does to it a worker did that has left. */
 async function request(
@@ -27,10 +27,8 @@ async function request(
 ): Promise<Scene> {
   const id = stage.id(name);
   const scene = await given.created({ ...options, id, queue: stage.queue });
-  await append(scene, ITEMS);
-  const added = await scene.request.append(scene.generation, PRODUCER, ITEMS, [BAD]);
-  if (added.verdict !== 'ok') throw new Error(`append: ${added.verdict}`);
-  await scene.request.seal(scene.generation, PRODUCER, ITEMS + 1);
+  await fill(scene, payloads(ITEMS));
+  await scene.request.seal(scene.generation, PRODUCER, ITEMS);
   const mint = await before(new Hand(scene, 'before'));
   const { generation } = scene;
   await scene.queue.push({ id, generation, mint, epoch: 1, priority: 50 });
@@ -70,8 +68,10 @@ async function twoRequests(stage: Stage): Promise<string[]> {
   void succeeded(stage, () => stage.worker('well'));
   await start(stage, worker);
   await stage.heal(Promise.resolve());
-  const counts = { succeeded: ITEMS, failed: 1 };
-  return [...(await stage.judge(a.id, { counts })), ...(await stage.judge(b.id, { counts }))];
+  return [
+    ...(await stage.judge(a.id, { counts: COUNTS })),
+    ...(await stage.judge(b.id, { counts: COUNTS })),
+  ];
 }
 
 /** It serves another task than the one that is asked for, until somebody comes who serves that. */
@@ -86,7 +86,7 @@ async function anotherTask(stage: Stage): Promise<string[]> {
     came = true;
     await (await stage.worker('well', serving('census'))).start();
   });
-  return stage.judge(id, { counts: { succeeded: ITEMS, failed: 1 } });
+  return stage.judge(id, { counts: COUNTS });
 }
 
 export const workers = {
