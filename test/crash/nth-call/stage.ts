@@ -60,6 +60,8 @@ export class Stage {
   readonly #well = new Clients();
   readonly #opened: AsyncDisposable[] = [];
   readonly #ids: string[] = [];
+  /** Set when everything is over: whoever ends now is not replaced. */
+  closing = false;
   /** What handlers ran: id and index. */
   readonly #ran = new Set<string>();
   #runs = 0;
@@ -204,6 +206,7 @@ export class Stage {
 
   /** Closes everything; says what is left, on either side of the network. */
   async close(): Promise<string[]> {
+    this.closing = true;
     const closing = this.#opened.reverse().map((actor) => {
       if (actor instanceof Worker) return actor.close({ timeoutMs: this.faults.dead ? 0 : 5_000 });
       return actor[Symbol.asyncDispose]();

@@ -47,10 +47,15 @@ async function start(stage: Stage, worker: Worker): Promise<void> {
   }
 }
 
-/** Another worker comes when the process of this one has ended. */
-async function succeeded(stage: Stage, another: () => Promise<Worker>): Promise<void> {
-  await stage.faults.died;
-  await (await another()).start();
+/** Another worker comes when the process of this one has ended, unless all is over by then. */
+function whenEnded(stage: Stage, another: () => Promise<Worker>): void {
+  const come = async () => {
+    await stage.faults.died;
+    if (!stage.closing) await (await another()).start();
+  };
+  come().catch((error: unknown) => {
+    if (!stage.closing) throw error;
+  });
 }
 
 /** Two requests take turns; of one some came back unstarted, of the other one is to be tried again. */
@@ -65,7 +70,7 @@ async function twoRequests(stage: Stage): Promise<string[]> {
     return (await hand.settle([failure(first!, 9_000)], { keep: 0 })).mint;
   });
   const worker = await stage.worker('faulty', { quantumMs: 0 });
-  void succeeded(stage, () => stage.worker('well'));
+  whenEnded(stage, () => stage.worker('well'));
   await start(stage, worker);
   await stage.heal(Promise.resolve());
   return [
