@@ -57,7 +57,7 @@ function enters(generation: number): Call[] {
   for (const worker of WORKERS) {
     for (const [when, op] of Object.entries(OPS)) {
       for (const epochs of [[], ['1'], ['2', '1', '1']]) {
-        for (const tasks of ['*', ' tax ']) {
+        for (const tasks of epochs.length === 1 ? ['*', ' tax '] : ['*']) {
           calls.push({
             script: 'enter',
             name: `a ${worker}, ${when}, tokens [${epochs}], tasks ${tasks}`,
@@ -152,13 +152,15 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
   for (const [age, more] of Object.entries(ages)) {
     const generation = scene.generation + more;
     const named = ofRequest(generation, before).filter(
-      // Of a life that is not this one, all that differs is answered alike.
-      ({ script, name }) =>
-        more === 0 || !/enter|settle/.test(script) || /a worker, in time/.test(name),
+      // Of a life that is not this one, what differs otherwise is answered alike: one of each will do.
+      ({ script }, i, all) =>
+        more === 0 ||
+        /create|tend|finish|note/.test(script) ||
+        all.findIndex((one) => one.script === script) === i,
     );
     calls.push(...named.map((one) => ({ ...one, name: `${one.name} (${age} generation)` })));
     for (const [which, claim] of Object.entries(claims)) {
-      for (const mint of [0, 1]) {
+      for (const mint of more === 0 ? [0, 1] : [1]) {
         for (const still of ['', String(Math.max(1, epoch - 1))]) {
           const tended = { mint, epoch, priority: 50, before: still, next: 0, parked: '' };
           calls.push({
