@@ -45,7 +45,8 @@ if verdict == 'finished' then
   redis.call('ZREM', wait, id)
   redis.call('HINCRBY', counters, outcome, 1)
 end
-if outcome == 'dropped' and not known then
+if outcome == 'dropped' and (verdict == 'finished' or not known) then
+  -- Also the end of an earlier life, which a repeat of this call would forget.
   redis.call('ZREM', history, id)
 elseif verdict == 'finished' and not forget then
   local at = now()

@@ -1,6 +1,7 @@
 import { Notifier, type NotifierOptions, type ResultItem } from '@piecework/notifier';
 import {
   AbortError,
+  ClosedError,
   DroppedError,
   type Entry,
   ExpiredError,
@@ -11,6 +12,7 @@ import {
 import type { Redis } from 'ioredis';
 import { beforeAll, describe, expect } from 'vitest';
 import { ReorderBuffer } from '../../packages/notifier/dist/reorder-buffer.js';
+import { FaultyClients } from '../support/faulty-client.js';
 import { type Flow, mastersOf, numbers, test } from '../support/flow.js';
 import {
   connected,
@@ -297,6 +299,24 @@ describe('reading results ends', () => {
       if (index === 4) break;
     }
     await until(async () => !(await listening(flow, request.scene)));
+  });
+
+  test('with ClosedError when the notifier is closed, also while Redis is out of reach', {
+    tags: ['one-server'],
+  }, async ({ flow }) => {
+    const clients = new FaultyClients();
+    const redis = await clients.open(String(flow.redis));
+    const notifier = notifierOf(flow, { redis });
+    const { scene } = await held(flow, 1);
+    const progress = notifier.progress(scene.id, { everyMs: 10 });
+    await progress.next();
+    const readers = [notifier.results(scene.id).next(), progress.next()];
+    clients.end();
+    for (const reader of readers) reader.catch(() => {});
+    const calls = clients.calls;
+    await until(() => clients.calls >= calls + 4, { what: 'both have tried in vain' });
+    await notifier.close();
+    for (const reader of readers) await expect(reader).rejects.toThrow(ClosedError);
   });
 
   test('before it began, when the cursor is of the other order', async ({ flow }) => {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { installTestClock, setClockOffset } from '@piecework/protocol/testing';
 import { afterEach, beforeAll } from 'vitest';
 import {
@@ -12,21 +13,36 @@ import {
  * keys, and processes that the test starts, go by the server's.
  */
 
-let ahead = 0;
+/** How far a clock is ahead of the server's, in ms. */
+interface Clock {
+  ahead: number;
+}
+
+const shared: Clock = { ahead: 0 };
+const own = new AsyncLocalStorage<Clock>();
+const clock = () => own.getStore() ?? shared;
 
 /** From here on the scripts' clock is `ms` further ahead. */
 export function moveClock(ms: number): void {
-  ahead += ms;
-  setClockOffset(ahead);
+  clock().ahead += ms;
 }
 
 /** How far the scripts' clock is ahead of the server's. */
-export const clockOffset = (): number => ahead;
+export const clockOffset = (): number => clock().ahead;
+
+setClockOffset(clockOffset);
+
+/**
+ * Does `work` by a clock of its own, which starts at the server's time: everything that it calls and
+ * leaves behind, timers and sockets too. So tests that move the clock may run side by side, as long
+ * as they share neither a queue nor a request.
+ */
+export const withOwnClock = <T>(work: () => Promise<T>): Promise<T> => own.run({ ahead: 0 }, work);
 
 /** Lets the scripts of this file run by a clock that starts at the server's time in each test. */
 export function useTestClock(): void {
   beforeAll(() => installTestClock(buildScripts({ clock: 'test' })));
-  afterEach(() => moveClock(-ahead));
+  afterEach(() => moveClock(-clockOffset()));
 }
 
 /** A change to the text of a built script (comments and indentation are stripped there). */

@@ -36,6 +36,7 @@ export class Notifier implements AsyncDisposable {
   readonly #ownsConnection: boolean;
   readonly #queue: QueueCommands;
   readonly #waiters: Waiters;
+  readonly #closing = new AbortController();
   #closed = false;
 
   /** @throws InvalidOptionError. Connects at the first call. */
@@ -82,7 +83,12 @@ export class Notifier implements AsyncDisposable {
   ): AsyncGenerator<ResultItem<Result>> {
     this.#check(id);
     const checked = checkOptions<CheckedResultsOptions>(resultsOptions, options);
-    return resultsOf<Result>(this.#request(id), () => this.#join(id), checked);
+    return resultsOf<Result>(
+      this.#request(id),
+      () => this.#join(id),
+      checked,
+      this.#closing.signal,
+    );
   }
 
   /**
@@ -91,7 +97,7 @@ export class Notifier implements AsyncDisposable {
   progress(id: string, options: ProgressOptions = {}): AsyncGenerator<ProgressReport> {
     this.#check(id);
     const checked = checkOptions<ProgressOptions & { everyMs: number }>(progressOptions, options);
-    return progressOf(this.#request(id), () => this.#join(id), checked);
+    return progressOf(this.#request(id), () => this.#join(id), checked, this.#closing.signal);
   }
 
   /**
@@ -107,6 +113,7 @@ export class Notifier implements AsyncDisposable {
   /** Ends every wait with ClosedError, and closes the connection if it is ours. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#closing.abort();
     await this.#waiters.close(new ClosedError('notifier'));
     if (this.#ownsConnection) await this.#connection.close();
   }

@@ -23,8 +23,9 @@ export async function* progressOf(
   request: RequestCommands,
   join: () => Ticket,
   options: ProgressOptions & { everyMs: number },
+  closing: AbortSignal,
 ): AsyncGenerator<ProgressReport> {
-  using stay = new Stay(`progress of ${request.keys.id}`, options);
+  using stay = new Stay(`progress of ${request.keys.id}`, options, closing);
   const ticket = join();
   const rate = new Rate();
   try {

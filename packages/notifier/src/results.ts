@@ -15,6 +15,7 @@ export function resultsOf<Result>(
   request: RequestCommands,
   join: () => Ticket,
   options: CheckedResultsOptions,
+  closing: AbortSignal,
 ): AsyncGenerator<ResultItem<Result>> {
   const { order, failed, cursor, bufferBytes } = options;
   const read =
@@ -28,7 +29,7 @@ export function resultsOf<Result>(
   return generate();
 
   async function* generate() {
-    using stay = new Stay(`results of ${request.keys.id}`, options);
+    using stay = new Stay(`results of ${request.keys.id}`, options, closing);
     const ticket = join();
     try {
       for await (const item of read(new ResultReader(request, ticket, stay, failed))) {

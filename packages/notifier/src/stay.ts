@@ -37,15 +37,22 @@ export class Stay implements Disposable {
   readonly #controller = new AbortController();
   readonly #ends = new Set<(error: unknown) => void>();
   readonly #timer: NodeJS.Timeout | undefined;
-  #stopListening: (() => void) | undefined;
+  readonly #stopListening: (() => void)[] = [];
   #error: unknown;
 
-  /** @throws AbortError when the signal is aborted already */
-  constructor(what: string, { signal, timeoutMs }: WaitOptions) {
+  /**
+   * `closing` aborts when the notifier closes: whoever reads through it could go on trying for ever.
+   * @throws AbortError when the signal is aborted already
+   */
+  constructor(what: string, { signal, timeoutMs }: WaitOptions, closing?: AbortSignal) {
     if (signal?.aborted) throw new AbortError(what, signal.reason);
     this.signal = this.#controller.signal;
     if (signal) {
-      this.#stopListening = onAbort(signal, () => this.end(new AbortError(what, signal.reason)));
+      const abort = () => this.end(new AbortError(what, signal.reason));
+      this.#stopListening.push(onAbort(signal, abort));
+    }
+    if (closing) {
+      this.#stopListening.push(onAbort(closing, () => this.end(new ClosedError('notifier'))));
     }
     if (timeoutMs !== undefined) {
       this.#timer = setTimeout(() => this.end(new TimeoutError(what, timeoutMs)), timeoutMs);
@@ -57,7 +64,7 @@ export class Stay implements Disposable {
     if (this.#error) return;
     this.#error = error;
     clearTimeout(this.#timer);
-    this.#stopListening?.();
+    for (const stop of this.#stopListening.splice(0)) stop();
     for (const end of [...this.#ends]) end(error);
     this.#ends.clear();
     this.#controller.abort();

@@ -5,16 +5,18 @@
 import { type Argument, useBuild } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
-let offsetMs = 0;
+let offset: number | (() => number) = 0;
 
 /** Runs `scripts` (the test build of lua/) in this process from here on. */
 export function installTestClock(
   scripts: Readonly<Record<ScriptName, { readonly sha: string; readonly lua: string }>>,
 ): void {
-  useBuild({ scripts, clock: (): readonly Argument[] => [offsetMs] });
+  useBuild({ scripts, clock: () => [offsetMs()] });
 }
 
 /** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. */
-export function setClockOffset(ms: number): void {
-  offsetMs = ms;
+export function setClockOffset(ms: number | (() => number)): void {
+  offset = ms;
 }
+
+const offsetMs = (): Argument => (typeof offset === 'number' ? offset : offset());

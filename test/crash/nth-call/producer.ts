@@ -1,0 +1,68 @@
+import type { Producer, RequestOptions } from '@piecework/producer';
+import { RequestExistsError } from '@piecework/protocol';
+import { payloads, type Stage } from './stage.js';
+
+/*
+ * A producer whose n-th call goes wrong. When it was told that a submission failed, a caller asks
+ * again with the same id, or does not: then the request never came into being, or it ends as the
+ * loss of its producer wants. What a caller was told to have worked has to be there, all of it.
+ */
+
+const ITEMS = 7;
+const EXACT = { counts: { succeeded: ITEMS - 1, failed: 1 } };
+/** A lease that is long beside what it takes to heal anything else. */
+const OPTIONS: RequestOptions = { limit: 2, producerLeaseMs: 100_000 };
+
+type Submit = (producer: Producer, id: string) => Promise<unknown>;
+
+/** In chunks of two, as the window allows. */
+const submitted: Submit = (producer, id) =>
+  producer.submit(payloads(ITEMS), { ...OPTIONS, id, window: 8 });
+
+/** In pieces, as somebody does who has them from elsewhere. */
+const openedUp: Submit = async (producer, id) => {
+  const request = await producer.open({ ...OPTIONS, id });
+  try {
+    await request.append(...payloads(ITEMS).slice(0, 3));
+    await request.flush();
+    await request.append(...payloads(ITEMS).slice(3));
+    await request.seal();
+  } finally {
+    request.close();
+  }
+};
+
+/** What became of it: 'refused' when the id is taken by what an earlier call left. */
+async function attempt(work: Promise<unknown>): Promise<'ok' | 'failed' | 'refused'> {
+  return work.then(
+    () => 'ok' as const,
+    (error: unknown) => (error instanceof RequestExistsError ? 'refused' : 'failed'),
+  );
+}
+
+async function play(stage: Stage, submit: Submit, asksAgain: boolean): Promise<string[]> {
+  const id = stage.id('request');
+  const [faulty, well] = await Promise.all([stage.producer('faulty'), stage.producer('well')]);
+  const worker = await stage.worker('well');
+  await worker.start();
+
+  const asking = async () => {
+    const died = stage.faults.died.then(() => 'failed' as const);
+    const first = await Promise.race([died, attempt(submit(faulty, id))]);
+    return first === 'ok' || !asksAgain ? first : attempt(submit(well, id));
+  };
+  const asked = asking();
+  await stage.heal(asked);
+  const told = await asked;
+  return stage.judge(id, {
+    ...EXACT,
+    ...(told === 'ok' ? {} : { orCancelled: ITEMS }),
+    orNothing: told === 'failed' && !asksAgain,
+  });
+}
+
+export const producers = {
+  'producer, asked again': (stage: Stage) => play(stage, submitted, true),
+  'producer, given up': (stage: Stage) => play(stage, submitted, false),
+  'producer of an open request': (stage: Stage) => play(stage, openedUp, false),
+};

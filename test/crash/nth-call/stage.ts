@@ -1,0 +1,273 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Notifier, type NotifierOptions } from '@piecework/notifier';
+import { Producer } from '@piecework/producer';
+import { type Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { type HandlerContext, Worker, type WorkerOptions } from '@piecework/worker';
+import { clockOffset, moveClock } from '../../support/clock.js';
+import { FaultyClients as Clients, type FaultyClients } from '../../support/faulty-client.js';
+import { Log } from '../../support/flow.js';
+import { freshName, PRODUCER, type Scene, tickOnce } from '../../support/given.js';
+import { keysOf } from '../../support/leaks.js';
+import { faultsOf, type Picture, peek } from '../../support/peek.js';
+import { until } from '../../support/until.js';
+
+/*
+ * One case of the n-th call loop: a queue of its own, one actor whose clients are faulty, and others
+ * that are well. Time passes only when nothing has moved for a moment: then the scripts' clock goes
+ * ahead and somebody ticks, as the rest of a fleet would.
+ */
+
+/** So long, in ms, nothing has to move before time passes; longer than the roles' first backoff. */
+const QUIET_MS = 80;
+/** How far time goes ahead then, and how often at most until all has to be over. */
+const STRIDE_MS = 10_000;
+const STRIDES = 30;
+
+/** The payload whose handler throws. */
+export const BAD = 'bad';
+/** Payloads of `n` items; the last but one is bad. */
+export const payloads = (n: number): string[] =>
+  Array.from({ length: n }, (_, i) => (i === n - 2 ? BAD : `item ${i}`));
+
+/** Appends encoded payloads to a request and pushes its tokens. */
+export async function fill(scene: Scene, items: readonly string[]): Promise<void> {
+  const { id, generation, queue, request } = scene;
+  const encoded = items.map((item) => JSON.stringify(item));
+  const appended = await request.append(generation, PRODUCER, 0, encoded);
+  if (appended.verdict !== 'ok') throw new Error(`append: ${appended.verdict}`);
+  await queue.push({ id, generation, ...appended });
+}
+
+/** What a request has to come to, and what else a caller has to accept whose call failed. */
+export interface Expected {
+  readonly counts: {
+    readonly succeeded?: number;
+    readonly failed?: number;
+    readonly cancelled?: number;
+  };
+  /** Or it was cancelled, with at most so many sub-requests. */
+  readonly orCancelled?: number;
+  /** Or it never came into being. */
+  readonly orNothing?: boolean;
+}
+
+export class Stage {
+  readonly queue = freshName('nth');
+  readonly faults: FaultyClients;
+  readonly log = new Log();
+  readonly #url: string;
+  readonly #connection: Connection;
+  readonly #well = new Clients();
+  readonly #opened: AsyncDisposable[] = [];
+  readonly #ids: string[] = [];
+  /** Set when everything is over: whoever ends now is not replaced. */
+  closing = false;
+  /** What handlers ran: id and index. */
+  readonly #ran = new Set<string>();
+  #runs = 0;
+
+  constructor(url: string, connection: Connection, faults: FaultyClients) {
+    this.#url = url;
+    this.#connection = connection;
+    this.faults = faults;
+  }
+
+  /** An id that is judged and dropped in the end. */
+  id(name: string): string {
+    const id = `${this.queue}.${name}`;
+    this.#ids.push(id);
+    return id;
+  }
+
+  scene(id: string, generation = 0): Scene {
+    const connection = this.#connection;
+    const queue = new QueueCommands(connection, this.queue);
+    return { id, generation, connection, queue, request: new RequestCommands(connection, id) };
+  }
+
+  client(how: 'faulty' | 'well') {
+    return (how === 'faulty' ? this.faults : this.#well).open(this.#url);
+  }
+
+  async producer(how: 'faulty' | 'well'): Promise<Producer> {
+    return this.#keep(new Producer({ redis: await this.client(how), queue: this.queue }));
+  }
+
+  async notifier(
+    how: 'faulty' | 'well',
+    options: Partial<NotifierOptions> = {},
+  ): Promise<Notifier> {
+    const redis = await this.client(how);
+    return this.#keep(new Notifier({ redis, queue: this.queue, ...options }));
+  }
+
+  /** A worker that is not started. Its handler throws at what is bad. */
+  async worker(how: 'faulty' | 'well', options: Partial<WorkerOptions> = {}): Promise<Worker> {
+    const handler = this.handler;
+    return this.#keep(
+      new Worker({
+        redis: await this.client(how),
+        queue: this.queue,
+        logger: this.log as never,
+        concurrency: 2,
+        ...(options.handlers ? {} : { handler }),
+        ...options,
+      }),
+    );
+  }
+
+  readonly handler = async (payload: unknown, { requestId, index }: HandlerContext) => {
+    this.#ran.add(`${requestId} ${index}`);
+    this.#runs += 1;
+    if (payload === BAD) throw new Error('bad');
+    return payload;
+  };
+
+  #keep<T extends AsyncDisposable>(actor: T): T {
+    this.#opened.push(actor);
+    return actor;
+  }
+
+  /** Lets time pass until `work` is done and everything has left the queue side. */
+  async heal(
+    work: Promise<unknown>,
+    onQuiet: () => Promise<unknown> = async () => {},
+  ): Promise<void> {
+    let working = true;
+    const stopped = () => {
+      working = false;
+    };
+    const watched = work.then(stopped, stopped);
+    let seen = '';
+    let quietSince = 0;
+    for (let strides = 0; ; ) {
+      const now = await this.#look();
+      if (now !== seen) {
+        seen = now;
+        quietSince = performance.now();
+      } else if (performance.now() - quietSince > QUIET_MS) {
+        if (strides === STRIDES) throw new Error(`not healed: ${seen}`);
+        strides += 1;
+        await onQuiet();
+        moveClock(STRIDE_MS);
+        await tickOnce(this.scene(''));
+        quietSince = performance.now();
+      }
+      if (!working && (await this.#isOver())) break;
+      await sleep(3);
+    }
+    await watched;
+    await work;
+  }
+
+  /** What moves when anything does, but for times. */
+  async #look(): Promise<string> {
+    const fields = [
+      'status',
+      'total',
+      'succeeded',
+      'failed',
+      'cancelled',
+      'granted',
+      'out',
+      'epoch',
+    ];
+    const states = await Promise.all(
+      this.#ids.map((id) => this.#connection.client.hmget(`request:{${id}}`, ...fields)),
+    );
+    return JSON.stringify([states, this.#runs]);
+  }
+
+  async #isOver(): Promise<boolean> {
+    const { open } = this.scene('').queue.keys;
+    if ((await this.#connection.client.hlen(open)) > 0) return false;
+    const states = await Promise.all(
+      this.#ids.map((id) => this.#connection.client.hget(`request:{${id}}`, 'status')),
+    );
+    return states.every((status) => !['open', 'sealed', 'cancelling'].includes(status ?? ''));
+  }
+
+  /** Says what is wrong with how a request ended; empty when nothing is. */
+  async judge(id: string, expected: Expected): Promise<string[]> {
+    const picture = await peek(this.scene(id));
+    const { status, outcome, counts, results } = picture;
+    if (status === 'none' || status === 'void') {
+      return expected.orNothing ? [] : [`${id} is ${status}`];
+    }
+    const wrong = faultsOf(picture);
+    if (status !== 'complete') wrong.push(`${id} is ${status}`);
+    for (const { index } of results) {
+      if (!this.#ran.has(`${id} ${index}`)) wrong.push(`${index} has a result and never ran`);
+    }
+    const recorded = [counts.succeeded + counts.failed, results.length];
+    if (recorded[0] !== recorded[1]) wrong.push(`${recorded[1]} results of ${recorded[0]}`);
+    return [...wrong, ...countsWrong(expected, outcome, counts)].map((what) => `${id}: ${what}`);
+  }
+
+  /** Closes everything; says what is left, on either side of the network. */
+  async close(): Promise<string[]> {
+    this.closing = true;
+    const closing = this.#opened.reverse().map((actor) => {
+      if (actor instanceof Worker) return actor.close({ timeoutMs: this.faults.dead ? 0 : 5_000 });
+      return actor[Symbol.asyncDispose]();
+    });
+    await Promise.all(closing);
+    this.faults.end();
+    this.#well.end();
+    await until(() => this.faults.left + this.#well.left === 0, {
+      what: 'no connection is left',
+    });
+    const wrong = this.log.lines
+      .filter(({ level }) => level === 'error')
+      .map(({ what, about }) => `logged: ${what}: ${String(about.err)}`);
+    return [...wrong, ...(await this.#sweep())];
+  }
+
+  /** Drops all; what is left then, but for tombstones, is too much. */
+  async #sweep(): Promise<string[]> {
+    const { queue } = this.scene('');
+    // A worker that went without a word is forgotten, and the next one that goes sweeps up.
+    moveClock(61_000);
+    await tickOnce(this.scene(''));
+    for (const id of this.#ids) {
+      const dropped = await this.scene(id).request.drop();
+      if (dropped.verdict === 'dropped') await queue.finish(id, dropped.generation, 'dropped');
+    }
+    await queue.depart('nobody');
+    const { client } = this.#connection;
+    const wrong: string[] = [];
+    for (const key of await keysOf(client, this.queue, ...this.#ids)) {
+      const status = key.startsWith('request:') ? await client.hget(key, 'status') : '';
+      if (status !== 'dropped' && status !== 'void') wrong.push(`${key} is left`);
+      else if ((await client.pttl(key)) < 0) wrong.push(`the tombstone ${key} stays for ever`);
+      await client.unlink(key);
+    }
+    return wrong;
+  }
+
+  /** All that is known, for the message when the case fails. */
+  async story(): Promise<string> {
+    const pictures = await Promise.all(this.#ids.map((id) => peek(this.scene(id))));
+    const lines = this.log.lines.map(
+      ({ level, what, about }) => `${level} ${what} ${about.err ?? ''}`,
+    );
+    const told = [...this.faults.log, ...lines, `clock +${clockOffset()}`];
+    return `${told.join('\n')}\n${JSON.stringify(pictures)}`;
+  }
+}
+
+function countsWrong(expected: Expected, outcome: string, counts: Picture['counts']): string[] {
+  const { total, succeeded, failed, cancelled } = counts;
+  const sum = succeeded + failed + cancelled;
+  const { orCancelled = -1 } = expected;
+  if (outcome === 'cancelled' && sum === total && total <= orCancelled) return [];
+  const wanted = { succeeded: 0, failed: 0, cancelled: 0, ...expected.counts };
+  const right =
+    succeeded === wanted.succeeded &&
+    failed === wanted.failed &&
+    cancelled === wanted.cancelled &&
+    total === sum;
+  return right
+    ? []
+    : [`${JSON.stringify({ outcome, ...counts })}, not ${JSON.stringify(expected)}`];
+}

@@ -1,0 +1,100 @@
+import type { Worker } from '@piecework/worker';
+import {
+  back,
+  failure,
+  given,
+  Hand,
+  type Options,
+  PRODUCER,
+  type Scene,
+} from '../../support/given.js';
+import { fill, payloads, type Stage } from './stage.js';
+
+/*
+ * A worker whose n-th call goes wrong. It goes on by itself, with nobody to help it but the agenda;
+ * only when its process ended, another takes over.
+ */
+
+const ITEMS = 6;
+const COUNTS = { succeeded: ITEMS - 1, failed: 1 };
+
+/** Sealed, and its tokens out; what `before` does to it a worker did that has left. */
+async function request(
+  stage: Stage,
+  name: string,
+  options: Options,
+  before: (hand: Hand) => Promise<number> = async () => 0,
+): Promise<Scene> {
+  const id = stage.id(name);
+  const scene = await given.created({ ...options, id, queue: stage.queue });
+  await fill(scene, payloads(ITEMS));
+  await scene.request.seal(scene.generation, PRODUCER, ITEMS);
+  const mint = await before(new Hand(scene, 'before'));
+  const { generation } = scene;
+  await scene.queue.push({ id, generation, mint, epoch: 1, priority: 50 });
+  return scene;
+}
+
+/** Starts it, as a caller does: until it worked. */
+async function start(stage: Stage, worker: Worker): Promise<void> {
+  while (!stage.faults.dead) {
+    try {
+      await worker.start();
+      return;
+    } catch {
+      // The one call that went wrong.
+    }
+  }
+}
+
+/** Another worker comes when the process of this one has ended, unless all is over by then. */
+function whenEnded(stage: Stage, another: () => Promise<Worker>): void {
+  const come = async () => {
+    await stage.faults.died;
+    if (!stage.closing) await (await another()).start();
+  };
+  come().catch((error: unknown) => {
+    if (!stage.closing) throw error;
+  });
+}
+
+/** Two requests take turns; of one some came back unstarted, of the other one is to be tried again. */
+async function twoRequests(stage: Stage): Promise<string[]> {
+  const options = { limit: 2, priority: 50 };
+  const a = await request(stage, 'a', options, async (hand) => {
+    const entries = await hand.hold(2);
+    return (await hand.settle(entries.map(back), { keep: 0 })).mint;
+  });
+  const b = await request(stage, 'b', { ...options, attempts: 2 }, async (hand) => {
+    const [first] = await hand.hold(1);
+    return (await hand.settle([failure(first!, 9_000)], { keep: 0 })).mint;
+  });
+  const worker = await stage.worker('faulty', { quantumMs: 0 });
+  whenEnded(stage, () => stage.worker('well'));
+  await start(stage, worker);
+  await stage.heal(Promise.resolve());
+  return [
+    ...(await stage.judge(a.id, { counts: COUNTS })),
+    ...(await stage.judge(b.id, { counts: COUNTS })),
+  ];
+}
+
+/** It serves another task than the one that is asked for, until somebody comes who serves that. */
+async function anotherTask(stage: Stage): Promise<string[]> {
+  const serving = (task: string) => ({ handlers: [{ task, run: stage.handler as never }] });
+  const { id } = await request(stage, 'census', { limit: 2, task: 'census' });
+  const worker = await stage.worker('faulty', serving('tax'));
+  await start(stage, worker);
+  let came = false;
+  await stage.heal(Promise.resolve(), async () => {
+    if (came) return;
+    came = true;
+    await (await stage.worker('well', serving('census'))).start();
+  });
+  return stage.judge(id, { counts: COUNTS });
+}
+
+export const workers = {
+  'worker of two requests': twoRequests,
+  'worker of another task': anotherTask,
+};

@@ -1,0 +1,176 @@
+import type { Outcome } from '@piecework/protocol';
+import type { ScriptName } from '../../../scripts/lua-source.mjs';
+import { create, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
+import { peek, peekQueue } from '../../support/peek.js';
+
+/*
+ * Calls of every script, with arguments of several kinds: of the right generation, an older, a newer
+ * one; of a worker that holds permits and of one that does not; numbered late, and in time.
+ */
+
+export interface Call {
+  readonly script: ScriptName;
+  readonly name: string;
+  readonly send: (scene: Scene) => Promise<unknown>;
+}
+
+const OPS = { late: 1, 'in time': 9 } as const;
+const WORKERS = ['worker', 'stranger'] as const;
+
+const outcomes = (generation: number): Record<string, readonly Outcome[]> => {
+  const [first, second] = [`${generation}-0`, `${generation}-1`] as const;
+  const failed = { kind: 'f', value: '{}' } as const;
+  return {
+    nothing: [],
+    successes: [first, second].map((entry) => ({ entry, kind: 's', value: '1' })),
+    'a failure, a retry at once': [{ entry: first, ...failed, delayMs: 0 }],
+    'a failure, a retry later': [{ entry: second, ...failed, delayMs: 5_000 }],
+    'one back': [{ entry: second, kind: 'b' }],
+    'all kinds': [
+      { entry: first, kind: 'b' },
+      { entry: second, kind: 's', value: '1' },
+      { entry: `${generation}-99`, ...failed, delayMs: 0 },
+    ],
+  };
+};
+
+function settles(generation: number): Call[] {
+  const calls: Call[] = [];
+  for (const worker of WORKERS) {
+    for (const [when, op] of Object.entries(OPS)) {
+      for (const [what, list] of Object.entries(outcomes(generation))) {
+        const keep = what === 'successes' || what === 'nothing' ? 0 : 1;
+        const numbers = { op, leaseMs: LEASE_MS, keep, running: 0, read: 0 };
+        calls.push({
+          script: 'settle',
+          name: `${what}, a ${worker}, ${when}`,
+          send: ({ request }) => request.settle(generation, worker, numbers, list),
+        });
+      }
+    }
+  }
+  return calls;
+}
+
+function enters(generation: number): Call[] {
+  const calls: Call[] = [];
+  for (const worker of WORKERS) {
+    for (const [when, op] of Object.entries(OPS)) {
+      for (const epochs of [[], ['1'], ['2', '1', '1']]) {
+        for (const tasks of epochs.length === 1 ? ['*', ' tax '] : ['*']) {
+          calls.push({
+            script: 'enter',
+            name: `a ${worker}, ${when}, tokens [${epochs}], tasks ${tasks}`,
+            send: ({ request }) =>
+              request.enter(generation, worker, op, 2, LEASE_MS, tasks, epochs),
+          });
+        }
+      }
+    }
+  }
+  return calls;
+}
+
+/** Calls of the request side under one generation. */
+function ofRequest(generation: number, epochBefore: string): Call[] {
+  const call = (script: ScriptName, name: string, send: Call['send']): Call => ({
+    script,
+    name,
+    send,
+  });
+  const of = (scene: Scene): Scene => ({ ...scene, generation });
+  return [
+    ...['owner', 'another'].map((owner) =>
+      call('create', `by ${owner}`, (scene) => create(of(scene), { owner })),
+    ),
+    ...[0, 2, 4, 99].map((first) =>
+      call('append', `from ${first}`, ({ request }) =>
+        request.append(generation, PRODUCER, first, items(3, first)),
+      ),
+    ),
+    call('append', 'by another producer', ({ request }) =>
+      request.append(generation, 'another', 0, items(2)),
+    ),
+    call('keep-open', '', ({ request }) => request.keepOpen(generation)),
+    ...[0, 3, 99].map((sent) =>
+      call('seal', `of ${sent}`, ({ request }) => request.seal(generation, PRODUCER, sent)),
+    ),
+    ...enters(generation),
+    ...settles(generation),
+    ...WORKERS.flatMap((worker) => [
+      call('take', `by a ${worker}`, ({ request }) => request.take(generation, worker, 9)),
+      call('renew', `by a ${worker}`, ({ request }) =>
+        request.renew(generation, worker, LEASE_MS, [1, 7]),
+      ),
+    ]),
+    call('cancel', '', ({ request }) => request.cancel(generation)),
+    call('tend', '', ({ request }) => request.tend(generation, '')),
+    call('tend', 'the epoch before has passed', ({ request }) =>
+      request.tend(generation, epochBefore),
+    ),
+    ...['succeeded', 'dropped', 'gone'].map((outcome) =>
+      call('finish', outcome, ({ queue, id }) => queue.finish(id, generation, outcome)),
+    ),
+    ...[0, 5].map((time) =>
+      call('note', String(time), ({ queue, id }) => queue.note(id, generation, time)),
+    ),
+    call('park', '', ({ queue, id }) => queue.park(id, generation, 'census')),
+    call('push', 'of nothing', ({ queue, id }) =>
+      queue.push({ id, generation, mint: 0, epoch: 1, priority: 50 }),
+    ),
+    call('push', 'of one', ({ queue, id }) =>
+      queue.push({ id, generation, mint: 1, epoch: 1, priority: 50 }),
+    ),
+    call('swap', 'of one', ({ queue, id }) =>
+      queue.swap({ id, generation, mint: 1, epoch: 1, priority: 50 }, 1),
+    ),
+  ];
+}
+
+/** All calls for a request as it is now; whatever they need to know of it is looked up here. */
+export async function callsFor(scene: Scene): Promise<Call[]> {
+  const { epoch, outBefore } = await peek(scene);
+  // Only an epoch whose tokens are out can be said to have passed.
+  const before = outBefore > 0 ? String(epoch - 1) : '';
+  const { agenda } = await peekQueue(scene, []);
+  const claims = { 'a claim that stands': agenda[scene.id] ?? 1, 'an old claim': 1 };
+  const calls: Call[] = [
+    { script: 'intent', name: '', send: ({ queue, id }) => queue.intent(id) },
+    { script: 'drop', name: '', send: ({ request }) => request.drop() },
+    { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
+    { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
+    { script: 'depart', name: '', send: ({ queue }) => queue.depart('worker') },
+    ...['worker', ''].map(
+      (worker): Call => ({
+        script: 'tick',
+        name: `by '${worker}'`,
+        send: ({ queue }) => queue.tick(worker, '{}'),
+      }),
+    ),
+  ];
+  const ages = { right: 0, older: -1, newer: 1 };
+  for (const [age, more] of Object.entries(ages)) {
+    const generation = scene.generation + more;
+    const named = ofRequest(generation, before).filter(
+      // Of a life that is not this one, what differs otherwise is answered alike: one of each will do.
+      ({ script }, i, all) =>
+        more === 0 ||
+        /create|tend|finish|note/.test(script) ||
+        all.findIndex((one) => one.script === script) === i,
+    );
+    calls.push(...named.map((one) => ({ ...one, name: `${one.name} (${age} generation)` })));
+    for (const [which, claim] of Object.entries(claims)) {
+      for (const mint of more === 0 ? [0, 1] : [1]) {
+        for (const still of ['', String(Math.max(1, epoch - 1))]) {
+          const tended = { mint, epoch, priority: 50, before: still, next: 0, parked: '' };
+          calls.push({
+            script: 'write-back',
+            name: `mint ${mint}, before '${still}', ${which} (${age} generation)`,
+            send: ({ queue, id }) => queue.writeBack({ id, generation, passed: '', claim }, tended),
+          });
+        }
+      }
+    }
+  }
+  return calls;
+}

@@ -1,0 +1,154 @@
+import { moveClock } from '../../support/clock.js';
+import {
+  append,
+  back,
+  create,
+  failure,
+  given,
+  Hand,
+  type Options,
+  PRODUCER,
+  popAll,
+  type Scene,
+  success,
+} from '../../support/given.js';
+
+/*
+ * States that a request and its queue get into, each by the scripts alone (but for the two flags that
+ * no script sets yet, or only after thousands of sub-requests). 'worker' is who holds, if anybody does.
+ */
+
+const FOUR: Options = { items: 4, attempts: 2, limit: 4 };
+
+/** Sealed; a worker holds two of four. */
+async function held(options: Options = {}) {
+  const scene = await given.sealed({ ...FOUR, ...options });
+  const hand = new Hand(scene);
+  const [first, second] = await hand.hold(2);
+  return { scene, hand, first: first!, second: second! };
+}
+
+/** The flag of a request that is set by hand. */
+async function flagged(scene: Scene, field: string): Promise<Scene> {
+  await scene.connection.client.hset(scene.request.keys.request, field, 1);
+  return scene;
+}
+
+async function complete(): Promise<Scene> {
+  const scene = await given.sealed({ items: 2, limit: 2 });
+  const hand = new Hand(scene);
+  const [first, second] = await hand.hold(2);
+  await hand.trySettle([success(first!), failure(second!)]);
+  return scene;
+}
+
+async function dropped(scene: Scene): Promise<Scene> {
+  await scene.request.drop();
+  return scene;
+}
+
+export const states: Record<string, () => Promise<Scene>> = {
+  opened: () => given.opened(),
+  created: () => given.created(),
+  'created, with a window': () => given.created({ window: 2 }),
+  filled: () => given.filled({ items: 3, limit: 2 }),
+  'filled, the producer lost': async () => {
+    const scene = await given.filled({ producerLeaseMs: 1_000, onProducerLost: 'cancel' });
+    moveClock(1_001);
+    return scene;
+  },
+  sealed: () => given.sealed(FOUR),
+  'sealed, its tokens eaten': async () => {
+    const scene = await given.sealed(FOUR);
+    await popAll(scene);
+    moveClock(21_000);
+    return scene;
+  },
+  'of a task that somebody does not serve': async () => {
+    const scene = await given.sealed({ ...FOUR, task: 'census' });
+    await new Hand(scene, 'worker').tryEnter(1, [1], ' tax ');
+    await scene.queue.park(scene.id, scene.generation, 'census');
+    return scene;
+  },
+  held: async () => (await held()).scene,
+  'settled in part': async () => {
+    const { scene, hand, first } = await held();
+    await hand.settle([success(first)]);
+    return scene;
+  },
+  'parked, ready': async () => {
+    const { scene, hand, first } = await held();
+    await hand.settle([back(first)]);
+    return scene;
+  },
+  'parked, delayed': async () => {
+    const { scene, hand, first } = await held();
+    await hand.settle([failure(first, 9_000)]);
+    return scene;
+  },
+  'failed for good': async () => {
+    const { scene, hand, first } = await held({ attempts: 1 });
+    await hand.settle([failure(first)]);
+    return scene;
+  },
+  'left by its worker': async () => {
+    const { scene, hand, first, second } = await held();
+    await hand.settle([success(first), back(second)], { keep: 0 });
+    return scene;
+  },
+  'read without a permit': async () => {
+    const { scene, hand } = await held();
+    await hand.settle([], { keep: 0 });
+    await hand.read(1);
+    return scene;
+  },
+  'held, the lease ended': async () => {
+    const { scene } = await held();
+    moveClock(31_000);
+    return scene;
+  },
+  'held, tokens out in two epochs': async () => {
+    const scene = await given.sealed({ items: 8, limit: 8 });
+    const hand = new Hand(scene);
+    await hand.hold(2);
+    await scene.request.tend(scene.generation, '');
+    await hand.enter(1, []);
+    return scene;
+  },
+  'held, progress reported': async () => {
+    const { scene } = await held();
+    await scene.request.renew(scene.generation, 'worker', 30_000, [0, 5]);
+    return scene;
+  },
+  'held, pinned': async () => flagged((await held()).scene, 'pinned'),
+  'held, paused': async () => flagged((await held()).scene, 'paused'),
+  cancelling: async () => {
+    const { scene, hand, second } = await held();
+    await hand.settle([failure(second, 9_000)]);
+    await scene.request.cancel(scene.generation);
+    return scene;
+  },
+  'complete, not finished': () => complete(),
+  'complete and finished': async () => {
+    const scene = await complete();
+    await scene.queue.finish(scene.id, scene.generation, 'failed');
+    return scene;
+  },
+  'dropped, not finished': async () => dropped((await held()).scene),
+  void: async () => {
+    const scene = await given.opened();
+    await scene.request.tend(scene.generation, '');
+    return scene;
+  },
+  'a second life, the first remembered': async () => {
+    const first = await given.sealed({ items: 0 });
+    await first.queue.finish(first.id, first.generation, 'succeeded');
+    // Its retention ends.
+    await first.connection.client.del(first.request.keys.request);
+    const scene = { ...first, generation: await first.queue.intent(first.id) };
+    await create(scene, FOUR);
+    await append(scene, 4);
+    await scene.request.seal(scene.generation, PRODUCER, 4);
+    return scene;
+  },
+};

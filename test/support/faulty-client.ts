@@ -1,0 +1,224 @@
+import { type Callback, Command, Redis, type RedisOptions, ReplyError } from 'ioredis';
+import { gate } from './flow.js';
+
+/*
+ * The clients of one actor (a producer, a worker, a notifier, an agenda), whose n-th round trip goes
+ * wrong. A pipeline is one round trip, and so is connecting; the clients that an actor makes of its
+ * client (the blocking one, the subscribing one) count in the same row.
+ */
+
+/** What Redis says instead of running a command. */
+const REFUSALS = {
+  OOM: "OOM command not allowed when used memory > 'maxmemory'.",
+  READONLY: "READONLY You can't write against a read only replica.",
+  LOADING: 'LOADING Redis is loading the dataset in memory',
+  BUSY: 'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
+  MISCONF: 'MISCONF Redis is configured to save RDB snapshots, but it cannot persist to disk.',
+  NOSCRIPT: 'NOSCRIPT No matching script. Please use EVAL.',
+  CLUSTERDOWN: 'CLUSTERDOWN The cluster is down',
+  TRYAGAIN: 'TRYAGAIN Multiple keys request during rehashing of slot',
+} as const;
+
+type Refusal = keyof typeof REFUSALS;
+
+/**
+ * - not sent: the connection broke before
+ * - reply lost: done by the server; the caller is told that the connection broke
+ * - sent again: the same, and the client library sends it again and hands out the second reply
+ * - half refused: of a pipeline, the last command is answered with an error
+ * - ends before, ends after: the actor's process ends, before it is sent or when it is done; from
+ *   there on nothing of it is sent any more
+ * - an error: answered with it, not done
+ */
+export const FAULTS = [
+  'not sent',
+  'reply lost',
+  'sent again',
+  'half refused',
+  'ends before',
+  'ends after',
+  ...(Object.keys(REFUSALS) as Refusal[]),
+] as const;
+export type Fault = (typeof FAULTS)[number];
+
+/** One round trip: how it is sent, and how its answer looks when it is refused. */
+interface Trip {
+  readonly name: string;
+  readonly kind: 'command' | 'script' | 'pipeline' | 'connect';
+  /** Sends it; again, when called again. */
+  readonly send: () => unknown;
+  /** The answer with an error: of the first command, of the last, or of all. */
+  readonly refuse: (error: Error, which: 'first' | 'last' | 'all') => Promise<unknown>;
+}
+
+const broken = () => new Error('Connection is closed.');
+
+const OPTIONS: RedisOptions = {
+  protocol: 2,
+  lazyConnect: true,
+  retryStrategy: () => null,
+  maxRetriesPerRequest: 0,
+};
+
+export class FaultyClients {
+  readonly #nth: number;
+  readonly #fault: Fault | undefined;
+  readonly #clients: Redis[] = [];
+  #calls = 0;
+  #struck: 'not yet' | 'struck' | 'does not apply' = 'not yet';
+  #dead = false;
+  readonly #died = gate();
+  /** Every round trip, for the message when a case fails. */
+  readonly log: string[] = [];
+
+  /** Without a fault it only counts. */
+  constructor(nth = 0, fault?: Fault) {
+    this.#nth = nth;
+    this.#fault = fault;
+  }
+
+  /** Whether the n-th round trip came, and whether this fault can befall it. */
+  get struck(): 'not yet' | 'struck' | 'does not apply' {
+    return this.#struck;
+  }
+
+  /** Whether the actor's process has ended. */
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  /** Resolves when the actor's process ends; never, if it does not. */
+  get died(): Promise<void> {
+    return this.#died.opened;
+  }
+
+  /** How many round trips there were. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** A client that is connected. */
+  async open(url: string): Promise<Redis> {
+    const client = new Redis(url, OPTIONS);
+    await client.connect();
+    return this.#wrap(client);
+  }
+
+  /** Cuts every connection, without a word. */
+  end(): void {
+    for (const client of this.#clients) client.disconnect();
+  }
+
+  /** The connections that are not closed. */
+  get left(): number {
+    return this.#clients.filter(({ status }) => status !== 'end' && status !== 'wait').length;
+  }
+
+  #wrap(client: Redis): Redis {
+    client.on('error', () => {});
+    this.#clients.push(client);
+    const send = client.sendCommand.bind(client);
+    const connect = client.connect.bind(client);
+    const duplicate = client.duplicate.bind(client);
+    const pipeline = client.pipeline.bind(client);
+    const ours = new WeakSet<object>();
+    client.sendCommand = (command, stream) => {
+      // Commands of a pipeline were counted with it; those of the handshake belong to connecting;
+      // and what waited for the connection comes by a second time.
+      if (stream || client.status === 'connect' || ours.has(command)) return send(command, stream);
+      return this.#travel({
+        name: command.name,
+        kind: command.name === 'evalsha' ? 'script' : 'command',
+        send: () => {
+          const copy = new Command(command.name, command.args, { replyEncoding: 'utf8' });
+          ours.add(copy);
+          return send(copy);
+        },
+        refuse: (error) => Promise.reject(error),
+      });
+    };
+    client.connect = (callback?: Callback<void>) =>
+      this.#travel({
+        name: 'connect',
+        kind: 'connect',
+        send: () => connect(callback),
+        refuse: (error) => Promise.reject(error),
+      }) as Promise<void>;
+    client.duplicate = (options) => this.#wrap(duplicate(options));
+    client.pipeline = ((commands: unknown[][]) => ({
+      exec: () =>
+        this.#travel({
+          name: commands.map(([verb]) => verb).join('+'),
+          kind: 'pipeline',
+          send: () => pipeline(commands).exec(),
+          refuse: async (error, which) => {
+            const sent = commands.filter(
+              (_, i) => which !== 'all' && (i === 0) === (which === 'last'),
+            );
+            const replies = sent.length > 0 ? await pipeline(sent).exec() : [];
+            const refused = commands.slice(sent.length).map(() => [error, undefined]);
+            return which === 'first' ? [...refused, ...replies!] : [...replies!, ...refused];
+          },
+        }),
+    })) as unknown as Redis['pipeline'];
+    return client;
+  }
+
+  async #travel(trip: Trip): Promise<unknown> {
+    if (this.#dead) throw broken();
+    this.#calls += 1;
+    const strikes = this.#calls === this.#nth && this.#fault !== undefined;
+    this.log.push(`${this.#calls} ${trip.name}${strikes ? `: ${this.#fault}` : ''}`);
+    return strikes ? this.#strike(trip, this.#fault as Fault) : trip.send();
+  }
+
+  async #strike(trip: Trip, fault: Fault): Promise<unknown> {
+    this.#struck = applies(fault, trip) ? 'struck' : 'does not apply';
+    if (this.#struck !== 'struck') return trip.send();
+    switch (fault) {
+      case 'not sent':
+        throw broken();
+      case 'reply lost':
+        await trip.send();
+        throw broken();
+      case 'sent again':
+        await trip.send();
+        return trip.send();
+      case 'half refused':
+        return trip.refuse(new ReplyError(REFUSALS.TRYAGAIN), 'last');
+      case 'ends before':
+        throw this.#die();
+      case 'ends after':
+        await trip.send();
+        throw this.#die();
+      default:
+        return trip.refuse(new ReplyError(REFUSALS[fault]), fault === 'NOSCRIPT' ? 'first' : 'all');
+    }
+  }
+
+  #die(): Error {
+    this.#dead = true;
+    this.end();
+    this.#died.open();
+    return broken();
+  }
+}
+
+/** Redis answers connecting with no error, and only a script with NOSCRIPT. */
+function applies(fault: Fault, { kind }: Trip): boolean {
+  switch (fault) {
+    case 'not sent':
+    case 'reply lost':
+    case 'ends before':
+    case 'ends after':
+      return true;
+    case 'sent again':
+      return kind !== 'connect';
+    case 'half refused':
+      return kind === 'pipeline';
+    case 'NOSCRIPT':
+      return kind === 'script' || kind === 'pipeline';
+    default:
+      return kind !== 'connect';
+  }
+}
