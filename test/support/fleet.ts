@@ -35,7 +35,8 @@ export async function startWorker(
     handle,
     log,
   });
-  const { ready } = await program.said<{ ready: string }>();
+  // Other tests start many processes at the same time.
+  const { ready } = await program.said<{ ready: string }>({ timeoutMs: 45_000 });
   const lines = async (what: string) =>
     (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith(`${what} `));
   // A killed worker cannot strike itself out; the registry would forget it a minute later.

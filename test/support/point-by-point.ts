@@ -17,7 +17,7 @@ import { until } from './until.js';
 const SIZES = [4, 2];
 const FAILS = 2;
 /** Runs under way at once; most of their time is waiting for leases. */
-const AT_ONCE = 10;
+const AT_ONCE = 6;
 const LOOK_EVERY_MS = 200;
 const PATIENCE_MS = 60_000;
 
