@@ -95,6 +95,7 @@ describe('when Redis is full', () => {
     expect(await worker.take(1)).toHaveLength(1);
     expect(await worker.read(1)).toHaveLength(1);
     expect(await worker.renew()).toMatchObject({ verdict: 'ok' });
+    expect(await request.runAlone(generation, 'worker', entries[2]!.entry)).toBe('ok');
     const tokens = await queue.swap({ id, generation, ...settled }, 9);
     expect(tokens.length).toBeGreaterThan(0);
     expect(await worker.enter(1, [1])).toMatchObject({ permits: 3 });
@@ -136,7 +137,7 @@ describe('when Redis is full', () => {
 
   const needed: Partial<Record<ScriptName, () => Promise<void>>> = {
     ...forEach(
-      ['enter', 'take', 'settle', 'renew', 'swap', 'push', 'keep-open'],
+      ['enter', 'take', 'run-alone', 'settle', 'renew', 'swap', 'push', 'keep-open'],
       goesOnWithTheWork,
     ),
     ...forEach(

@@ -102,6 +102,9 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('renew', `by a ${worker}`, ({ request }) =>
         request.renew(generation, worker, LEASE_MS, [1, 7]),
       ),
+      call('run-alone', `by a ${worker}`, ({ request }) =>
+        request.runAlone(generation, worker, `${generation}-0`),
+      ),
     ]),
     call('cancel', '', ({ request }) => request.cancel(generation)),
     call('tend', '', ({ request }) => request.tend(generation, '')),
@@ -115,6 +118,7 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('note', String(time), ({ queue, id }) => queue.note(id, generation, time)),
     ),
     call('park', '', ({ queue, id }) => queue.park(id, generation, 'census')),
+    call('reopen', '', ({ queue, id }) => queue.reopen(id, generation)),
     call('push', 'of nothing', ({ queue, id }) =>
       queue.push({ id, generation, mint: 0, epoch: 1, priority: 50 }),
     ),
