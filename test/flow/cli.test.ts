@@ -169,8 +169,10 @@ test('Ctrl-C lets what runs end, cancels the rest, and exits 1', async () => {
   );
   await until(
     async () => {
-      for (const key of await probe.keys('request:*')) {
-        if ((await probe.hget(key, 'granted')) === '4') return true;
+      // What a worker has read runs; a permit alone does not.
+      for (const key of await probe.keys('sub:*')) {
+        const [pending] = (await probe.xpending(key, 'workers')) as [number];
+        if (pending === 4) return true;
       }
       return false;
     },

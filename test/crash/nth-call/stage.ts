@@ -110,6 +110,8 @@ export class Stage {
         queue: this.queue,
         logger: this.log as never,
         concurrency: 2,
+        // Its thread calls by a connection of its own, at its own time, and outlives an end without a word.
+        maxBlockMs: 0,
         ...(options.handlers ? {} : { handler }),
         ...options,
       }),
