@@ -62,6 +62,16 @@ export const luaCures = [
   { cure: 'producer lease', test: CURES, history: 'producer lease' },
   { cure: 'producer lease, renewed by calls', test: CURES, history: 'producer lease, renewed' },
   { cure: 'parked tasks do not stop who serves them', test: TRACES, history: 'P9' },
+  { cure: 'the last crash counts only when alone', test: TRACES, history: 'P10' },
+  {
+    cure: 'a note of having run alone goes with the next take',
+    test: TRACES,
+    history: 'P10, again',
+  },
+  { cure: 'a crash counts for all that was held', test: TRACES, history: 'P11' },
+  { cure: 'a late read is no crash', test: TRACES, history: 'P12' },
+  { cure: 'a whole lease of grace after Redis was away', test: TRACES, history: 'P13' },
+  { cure: 'no grace upon grace', test: TRACES, history: 'P14' },
 ];
 
 /** Tests that switch off a flag: one for each script, all of which have to pass. */
@@ -79,19 +89,16 @@ export const codeCures = [
     cure: 'intent before create',
     test: 'test/flow/crossings.test.ts',
     name: 'what exists of the request is on the agenda',
-    code: 'packages/producer/dist/producer.js',
+    code: 'packages/producer/dist/bring-up.js',
     edits: [
       {
-        from: 'const generation = await this.#queue.intent(id);',
-        to: `const { client } = this.#connection;
-            const generation = Number((await client.time())[0]) * 1000;`,
+        from: 'const generation = await patience.call(() => queue.intent(id));',
+        to: 'const generation = Date.now();',
       },
       {
         from: "if (created.verdict === 'created')",
-        to: `if (created.verdict === 'created') {
-                await client.hset(this.#queue.keys.open, id, generation);
-                await client.zadd(this.#queue.keys.agenda, generation + 20000, id);
-            }
+        to: `if (created.verdict === 'created')
+                await queue.reopen(id, generation);
             if (created.verdict === 'created')`,
       },
     ],
@@ -168,9 +175,19 @@ export const codeCures = [
     code: ENGAGEMENT,
     edits: [
       {
-        from: 'if (this.#permits > 0 && performance.now() >= this.#until - marginMs)',
+        from: 'if (over())',
         to: 'if (false)',
       },
+    ],
+  },
+  {
+    cure: 'a suspect runs alone',
+    test: 'test/flow/alone.test.ts',
+    name: 'runs when nothing else runs in its process, of any request, and nothing starts beside it',
+    code: 'packages/worker/dist/alone.js',
+    edits: [
+      { from: 'if (!run || !this.#holder?.quiet || this.#handlers() > 0)', to: 'if (!run)' },
+      { from: 'if (one !== this.#holder)', to: 'if (false)' },
     ],
   },
   {
