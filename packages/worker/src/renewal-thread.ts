@@ -5,7 +5,7 @@ import {
   PieceworkError,
   type RedisInput,
   RequestCommands,
-} from '@piecework/protocol';
+} from '@piecework/protocol/calls';
 import { RenewalTable } from './renewal-table.js';
 
 /*
