@@ -47,7 +47,9 @@ describe("durability 'replica'", () => {
     await master.kill('SIGCONT');
   });
 
-  test('is refused before anything is written where there is no replica', async ({ flow }) => {
+  test('is refused before anything is written where there is no replica', {
+    tags: 'one-server',
+  }, async ({ flow }) => {
     const options = { id: flow.id('alone'), durability: 'replica' as const };
     const refused = await flow
       .producer()
