@@ -44,7 +44,8 @@ export class Line {
     const giveUp = () => client.disconnect();
     closing.addEventListener('abort', giveUp);
     try {
-      if (closing.aborted) giveUp();
+      // Giving up a client that was never connected would not keep it from connecting.
+      if (closing.aborted) throw new Error(CLOSED);
       await client.connect();
     } catch (error) {
       line.end();

@@ -91,6 +91,7 @@ export class Subscriber {
       for (const channel of channels) {
         addressOf.set(channel, await this.#connection.addressOf(channel));
       }
+      if (this.#closing.signal.aborted) return;
       for (const [address, there] of grouped(addressOf)) void this.#subscribe(address, there);
     } catch (error) {
       this.#failed(channels, undefined, error);

@@ -59,6 +59,7 @@ export class Stage {
   readonly #connection: Connection;
   readonly #well = new Clients();
   readonly #opened: AsyncDisposable[] = [];
+  readonly #coming: Promise<unknown>[] = [];
   readonly #ids: string[] = [];
   /** Set when everything is over: whoever ends now is not replaced. */
   closing = false;
@@ -124,6 +125,12 @@ export class Stage {
     if (payload === BAD) throw new Error('bad');
     return payload;
   };
+
+  /** Others who come, in their own time: not to be closed before they are there. */
+  comes(coming: Promise<unknown>): void {
+    coming.catch(() => {});
+    this.#coming.push(coming);
+  }
 
   #keep<T extends AsyncDisposable>(actor: T): T {
     this.#opened.push(actor);
@@ -209,6 +216,9 @@ export class Stage {
   /** Closes everything; says what is left, on either side of the network. */
   async close(): Promise<string[]> {
     this.closing = true;
+    // One that is still connecting is known to nobody, and would stay.
+    const came = await Promise.allSettled(this.#coming);
+    const failed = came.filter((one) => one.status === 'rejected');
     const closing = this.#opened.reverse().map((actor) => {
       if (actor instanceof Worker) return actor.close({ timeoutMs: this.faults.dead ? 0 : 5_000 });
       return actor[Symbol.asyncDispose]();
@@ -222,6 +232,7 @@ export class Stage {
     const wrong = this.log.lines
       .filter(({ level }) => level === 'error')
       .map(({ what, about }) => `logged: ${what}: ${String(about.err)}`);
+    wrong.push(...failed.map(({ reason }) => `did not come: ${reason}`));
     return [...wrong, ...(await this.#sweep())];
   }
 

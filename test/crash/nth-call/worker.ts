@@ -49,12 +49,8 @@ async function start(stage: Stage, worker: Worker): Promise<void> {
 
 /** Another worker comes when the process of this one has ended, unless all is over by then. */
 function whenEnded(stage: Stage, another: () => Promise<Worker>): void {
-  const come = async () => {
-    await stage.faults.died;
-    if (!stage.closing) await (await another()).start();
-  };
-  come().catch((error: unknown) => {
-    if (!stage.closing) throw error;
+  void stage.faults.died.then(() => {
+    if (!stage.closing) stage.comes(another().then((worker) => worker.start()));
   });
 }
 
