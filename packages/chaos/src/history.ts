@@ -1,0 +1,142 @@
+/*
+ * What the processes of an attack write down, one line of JSON for each entry, each process into a
+ * journal of its own. A line is written through (a synchronous write) before the step that it
+ * announces, and again when its outcome is known, so that a kill loses nothing: what was announced
+ * and has no outcome may or may not have happened.
+ *
+ * Time is the monotonic clock of the machine (`process.hrtime.bigint()`), which all processes share.
+ */
+
+/** The one who writes: 'worker-3', a name that no other process of the attack has. */
+export interface Entry {
+  /** Nanoseconds on the machine's monotonic clock, as a decimal string. */
+  readonly ns: string;
+  readonly process: string;
+  readonly event: Event;
+}
+
+export type Event = ProducerEvent | WorkerEvent | WaiterEvent | FaultEvent | ObserverEvent;
+
+/** A producer. Items of a request are numbered from 0; the payload of an item names its number. */
+export type ProducerEvent =
+  /** About to bring the request into being. */
+  | { readonly does: 'open'; readonly request: string; readonly limit: number }
+  /** About to add the items `from` (included) to `to` (excluded). */
+  | {
+      readonly does: 'append';
+      readonly request: string;
+      readonly from: number;
+      readonly to: number;
+    }
+  /** They are acknowledged. */
+  | { readonly did: 'append'; readonly request: string; readonly from: number; readonly to: number }
+  /** About to seal it at `total` items. */
+  | { readonly does: 'seal'; readonly request: string; readonly total: number }
+  /** The seal is acknowledged. */
+  | {
+      readonly did: 'seal';
+      readonly request: string;
+      readonly generation: number;
+      readonly total: number;
+    }
+  /** About to drop it; all that follows is clearing up. */
+  | { readonly does: 'drop'; readonly request: string }
+  | { readonly did: 'drop'; readonly request: string }
+  /** A call was refused, or its fate is unknown; whoever asked asks again with the same id. */
+  | {
+      readonly failed: 'open' | 'append' | 'seal' | 'drop';
+      readonly request: string;
+      readonly code: string;
+      readonly message: string;
+    };
+
+export type WorkerEvent =
+  /** It waits for work. `boot` is its name in the registry. */
+  | { readonly did: 'start'; readonly boot: string; readonly leaseMs: number }
+  /** A handler begins. */
+  | {
+      readonly does: 'run';
+      readonly request: string;
+      readonly index: number;
+      readonly attempt: number;
+      readonly crashes: number;
+      /** The item number that the payload names; it equals the index, or something is wrong. */
+      readonly item: number;
+    }
+  /** A handler ends; 'aborted': its signal told it to. */
+  | {
+      readonly did: 'run';
+      readonly request: string;
+      readonly index: number;
+      readonly ended: 'succeeded' | 'failed' | 'aborted';
+    };
+
+/** Who awaits a completion and reads the results. */
+export type WaiterEvent =
+  | { readonly does: 'await'; readonly request: string }
+  | {
+      readonly did: 'await';
+      readonly request: string;
+      readonly generation: number;
+      readonly status: 'succeeded' | 'failed' | 'cancelled';
+      readonly counts: Readonly<Record<string, number>>;
+      /** Whether notices could reach this process: false where they are swallowed on purpose. */
+      readonly notices: boolean;
+      /** From the server's time of completion until here, in ms by the server's clock. */
+      readonly latencyMs: number;
+    }
+  /** Results of a completed request; `values` are the item numbers that came back, by index. */
+  | {
+      readonly did: 'read';
+      readonly request: string;
+      readonly generation: number;
+      readonly results: readonly {
+        readonly index: number;
+        readonly status: 'succeeded' | 'failed';
+        readonly item: number | null;
+      }[];
+      /** Whether these are the last ones. */
+      readonly over: boolean;
+    };
+
+/** Who does the damage. A fault that lasts has an end; `target` is a process, a proxy or the server. */
+export type FaultEvent =
+  | { readonly does: 'fault'; readonly fault: Fault; readonly target: string }
+  | { readonly did: 'fault'; readonly fault: Fault; readonly target: string };
+
+export type Fault =
+  | 'kill worker'
+  | 'kill producer'
+  | 'kill waiter'
+  /** SIGSTOP for longer than the lease, then SIGCONT. */
+  | 'freeze worker'
+  | 'cut connections'
+  | 'delay'
+  | 'black hole'
+  | 'kill redis'
+  | 'restart redis'
+  | 'forget scripts'
+  | 'fill memory'
+  | 'swallow notices';
+
+export type ObserverEvent =
+  /** Bytes that the server uses, and resident bytes of each living process, by its name. */
+  | {
+      readonly did: 'sample';
+      readonly redis: number;
+      readonly processes: Readonly<Record<string, number>>;
+      /** What was settled so far, over all requests. */
+      readonly settled: number;
+    }
+  /** The state of a request on the server after its completion, before it is dropped. */
+  | {
+      readonly did: 'inspect';
+      readonly request: string;
+      readonly generation: number;
+      readonly counts: Readonly<Record<string, number>>;
+    }
+  /** Keys that stay although every request was dropped; tombstones with a TTL are not among them. */
+  | { readonly did: 'look for keys'; readonly left: readonly string[] }
+  /** No fault any more; what is left to do is drained. */
+  | { readonly does: 'drain'; readonly open: number }
+  | { readonly did: 'drain' };
