@@ -2,6 +2,7 @@ import { Notifier, type NotifierOptions } from '@piecework/notifier';
 import {
   AbortError,
   ClosedError,
+  Connection,
   DroppedError,
   ExpiredError,
   InvalidOptionError,
@@ -404,6 +405,28 @@ describe('a wait that ends otherwise', () => {
     await expect(notifier.completion(scene.id)).rejects.toThrow(ClosedError);
     await notifier.close();
     await listened(flow, scene, 0);
+  });
+
+  test('with ClosedError before the cluster is known, leaving no connection', {
+    tags: 'only-cluster',
+  }, async ({ flow }) => {
+    const connection = Connection.open(flow.redis);
+    flow.after(() => connection.close());
+    const notifier = notifierOf(flow, { redis: connection });
+    const waiting = notifier.completion(flow.id('nobody'));
+    waiting.catch(() => {});
+    // Here it has asked which server holds the channel.
+    await new Promise(setImmediate);
+    await notifier.close();
+    await expect(waiting).rejects.toThrow(ClosedError);
+    // Another one that begins later listens: by then the first would, too.
+    const scene = await given.sealed({ queue: flow.queue });
+    const later = notifierOf(flow, { redis: connection });
+    later.completion(scene.id).catch(() => {});
+    await listened(flow, scene);
+    const lists = await Promise.all(mastersOf(flow.connection).map((it) => it.client('LIST')));
+    expect(String(lists).match(/name=piecework-notifier/g)).toHaveLength(1);
+    await work(scene, 3);
   });
 
   test('at once when an argument is wrong', async ({ flow }) => {
