@@ -73,6 +73,17 @@ describe('submit', () => {
     expect(await flow.keys()).toEqual([]);
   });
 
+  test('takes an array of more text than a producer keeps, and knows it again', async ({
+    flow,
+  }) => {
+    const items = numbers(40).map((i) => `${i} ${'x'.repeat(1_000_000)}`);
+    const submitted = await flow.producer().submit(items, { id: flow.id('large') });
+    expect(await flow.producer().submit(items, { id: submitted.id })).toEqual(submitted);
+    const payloads = await payloadsOf(flow, submitted.id);
+    expect(payloads.map((payload) => Number.parseInt(String(payload), 10))).toEqual(numbers(40));
+    expect(payloads.at(-1)).toBe(items.at(-1));
+  });
+
   test('sends big payloads in chunks of their own', async ({ flow }) => {
     const big = 'x'.repeat(400_000);
     const { id } = await flow.producer().submit(numbers(12).map((n) => `${n} ${big}`));

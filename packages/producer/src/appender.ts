@@ -71,14 +71,13 @@ export class Appender {
     return this.#sent;
   }
 
-  /** Adds one encoded item; resolves when there is room for the next. */
-  async add(payload: string): Promise<void> {
+  /** Adds one encoded item; a promise resolves when there is room for the next, none is room now. */
+  add(payload: string): Promise<void> | undefined {
     this.#throwIfFailed();
     this.#pending.push(payload);
     this.#pendingBytes += payload.length;
-    if (this.#pending.length >= this.#chunkItems || this.#pendingBytes >= CHUNK_BYTES) {
-      await this.#sendPending();
-    }
+    const full = this.#pending.length >= this.#chunkItems || this.#pendingBytes >= CHUNK_BYTES;
+    return full ? this.#sendPending() : undefined;
   }
 
   /** Sends what is pending and waits until everything is in. */

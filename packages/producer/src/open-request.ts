@@ -95,10 +95,10 @@ export class OpenRequest implements AsyncDisposable {
     for (const payload of payloads) await this.#appender.add(payload);
   }
 
-  /** Adds an item that is already encoded. */
-  async appendEncoded(payload: string): Promise<void> {
+  /** Adds an item that is already encoded; a promise, if there is one, resolves when there is room. */
+  appendEncoded(payload: string): Promise<void> | undefined {
     this.#throwIfClosed();
-    await this.#appender.add(payload);
+    return this.#appender.add(payload);
   }
 
   /** How many items this producer has appended. */

@@ -23,6 +23,7 @@ import { z } from 'zod';
 import { type BroughtUp, bringUp, type Found } from './bring-up.js';
 import { optionsDigest, submissionName } from './digest.js';
 import { checkDurability, confirmDurability } from './durability.js';
+import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
 import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
 import { type Items, Source, SourceFailure } from './source.js';
@@ -110,14 +111,13 @@ export class Producer implements AsyncDisposable {
   async submit<Item>(items: Items<Item>, options: RequestOptions = {}): Promise<Submitted> {
     const checked = this.#check(options);
     const encode = (item: unknown) => encodePayload(item, checked.maxPayloadBytes);
-    const source = new Source(items, encode, checked.signal);
+    // An array can be looked through before anything is written; of a stream, the first item can.
+    const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
+    const source = new Source(known ?? items, known ? encoded : encode, checked.signal);
     try {
       const id = checked.id ?? nanoid();
       const digest = optionsDigest(this.#queue.keys.queue, checked);
-      // An array can be looked through before anything is written; of a stream, the first item can.
-      const owner = Array.isArray(items)
-        ? submissionName(digest, encodedItems(items, encode))
-        : (this.#unsure.get(id) ?? nanoid(12));
+      const owner = known ? submissionName(digest, known) : (this.#unsure.get(id) ?? nanoid(12));
       const first = await source.first();
       const submission = { id, owner, digest, options: checked };
       return await this.#submit(submission, first, source).catch((error: unknown) => {
@@ -186,8 +186,11 @@ export class Producer implements AsyncDisposable {
     try {
       let payload = first;
       while (payload !== undefined) {
-        await request.appendEncoded(payload);
-        payload = await source.next();
+        // No turn of the microtask queue for each item of a source that has them at hand.
+        const room = request.appendEncoded(payload);
+        if (room) await room;
+        const next = source.next();
+        payload = next instanceof Promise ? await next : next;
       }
       await request.flush();
       const total = request.appended;
@@ -296,9 +299,4 @@ export class Producer implements AsyncDisposable {
   }
 }
 
-function* encodedItems(
-  items: readonly unknown[],
-  encode: (item: unknown) => string,
-): Generator<string> {
-  for (const item of items) yield encode(item);
-}
+const encoded = (item: unknown): string => item as string;

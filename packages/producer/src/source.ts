@@ -37,14 +37,12 @@ export class Source {
   }
 
   /**
-   * The next item, encoded, or undefined at the end.
+   * The next item, encoded, or undefined at the end; no promise when the source has it at hand.
    * @throws SourceFailure when the source threw · PayloadError · AbortError
    */
-  async next(): Promise<string | undefined> {
-    const { done, value } = await this.#read();
-    if (!done) return this.#encode(value);
-    this.#ended = true;
-    return undefined;
+  next(): string | undefined | Promise<string | undefined> {
+    const read = this.#read();
+    return isPromise(read) ? read.then((it) => this.#item(it)) : this.#item(read);
   }
 
   /** Tells a source that was not read to its end; does not wait for its answer. */
@@ -58,17 +56,34 @@ export class Source {
     }
   }
 
-  async #read(): Promise<IteratorResult<unknown>> {
+  #item({ done, value }: IteratorResult<unknown>): string | undefined {
+    if (!done) return this.#encode(value);
+    this.#ended = true;
+    return undefined;
+  }
+
+  #read(): IteratorResult<unknown> | Promise<IteratorResult<unknown>> {
     if (this.#signal?.aborted) throw this.#aborted();
     try {
       const reading = this.#iterator.next();
-      if (!this.#signal || !(reading instanceof Promise)) return await reading;
-      return await this.#unlessAborted(reading, this.#signal);
+      return isPromise(reading) ? this.#arrived(reading) : reading;
     } catch (error) {
-      if (error instanceof PayloadError || error instanceof AbortError) throw error;
-      this.#ended = true;
-      throw new SourceFailure('the source threw', { cause: error });
+      throw this.#failed(error);
     }
+  }
+
+  async #arrived(reading: Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown>> {
+    try {
+      return await (this.#signal ? this.#unlessAborted(reading, this.#signal) : reading);
+    } catch (error) {
+      throw this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): Error {
+    if (error instanceof PayloadError || error instanceof AbortError) return error;
+    this.#ended = true;
+    return new SourceFailure('the source threw', { cause: error });
   }
 
   async #unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -88,6 +103,10 @@ export class Source {
     return new AbortError('submission', this.#signal?.reason);
   }
 }
+
+/** Anything with a `then`: iterators of others answer with promises of their own kind. */
+const isPromise = <T>(it: T | Promise<T>): it is Promise<T> =>
+  typeof (it as Partial<Promise<T>> | null | undefined)?.then === 'function';
 
 function iteratorOf(items: unknown): AsyncIterator<unknown> | Iterator<unknown> {
   const source = items as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;

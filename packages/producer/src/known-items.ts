@@ -1,0 +1,30 @@
+/** So many UTF-16 units of encoded items are kept from the first look to the sending. */
+const KEEP_UNITS = 32 * 1_024 * 1_024;
+
+/**
+ * The items of an array, encoded. They are gone through twice, to name the submission and to send
+ * them; what fits is encoded once. The caller holds the items anyway, and beyond the bound the rest is
+ * encoded again, so that a huge array does not lie in memory twice.
+ */
+export class KnownItems implements Iterable<string> {
+  readonly #items: readonly unknown[];
+  readonly #encode: (item: unknown) => string;
+  readonly #kept: string[] = [];
+  #room = KEEP_UNITS;
+
+  constructor(items: readonly unknown[], encode: (item: unknown) => string) {
+    this.#items = items;
+    this.#encode = encode;
+  }
+
+  /** @throws PayloadError when its turn comes */
+  *[Symbol.iterator](): Generator<string> {
+    yield* this.#kept;
+    for (let i = this.#kept.length; i < this.#items.length; i += 1) {
+      const text = this.#encode(this.#items[i]);
+      this.#room -= text.length;
+      if (this.#room >= 0) this.#kept.push(text);
+      yield text;
+    }
+  }
+}
