@@ -1,12 +1,7 @@
 // The command line of this sample. Everything is checked here, before anything is started or written.
 import { statSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-
-const integer = (min, max) => (text) => {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= min && value <= max) return value;
-  throw new InvalidArgumentError(`A whole number from ${min} to ${max} is needed.`);
-};
+import { integer, name, redis } from '../option-values.mjs';
 
 function priority(text) {
   return text === 'line' ? text : integer(0, 99)(text);
@@ -16,16 +11,6 @@ function file(path) {
   // It is read twice, which a pipe would not allow.
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path;
   throw new InvalidArgumentError('It is not a file.');
-}
-
-function name(text) {
-  if (/^[A-Za-z0-9_.:-]{1,128}$/.test(text)) return text;
-  throw new InvalidArgumentError('1 to 128 of A-Z a-z 0-9 _ . : - are needed.');
-}
-
-function redis(text) {
-  if (/^(rediss?:\/\/|unix:\/\/|\/)./.test(text)) return text;
-  throw new InvalidArgumentError('A redis:// URL is needed.');
 }
 
 /** File and options that the user gave; ends the process with exit code 2 when they are wrong. */

@@ -1,21 +1,6 @@
 // What the command lines of both programs share. All is checked before anything is started.
-import { Command, InvalidArgumentError } from 'commander';
-
-export const integer = (min, max) => (text) => {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= min && value <= max) return value;
-  throw new InvalidArgumentError(`A whole number from ${min} to ${max} is needed.`);
-};
-
-function name(text) {
-  if (/^[A-Za-z0-9_.:-]{1,128}$/.test(text)) return text;
-  throw new InvalidArgumentError('1 to 128 of A-Z a-z 0-9 _ . : - are needed.');
-}
-
-function redis(text) {
-  if (/^(rediss?:\/\/|unix:\/\/|\/)./.test(text)) return text;
-  throw new InvalidArgumentError('A redis:// URL is needed.');
-}
+import { Command } from 'commander';
+import { integer, name, redis } from '../option-values.mjs';
 
 /** A program with the options that both have; wrong usage ends it with exit code 2. */
 export function programOf(file, about) {

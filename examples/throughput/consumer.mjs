@@ -2,7 +2,8 @@
 //
 //   node examples/throughput/consumer.mjs --redis redis://localhost --processes 2 --slots 100
 import { fileURLToPath } from 'node:url';
-import { integer, optionsOf, programOf } from './arguments.mjs';
+import { integer } from '../option-values.mjs';
+import { optionsOf, programOf } from './arguments.mjs';
 import { Processes } from './processes.mjs';
 import { printRates } from './rates.mjs';
 

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { nanoid } from 'nanoid';
 import pMap from 'p-map';
 import { NotFoundError, Piecework } from 'piecework';
-import { integer, optionsOf, programOf } from './arguments.mjs';
+import { integer } from '../option-values.mjs';
+import { optionsOf, programOf } from './arguments.mjs';
 import { Processes } from './processes.mjs';
 import { printRates } from './rates.mjs';
 
