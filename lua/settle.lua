@@ -1,10 +1,10 @@
 --- Gives sub-requests their outcome, keeps or returns permits, completes the request. The one hot
 --- script: it takes everything that a worker finished for this request in one turn.
 ---
---- An outcome is four arguments: entry, kind, value, number; at most 1,000 outcomes a call.
----   's' success  value: result                      number: unused
+--- At most 1,000 outcomes a call. First the successes, the many: index, result of each. Then all
+--- others, four arguments each: index, kind, value, number.
 ---   'f' failure  value: error                       number: delayMs before the next attempt, if any is left
----   'b' back     read or started, but not finished  number: unused
+---   'b' back     read or started, but not finished  value, number: unused
 ---
 --- `keep` is the number of permits that the worker means to hold, absolute, so that a call that
 --- arrives twice frees nothing twice; it is never below `running`, the handlers that still run.
@@ -27,7 +27,8 @@
 --   keep         int     permits to hold
 --   running      int     handlers still running
 --   channel      string  shard channel of the request
---   outcomes...  string  four for each
+--   successes    int     how many there are
+--   outcomes...  string  two for each success, then four for each other
 -- REPLIES
 --   {'ok', permits, mint, epoch, priority, dueNow, nextDue}  permits is absolute; nextDue 0: none
 --   {'complete', outcome}  the request is complete
@@ -39,8 +40,9 @@
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local generation, worker, op, leaseMs, keep, running, channel =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local generation, worker, op, leaseMs, keep, running, channel, successes =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]),
+  ARGV[7], tonumber(ARGV[8])
 local opField = 'op:' .. worker
 
 local state = readState(request, generation)
@@ -62,14 +64,26 @@ local keys = {
 }
 local reporting = redis.call('EXISTS', progress) == 1
 local before, records, ended, gaveBack, newest = state.settled, {}, {}, false, -1
--- An entry is '<generation>-<index>'. Cut, not matched: a pattern costs four times as much as XACK.
-local cut = #generation + 2
-for i = 8, #ARGV, 4 do
-  local id, kind, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local index = id:sub(cut)
-  if kind == 's' then
-    succeed(keys, state, id, index, value, records)
-  elseif not late then
+local function reported(id, index)
+  if pinned and not redis.call('XPENDING', work, 'workers', id, id, 1)[1] then
+    redis.call('XDEL', work, id)
+  end
+  if reporting then
+    ended[#ended + 1] = index
+  end
+  newest = math.max(newest, tonumber(index))
+end
+local prefix, others = generation .. '-', 9 + 2 * successes
+for i = 9, others - 1, 2 do
+  local index = ARGV[i]
+  local id = prefix .. index
+  succeed(keys, state, id, index, ARGV[i + 1], records)
+  reported(id, index)
+end
+for i = others, #ARGV, 4 do
+  local index, kind, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local id = prefix .. index
+  if not late then
     if kind == 'f' then
       fail(keys, state, worker, id, index, value, tonumber(ARGV[i + 3]), at, records)
     else
@@ -77,19 +91,7 @@ for i = 8, #ARGV, 4 do
     end
     gaveBack = true
   end
-  if pinned then
-    local still = redis.call('XPENDING', work, 'workers', id, id, 1)[1]
-    if not still then
-      redis.call('XDEL', work, id)
-    end
-  end
-  if reporting then
-    ended[#ended + 1] = index
-  end
-  local number = tonumber(index)
-  if number > newest then
-    newest = number
-  end
+  reported(id, index)
 end
 state.settled = state.succeeded + state.failed + state.cancelled
 if keys.held > 0 and #keys.unparked > 0 then

@@ -430,7 +430,7 @@ const traces: Record<string, Trace> = {
       expect(tries).toEqual({ 0: 1 });
       expect(pending).toMatchObject([{ index: 0, owner: 'worker' }]);
     },
-    without: [{ script: 'settle', from: 'elseif not late then', to: 'else' }],
+    without: [{ script: 'settle', from: 'if not late then', to: 'if true then' }],
   },
 
   // Cancel; the worker gives its last one back: parked, and nobody looks for a minute.

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import { type ResultItem, resultItem } from './result-item.js';
-import type { ResultReader } from './result-reader.js';
+import type { ReadEntry, ReadItem, ResultReader } from './result-reader.js';
 
 /**
  * Results in the order in which they were settled. Nothing is held but the page that is being given
@@ -10,14 +10,22 @@ import type { ResultReader } from './result-reader.js';
 export async function* inCompletionOrder<Result>(
   reader: ResultReader,
   { failed, from }: { failed: boolean; from: CompletionCursor },
-): AsyncGenerator<ResultItem<Result>> {
-  for await (const page of reader.pages(from.position)) {
-    for (const { position, items } of page) {
-      const done = position === from.position ? from.done : 0;
-      for (const [n, item] of items.entries()) {
-        if (n < done || item.kind === 'redriven') continue;
-        if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
-      }
+): AsyncGenerator<Iterable<ResultItem<Result>>> {
+  for await (const page of reader.pages(from.position)) yield itemsOf<Result>(page, failed, from);
+}
+
+/** The items of one page, each made when it is asked for. */
+function* itemsOf<Result>(
+  page: readonly ReadEntry[],
+  failed: boolean,
+  from: CompletionCursor,
+): Generator<ResultItem<Result>> {
+  for (const { position, items } of page) {
+    const done = position === from.position ? from.done : 0;
+    for (let n = done; n < items.length; n += 1) {
+      const item = items[n] as ReadItem;
+      if (item.kind === 'redriven') continue;
+      if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
     }
   }
 }

@@ -15,7 +15,7 @@ const FETCH_ENTRIES = 256;
 export async function* inIndexOrder<Result>(
   reader: ResultReader,
   { failed, from, bufferBytes }: { failed: boolean; from: number; bufferBytes: number },
-): AsyncGenerator<ResultItem<Result>> {
+): AsyncGenerator<Iterable<ResultItem<Result>>> {
   const buffer = new ReorderBuffer(from, bufferBytes);
   for await (const page of reader.pages('-')) {
     for (const { position, items } of page) {
@@ -35,11 +35,13 @@ async function* ready<Result>(
   buffer: ReorderBuffer,
   reader: ResultReader,
   bufferBytes: number,
-): AsyncGenerator<ResultItem<Result>> {
+): AsyncGenerator<Iterable<ResultItem<Result>>> {
   for (;;) {
     const run = buffer.take();
-    for (const item of run) yield resultItem(item, `i${item.index + 1}`);
-    if (run.length > 0) continue;
+    if (run.length > 0) {
+      yield run.map((item) => resultItem<Result>(item, `i${item.index + 1}`));
+      continue;
+    }
     const missing = buffer.missing(Math.min(FETCH_ENTRIES, reader.entriesFor(bufferBytes)));
     if (missing.length === 0) return;
     const entries = await reader.fetch(missing);

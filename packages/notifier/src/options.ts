@@ -36,7 +36,10 @@ export const notifierOptions: OptionTable = {
 };
 
 export interface ResultsOptions extends WaitOptions {
-  /** As they come, or in the order of the items. @default 'completion' */
+  /**
+   * As they were settled (of what one worker settled in one call, successes first), or in the order
+   * of the items. @default 'completion'
+   */
   readonly order?: 'completion' | 'index';
   /** Whether failed sub-requests are given too. @default false */
   readonly failed?: boolean;

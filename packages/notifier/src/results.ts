@@ -1,6 +1,7 @@
 import type { RequestCommands } from '@piecework/protocol';
 import { completionCursor, inCompletionOrder } from './completion-order.js';
 import { indexCursor, inIndexOrder } from './index-order.js';
+import { OneByOne } from './one-by-one.js';
 import type { CheckedResultsOptions } from './options.js';
 import type { ResultItem } from './result-item.js';
 import { ResultReader } from './result-reader.js';
@@ -26,16 +27,14 @@ export function resultsOf<Result>(
       : readBy(completionCursor(cursor), (reader, from) =>
           inCompletionOrder<Result>(reader, { failed, from }),
         );
-  return generate();
+  return new OneByOne(runs());
 
-  async function* generate() {
+  async function* runs() {
     using stay = new Stay(`results of ${request.keys.id}`, options, closing);
     const ticket = join();
     try {
-      for await (const item of read(new ResultReader(request, ticket, stay, failed))) {
-        // The consumer may have been away for long.
-        stay.throwIfOver();
-        yield item;
+      for await (const run of read(new ResultReader(request, ticket, stay, failed))) {
+        yield whileIn(stay, run);
       }
     } finally {
       ticket.leave();
@@ -43,9 +42,17 @@ export function resultsOf<Result>(
   }
 }
 
+/** The consumer may be away for long between two of them. */
+function* whileIn<Item>(stay: Stay, run: Iterable<Item>): Generator<Item> {
+  for (const item of run) {
+    stay.throwIfOver();
+    yield item;
+  }
+}
+
 function readBy<Cursor, Item>(
   from: Cursor,
-  read: (reader: ResultReader, from: Cursor) => AsyncGenerator<Item>,
-): (reader: ResultReader) => AsyncGenerator<Item> {
+  read: (reader: ResultReader, from: Cursor) => AsyncGenerator<Iterable<Item>>,
+): (reader: ResultReader) => AsyncGenerator<Iterable<Item>> {
   return (reader) => read(reader, from);
 }

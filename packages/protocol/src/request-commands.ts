@@ -346,10 +346,7 @@ export class RequestCommands {
       running,
       this.keys.channel,
     ];
-    for (const outcome of outcomes) {
-      const value = outcome.kind === 'b' ? '' : outcome.value;
-      args.push(outcome.entry, outcome.kind, value, outcome.kind === 'f' ? outcome.delayMs : 0);
-    }
+    pushOutcomes(args, outcomes, String(generation).length + 1);
     if (read === 0) {
       return { settled: settledOf(await this.#run('settle', this.#allKeys, args)), entries: [] };
     }
@@ -501,6 +498,24 @@ export class RequestCommands {
       .catch((error: unknown) => {
         throw redisError(error, 'failures');
       });
+  }
+}
+
+/** Successes first, two arguments each. `cut`: where the index begins in an entry. */
+function pushOutcomes(args: (string | number)[], outcomes: readonly Outcome[], cut: number): void {
+  const at = args.push(0) - 1;
+  let successes = 0;
+  for (const outcome of outcomes) {
+    if (outcome.kind !== 's') continue;
+    successes += 1;
+    args.push(outcome.entry.slice(cut), outcome.value);
+  }
+  args[at] = successes;
+  if (successes === outcomes.length) return;
+  for (const outcome of outcomes) {
+    if (outcome.kind === 'f')
+      args.push(outcome.entry.slice(cut), 'f', outcome.value, outcome.delayMs);
+    else if (outcome.kind === 'b') args.push(outcome.entry.slice(cut), 'b', '', 0);
   }
 }
 

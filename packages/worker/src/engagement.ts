@@ -1,4 +1,10 @@
-import { type Entry, type Minted, RequestCommands, type Settled } from '@piecework/protocol';
+import {
+  type Entry,
+  type Minted,
+  type Outcome,
+  RequestCommands,
+  type Settled,
+} from '@piecework/protocol';
 import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
 import type { Holding } from './renewal.js';
@@ -412,15 +418,20 @@ export class Engagement {
     const running = new Running(this.id, entry, this.#core.logger);
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
-    void running.run(handler, entry.payload, this.#core.maxResultBytes).then((outcome) => {
-      this.#core.running -= 1;
-      const wanted = this.#running.get(entry.entry) === running;
-      if (wanted) this.#running.delete(entry.entry);
-      if (!this.#zombies.delete(running) && !wanted) return this.#core.alone.look();
+    running.run(handler, entry.payload, this.#core.maxResultBytes, this.#onEnd);
+  }
+
+  readonly #onEnd = (running: Running, outcome: Outcome | undefined): void => {
+    this.#core.running -= 1;
+    const wanted = this.#running.get(running.entry) === running;
+    if (wanted) this.#running.delete(running.entry);
+    if (this.#zombies.delete(running) || wanted) {
       if (outcome) this.#outcomes.push(outcome);
       this.#kick();
-    });
-  }
+    } else {
+      this.#core.alone.look();
+    }
+  };
 
   #minted(mint: number, epoch: number): Minted {
     return { id: this.id, generation: this.generation, mint, epoch, priority: this.#priority };

@@ -27,7 +27,9 @@ export class Running implements HandlerContext {
   #aborted: AbortError | undefined;
   #fate: 'wanted' | 'lost' | 'abandoned' = 'wanted';
   #progress: number | undefined;
-  #ended: Promise<Outcome | undefined> | undefined;
+  #report: ((n: number) => void) | undefined;
+  #over = false;
+  #onEnded: (() => void)[] | undefined;
 
   constructor(requestId: string, { entry, index, tries, crashes }: Entry, logger: Logger) {
     this.requestId = requestId;
@@ -51,9 +53,12 @@ export class Running implements HandlerContext {
   }
 
   // A property, so that a handler may take it out of its context.
-  readonly progress = (n: number): void => {
-    if (Number.isFinite(n)) this.#progress = n;
-  };
+  get progress(): (n: number) => void {
+    this.#report ??= (n) => {
+      if (Number.isFinite(n)) this.#progress = n;
+    };
+    return this.#report;
+  }
 
   /** What was reported since the last call, for the next renewal. */
   takeProgress(): number | undefined {
@@ -69,32 +74,58 @@ export class Running implements HandlerContext {
     this.#controller?.abort(this.#aborted);
   }
 
-  /** Runs the handler. Resolves, and never rejects, when it ended: with what to report, or nothing. */
-  run(handler: Handler, payload: string, maxResultBytes: number): Promise<Outcome | undefined> {
-    this.#ended ??= this.#run(handler, payload, maxResultBytes);
-    return this.#ended;
-  }
-
-  /** Resolves when the handler ended. */
-  get ended(): Promise<unknown> {
-    return this.#ended ?? Promise.resolve();
-  }
-
-  async #run(
+  /**
+   * Runs the handler, once. When it ended, and never within this call, `onEnd` is told what to
+   * report, or nothing. No promise but the handler's own: there is one of these for each sub-request.
+   */
+  run(
     handler: Handler,
     payload: string,
     maxResultBytes: number,
-  ): Promise<Outcome | undefined> {
-    const { entry } = this;
+    onEnd: (running: Running, outcome: Outcome | undefined) => void,
+  ): void {
+    const end = (outcome: Outcome | undefined) => {
+      this.#over = true;
+      onEnd(this, outcome);
+      for (const tell of this.#onEnded ?? []) tell();
+    };
+    this.#begin(handler, payload).then(
+      (result) => end(this.#succeeded(result, maxResultBytes)),
+      (error: unknown) => end(this.#failed(error)),
+    );
+  }
+
+  /** Resolves when the handler ended. */
+  get ended(): Promise<void> {
+    if (this.#over) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onEnded ??= [];
+      this.#onEnded.push(resolve);
+    });
+  }
+
+  #begin(handler: Handler, payload: string): Promise<unknown> {
     try {
-      const result = await handler(decode(payload) as never, this);
-      const value = encodeResult(result, maxResultBytes);
-      return this.#fate === 'abandoned' ? undefined : { entry, kind: 's', value };
+      return Promise.resolve(handler(decode(payload) as never, this));
     } catch (error) {
-      if (this.#fate === 'abandoned') return undefined;
-      if (this.#fate === 'lost') return { entry, kind: 'b' };
-      return { entry, kind: 'f', value: encodeThrown(error), delayMs: 0 };
+      return Promise.reject(error);
     }
+  }
+
+  #succeeded(result: unknown, maxResultBytes: number): Outcome | undefined {
+    if (this.#fate === 'abandoned') return undefined;
+    try {
+      return { entry: this.entry, kind: 's', value: encodeResult(result, maxResultBytes) };
+    } catch (error) {
+      return this.#failed(error);
+    }
+  }
+
+  #failed(error: unknown): Outcome | undefined {
+    const { entry } = this;
+    if (this.#fate === 'abandoned') return undefined;
+    if (this.#fate === 'lost') return { entry, kind: 'b' };
+    return { entry, kind: 'f', value: encodeThrown(error), delayMs: 0 };
   }
 }
 
