@@ -30,7 +30,7 @@ export interface AttackOptions {
   readonly itemsPerSecond: number | 'half';
   /** How many workers are not killed, so that they grow old. */
   readonly sparedWorkers: number;
-  /** Where journals and logs go and stay. Without it they go with the run. */
+  /** Where journals and logs go and stay. Without it they are removed after the run. */
   readonly keep: string | undefined;
   readonly say: (line: string) => void;
 }
@@ -51,6 +51,7 @@ const READY_MS = 30_000;
 const DRAIN_MS = 180_000;
 const STOP_MS = 20_000;
 const SAY_MS = 10_000;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Attacks, then lets `work` look at the journals before they are removed. */
 export async function attack<T>(
@@ -66,21 +67,23 @@ export async function attack<T>(
     remove();
     throw error;
   });
-  // Redis ends with this process by itself; what it leaves in the folder, nobody needs.
-  const flee = () => {
+  // However this process ends. Redis ends with it by itself.
+  const vanish = () => {
     scene.crew.destroy();
     remove();
-    process.exit(130);
   };
-  process.once('SIGINT', flee).once('SIGTERM', flee).once('SIGHUP', flee);
+  const flee = () => process.exit(130);
+  process.once('exit', vanish);
+  for (const signal of SIGNALS) process.once(signal, flee);
   try {
     await scene.play();
     await scene.clear();
     return await work({ journals, troubles: scene.troubles });
   } finally {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.off(signal, flee);
     await scene.clear();
-    remove();
+    vanish();
+    process.off('exit', vanish);
+    for (const signal of SIGNALS) process.off(signal, flee);
   }
 }
 

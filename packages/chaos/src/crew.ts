@@ -63,7 +63,7 @@ export class Crew {
     closeSync(log);
     const member: Member = {
       ...{ name, place, child, ready: false, struck: false },
-      ended: once(child, 'exit'),
+      ended: new Promise((resolve) => child.once('exit', resolve)),
     };
     this.#members.set(place, member);
     child.on('message', (report: Report) => {

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type AttackOptions, type AttackOutcome, attack } from './attack.js';
 import { CHAOS_RATES, SOAK_RATES } from './nemesis.js';
@@ -31,6 +32,13 @@ function whole(text: string): number {
   throw new InvalidArgumentError('It has to be a whole number from 0 on.');
 }
 
+/** Journals of two runs in one folder would be judged as one. */
+function freshFolder(text: string): string {
+  const folder = resolve(text);
+  if (!existsSync(join(folder, 'journals'))) return folder;
+  throw new InvalidArgumentError('It has journals of another run.');
+}
+
 const program = new Command('chaos')
   .description('Attacks Piecework with real processes, and judges what they wrote down.')
   // Given to the commands below as well, so it stands before them.
@@ -47,7 +55,7 @@ function addCommand(name: string, description: string, minutes: number): Command
         .choices(['always', 'everysec', 'no'])
         .default('always'),
     )
-    .option('--keep-journals <dir>', 'leave journals and logs in this folder')
+    .option('--keep-journals <dir>', 'leave journals and logs in this folder', freshFolder)
     .option('--json', 'the verdict as JSON', false);
 }
 
@@ -76,7 +84,7 @@ async function run(
   { minutes, seed, fsync, keepJournals, json }: Flags,
   kind: Pick<AttackOptions, 'rates' | 'fillsMemory' | 'itemsPerSecond' | 'sparedWorkers'>,
 ): Promise<void> {
-  const keep = keepJournals === undefined ? undefined : resolve(keepJournals);
+  const keep = keepJournals;
   const clean = await attack({ minutes, seed, fsync, keep, say, ...kind }, (outcome) =>
     conclude(outcome, { json: json ?? false, keep }),
   );
