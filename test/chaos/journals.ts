@@ -20,8 +20,9 @@ export function ran(
   index: number,
   [from, to]: readonly [from: number, to?: number],
   ended: 'succeeded' | 'failed' | 'aborted' = 'succeeded',
+  attempt = 1,
 ): Line[] {
-  const run = { does: 'run', request, index, attempt: 1, crashes: 0, item: index } as const;
+  const run = { does: 'run', request, index, attempt, crashes: 0, item: index } as const;
   const end = to === undefined ? [] : [at(to, process, { did: 'run', request, index, ended })];
   return [at(from, process, run), ...end];
 }

@@ -84,7 +84,7 @@ function work(request: string, { limit, items }: Plan): Line[] {
     }
     if (fate === 'is retried') {
       lines.push(...ran(name, request, index, [from, end], 'failed'));
-      lines.push(...ran(name, request, index, [end, end + runMs]));
+      lines.push(...ran(name, request, index, [end, end + runMs], 'succeeded', 2));
       freeAt[permit] = end + runMs;
       continue;
     }

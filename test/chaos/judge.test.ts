@@ -302,7 +302,7 @@ describe('what is measured', () => {
   it('tells a retry from a repeat', async () => {
     const lines = [
       ...[...clean, ...ran('worker-1', 'r', 0, [100, 110], 'failed')],
-      ...ran('worker-1', 'r', 0, [120, 130]),
+      ...ran('worker-1', 'r', 0, [120, 130], 'succeeded', 2),
     ];
     const { executions } = await judged(lines);
     expect(executions.repeats).toMatchObject({ 'after a failure': 1, 'for other reasons': 1 });
