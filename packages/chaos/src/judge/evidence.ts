@@ -87,8 +87,8 @@ export class Evidence {
 
   #worker(event: WorkerEvent, process: Process, ms: number): void {
     if ('does' in event) {
-      const { request: id, index, item } = event;
-      this.runs.begin(process.number, this.requests.named(id).number, index, ms);
+      const { request: id, index, attempt, item } = event;
+      this.runs.begin(process.number, this.requests.named(id).number, index, attempt, ms);
       if (item === index) return;
       this.#findings.add('unexpected', `${id}: run of index ${index} was given item ${item}`);
     } else if (event.did === 'start') {

@@ -36,7 +36,7 @@ export function countExecutions(evidence: Evidence): {
 }
 
 function reason(last: Run, run: Run, { killMs, frozen }: Process): Repeat {
-  if (last.ended === 'failed' && last.endMs <= run.startMs) return 'after a failure';
+  if (run.attempt > last.attempt) return 'after a failure';
   // Its outcome may have died with it: it ended, and was not settled.
   if (killMs !== undefined && killMs <= run.startMs && !(last.endMs > run.startMs)) {
     return 'after a kill';

@@ -8,6 +8,8 @@ export interface Run {
   readonly request: number;
   readonly process: number;
   readonly index: number;
+  /** From 1; a failure that was counted makes it one more. */
+  readonly attempt: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly ended: Ending;
@@ -18,6 +20,7 @@ export class Runs {
   readonly #request = new Numbers();
   readonly #process = new Numbers();
   readonly #index = new Numbers();
+  readonly #attempt = new Numbers();
   readonly #start = new Numbers();
   readonly #end = new Numbers();
   readonly #ended = new Numbers();
@@ -28,7 +31,7 @@ export class Runs {
     return this.#start.length;
   }
 
-  begin(process: number, request: number, index: number, ms: number): void {
+  begin(process: number, request: number, index: number, attempt: number, ms: number): void {
     const open = this.#open.get(process) ?? new Map<string, number[]>();
     this.#open.set(process, open);
     const key = `${request}:${index}`;
@@ -38,6 +41,7 @@ export class Runs {
     this.#request.push(request);
     this.#process.push(process);
     this.#index.push(index);
+    this.#attempt.push(attempt);
     this.#start.push(ms);
     this.#end.push(Number.NaN);
     this.#ended.push(0);
@@ -61,6 +65,7 @@ export class Runs {
       request: this.#request.at(row),
       process: this.#process.at(row),
       index: this.#index.at(row),
+      attempt: this.#attempt.at(row),
       startMs: this.#start.at(row),
       endMs: this.#end.at(row),
       ended: ENDINGS[this.#ended.at(row)] as Ending,
