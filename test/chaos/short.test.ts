@@ -17,6 +17,7 @@ test('half a minute of chaos loses nothing and counts nothing twice', {
   const exit = once(chaos, 'exit');
   const [said, progress] = await Promise.all([text(chaos.stdout), text(chaos.stderr)]);
   expect({ status: (await exit)[0], said, progress }).toMatchObject({ status: 0 });
+  expect(said).toContain('Clean.');
   // Without faults the zeros would mean nothing.
   expect(progress).toMatch(/kill worker \d/);
   expect(progress).toMatch(/restart redis \d/);

@@ -2,7 +2,10 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type AttackOptions, type AttackOutcome, attack } from './attack.js';
+import { judge } from './judge/judge.js';
+import { soak } from './judge/soak.js';
 import { CHAOS_RATES, SOAK_RATES } from './nemesis.js';
+import { report, soakReport } from './report/report.js';
 import type { Fsync } from './server.js';
 
 interface Flags {
@@ -86,7 +89,7 @@ async function run(
 ): Promise<void> {
   const keep = keepJournals;
   const clean = await attack({ minutes, seed, fsync, keep, say, ...kind }, (outcome) =>
-    conclude(outcome, { json: json ?? false, keep }),
+    conclude(outcome, { json: json ?? false, keep, grows: kind.itemsPerSecond === 'half' }),
   );
   process.exitCode = clean ? 0 : 1;
 }
@@ -94,10 +97,17 @@ async function run(
 /** Says how it went; whether all is well. */
 async function conclude(
   { journals, troubles }: AttackOutcome,
-  { json, keep }: { json: boolean; keep: string | undefined },
+  { json, keep, grows }: { json: boolean; keep: string | undefined; grows: boolean },
 ): Promise<boolean> {
-  if (json) console.log(JSON.stringify({ troubles }));
-  else for (const trouble of troubles) console.log(trouble);
+  const verdict = await judge(journals);
+  const grown = grows ? await soak(journals) : undefined;
+  // `judge combine` reads what is said here of several runs.
+  if (json) console.log(JSON.stringify(grown ? { verdict, soak: grown } : verdict));
+  else {
+    console.log(report(verdict));
+    if (grown) console.log(soakReport(grown));
+    for (const trouble of troubles) console.log(`TROUBLE: ${trouble}`);
+  }
   if (keep !== undefined) say(`journals: ${journals}`);
-  return troubles.length === 0;
+  return verdict.clean && troubles.length === 0;
 }

@@ -36,6 +36,9 @@ export interface Payload {
 /** How many waiters there are; the last one hears no notices. */
 export const WAITERS = 3;
 const LONGEST_WORK_MS = 20;
+/** A few take long, some longer than a lease: those are what a zombie runs beside somebody else. */
+const LONG_WORK = 0.003;
+const LONG_WORK_MS = 3_000;
 /** Items for each of the limit, at most: nobody should have to work at one request for minutes. */
 const ITEMS_PER_LIMIT = 120;
 
@@ -65,7 +68,7 @@ export function payloadOf(seed: number, { number, failing }: Plan, item: number)
   return {
     item,
     fails: failing > 0 && dice.chance(failing),
-    workMs: dice.whole(0, LONGEST_WORK_MS),
+    workMs: dice.whole(0, dice.chance(LONG_WORK) ? LONG_WORK_MS : LONGEST_WORK_MS),
     deaf: dice.chance(0.5),
   };
 }
