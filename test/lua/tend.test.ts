@@ -30,6 +30,15 @@ describe('tend', () => {
     expect((await inspect(scene)).counts).toMatchObject({ inFlight: 2, ready: 0 });
   });
 
+  it('looks again within the audit period at an open request that has nothing to do yet', async () => {
+    // Trace: idle at the look; items come; their worker dies. The producer lease may be a day.
+    const scene = await given.created();
+    const tended = await scene.request.tend(scene.generation, '');
+    const { now } = await inspect(scene);
+    expect((tended as { next: number }).next).toBeGreaterThan(now);
+    expect((tended as { next: number }).next).toBeLessThanOrEqual(now + 15_000);
+  });
+
   it('takes back very much in several looks', async () => {
     const scene = await given.filled({ items: 250, limit: 250 });
     await new Hand(scene).hold(250);

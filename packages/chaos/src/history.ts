@@ -82,7 +82,10 @@ export type WaiterEvent =
       readonly counts: Readonly<Record<string, number>>;
       /** Whether notices could reach this process: false where they are swallowed on purpose. */
       readonly notices: boolean;
-      /** From the server's time of completion until here, in ms by the server's clock. */
+      /**
+       * From the server's time of completion until here, in ms by the server's clock; from the begin
+       * of the wait if that was later.
+       */
       readonly latencyMs: number;
     }
   /** Results of a completed request; `values` are the item numbers that came back, by index. */
@@ -97,6 +100,13 @@ export type WaiterEvent =
       }[];
       /** Whether these are the last ones. */
       readonly over: boolean;
+    }
+  /** It was refused. What is retryable is asked again; of the rest, 'NOT_FOUND' is a lost request. */
+  | {
+      readonly failed: 'await' | 'read';
+      readonly request: string;
+      readonly code: string;
+      readonly message: string;
     };
 
 /** Who does the damage. A fault that lasts has an end; `target` is a process, a proxy or the server. */

@@ -1,0 +1,255 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BadNetwork } from './bad-network.js';
+import { Crew, type Place, type RoleName } from './crew.js';
+import { Desk } from './desk.js';
+import { Dice } from './dice.js';
+import { Faults } from './faults.js';
+import { Journal } from './journal.js';
+import { Nemesis, type Rates, scheduleOf } from './nemesis.js';
+import { Observer } from './observer.js';
+import { Pace } from './pace.js';
+import { WAITERS } from './plan.js';
+import { AttackedServer, type Fsync } from './server.js';
+
+/*
+ * One attack: a Redis of its own, a fleet, producers and waiters as processes, proxies between them,
+ * and faults for a while. Then no fault any more: what was begun is finished, read and dropped.
+ */
+
+export interface AttackOptions {
+  readonly minutes: number;
+  readonly seed: number;
+  readonly fsync: Fsync;
+  readonly rates: Rates;
+  /** Memory is full once, in the middle. */
+  readonly fillsMemory: boolean;
+  /** Items a second; 'half': of what was measured in the first 20 s. */
+  readonly itemsPerSecond: number | 'half';
+  /** How many workers are not killed, so that they grow old. */
+  readonly sparedWorkers: number;
+  /** Where journals and logs go and stay. Without it they are removed after the run. */
+  readonly keep: string | undefined;
+  readonly say: (line: string) => void;
+}
+
+export interface AttackOutcome {
+  /** Folder of the journals, while `work` runs. */
+  readonly journals: string;
+  /** What went wrong that the journals do not show. Empty when all is well. */
+  readonly troubles: readonly string[];
+}
+
+const QUEUE = 'chaos';
+const LEASE_MS = 2_000;
+const CONCURRENCY = 20;
+const WORKERS = 5;
+const PRODUCERS = 2;
+const READY_MS = 30_000;
+const DRAIN_MS = 180_000;
+const STOP_MS = 20_000;
+const SAY_MS = 10_000;
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Attacks, then lets `work` look at the journals before they are removed. */
+export async function attack<T>(
+  options: AttackOptions,
+  work: (outcome: AttackOutcome) => Promise<T>,
+): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'piecework-chaos-'));
+  const journals = join(options.keep ?? folder, 'journals');
+  const logs = join(options.keep ?? folder, 'logs');
+  for (const each of [journals, logs]) mkdirSync(each, { recursive: true });
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const scene = await Scene.set(options, { folder, journals, logs }).catch((error: unknown) => {
+    remove();
+    throw error;
+  });
+  // However this process ends. Redis ends with it by itself.
+  const vanish = () => {
+    scene.crew.destroy();
+    remove();
+  };
+  const flee = () => process.exit(130);
+  process.once('exit', vanish);
+  for (const signal of SIGNALS) process.once(signal, flee);
+  try {
+    await scene.play();
+    await scene.clear();
+    return await work({ journals, troubles: scene.troubles });
+  } finally {
+    await scene.clear();
+    vanish();
+    process.off('exit', vanish);
+    for (const signal of SIGNALS) process.off(signal, flee);
+  }
+}
+
+class Scene {
+  readonly troubles: string[] = [];
+  readonly crew: Crew;
+  readonly #options: AttackOptions;
+  readonly #server: AttackedServer;
+  readonly #proxies: readonly BadNetwork[];
+  readonly #observer: Observer;
+  readonly #faults: Faults;
+  readonly #desk: Desk;
+  readonly #journal: Journal;
+  readonly #folders: { journals: string; logs: string };
+  #cleared = false;
+
+  private constructor(
+    options: AttackOptions,
+    folders: { journals: string; logs: string },
+    { server, proxies }: { server: AttackedServer; proxies: readonly BadNetwork[] },
+  ) {
+    const { journals, logs } = folders;
+    const { seed } = options;
+    this.#options = options;
+    this.#folders = folders;
+    this.#server = server;
+    this.#proxies = proxies;
+    this.#journal = new Journal(journals, 'nemesis');
+    this.crew = new Crew(logs, {
+      onReport: (member, report) => this.#desk.hear(member, report),
+      onUnexpectedEnd: ({ name }, how) => this.#trouble(`${name} ended by itself: ${how}`),
+    });
+    const observer = new Observer(server, this.crew, new Journal(journals, 'observer'), QUEUE);
+    this.#observer = observer;
+    this.#faults = new Faults({
+      ...{ crew: this.crew, proxies, server, journal: this.#journal },
+      ...{ dice: new Dice(seed, -1), leaseMs: LEASE_MS },
+    });
+    this.#desk = new Desk(
+      this.crew,
+      { seed, producers: PRODUCERS },
+      {
+        onRead: ({ id }) => observer.inspect(id),
+        onGaveUp: (by, id, code) => this.#trouble(`${by} gave up ${id}: ${code}`),
+      },
+    );
+  }
+
+  static async set(
+    options: AttackOptions,
+    { folder, ...folders }: { folder: string; journals: string; logs: string },
+  ): Promise<Scene> {
+    const server = await AttackedServer.start(folder, options.fsync);
+    const open = (name: string, swallowsNotices = false) =>
+      BadNetwork.open({ name, toPort: server.port, swallowsNotices });
+    const proxies = await Promise.all([
+      open('net-workers-a'),
+      open('net-workers-b'),
+      open('net-producers'),
+      open('net-waiters'),
+      open('net-without-notices', true),
+    ]);
+    return new Scene(options, folders, { server, proxies });
+  }
+
+  /** Work and faults for as long as was asked for, then the rest of the work. */
+  async play(): Promise<void> {
+    const { minutes, seed, rates, fillsMemory, say } = this.#options;
+    this.#fillPlaces();
+    await this.#within(READY_MS, () => this.crew.members.every(({ ready }) => ready));
+    this.#journal.write({
+      ...{ does: 'fault', fault: 'swallow notices', target: 'net-without-notices' },
+    });
+    this.#observer.start();
+    const lengthMs = minutes * 60_000;
+    const schedule = scheduleOf(rates, lengthMs, new Dice(seed, -2));
+    if (fillsMemory) schedule.push({ stroke: 'fill memory', atMs: lengthMs * 0.55 });
+    const nemesis = new Nemesis(schedule, (stroke) => this.#faults.strike(stroke));
+    const saying = setInterval(() => say(this.#progress()), SAY_MS);
+    try {
+      nemesis.start((error) => this.#trouble(`a fault failed: ${error}`));
+      await this.#produce(lengthMs);
+      await nemesis.stop();
+      await this.#drain();
+    } finally {
+      clearInterval(saying);
+      await nemesis.stop();
+    }
+    await this.#leave();
+  }
+
+  #fillPlaces(): void {
+    const [a, b, producers, waiters, deaf] = this.#proxies as readonly [
+      ...[BadNetwork, BadNetwork, BadNetwork, BadNetwork, BadNetwork],
+    ];
+    const place = (role: RoleName, number: number, proxy: BadNetwork): Place => ({
+      ...{ role, number },
+      spared: role === 'worker' && number < this.#options.sparedWorkers,
+      argument: {
+        journals: this.#folders.journals,
+        redis: proxy.url,
+        queue: QUEUE,
+        seed: this.#options.seed,
+        leaseMs: LEASE_MS,
+        concurrency: CONCURRENCY,
+        notices: proxy !== deaf,
+      },
+    });
+    for (let i = 0; i < WORKERS; i += 1) this.crew.fill(place('worker', i, i % 2 ? b : a));
+    for (let i = 0; i < PRODUCERS; i += 1) this.crew.fill(place('producer', i, producers));
+    for (let i = 0; i < WAITERS; i += 1)
+      this.crew.fill(place('waiter', i, i === WAITERS - 1 ? deaf : waiters));
+  }
+
+  async #produce(lengthMs: number): Promise<void> {
+    const pace = new Pace(this.#options.itemsPerSecond, this.#options.say);
+    const endMs = performance.now() + lengthMs;
+    while (performance.now() < endMs) {
+      while (pace.allows(this.#desk.items, this.#observer.settled) && this.#desk.order());
+      await sleep(20);
+    }
+  }
+
+  async #drain(): Promise<void> {
+    this.#journal.write({ does: 'drain', open: this.#desk.open.length });
+    if (await this.#within(DRAIN_MS, () => this.#desk.open.length === 0)) {
+      this.#journal.write({ did: 'drain' });
+      return;
+    }
+    const ids = this.#desk.open.map(({ id }) => id);
+    const described = await this.#observer.describe(ids);
+    const stages = this.#desk.open.map(({ id, stage }) => `${id} is ${stage}`);
+    this.#trouble(`not drained: ${[...stages, ...described].join('; ')}`);
+  }
+
+  /** All go home; what is in Redis then should not be there. */
+  async #leave(): Promise<void> {
+    for (const name of await this.crew.stop(STOP_MS)) this.#trouble(`${name} did not end in time`);
+    const left = await this.#observer.lookForKeys();
+    if (left.length > 0) this.#trouble(`keys are left: ${left.slice(0, 10).join(' ')}`);
+  }
+
+  async #within(ms: number, condition: () => boolean): Promise<boolean> {
+    const endMs = performance.now() + ms;
+    while (!condition() && performance.now() < endMs) await sleep(20);
+    return condition();
+  }
+
+  #trouble(text: string): void {
+    this.troubles.push(text);
+    this.#options.say(`TROUBLE: ${text}`);
+  }
+
+  #progress(): string {
+    const faults = [...this.#faults.done].map(([fault, count]) => `${fault} ${count}`);
+    const { settled } = this.#observer;
+    const counts = [`${settled} of ${this.#desk.items} settled`, `${this.#desk.open.length} open`];
+    return [...counts, ...faults].join(' · ');
+  }
+
+  async clear(): Promise<void> {
+    if (this.#cleared) return;
+    this.#cleared = true;
+    this.crew.destroy();
+    await this.#observer.stop();
+    for (const proxy of this.#proxies) await proxy[Symbol.asyncDispose]();
+    await this.#server[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,128 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Report, RoleArgument, Task } from './messages.js';
+
+export type RoleName = 'worker' | 'producer' | 'waiter';
+
+/** A place that is always filled: whoever dies in it is replaced at once, under another name. */
+export interface Place {
+  readonly role: RoleName;
+  readonly number: number;
+  readonly argument: Omit<RoleArgument, 'name'>;
+  /** Not to be killed or frozen. */
+  readonly spared: boolean;
+}
+
+export interface Member {
+  readonly name: string;
+  readonly place: Place;
+  readonly child: ChildProcess;
+  readonly ended: Promise<unknown>;
+  ready: boolean;
+  /** A fault is under way with it. */
+  struck: boolean;
+}
+
+export interface CrewEvents {
+  readonly onReport: (member: Member, report: Report) => void;
+  /** It ended and nobody had killed it. */
+  readonly onUnexpectedEnd: (member: Member, how: string) => void;
+}
+
+/** The processes of the attack. They end with this one: each has a channel to it. */
+export class Crew {
+  readonly #logs: string;
+  readonly #events: CrewEvents;
+  readonly #members = new Map<Place, Member>();
+  readonly #born = { worker: 0, producer: 0, waiter: 0 };
+  /** As the registry knows workers: those that were killed cannot strike themselves out. */
+  readonly boots = new Set<string>();
+  #stopping = false;
+
+  constructor(logs: string, events: CrewEvents) {
+    this.#logs = logs;
+    this.#events = events;
+  }
+
+  get members(): readonly Member[] {
+    return [...this.#members.values()];
+  }
+
+  fill(place: Place): void {
+    this.#born[place.role] += 1;
+    const name = `${place.role}-${this.#born[place.role]}`;
+    const argument: RoleArgument = { ...place.argument, name };
+    const program = fileURLToPath(new URL(`./roles/${place.role}.js`, import.meta.url));
+    const log = openSync(join(this.#logs, name), 'a');
+    const child = fork(program, [JSON.stringify(argument)], {
+      stdio: ['ignore', log, log, 'ipc'],
+    });
+    closeSync(log);
+    const member: Member = {
+      ...{ name, place, child, ready: false, struck: false },
+      ended: new Promise((resolve) => child.once('exit', resolve)),
+    };
+    this.#members.set(place, member);
+    child.on('message', (report: Report) => {
+      if (report.report === 'ready') member.ready = true;
+      if (report.report === 'ready' && report.boot) this.boots.add(report.boot);
+      this.#events.onReport(member, report);
+    });
+    child.on('error', () => {});
+    child.on('exit', (code, signal) => {
+      if (this.#stopping) return;
+      if (!member.struck) this.#events.onUnexpectedEnd(member, `${signal ?? code}`);
+      this.fill(place);
+    });
+  }
+
+  /** Whoever is in that place now; the message is lost when it dies, and the desk asks again. */
+  ask(role: RoleName, number: number, task: Task): void {
+    const member = this.members.find(({ place }) => place.role === role && place.number === number);
+    if (member?.ready && member.child.connected) member.child.send(task, () => {});
+  }
+
+  async kill(member: Member): Promise<void> {
+    member.struck = true;
+    member.child.kill('SIGKILL');
+    await member.ended;
+  }
+
+  /** Stands still for so long. A program of its own wakes it up, should this one end meanwhile. */
+  async freeze(member: Member, ms: number): Promise<void> {
+    member.struck = true;
+    const script = 'kill -STOP "$1" && sleep "$2"; kill -CONT "$1"';
+    const args = ['-c', script, 'freeze', String(member.child.pid), String(ms / 1_000)];
+    await once(spawn('/bin/sh', args, { stdio: 'ignore', detached: true }), 'exit');
+    member.struck = false;
+  }
+
+  /** Lets all end in good order; kills who does not within `withinMs`, and says who that was. */
+  async stop(withinMs: number): Promise<string[]> {
+    this.#stopping = true;
+    const late: string[] = [];
+    const stopOne = async (member: Member) => {
+      member.child.kill('SIGTERM');
+      const timer = setTimeout(() => {
+        late.push(member.name);
+        member.child.kill('SIGKILL');
+      }, withinMs);
+      await member.ended;
+      clearTimeout(timer);
+    };
+    await Promise.all(this.members.map(stopOne));
+    return late;
+  }
+
+  /** At once, as when this process is told to end. */
+  destroy(): void {
+    this.#stopping = true;
+    for (const { child } of this.members) {
+      child.kill('SIGCONT');
+      child.kill('SIGKILL');
+    }
+  }
+}

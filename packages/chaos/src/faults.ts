@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { BadNetwork, Direction } from './bad-network.js';
+import type { Crew, Member, RoleName } from './crew.js';
+import type { Dice } from './dice.js';
+import type { Fault } from './history.js';
+import type { Journal } from './journal.js';
+import type { AttackedServer } from './server.js';
+
+/** What can be done at a moment of the schedule; 'kill redis' starts it again as well. */
+export type Stroke = Exclude<Fault, 'restart redis' | 'swallow notices'>;
+
+const FULL_MS = 10_000;
+/** Room that is left when memory is filled: enough for what drains, not for what fills. */
+const ROOM_BYTES = 100_000;
+
+/** Does the damage, and writes down what it is about to do and when it is over. */
+export class Faults {
+  readonly #crew: Crew;
+  readonly #proxies: readonly BadNetwork[];
+  readonly #server: AttackedServer;
+  readonly #journal: Journal;
+  readonly #dice: Dice;
+  readonly #leaseMs: number;
+  /** What can have only one trouble at a time. */
+  readonly #troubled = new Set<BadNetwork | AttackedServer>();
+  readonly done = new Map<Fault, number>();
+
+  constructor(parts: {
+    crew: Crew;
+    proxies: readonly BadNetwork[];
+    server: AttackedServer;
+    journal: Journal;
+    dice: Dice;
+    leaseMs: number;
+  }) {
+    this.#crew = parts.crew;
+    this.#proxies = parts.proxies;
+    this.#server = parts.server;
+    this.#journal = parts.journal;
+    this.#dice = parts.dice;
+    this.#leaseMs = parts.leaseMs;
+  }
+
+  /** Resolves when it is over. A stroke whose target is in trouble already waits for it. */
+  async strike(stroke: Stroke): Promise<void> {
+    const dice = this.#dice;
+    const direction = dice.pick<Direction>(['to redis', 'from redis', 'both']);
+    switch (stroke) {
+      case 'kill worker':
+        return this.#kill(stroke, 'worker');
+      case 'kill producer':
+        return this.#kill(stroke, 'producer');
+      case 'kill waiter':
+        return this.#kill(stroke, 'waiter');
+      case 'freeze worker': {
+        const ms = this.#leaseMs + dice.between(500, 3_000);
+        const member = await this.#victim('worker', () => true);
+        return this.#during(stroke, member.name, () => this.#crew.freeze(member, ms));
+      }
+      case 'cut connections': {
+        const proxy = this.#proxies[dice.whole(0, this.#proxies.length - 1)] as BadNetwork;
+        return this.#during(stroke, proxy.name, async () => void proxy.cut());
+      }
+      case 'delay':
+        return this.#trouble(stroke, dice.between(1_000, 6_000), (proxy) =>
+          proxy.delay(dice.between(20, 400), direction),
+        );
+      case 'black hole':
+        return this.#trouble(stroke, dice.between(500, 6_000), (proxy) => proxy.swallow(direction));
+      default:
+        return this.#strikeServer(stroke, dice.between(100, 2_500));
+    }
+  }
+
+  async #kill(fault: Fault, role: RoleName): Promise<void> {
+    const member = await this.#victim(role, ({ place }) => !place.spared);
+    await this.#during(fault, member.name, () => this.#crew.kill(member));
+  }
+
+  /** Takes hold of one that is up and that no other fault is after. */
+  async #victim(role: RoleName, may: (member: Member) => boolean): Promise<Member> {
+    for (;;) {
+      const choice = this.#crew.members.filter(
+        (it) => it.place.role === role && it.ready && !it.struck && may(it),
+      );
+      const member = choice[this.#dice.whole(0, choice.length - 1)];
+      if (member) {
+        member.struck = true;
+        return member;
+      }
+      await sleep(20);
+    }
+  }
+
+  async #trouble(fault: Fault, ms: number, begin: (proxy: BadNetwork) => void): Promise<void> {
+    const ends = this.#dice.chance(0.6) ? 'told' : 'untold';
+    const proxy = this.#proxies[this.#dice.whole(0, this.#proxies.length - 1)] as BadNetwork;
+    await this.#alone(proxy, () =>
+      this.#during(fault, proxy.name, async () => {
+        begin(proxy);
+        await sleep(ms);
+        proxy.heal(ends);
+      }),
+    );
+  }
+
+  async #strikeServer(
+    fault: 'kill redis' | 'forget scripts' | 'fill memory',
+    awayMs: number,
+  ): Promise<void> {
+    const { client } = this.#server;
+    await this.#alone(this.#server, async () => {
+      if (fault === 'kill redis') {
+        await this.#during('kill redis', 'redis', () => this.#server.kill());
+        await sleep(awayMs);
+        await this.#during('restart redis', 'redis', () => this.#server.startAgain());
+      } else if (fault === 'forget scripts') {
+        await this.#during(fault, 'redis', async () => void (await client.script('FLUSH')));
+      } else {
+        await this.#during(fault, 'redis', async () => {
+          const bytes = (await this.#server.usedMemory()) + ROOM_BYTES;
+          await client.config('SET', 'maxmemory', bytes);
+          await sleep(FULL_MS);
+          await client.config('SET', 'maxmemory', 0);
+        });
+      }
+    });
+  }
+
+  async #during(fault: Fault, target: string, work: () => Promise<void>): Promise<void> {
+    this.#journal.write({ does: 'fault', fault, target });
+    await work();
+    this.#journal.write({ did: 'fault', fault, target });
+    this.done.set(fault, (this.done.get(fault) ?? 0) + 1);
+  }
+
+  async #alone(target: BadNetwork | AttackedServer, work: () => Promise<void>): Promise<void> {
+    while (this.#troubled.has(target)) await sleep(20);
+    this.#troubled.add(target);
+    try {
+      await work();
+    } finally {
+      this.#troubled.delete(target);
+    }
+  }
+}

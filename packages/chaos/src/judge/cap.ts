@@ -1,0 +1,207 @@
+import type { Evidence } from './evidence.js';
+import type { Findings } from './findings.js';
+import { endOf, type Interval, type Process } from './processes.js';
+import type { Run } from './runs.js';
+import type { Cap } from './verdict.js';
+
+/*
+ * In flight at every instant, against the limit. Each run is an interval: from before its handler
+ * begins until after it ended. Both are written by the handler itself, so a permit that was given
+ * back and granted again never makes two lawful intervals overlap. A run without an end ended with
+ * its process. Each interval has up to three parts:
+ *
+ *   believed   it counts against the limit: more of these than the limit is a violation
+ *   doubtful   its lease may be over, which the journals cannot tell
+ *   zombie     its lease is over for certain
+ *
+ * When a lease ended. Only the server knows; the journals bound it. A worker that stands still, or
+ * whose way to Redis is closed, renews nothing: a lease that was renewed at the last moment before
+ * ends `leaseMs` after that moment, so from then on it is a zombie. But it may have been renewed
+ * earlier: the last sign of a renewal is the last handler that this worker began for this request,
+ * because the settle or enter that brought it renewed the lease. Until that sign + ¾ of a lease the
+ * run is believed (the quarter is for the reply that was on its way, and is longer than any delay
+ * that a nemesis should put in); between the two it is doubtful. Once over, a lease does not come
+ * back for a run, so it stays what it became until it ends.
+ *
+ * A worker that is awake and loses its lease fences itself a tenth of a lease before the end, and
+ * tells its handlers to abort. A handler that obeys is over before anybody else can be granted its
+ * permit, so it is believed until its end, as is one that ends 'aborted' late: only from the last
+ * sign + ¾ of a lease on it is doubtful. The same holds for runs while Redis is away or a proxy is
+ * closed, when it is not known whose way that is. A run that *begins* more than a lease after the
+ * trouble did is believed: beginning needs a permit, and the old lease is no excuse for a new run. So
+ * what a doubt or a zombie can excuse is an old run that goes on, never one more that starts.
+ */
+
+interface Part {
+  readonly run: Run;
+  readonly doubtfulMs: number;
+  readonly zombieMs: number;
+  readonly endMs: number;
+}
+
+/** Share of a lease after the last sign of a renewal for which a run is believed in any case. */
+const SURE = 0.75;
+
+export function judgeCap(evidence: Evidence, findings: Findings): Cap {
+  const { runs, requests, processes } = evidence;
+  const cap = {
+    ...{ mostOver: 0, overSeconds: 0, zombieRuns: 0, zombieSeconds: 0, zombieAwakeSeconds: 0 },
+    ...{ doubtfulPeriods: 0, doubtfulSeconds: 0 },
+  };
+  const zombieWorkers = new Set<number>();
+  const outages = processes.outages();
+  for (const [number, itsRuns] of runs.byRequest()) {
+    const { id, limit } = requests.at(number);
+    const signs = new Signs(itsRuns);
+    const parts = itsRuns.map((run) => {
+      const process = processes.at(run.process);
+      return partOf(run, process, processes.cutOff(process), outages, signs);
+    });
+    for (const { run, zombieMs, endMs } of parts) {
+      if (zombieMs >= endMs) continue;
+      zombieWorkers.add(run.process);
+      cap.zombieRuns += 1;
+      const asleepMs = overlap(processes.at(run.process).frozen, zombieMs, endMs);
+      cap.zombieSeconds += (endMs - zombieMs) / 1_000;
+      cap.zombieAwakeSeconds += (endMs - zombieMs - asleepMs) / 1_000;
+    }
+    const swept = sweep(parts, limit);
+    cap.mostOver = Math.max(cap.mostOver, swept.mostOver);
+    cap.overSeconds += swept.overMs / 1_000;
+    cap.doubtfulPeriods += swept.doubtfulPeriods;
+    cap.doubtfulSeconds += swept.doubtfulMs / 1_000;
+    for (const { ms, most, untilMs } of swept.exceeded) {
+      const [from, to] = [ms, untilMs].map((at) => (at - evidence.firstMs).toFixed(1));
+      findings.add('cap exceeded', `${id}: ${most} of ${limit} from ${from} to ${to} ms`);
+    }
+  }
+  return { ...cap, zombieWorkers: zombieWorkers.size };
+}
+
+/** When each worker began something of one request, in order. */
+class Signs {
+  readonly #starts = new Map<number, number[]>();
+
+  constructor(runs: readonly Run[]) {
+    for (const { process, startMs } of runs) {
+      const starts = this.#starts.get(process);
+      if (starts) starts.push(startMs);
+      else this.#starts.set(process, [startMs]);
+    }
+  }
+
+  /** The last one at or before `ms`; there is one whenever a run of that worker began before. */
+  lastBefore(process: number, ms: number): number {
+    const starts = this.#starts.get(process) ?? [];
+    let [low, high] = [0, starts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((starts[middle] as number) <= ms) low = middle + 1;
+      else high = middle;
+    }
+    return starts[low - 1] ?? ms;
+  }
+}
+
+function partOf(
+  run: Run,
+  process: Process,
+  cutOff: readonly Interval[],
+  outages: readonly Interval[],
+  signs: Signs,
+): Part {
+  const endMs = Number.isNaN(run.endMs) ? Math.max(run.startMs, endOf(process)) : run.endMs;
+  const leaseMs = process.leaseMs ?? Number.POSITIVE_INFINITY;
+  let doubtfulMs = Number.POSITIVE_INFINITY;
+  let zombieMs = Number.POSITIVE_INFINITY;
+  const doubt = (fromMs: number, toMs: number, signMs: number) => {
+    const lastsUntil = Math.max(fromMs, signMs + SURE * leaseMs);
+    if (lastsUntil < Math.min(toMs, endMs)) doubtfulMs = Math.min(doubtfulMs, lastsUntil);
+  };
+  // The order to stop is written before it is carried out, and a reply may still come in: what began
+  // within a lease from it began under the same lease.
+  const during = ({ fromMs, toMs }: Interval) =>
+    run.startMs < Math.min(toMs, fromMs + leaseMs) && fromMs < endMs;
+  const signOf = ({ fromMs, toMs }: Interval) =>
+    signs.lastBefore(run.process, Math.min(toMs, fromMs + leaseMs));
+  for (const trouble of [...process.frozen, ...cutOff].filter(during)) {
+    const signMs = signOf(trouble);
+    doubt(trouble.fromMs, trouble.toMs, signMs);
+    const overMs = Math.max(trouble.fromMs, signMs) + leaseMs;
+    if (trouble.toMs >= overMs) zombieMs = Math.min(zombieMs, overMs);
+  }
+  // Short runs never come so far; the bulk of a history is decided here.
+  if (endMs - run.startMs > SURE * leaseMs) {
+    for (const outage of outages.filter(during)) {
+      doubt(outage.fromMs, outage.toMs, signOf(outage));
+    }
+    if (run.ended === 'aborted') {
+      doubt(run.startMs, endMs, signs.lastBefore(run.process, endMs));
+    }
+  }
+  return {
+    run,
+    doubtfulMs: Math.min(doubtfulMs, zombieMs, endMs),
+    zombieMs: Math.min(zombieMs, endMs),
+    endMs,
+  };
+}
+
+interface Swept {
+  readonly exceeded: { readonly ms: number; readonly untilMs: number; readonly most: number }[];
+  readonly mostOver: number;
+  readonly overMs: number;
+  readonly doubtfulPeriods: number;
+  readonly doubtfulMs: number;
+}
+
+type Count = 'believed' | 'doubtful' | 'zombie';
+
+/** Goes through the instants at which something begins or ends; at the same instant ends come first. */
+function sweep(parts: readonly Part[], limit: number): Swept {
+  const steps: { ms: number; by: 1 | -1; what: Count }[] = [];
+  const span = (fromMs: number, toMs: number, what: Count) => {
+    if (toMs > fromMs) steps.push({ ms: fromMs, by: 1, what }, { ms: toMs, by: -1, what });
+  };
+  for (const { run, doubtfulMs, zombieMs, endMs } of parts) {
+    span(run.startMs, doubtfulMs, 'believed');
+    span(doubtfulMs, zombieMs, 'doubtful');
+    span(zombieMs, endMs, 'zombie');
+  }
+  steps.sort((a, b) => a.ms - b.ms || a.by - b.by);
+  const now = { believed: 0, doubtful: 0, zombie: 0 };
+  const exceeded: { ms: number; untilMs: number; most: number }[] = [];
+  let [mostOver, overMs, doubtfulPeriods, doubtfulMs] = [0, 0, 0, 0];
+  let excess: { ms: number; untilMs: number; most: number } | undefined;
+  let inDoubt = false;
+  for (const [i, { ms, by, what }] of steps.entries()) {
+    now[what] += by;
+    const next = steps[i + 1]?.ms ?? ms;
+    // Only what lasts is looked at: all steps of one instant are one.
+    if (next === ms) continue;
+    const lastsMs = next - ms;
+    const over = now.believed + now.doubtful + now.zombie - limit;
+    if (over > 0) overMs += over * lastsMs;
+    mostOver = Math.max(mostOver, over);
+    if (now.believed > limit) {
+      if (!excess) {
+        excess = { ms, untilMs: ms, most: 0 };
+        exceeded.push(excess);
+      }
+      excess.most = Math.max(excess.most, now.believed);
+      excess.untilMs = next;
+    } else excess = undefined;
+    const doubtful = now.believed <= limit && now.believed + now.doubtful > limit;
+    if (doubtful && !inDoubt) doubtfulPeriods += 1;
+    if (doubtful) doubtfulMs += lastsMs;
+    inDoubt = doubtful;
+  }
+  return { exceeded, mostOver, overMs, doubtfulPeriods, doubtfulMs };
+}
+
+function overlap(intervals: readonly Interval[], fromMs: number, toMs: number): number {
+  return intervals.reduce(
+    (sum, each) => sum + Math.max(0, Math.min(each.toMs, toMs) - Math.max(each.fromMs, fromMs)),
+    0,
+  );
+}

@@ -1,0 +1,138 @@
+import type { Evidence } from './evidence.js';
+import type { Findings } from './findings.js';
+import type { Counts, Reading, Request } from './requests.js';
+import type { Run } from './runs.js';
+import type { Verdict } from './verdict.js';
+
+/*
+ * What became of the items: each that was acknowledged has one result, which is its own, and was run
+ * for it; nothing else has a result; the counts are those of the results.
+ */
+
+const UNSETTLED = ['ready', 'inFlight', 'delayed'];
+
+export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['items'] {
+  const ran = new Map<number, Uint8Array>();
+  for (const [number, runs] of evidence.runs.byRequest()) {
+    ran.set(number, indexesThatRan(evidence.requests.at(number), runs, findings));
+  }
+  const sums = { attempted: 0, acknowledged: 0, settled: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  for (const request of evidence.requests) {
+    const { attempted, acknowledged } = request.items();
+    sums.attempted += total(attempted);
+    sums.acknowledged += total(acknowledged);
+    const early = request.notFoundMs.find(
+      (ms) => ms > request.acknowledgedMs && ms < request.dropMs,
+    );
+    if (early !== undefined) findings.add('lost', `${request.id}: acknowledged, and not found`);
+    const counts = request.told[0]?.counts;
+    if (!counts) continue;
+    const { succeeded = 0, failed = 0, cancelled = 0 } = counts;
+    sums.succeeded += succeeded;
+    sums.failed += failed;
+    sums.cancelled += cancelled;
+    sums.settled += succeeded + failed + cancelled;
+    judgeCounts(request, findings);
+    const whole = request.readings.filter(({ over }) => over);
+    if (whole.length === 0) {
+      findings.add('cut short', `${request.id}: nobody read its results to their end`);
+    }
+    const started = ran.get(request.number) ?? new Uint8Array();
+    for (const reading of whole) {
+      const itsOwn = request.told.find(({ process }) => process === reading.process)?.counts;
+      const items = { attempted, acknowledged, started };
+      judgeReading(request, itsOwn ?? counts, reading, items, findings);
+    }
+  }
+  return { ...sums, read: evidence.read };
+}
+
+function indexesThatRan(request: Request, runs: readonly Run[], findings: Findings): Uint8Array {
+  const { attempted } = request.items();
+  const ran = new Uint8Array(attempted.length);
+  for (const { index } of runs) {
+    if (attempted[index]) ran[index] = 1;
+    else findings.add('unexpected', `${request.id}: index ${index} ran, and nobody added it`);
+  }
+  return ran;
+}
+
+function judgeCounts(request: Request, findings: Findings): void {
+  const { told, inspected, sealed, id } = request;
+  const heard = told.map(({ counts }) => counts);
+  const said = [...heard, ...inspected.map(({ counts }) => counts)];
+  const sum = ({ total: _, ...counts }: Counts) => Object.values(counts).reduce((a, b) => a + b, 0);
+  const wrong =
+    said.find((counts) => sum(counts) !== counts['total']) ??
+    said.find((counts) => UNSETTLED.some((state) => (counts[state] ?? 0) > 0)) ??
+    said.find((counts) => sealed && sealed.total !== counts['total']) ??
+    // Waiters that were told different things are told of elsewhere (completion.ts).
+    said.find((counts) => !heard.some((each) => sameCounts(each, counts)));
+  if (!wrong) return;
+  const sealedAt = sealed ? `, sealed at ${sealed.total}` : '';
+  findings.add('miscounted', `${id}: ${JSON.stringify(wrong)}${sealedAt}`);
+}
+
+export function sameCounts(a: Counts, b: Counts): boolean {
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].every(
+    (state) => (a[state] ?? 0) === (b[state] ?? 0),
+  );
+}
+
+interface Items {
+  readonly attempted: Uint8Array;
+  readonly acknowledged: Uint8Array;
+  readonly started: Uint8Array;
+}
+
+function judgeReading(
+  { id }: Request,
+  counts: Counts,
+  { process, index: indexes, item: values }: Reading,
+  { attempted, acknowledged, started }: Items,
+  findings: Findings,
+): void {
+  const seen = new Uint8Array(attempted.length);
+  const got = { succeeded: 0, failed: 0 };
+  for (let row = 0; row < indexes.length; row += 1) {
+    const index = indexes.at(row);
+    const value = values.at(row);
+    const where = `${id}: index ${index}, read by ${process}`;
+    if (!attempted[index]) {
+      findings.add('unexpected', `${where}: nobody added it`);
+      continue;
+    }
+    if (seen[index]) {
+      findings.add('counted twice', `${where}: a second result`);
+      continue;
+    }
+    seen[index] = 1;
+    got[Number.isNaN(value) ? 'failed' : 'succeeded'] += 1;
+    if (!Number.isNaN(value) && value !== index) {
+      findings.add('unexpected', `${where}: the value is that of item ${value}`);
+    }
+    if (!started[index]) findings.add('lost', `${where}: settled, and never ran`);
+  }
+  // What was cancelled has no result; which ones those are is written nowhere.
+  let missing = -(counts['cancelled'] ?? 0);
+  const gone: number[] = [];
+  for (const [index, acked] of acknowledged.entries()) {
+    if (!acked || seen[index]) continue;
+    missing += 1;
+    if (gone.length < 5) gone.push(index);
+  }
+  if (missing > 0) {
+    findings.add('lost', `${id}: no result of ${missing} (${gone}…), read by ${process}`, missing);
+  }
+  // A lost result is told above; beyond that the counts have to be those of the results.
+  const slack = Math.max(0, missing);
+  const wrong = (['succeeded', 'failed'] as const).some((state) => {
+    const said = counts[state] ?? 0;
+    return said < got[state] || said > got[state] + slack;
+  });
+  if (!wrong) return;
+  const [said, read] = [counts, got].map((each) => JSON.stringify(each));
+  findings.add('miscounted', `${id}: ${said} counted, ${read} read by ${process}`);
+}
+
+const total = (marks: Uint8Array): number => marks.reduce((sum, mark) => sum + mark, 0);

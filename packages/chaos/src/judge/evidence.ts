@@ -1,0 +1,156 @@
+import type {
+  Entry,
+  FaultEvent,
+  ObserverEvent,
+  ProducerEvent,
+  WaiterEvent,
+  WorkerEvent,
+} from '../history.js';
+import type { Findings } from './findings.js';
+import { type Process, Processes } from './processes.js';
+import { JournalError } from './read-journals.js';
+import { type Request, Requests } from './requests.js';
+import { Runs } from './runs.js';
+
+/** How much earlier than the completion a waiter must have been there, for its notice to be one. */
+const THERE_BEFORE_MS = 100;
+
+/**
+ * Sorts what the journals say by what it is about. The entries of one process come in their order;
+ * the processes one after the other, so nothing here may lean on what another one wrote before.
+ */
+export class Evidence {
+  readonly processes = new Processes();
+  readonly requests = new Requests();
+  readonly runs = new Runs();
+  readonly noticeMs: number[] = [];
+  readonly withoutNoticeMs: number[] = [];
+  readonly waiting = new Map<string, number>();
+  firstMs = Number.POSITIVE_INFINITY;
+  lastToldMs = Number.NaN;
+  drainMs = Number.NaN;
+  drainedMs = Number.NaN;
+  keysLeft: readonly string[] | undefined;
+  told = 0;
+  read = 0;
+  readonly #findings: Findings;
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  take({ ns, process: name, event }: Entry): void {
+    const ms = Number(ns) / 1e6;
+    const process = this.processes.named(name);
+    process.lastMs = ms;
+    this.firstMs = Math.min(this.firstMs, ms);
+    if (isFault(event)) this.processes.fault(event, ms);
+    else if (isWorker(event)) this.#worker(event, process, ms);
+    else if (isWaiter(event)) this.#waiter(event, process, ms);
+    else if (isProducer(event)) this.#producer(event, ms);
+    else if (isObserver(event)) this.#observer(event, ms);
+    else throw new JournalError(`an entry that the judge does not know: ${JSON.stringify(event)}`);
+  }
+
+  #producer(event: ProducerEvent, ms: number): void {
+    const request = this.requests.named(event.request);
+    if ('failed' in event) return;
+    if ('does' in event) {
+      if (event.does === 'open') this.#open(request, event.limit, ms);
+      else if (event.does === 'append') request.attempt(event.from, event.to);
+      else if (event.does === 'drop') request.dropMs = Math.min(request.dropMs, ms);
+      return;
+    }
+    if (event.did === 'append') request.acknowledge(event.from, event.to, ms);
+    else if (event.did === 'drop') request.dropped = true;
+    else this.#sealed(request, event, ms);
+  }
+
+  #open(request: Request, limit: number, ms: number): void {
+    request.limit = limit;
+    if (!(request.openedMs <= ms)) request.openedMs = ms;
+  }
+
+  #sealed(
+    request: Request,
+    { generation, total }: { generation: number; total: number },
+    ms: number,
+  ) {
+    const before = request.sealed;
+    request.sealed = { generation, total };
+    request.acknowledgedMs = Math.min(request.acknowledgedMs, ms);
+    if (before && (before.generation !== generation || before.total !== total)) {
+      const said = [before, request.sealed].map((seal) => `${seal.generation} with ${seal.total}`);
+      this.#findings.add('completed twice', `${request.id}: sealed as ${said.join(' and as ')}`);
+    }
+  }
+
+  #worker(event: WorkerEvent, process: Process, ms: number): void {
+    if ('does' in event) {
+      const { request: id, index, attempt, item } = event;
+      this.runs.begin(process.number, this.requests.named(id).number, index, attempt, ms);
+      if (item === index) return;
+      this.#findings.add('unexpected', `${id}: run of index ${index} was given item ${item}`);
+    } else if (event.did === 'start') {
+      process.leaseMs = event.leaseMs;
+    } else {
+      const { request: id, index, ended } = event;
+      const { number } = this.requests.named(id);
+      if (this.runs.end(process.number, number, index, ms, ended)) return;
+      this.#findings.add(
+        'unexpected',
+        `${id}: ${process.name} ended index ${index}, and never began`,
+      );
+    }
+  }
+
+  #waiter(event: WaiterEvent, process: Process, ms: number): void {
+    const request = this.requests.named(event.request);
+    const waiting = `${process.name} ${request.id}`;
+    if ('failed' in event) {
+      if (event.code === 'NOT_FOUND') request.notFoundMs.push(ms);
+    } else if ('does' in event) {
+      this.waiting.set(waiting, ms);
+    } else if (event.did === 'await') {
+      const { generation, status, counts, latencyMs } = event;
+      request.told.push({ process: process.name, generation, status, counts });
+      this.told += 1;
+      if (!(this.lastToldMs >= ms)) this.lastToldMs = ms;
+      // Who came when it was over was answered, not told.
+      const waitedMs = ms - (this.waiting.get(waiting) ?? ms);
+      if (waitedMs < latencyMs + THERE_BEFORE_MS) return;
+      (event.notices ? this.noticeMs : this.withoutNoticeMs).push(latencyMs);
+    } else {
+      const reading = request.reading(process.name, event.generation);
+      for (const { index, status, item } of event.results) {
+        reading.index.push(index);
+        reading.item.push(status === 'failed' ? Number.NaN : (item ?? -1));
+      }
+      this.read += event.results.length;
+      reading.over = event.over;
+    }
+  }
+
+  #observer(event: ObserverEvent, ms: number): void {
+    if ('does' in event) this.drainMs = ms;
+    else if (event.did === 'drain') this.drainedMs = ms;
+    else if (event.did === 'look for keys') this.keysLeft = event.left;
+    else if (event.did === 'inspect') {
+      const { generation, counts } = event;
+      this.requests.named(event.request).inspected.push({ generation, counts });
+    }
+  }
+}
+
+type Event = Entry['event'];
+
+const wordOf = (event: Event): string =>
+  'does' in event ? event.does : 'did' in event ? event.did : event.failed;
+
+const isFault = (event: Event): event is FaultEvent => wordOf(event) === 'fault';
+const isWorker = (event: Event): event is WorkerEvent => ['start', 'run'].includes(wordOf(event));
+const isWaiter = (event: Event): event is WaiterEvent => ['await', 'read'].includes(wordOf(event));
+const isProducer = (event: Event): event is ProducerEvent =>
+  ['open', 'append', 'seal', 'drop'].includes(wordOf(event));
+const isObserver = (event: Event): event is ObserverEvent =>
+  ['sample', 'inspect', 'look for keys', 'drain'].includes(wordOf(event));

@@ -1,0 +1,51 @@
+import { judgeCap } from './cap.js';
+import { judgeCompletion } from './completion.js';
+import { judgeDelivery } from './delivery.js';
+import { Evidence } from './evidence.js';
+import { countExecutions } from './executions.js';
+import { Findings } from './findings.js';
+import { readJournals } from './read-journals.js';
+import type { Verdict } from './verdict.js';
+
+/**
+ * Reads all that the processes of a run wrote down (history.ts), in the manner of Jepsen's
+ * total-queue, and says what of it cannot be right. The judge knows nothing of Piecework but what a
+ * user is promised: it shares no code and no key with it.
+ * @throws JournalError when a journal cannot be believed
+ */
+export async function judge(folder: string): Promise<Verdict> {
+  const findings = new Findings();
+  const evidence = new Evidence(findings);
+  const { journals, entries, torn } = await readJournals(folder, (entry) => evidence.take(entry));
+  for (const name of torn) {
+    if (evidence.processes.named(name).killMs !== undefined) continue;
+    findings.add('torn journal', `${name} was not killed, and its last line is not whole`);
+  }
+  judgeEnd(evidence, findings);
+  const requests = judgeCompletion(evidence, findings);
+  const items = judgeDelivery(evidence, findings);
+  const cap = judgeCap(evidence, findings);
+  const { executions, recoveryMs } = countExecutions(evidence);
+  const { firstMs, drainMs, drainedMs, lastToldMs, noticeMs, withoutNoticeMs } = evidence;
+  const drainedInMs = known(drainedMs - drainMs);
+  return {
+    ...{ runs: 1, clean: findings.clean, findings: findings.all(), journals, entries },
+    ...{ faults: evidence.processes.faults, requests, items, executions, cap },
+    durations: {
+      attackMs: known(drainMs - firstMs),
+      drainMs: drainedInMs,
+      mostDrainMs: drainedInMs,
+      workMs: known(lastToldMs - firstMs),
+    },
+    samples: { recoveryMs, noticeMs, withoutNoticeMs },
+  };
+}
+
+/** A run that was broken off proves nothing. */
+function judgeEnd({ drainedMs, keysLeft }: Evidence, findings: Findings): void {
+  if (Number.isNaN(drainedMs)) findings.add('cut short', 'it was not drained');
+  if (!keysLeft) findings.add('cut short', 'nobody looked for keys that are left');
+  for (const key of keysLeft ?? []) findings.add('key left', key);
+}
+
+const known = (ms: number): number => (Number.isNaN(ms) ? 0 : ms);

@@ -1,0 +1,103 @@
+import { Numbers } from './numbers.js';
+
+export type Counts = Readonly<Record<string, number>>;
+
+/** Told to a waiter. */
+export interface Told {
+  readonly process: string;
+  readonly generation: number;
+  readonly status: string;
+  readonly counts: Counts;
+}
+
+/** The results of one request as one process read them. */
+export class Reading {
+  readonly process: string;
+  readonly generation: number;
+  readonly index = new Numbers();
+  /** The item that came back; NaN for a failed one, −1 for a success without a number. */
+  readonly item = new Numbers();
+  over = false;
+
+  constructor(process: string, generation: number) {
+    this.process = process;
+    this.generation = generation;
+  }
+}
+
+/** All that was written down about one request. */
+export class Request {
+  readonly number: number;
+  readonly id: string;
+  limit = Number.POSITIVE_INFINITY;
+  openedMs = Number.NaN;
+  acknowledgedMs = Number.POSITIVE_INFINITY;
+  dropMs = Number.POSITIVE_INFINITY;
+  dropped = false;
+  sealed: { readonly generation: number; readonly total: number } | undefined;
+  readonly told: Told[] = [];
+  readonly inspected: { readonly generation: number; readonly counts: Counts }[] = [];
+  readonly readings: Reading[] = [];
+  readonly notFoundMs: number[] = [];
+  readonly #attempted: [from: number, to: number][] = [];
+  readonly #acknowledged: [from: number, to: number][] = [];
+
+  constructor(number: number, id: string) {
+    this.number = number;
+    this.id = id;
+  }
+
+  attempt(from: number, to: number): void {
+    this.#attempted.push([from, to]);
+  }
+
+  acknowledge(from: number, to: number, ms: number): void {
+    this.#acknowledged.push([from, to]);
+    this.acknowledgedMs = Math.min(this.acknowledgedMs, ms);
+  }
+
+  /** For each index whether somebody tried to add it, and whether that was acknowledged. */
+  items(): { attempted: Uint8Array; acknowledged: Uint8Array } {
+    const ranges = [...this.#attempted, ...this.#acknowledged];
+    const size = ranges.reduce((most, [, to]) => Math.max(most, to), 0);
+    const marked = (some: readonly [number, number][]) => {
+      const marks = new Uint8Array(size);
+      for (const [from, to] of some) marks.fill(1, from, to);
+      return marks;
+    };
+    return { attempted: marked(this.#attempted), acknowledged: marked(this.#acknowledged) };
+  }
+
+  /** The reading that `process` is at. */
+  reading(process: string, generation: number): Reading {
+    const last = this.readings.findLast((reading) => reading.process === process);
+    if (last && !last.over && last.generation === generation) return last;
+    const reading = new Reading(process, generation);
+    this.readings.push(reading);
+    return reading;
+  }
+}
+
+/** Requests by their id. */
+export class Requests {
+  readonly #byId = new Map<string, Request>();
+  readonly #byNumber: Request[] = [];
+
+  named(id: string): Request {
+    let request = this.#byId.get(id);
+    if (!request) {
+      request = new Request(this.#byNumber.length, id);
+      this.#byId.set(id, request);
+      this.#byNumber.push(request);
+    }
+    return request;
+  }
+
+  at(number: number): Request {
+    return this.#byNumber[number] as Request;
+  }
+
+  [Symbol.iterator](): Iterator<Request> {
+    return this.#byNumber.values();
+  }
+}

@@ -1,0 +1,113 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type AttackOptions, type AttackOutcome, attack } from './attack.js';
+import { judge } from './judge/judge.js';
+import { soak } from './judge/soak.js';
+import { CHAOS_RATES, SOAK_RATES } from './nemesis.js';
+import { report, soakReport } from './report/report.js';
+import type { Fsync } from './server.js';
+
+interface Flags {
+  readonly minutes: number;
+  readonly seed: number;
+  readonly fsync: Fsync;
+  readonly rate: number;
+  readonly keepJournals?: string;
+  readonly json?: boolean;
+}
+
+/** Sub-requests a second: what two cores do with everything else going on. */
+const CHAOS_RATE = 700;
+
+/** Standard output is for the verdict, or for its JSON. */
+const say = (line: string) => console.error(line);
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  throw new InvalidArgumentError('It has to be a number above 0.');
+}
+
+function whole(text: string): number {
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidArgumentError('It has to be a whole number from 0 on.');
+}
+
+/** Journals of two runs in one folder would be judged as one. */
+function freshFolder(text: string): string {
+  const folder = resolve(text);
+  if (!existsSync(join(folder, 'journals'))) return folder;
+  throw new InvalidArgumentError('It has journals of another run.');
+}
+
+const program = new Command('chaos')
+  .description('Attacks Piecework with real processes, and judges what they wrote down.')
+  // Given to the commands below as well, so it stands before them.
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+
+function addCommand(name: string, description: string, minutes: number): Command {
+  return program
+    .command(name)
+    .description(description)
+    .option('--minutes <n>', 'how long there are faults', positive, minutes)
+    .option('--seed <n>', 'decides the faults and the work', whole, 1)
+    .addOption(
+      new Option('--fsync <when>', 'when Redis writes its file to the disk')
+        .choices(['always', 'everysec', 'no'])
+        .default('always'),
+    )
+    .option('--keep-journals <dir>', 'leave journals and logs in this folder', freshFolder)
+    .option('--json', 'the verdict as JSON', false);
+}
+
+addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or counted twice', 6)
+  .option('--rate <n>', 'sub-requests a second', positive, CHAOS_RATE)
+  .action((flags: Flags) =>
+    run(flags, {
+      rates: CHAOS_RATES,
+      fillsMemory: flags.minutes >= 1,
+      itemsPerSecond: flags.rate,
+      sparedWorkers: 0,
+    }),
+  );
+addCommand('soak', 'half load with few faults, for long: does memory grow?', 15).action(
+  (flags: Flags) =>
+    run(flags, {
+      rates: SOAK_RATES,
+      fillsMemory: false,
+      itemsPerSecond: 'half',
+      sparedWorkers: 3,
+    }),
+);
+await program.parseAsync();
+
+async function run(
+  { minutes, seed, fsync, keepJournals, json }: Flags,
+  kind: Pick<AttackOptions, 'rates' | 'fillsMemory' | 'itemsPerSecond' | 'sparedWorkers'>,
+): Promise<void> {
+  const keep = keepJournals;
+  const clean = await attack({ minutes, seed, fsync, keep, say, ...kind }, (outcome) =>
+    conclude(outcome, { json: json ?? false, keep, grows: kind.itemsPerSecond === 'half' }),
+  );
+  process.exitCode = clean ? 0 : 1;
+}
+
+/** Says how it went; whether all is well. */
+async function conclude(
+  { journals, troubles }: AttackOutcome,
+  { json, keep, grows }: { json: boolean; keep: string | undefined; grows: boolean },
+): Promise<boolean> {
+  const verdict = await judge(journals);
+  const grown = grows ? await soak(journals) : undefined;
+  // `judge combine` reads what is said here of several runs.
+  if (json) console.log(JSON.stringify(grown ? { verdict, soak: grown } : verdict));
+  else {
+    console.log(report(verdict));
+    if (grown) console.log(soakReport(grown));
+    for (const trouble of troubles) console.log(`TROUBLE: ${trouble}`);
+  }
+  if (keep !== undefined) say(`journals: ${journals}`);
+  return verdict.clean && troubles.length === 0;
+}

@@ -1,0 +1,74 @@
+import type { Dice } from './dice.js';
+import type { Stroke } from './faults.js';
+
+/** How often a minute each stroke comes. */
+export type Rates = Readonly<Partial<Record<Stroke, number>>>;
+
+/** Six minutes: 84 workers, 15 zombies, 7 servers, 60 cuts. */
+export const CHAOS_RATES: Rates = {
+  'kill worker': 14,
+  'freeze worker': 2.5,
+  'kill producer': 3,
+  'kill waiter': 3,
+  'cut connections': 10,
+  delay: 2,
+  'black hole': 2,
+  'kill redis': 1.2,
+  'forget scripts': 2,
+};
+
+/** What a fleet has to bear on a bad day, for long. */
+export const SOAK_RATES: Rates = {
+  'kill worker': 6,
+  'freeze worker': 1,
+  'cut connections': 4,
+};
+
+export interface Appointment {
+  readonly atMs: number;
+  readonly stroke: Stroke;
+}
+
+/** When what happens: each kind evenly spread, with chance in between. */
+export function scheduleOf(rates: Rates, lengthMs: number, dice: Dice): Appointment[] {
+  const schedule: Appointment[] = [];
+  for (const [stroke, rate] of Object.entries(rates) as [Stroke, number][]) {
+    const count = Math.max(1, Math.round((rate * lengthMs) / 60_000));
+    for (let i = 0; i < count; i += 1) {
+      schedule.push({ stroke, atMs: ((i + dice.next()) / count) * lengthMs });
+    }
+  }
+  return schedule.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Keeps the appointments. Those of chance that overlap happen at the same time. */
+export class Nemesis {
+  readonly #schedule: readonly Appointment[];
+  readonly #strike: (stroke: Stroke) => Promise<void>;
+  readonly #timers: NodeJS.Timeout[] = [];
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(schedule: readonly Appointment[], strike: (stroke: Stroke) => Promise<void>) {
+    this.#schedule = schedule;
+    this.#strike = strike;
+  }
+
+  /** @param onError a stroke could not be carried out, which is a fault of the attack itself */
+  start(onError: (error: unknown) => void): void {
+    for (const { atMs, stroke } of this.#schedule) {
+      const begin = () => {
+        const underWay = this.#strike(stroke)
+          .catch(onError)
+          .finally(() => this.#underWay.delete(underWay));
+        this.#underWay.add(underWay);
+      };
+      this.#timers.push(setTimeout(begin, atMs));
+    }
+  }
+
+  /** No further faults; resolves when those that are under way have ended. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+}

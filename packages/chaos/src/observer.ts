@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Connection, NotFoundError, QueueCommands } from '@piecework/protocol';
+import { Piecework } from 'piecework';
+import type { Crew } from './crew.js';
+import type { Journal } from './journal.js';
+import type { AttackedServer } from './server.js';
+
+const PAGE_BYTES = 4_096;
+
+/** Looks at server and processes, past the proxies, and writes down what it sees. */
+export class Observer {
+  readonly #server: AttackedServer;
+  readonly #crew: Crew;
+  readonly #journal: Journal;
+  readonly #piecework: Piecework;
+  readonly #queue: QueueCommands;
+  /** Of requests that were inspected, and may be dropped by now. */
+  readonly #inspected = new Set<string>();
+  #settledBefore = 0;
+  #settled = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #sampling: Promise<void> | undefined;
+
+  constructor(server: AttackedServer, crew: Crew, journal: Journal, queue: string) {
+    this.#server = server;
+    this.#crew = crew;
+    this.#journal = journal;
+    this.#piecework = new Piecework({ redis: server.client, queue });
+    this.#queue = new QueueCommands(Connection.open(server.client), queue);
+  }
+
+  /** Sub-requests that were settled so far, as of the last look. */
+  get settled(): number {
+    return this.#settled;
+  }
+
+  /** Takes a sample every second. */
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#sampling ??= this.#sample()
+        // Redis is away, or a process ended just now.
+        .catch(() => {})
+        .finally(() => {
+          this.#sampling = undefined;
+        });
+    }, 1_000);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#sampling;
+    await this.#piecework.close();
+  }
+
+  async #sample(): Promise<void> {
+    let settled = 0;
+    for await (const { id, counts } of this.#piecework.admin.list({ state: 'all' })) {
+      const { succeeded, failed, cancelled } = counts;
+      if (!this.#inspected.has(id)) settled += succeeded + failed + cancelled;
+    }
+    this.#settled = Math.max(this.#settled, this.#settledBefore + settled);
+    const processes: Record<string, number> = {};
+    for (const { name, child } of this.#crew.members) {
+      if (child.pid !== undefined && child.exitCode === null)
+        processes[name] = residentBytes(child.pid);
+    }
+    const redis = await this.#server.usedMemory();
+    this.#journal.write({ did: 'sample', redis, processes, settled: this.#settled });
+  }
+
+  /** The books of a request that is complete, once, before it is dropped. */
+  async inspect(id: string): Promise<void> {
+    for (;;) {
+      try {
+        const { generation, counts } = await this.#piecework.request(id).status();
+        this.#journal.write({ did: 'inspect', request: id, generation, counts: { ...counts } });
+        this.#inspected.add(id);
+        this.#settledBefore += counts.succeeded + counts.failed + counts.cancelled;
+        return;
+      } catch (error) {
+        if (error instanceof NotFoundError) return;
+        await sleep(100);
+      }
+    }
+  }
+
+  /** What is known of requests that are still open. */
+  async describe(ids: readonly string[]): Promise<string[]> {
+    const told = (id: string) =>
+      this.#piecework
+        .request(id)
+        .status()
+        .then(
+          ({ status, counts }) => `${id}: ${status} ${JSON.stringify(counts)}`,
+          (error: unknown) => `${id}: ${error}`,
+        );
+    return Promise.all(ids.map(told));
+  }
+
+  /** Strikes the killed workers out of the registry, and looks what stays when all is dropped. */
+  async lookForKeys(): Promise<string[]> {
+    for (const { id } of await this.#piecework.admin.workers()) await this.#queue.depart(id);
+    const left: string[] = [];
+    const { client } = this.#server;
+    for await (const keys of client.scanStream({ count: 1_000 }) as AsyncIterable<string[]>) {
+      for (const key of keys) if (!(await this.#isTombstone(key))) left.push(key);
+    }
+    this.#journal.write({ did: 'look for keys', left });
+    return left;
+  }
+
+  async #isTombstone(key: string): Promise<boolean> {
+    const { client } = this.#server;
+    if (!key.startsWith('request:')) return false;
+    const [status, ttl] = [await client.hget(key, 'status'), await client.pttl(key)];
+    return (status === 'dropped' || status === 'void') && ttl > 0;
+  }
+}
+
+function residentBytes(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
+}

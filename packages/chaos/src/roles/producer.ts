@@ -1,0 +1,144 @@
+import { NotFoundError, PieceworkError, RequestExistsError } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { Piecework, type RequestOptions } from 'piecework';
+import { type Payload, type Plan, payloadOf } from '../plan.js';
+import { enterRole, insist, onStop, serve } from './role.js';
+
+/*
+ * A producer: submits what it is asked to, and drops it in the end. It may be killed anywhere; its
+ * successor is asked for the same requests and finishes them.
+ */
+
+const { argument, journal, report } = enterRole();
+const { redis, queue, seed } = argument;
+/** A successor has to be there before a producer counts as lost. */
+const PRODUCER_LEASE_MS = 60_000;
+/** Every worker is killed whatever it runs: no sub-request is to blame for it. */
+const MAX_CRASHES = 1_000;
+
+const pw = new Piecework({ redis, queue });
+
+function optionsOf({ id, limit, priority, window }: Plan): RequestOptions {
+  const times = { producerLeaseMs: PRODUCER_LEASE_MS, maxCrashes: MAX_CRASHES };
+  return { id, limit, priority, window, ...times };
+}
+
+function noteFailure(failed: 'open' | 'append' | 'seal' | 'drop', { id }: Plan, error: unknown) {
+  const code = error instanceof PieceworkError ? error.code : 'OTHER';
+  journal.write({ failed, request: id, code, message: String(error) });
+}
+
+/** An array is recognised by its content, whoever submits it: asking again adds nothing twice. */
+async function submitAtOnce(plan: Plan): Promise<void> {
+  const { id: request, size, limit } = plan;
+  const items = Array.from({ length: size }, (_, n): Payload => payloadOf(seed, plan, n));
+  await insist(
+    async () => {
+      journal.write({ does: 'open', request, limit });
+      if (size > 0) journal.write({ does: 'append', request, from: 0, to: size });
+      journal.write({ does: 'seal', request, total: size });
+      await pw.submit(items, optionsOf(plan));
+    },
+    (error) => noteFailure('seal', plan, error),
+  );
+  const { generation } = await insist(
+    () => pw.request(request).status(),
+    (error) => noteFailure('seal', plan, error),
+  );
+  journal.write({ did: 'append', request, from: 0, to: size });
+  journal.write({ did: 'seal', request, generation, total: size });
+}
+
+/**
+ * Piece by piece. Whoever goes on, in this process or in another, asks Redis how far it is. For that
+ * no call of an earlier try may be under way any more: each try has a connection of its own, which
+ * is thrown away, with what the client library would send again, when the try fails.
+ */
+async function submitInPieces(plan: Plan): Promise<void> {
+  await insist(
+    async () => {
+      const client = new Redis(redis, { protocol: 2, lazyConnect: true, socketTimeout: 20_000 });
+      client.on('error', () => {});
+      const own = new Piecework({ redis: client, queue });
+      try {
+        await fill(own, plan);
+      } finally {
+        client.disconnect();
+        await own.close();
+      }
+    },
+    () => {},
+  );
+}
+
+async function fill(own: Piecework, plan: Plan): Promise<void> {
+  const { id: request, size, limit, piece } = plan;
+  let step: 'open' | 'append' | 'seal' = 'open';
+  try {
+    journal.write({ does: 'open', request, limit });
+    const open = await own.open(optionsOf(plan)).catch((error: unknown) => {
+      if (error instanceof RequestExistsError) return undefined;
+      throw error;
+    });
+    const { generation, counts, status } = await own.request(request).status();
+    let from = counts.total;
+    // What is in may be the work of a predecessor that did not live to write it down.
+    if (from > 0) journal.write({ did: 'append', request, from: 0, to: from });
+    if (!open) {
+      if (status === 'open' || from !== size) throw new Error(`${request} is ${status} at ${from}`);
+      journal.write({ did: 'seal', request, generation, total: size });
+      return;
+    }
+    report({ report: 'opened', id: request });
+    step = 'append';
+    while (from < size) {
+      const to = Math.min(size, from + piece);
+      const items = Array.from({ length: to - from }, (_, n) => payloadOf(seed, plan, from + n));
+      journal.write({ does: 'append', request, from, to });
+      await open.append(...items);
+      await open.flush();
+      journal.write({ did: 'append', request, from, to });
+      from = to;
+    }
+    step = 'seal';
+    journal.write({ does: 'seal', request, total: size });
+    await open.seal();
+    journal.write({ did: 'seal', request, generation, total: size });
+  } catch (error) {
+    noteFailure(step, plan, error);
+    throw error;
+  }
+}
+
+async function produce(plan: Plan): Promise<void> {
+  await (plan.manner === 'at once' ? submitAtOnce(plan) : submitInPieces(plan));
+  report({ report: 'sealed', id: plan.id });
+}
+
+async function drop(plan: Plan): Promise<void> {
+  const { id: request } = plan;
+  await insist(
+    async () => {
+      journal.write({ does: 'drop', request });
+      await pw
+        .request(request)
+        .drop()
+        .catch((error: unknown) => {
+          if (!(error instanceof NotFoundError)) throw error;
+        });
+    },
+    (error) => noteFailure('drop', plan, error),
+  );
+  journal.write({ did: 'drop', request });
+  report({ report: 'dropped', id: request });
+}
+
+onStop(() => pw.close());
+serve(async ({ task, plan }) => {
+  try {
+    await (task === 'produce' ? produce(plan) : drop(plan));
+  } catch (error) {
+    report({ report: 'gave up', id: plan.id, code: String(error) });
+  }
+});
+report({ report: 'ready' });

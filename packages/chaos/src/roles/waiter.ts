@@ -1,0 +1,63 @@
+import { NotFoundError, type PieceworkError } from '@piecework/protocol';
+import { Piecework } from 'piecework';
+import type { WaiterEvent } from '../history.js';
+import type { Plan } from '../plan.js';
+import { enterRole, insist, onStop, serve } from './role.js';
+
+/** A waiter: awaits the completion of what it is asked to, then reads all results. */
+
+type Read = Extract<WaiterEvent, { did: 'read' }>['results'];
+
+const { argument, journal, report } = enterRole();
+const { redis, queue, notices } = argument;
+const pw = new Piecework({ redis, queue });
+
+async function awaitRequest({ id: request, size }: Plan): Promise<void> {
+  const note = (failed: 'await' | 'read') => (error: PieceworkError) =>
+    journal.write({ failed, request, code: error.code, message: error.message });
+  const handle = pw.request<number>(request);
+  const beganAt = Date.now();
+  journal.write({ does: 'await', request });
+  try {
+    const outcome = await insist(() => handle.completion(), note('await'));
+    // The server runs on this machine, so its clock is ours.
+    const heardAt = Date.now();
+    const { completedAt } = await insist(() => handle.status(), note('await'));
+    const { status, generation, counts } = outcome;
+    const latencyMs = heardAt - Math.max(beganAt, completedAt ?? heardAt);
+    journal.write({
+      ...{ did: 'await', request, generation, status },
+      ...{ counts: { ...counts }, notices, latencyMs },
+    });
+    // A read that is cut off begins anew: only one that came to its end is written down.
+    const order = size % 2 === 0 ? 'index' : 'completion';
+    const results = await insist(
+      () => readAll(handle.results({ failed: true, order })),
+      note('read'),
+    );
+    journal.write({ did: 'read', request, generation, results, over: true });
+    report({ report: 'read', id: request });
+  } catch (error) {
+    const code = error instanceof NotFoundError ? error.code : String(error);
+    report({ report: 'gave up', id: request, code });
+  }
+}
+
+type Item =
+  | { readonly index: number; readonly status: 'succeeded'; readonly value: number }
+  | { readonly index: number; readonly status: 'failed' };
+
+async function readAll(items: AsyncIterable<Item>): Promise<Read> {
+  const results: { index: number; status: Item['status']; item: number | null }[] = [];
+  for await (const item of items) {
+    const { index, status } = item;
+    results.push({ index, status, item: item.status === 'succeeded' ? item.value : null });
+  }
+  return results;
+}
+
+onStop(() => pw.close());
+serve(async (task) => {
+  if (task.task === 'await') await awaitRequest(task.plan);
+});
+report({ report: 'ready' });
