@@ -2,6 +2,7 @@ import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
 import { endOf, type Interval, type Process } from './processes.js';
 import type { Run } from './runs.js';
+import { type Part, sweep } from './sweep.js';
 import type { Cap } from './verdict.js';
 
 /*
@@ -31,13 +32,6 @@ import type { Cap } from './verdict.js';
  * trouble did is believed: beginning needs a permit, and the old lease is no excuse for a new run. So
  * what a doubt or a zombie can excuse is an old run that goes on, never one more that starts.
  */
-
-interface Part {
-  readonly run: Run;
-  readonly doubtfulMs: number;
-  readonly zombieMs: number;
-  readonly endMs: number;
-}
 
 /** Share of a lease after the last sign of a renewal for which a run is believed in any case. */
 const SURE = 0.75;
@@ -145,58 +139,6 @@ function partOf(
     zombieMs: Math.min(zombieMs, endMs),
     endMs,
   };
-}
-
-interface Swept {
-  readonly exceeded: { readonly ms: number; readonly untilMs: number; readonly most: number }[];
-  readonly mostOver: number;
-  readonly overMs: number;
-  readonly doubtfulPeriods: number;
-  readonly doubtfulMs: number;
-}
-
-type Count = 'believed' | 'doubtful' | 'zombie';
-
-/** Goes through the instants at which something begins or ends; at the same instant ends come first. */
-function sweep(parts: readonly Part[], limit: number): Swept {
-  const steps: { ms: number; by: 1 | -1; what: Count }[] = [];
-  const span = (fromMs: number, toMs: number, what: Count) => {
-    if (toMs > fromMs) steps.push({ ms: fromMs, by: 1, what }, { ms: toMs, by: -1, what });
-  };
-  for (const { run, doubtfulMs, zombieMs, endMs } of parts) {
-    span(run.startMs, doubtfulMs, 'believed');
-    span(doubtfulMs, zombieMs, 'doubtful');
-    span(zombieMs, endMs, 'zombie');
-  }
-  steps.sort((a, b) => a.ms - b.ms || a.by - b.by);
-  const now = { believed: 0, doubtful: 0, zombie: 0 };
-  const exceeded: { ms: number; untilMs: number; most: number }[] = [];
-  let [mostOver, overMs, doubtfulPeriods, doubtfulMs] = [0, 0, 0, 0];
-  let excess: { ms: number; untilMs: number; most: number } | undefined;
-  let inDoubt = false;
-  for (const [i, { ms, by, what }] of steps.entries()) {
-    now[what] += by;
-    const next = steps[i + 1]?.ms ?? ms;
-    // Only what lasts is looked at: all steps of one instant are one.
-    if (next === ms) continue;
-    const lastsMs = next - ms;
-    const over = now.believed + now.doubtful + now.zombie - limit;
-    if (over > 0) overMs += over * lastsMs;
-    mostOver = Math.max(mostOver, over);
-    if (now.believed > limit) {
-      if (!excess) {
-        excess = { ms, untilMs: ms, most: 0 };
-        exceeded.push(excess);
-      }
-      excess.most = Math.max(excess.most, now.believed);
-      excess.untilMs = next;
-    } else excess = undefined;
-    const doubtful = now.believed <= limit && now.believed + now.doubtful > limit;
-    if (doubtful && !inDoubt) doubtfulPeriods += 1;
-    if (doubtful) doubtfulMs += lastsMs;
-    inDoubt = doubtful;
-  }
-  return { exceeded, mostOver, overMs, doubtfulPeriods, doubtfulMs };
 }
 
 function overlap(intervals: readonly Interval[], fromMs: number, toMs: number): number {
