@@ -15,7 +15,8 @@
 --   tasks       string  ' name name ' of the tasks that the worker serves, or '*' for all
 --   epochs...   int     one for each token that brought the worker here
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, task, attempts}  permits is absolute
+--   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends}  permits is absolute; ends:
+--                            when the lease is over, server time; 0: none
 --   {'unserved', task, priority}  the request's task is not served here; park it
 --   {'complete', outcome}    nothing left to do
 --   {'gone'}                 no such life
@@ -38,8 +39,8 @@ if state.status == 'complete' then
 end
 local at = now()
 local books = readBooks(state, work, due, at)
-local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts')
-local permits, task, attempts = tonumber(v[1]) or 0, v[3], tonumber(v[4])
+local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', leaseField)
+local permits, task, attempts, ends = tonumber(v[1]) or 0, v[3], tonumber(v[4]), tonumber(v[5]) or 0
 local mint = 0
 local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
@@ -65,11 +66,14 @@ if op > (tonumber((v[2] or '0'):match('^%d+'))) then
   permits = permits + grant
   redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op)
   if permits > 0 then
+    ends = at + leaseMs
     redis.call('HSET', request, 'granted', state.granted, permitsField, permits,
-      leaseField, at + leaseMs, 'term:' .. worker, leaseMs)
+      leaseField, ends, 'term:' .. worker, leaseMs)
   end
   mint = topUp(request, state, books)
 elseif unserved then
   return { 'unserved', task, state.priority }
 end
-return { 'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts }
+return {
+  'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts, ends,
+}

@@ -99,8 +99,11 @@ if state.out > 0 and before == '' then
   next = math.min(next, at + auditMs)
 end
 if state.status == 'open' then
-  -- Items may come at any time, and nothing tells the agenda that somebody works at them.
-  next = math.min(next, producerUntil, at + auditMs)
+  next = math.min(next, producerUntil)
+  if before == '' then
+    -- Items may come at any time, and nothing but a token that is watched tells that somebody works at them.
+    next = math.min(next, at + auditMs)
+  end
 end
 if books.delayed > 0 then
   local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]

@@ -1,3 +1,4 @@
+import { TIMES } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import type { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
@@ -32,6 +33,24 @@ describe('a worker', () => {
     await client.call('CLIENT', 'UNPAUSE');
     expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0 });
   });
+
+  test.for([1_000, 30_000])(
+    'with a lease of %i ms has a young request looked at when that could be over',
+    async (leaseMs, { flow }) => {
+      const open = gate();
+      const worker = flow.worker({ leaseMs, handler: () => open.opened });
+      await worker.start();
+      const { id, generation } = await flow.producer().submit([1]);
+      await until(() => worker.running === 1);
+      const { agenda } = flow.queueCommands.keys;
+      const look = async () => Number(await flow.connection.client.zscore(agenda, id));
+      const first = generation + TIMES.intentGraceMs;
+      if (leaseMs < TIMES.intentGraceMs) await until(async () => (await look()) < first);
+      else expect(await look()).toBe(first);
+      open.open();
+      await flow.complete(id);
+    },
+  );
 
   test('gives back at once what it read under a permit that it has no more', async ({ flow }) => {
     const gates = numbers(3).map(() => gate());

@@ -49,6 +49,8 @@ export interface Entered {
   readonly dueNow: number;
   readonly task: string;
   readonly attempts: number;
+  /** When the lease is over, in ms of the server's clock; 0: no permits. */
+  readonly ends: number;
 }
 
 export interface Tended {
@@ -218,7 +220,7 @@ export class RequestCommands {
     const args = [generation, worker, op, want, leaseMs, tasks, ...epochs];
     const reply = await this.#run('enter', [request, work, due], args);
     if (reply[0] === 'ok') {
-      const [, permits, mint, epoch, priority, dueNow, task, attempts] = reply as [
+      const [, permits, mint, epoch, priority, dueNow, task, attempts, ends] = reply as [
         'ok',
         number,
         number,
@@ -226,6 +228,7 @@ export class RequestCommands {
         string,
         number,
         string,
+        number,
         number,
       ];
       return {
@@ -237,6 +240,7 @@ export class RequestCommands {
         dueNow,
         task,
         attempts,
+        ends,
       };
     }
     if (reply[0] === 'unserved') {

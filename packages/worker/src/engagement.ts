@@ -4,6 +4,7 @@ import {
   type Outcome,
   RequestCommands,
   type Settled,
+  TIMES,
 } from '@piecework/protocol';
 import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
@@ -53,6 +54,8 @@ export class Engagement {
   #reserved = 0;
   #held = 0;
   #dueNow = 0;
+  /** Whether the agenda was told when a lease of this worker would be over. */
+  #looked = false;
   #noted = 0;
   #task = '';
   #priority = 0;
@@ -254,9 +257,20 @@ export class Engagement {
     this.#priority = entered.priority;
     this.#dueNow = entered.dueNow;
     this.#account();
+    this.#haveLookedAt(entered.ends);
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) this.#work(wanted > 0 && this.#core.takesWork);
     await this.#pump();
+  }
+
+  /**
+   * A young request is first looked at when its intent is old enough, for the sake of its producer.
+   * A lease that is over before that is to be looked at when it is over.
+   */
+  #haveLookedAt(ends: number): void {
+    if (this.#permits === 0 || this.#looked || ends > this.generation + TIMES.intentGraceMs) return;
+    this.#looked = true;
+    this.#core.later(this.id, () => this.#core.queue.note(this.id, this.generation, ends));
   }
 
   /** Begins a time slice, unless one is under way or the permits are only there to be returned. */
