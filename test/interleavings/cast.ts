@@ -54,6 +54,8 @@ export class Cast {
   readonly submitted = new Set<string>();
   readonly actors: Actor[] = [];
   readonly #errands: Errand[] = [];
+  /** Who began what: name of the actor, request and index. */
+  readonly #began = new Set<string>();
   readonly #heirs = new Map<Actor, () => void>();
 
   constructor(stage: Stage) {
@@ -82,11 +84,19 @@ export class Cast {
     return known;
   }
 
-  /** A process ends, or stops, with what it runs. */
+  /**
+   * A process ends, or stops, with what it began and Redis has no outcome of: what runs, and what ended
+   * and was not reported yet.
+   */
   crash(actor: Actor): void {
-    const lost = [...this.running].filter((run) => run.actor === actor);
-    for (const { id, index } of lost) {
-      const record = this.record(id, index);
+    const lost = [...this.#stage.pictures].flatMap(([id, { pending }]) =>
+      pending
+        .filter(
+          ({ owner, index }) => owner === actor.name && this.#began.has(`${owner} ${id} ${index}`),
+        )
+        .map(({ index }) => this.record(id, index)),
+    );
+    for (const record of lost) {
       record.crashed += 1;
       if (lost.length === 1) record.crashedAlone += 1;
     }
@@ -168,6 +178,7 @@ export class Cast {
       this.running.add(run);
       const record = this.record(id, index);
       record.began += 1;
+      this.#began.add(`${actor.name} ${id} ${index}`);
       const step = {
         actor,
         kind: 'handler',

@@ -17,7 +17,15 @@ export interface Mutant {
   readonly mutations: readonly Mutation[];
 }
 
-export async function mutants(): Promise<Mutant[]> {
+let loaded: Promise<Mutant[]> | undefined;
+
+/** All mutants of the scripts. The files are loaded once; a second time they would say nothing. */
+export function mutants(): Promise<Mutant[]> {
+  loaded ??= load();
+  return loaded;
+}
+
+async function load(): Promise<Mutant[]> {
   const known: { [history: string]: Trace } = {};
   vi.doMock('../support/trace.js', () => ({
     playTraces: (_: string, traces: { [history: string]: Trace }) => Object.assign(known, traces),
