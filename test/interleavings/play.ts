@@ -32,7 +32,7 @@ export interface World {
 }
 
 /** How much time may pass after the last fault until all is over; see docs/evidence/interleavings.md. */
-const LATE_MS = 60_000;
+const LATE_MS = 90_000;
 const MOST_STEPS = 3_000;
 
 export interface History {
