@@ -1,0 +1,78 @@
+import type { Decision, Option, Scheduler } from './schedule.js';
+import { FAULTS, type Fault, faultsFor } from './trip.js';
+
+/** A row of numbers from 0 to 1 that a seed determines (mulberry32). */
+export function randomRow(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** How many steps the scheduler interferes in, and how often something goes wrong at most. */
+const HORIZON = 120;
+const MOST_FAULTS = 4;
+
+/** What a targeted history aims at: the beginning of the name of a step. */
+const TARGETS = [
+  'settle',
+  'settle',
+  'enter',
+  'take',
+  'intent',
+  'create',
+  'append',
+  'push',
+  'seal',
+  'swap',
+  'tick',
+  'tend',
+  'write-back',
+  'finish',
+  'pop',
+  'ends',
+  'run-alone',
+  'cancel',
+  'drop',
+  's',
+] as const;
+
+/**
+ * Decides by chance. A seed first decides how wild it is to be: how often somebody is passed over, and
+ * where something goes wrong: anywhere, more or less often; or again and again at steps of one name, in
+ * one way, as most cures are for that and chance seldom finds it.
+ */
+export function randomScheduler(seed: number): Scheduler {
+  const next = randomRow(seed);
+  const among = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T;
+  const passesOver = among([0, 0.1, 0.3, 0.7]);
+  const passesTime = next() < 0.3 ? 0.1 : 0;
+  const target = next() < 0.6 ? { name: among(TARGETS), fault: among(FAULTS) } : undefined;
+  const fails = target ? 0.4 : among([0, 0.02, 0.06, 0.15]);
+  let faults = 0;
+
+  const faultAt = (option: Option): Fault | undefined => {
+    if (option === 'time' || faults >= MOST_FAULTS || next() >= fails) return undefined;
+    const fitting = faultsFor(option);
+    const fault = target ? target.fault : among(fitting);
+    if (!fitting.includes(fault) || (target && !option.name.startsWith(target.name)))
+      return undefined;
+    faults += 1;
+    return fault;
+  };
+
+  return {
+    open: (step) => step < HORIZON,
+    decide(options, step): Decision {
+      if (step >= HORIZON) return { pick: 0 };
+      const trips = options.length - 1;
+      if (next() < passesTime) return { pick: trips };
+      const pick = next() < passesOver ? Math.floor(next() * trips) : 0;
+      return { pick, fault: faultAt(options[pick] as Option) };
+    },
+  };
+}

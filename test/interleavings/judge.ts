@@ -1,0 +1,137 @@
+import { faultsOf, type Picture, queueFaultsOf } from '../support/peek.js';
+import { BAD, type Cast, type Told } from './cast.js';
+import type { Stage } from './stage.js';
+import { virtualNow } from './virtual-time.js';
+
+/*
+ * What must hold after every step, when nothing is to do, and at the end of a history.
+ */
+
+/** What is asked of one request. */
+export interface Expected {
+  readonly id: string;
+  readonly payloads: readonly string[];
+  readonly attempts?: number;
+  /** Submitted by a producer: it may never come into being, if nobody was told that it did. */
+  readonly byProducer?: boolean;
+  /** Somebody cancels it. */
+  readonly isCancelled?: boolean;
+  /** It is cancelled when its producer is not heard of any more. */
+  readonly mayCancel?: boolean;
+}
+
+const LIVE = ['open', 'sealed', 'cancelling'];
+
+/** After every step. */
+export function wrongNow(stage: Stage, cast: Cast): string[] {
+  const wrong = stage.queue ? queueFaultsOf(stage.queue) : [];
+  for (const [id, picture] of stage.pictures) {
+    wrong.push(...faultsOf(picture).map((what) => `${id}: ${what}`));
+    const runs = [...cast.running].filter(
+      (run) => run.id === id && !run.actor.frozen && !run.context.signal.aborted,
+    );
+    const indexes = new Set(runs.map(({ index }) => index));
+    if (indexes.size < runs.length) wrong.push(`${id}: one of ${[...indexes]} runs twice at once`);
+    if (LIVE.includes(picture.status) && runs.length > picture.limit) {
+      wrong.push(`${id}: ${runs.length} run, the limit is ${picture.limit}`);
+    }
+  }
+  for (const { level, what, about } of stage.log.lines) {
+    if (level === 'error') wrong.push(`logged: ${what}: ${about.err}`);
+  }
+  return wrong;
+}
+
+/**
+ * When nothing is to do, and nothing went wrong so far, and no time was lost: whoever has a free slot
+ * has the work that is there, and who waits has been told.
+ */
+export function wrongWhenIdle(stage: Stage, cast: Cast): string[] {
+  const wrong: string[] = [];
+  for (const [id, picture] of stage.pictures) {
+    if (picture.status === 'complete' && cast.awaits(id))
+      wrong.push(`${id}: somebody was not told`);
+    if (!['open', 'sealed'].includes(picture.status)) continue;
+    const spare = picture.limit - picture.granted;
+    if (readyOf(picture) > 0 && spare > 0 && stage.pops.length > 0)
+      wrong.push(`${id}: nobody takes what is ready, though a slot is free`);
+  }
+  return wrong;
+}
+
+function readyOf({ counts, due }: Picture): number {
+  const now = virtualNow();
+  const unread = counts.ready + counts.delayed - Object.keys(due).length;
+  return unread + Object.values(due).filter((at) => at <= now).length;
+}
+
+/** Whether there is nothing left to do, ever. */
+export function isOver(stage: Stage, cast: Cast): boolean {
+  if (!cast.done || stage.patience || stage.anybodyFrozen) return false;
+  if (Object.keys(stage.queue?.open ?? {}).length > 0) return false;
+  return [...stage.pictures.values()].every(({ status }) => !LIVE.includes(status));
+}
+
+/** At the end, of one request. `undisturbed`: nothing went wrong, and no time was lost. */
+export function wrongAtEnd(
+  expected: Expected,
+  stage: Stage,
+  cast: Cast,
+  undisturbed: boolean,
+): string[] {
+  const { id, payloads } = expected;
+  const picture = stage.pictures.get(id);
+  const status = picture?.status ?? 'none';
+  const absent = ['none', 'void', 'dropped'].includes(status);
+  const told = cast.told.filter((one) => one.id === id);
+  if (!picture || absent) {
+    const may = expected.byProducer && !cast.submitted.has(id) && !undisturbed;
+    return may ? [] : [`${id} is ${status}`];
+  }
+  const { counts, outcome, results } = picture;
+  const wrong: string[] = [];
+  const settled = counts.succeeded + counts.failed + counts.cancelled;
+  const sure = !expected.byProducer || cast.submitted.has(id) || undisturbed;
+  const mayCancel = expected.isCancelled || (expected.mayCancel && !undisturbed);
+  if (status !== 'complete') wrong.push(`it is ${status}`);
+  if (sure && counts.total !== payloads.length) wrong.push(`it has ${counts.total} sub-requests`);
+  if (settled !== counts.total) wrong.push(`${settled} of ${counts.total} are settled`);
+  if (outcome === 'cancelled' && !mayCancel) wrong.push('nobody cancelled it');
+  if (outcome !== 'cancelled' && counts.cancelled > 0) wrong.push('some are cancelled');
+  if (results.length !== counts.succeeded + counts.failed) wrong.push('results are missing');
+  for (const { index, failed } of results) {
+    const why = wrongOutcome(expected, index, failed, picture, cast);
+    if (why) wrong.push(`${index} ${why}`);
+  }
+  for (const one of told) wrong.push(...wrongTold(one, picture));
+  return wrong.map((what) => `${id}: ${what}`);
+}
+
+function wrongOutcome(
+  { id, payloads, attempts = 1 }: Expected,
+  index: number,
+  failed: boolean,
+  picture: Picture,
+  cast: Cast,
+): string | undefined {
+  const { began, threw, crashedAlone } = cast.record(id, index);
+  const bad = payloads[index] === BAD;
+  if (began === 0) return 'has an outcome and never ran';
+  if (!failed) return bad ? 'succeeded, though it throws' : undefined;
+  if (picture.failed[index]?.includes('CrashError'))
+    return crashedAlone > 0 ? undefined : 'failed by crashes of others';
+  if (!bad) return 'failed, though it does not throw';
+  return threw < attempts ? `failed after ${threw} of ${attempts} attempts` : undefined;
+}
+
+function wrongTold({ status, counts, error }: Told, picture: Picture): string[] {
+  if (error) return [`a waiter was told ${error}`];
+  const { total, succeeded, failed, cancelled } = picture.counts;
+  const wanted = { total, succeeded, failed, cancelled };
+  const same = Object.entries(wanted).every(
+    ([name, n]) => (counts as { [name: string]: number })[name] === n,
+  );
+  return same && status === picture.outcome
+    ? []
+    : [`a waiter was told ${status} ${JSON.stringify(counts)}`];
+}

@@ -1,0 +1,136 @@
+import { afterAll, expect, it } from 'vitest';
+import { randomScheduler } from './choosers.js';
+import { explore } from './explore.js';
+import { type Mutant, mutants } from './mutants.js';
+import { closeEar, type History, play, realConnections } from './play.js';
+import { reportOf } from './report.js';
+import { installScripts } from './scripts.js';
+import { FAULTS } from './trip.js';
+import { smallest, worlds } from './worlds.js';
+
+/*
+ * The long forms, for run.mjs, which says by PIECEWORK_INTERLEAVINGS which one.
+ */
+
+interface Plan {
+  readonly mode: 'random' | 'exhaustive' | 'mutants';
+  readonly seeds: number;
+  readonly seed: number;
+  readonly minutes: number;
+  readonly depth: number;
+  readonly faultDepth: number;
+  /** Parts of the names of worlds or cures, to play these only. */
+  readonly only: readonly string[];
+}
+
+const given = process.env['PIECEWORK_INTERLEAVINGS'];
+const plan = JSON.parse(given ?? '{}') as Plan;
+// Histories have a clock of their own; this one is the machine's.
+const secondsSince = (from: bigint) => Number(process.hrtime.bigint() - from) / 1e9;
+const started = process.hrtime.bigint();
+const isLate = () => secondsSince(started) > plan.minutes * 60;
+const isWanted = (name: string) =>
+  plan.only.length === 0 || plan.only.some((part) => name.includes(part));
+
+afterAll(closeEar);
+
+/** The n-th history: each world in turn, each time with the next seed. */
+async function nth(n: number, scripts: ReadonlyMap<string, string>) {
+  const all = Object.entries(worlds).filter(([name]) => plan.mode === 'mutants' || isWanted(name));
+  const [name, world] = all[n % all.length]!;
+  const seed = plan.seed + Math.floor(n / all.length);
+  return { name, world, seed, history: await play(world, randomScheduler(seed), scripts) };
+}
+
+async function random(): Promise<number> {
+  const scripts = await installScripts((await realConnections()).shared);
+  const count = Object.keys(worlds).filter(isWanted).length * plan.seeds;
+  let [played, steps, faults, failed, slowest] = [0, 0, 0, 0, 0];
+  for (; played < count && !isLate(); played += 1) {
+    const { name, world, seed, history } = await nth(played, scripts);
+    steps += history.steps;
+    faults += history.deviations.filter(({ fault }) => fault).length;
+    slowest = Math.max(slowest, history.healedMs);
+    if (history.wrong.length === 0) continue;
+    failed += 1;
+    console.log(`seed ${seed}: ${await reportOf(name, world, scripts, history)}`);
+  }
+  const perMinute = Math.round((played / secondsSince(started)) * 60);
+  console.log(
+    `${played} histories, ${perMinute} a minute, ${steps} steps, ${faults} faults; the slowest was over ${slowest} ms after its last fault; ${failed} failed`,
+  );
+  return failed;
+}
+
+async function exhaustive(): Promise<number> {
+  const scripts = await installScripts((await realConnections()).shared);
+  let found = 0;
+  for (const [name, world] of Object.entries(smallest)) {
+    if (!isWanted(name)) continue;
+    for (const [depth, faults] of [
+      [plan.depth, []],
+      [plan.faultDepth, FAULTS],
+    ] as const) {
+      const from = process.hrtime.bigint();
+      const bounds = { depth, faults, most: isLate() ? 0 : 1_000_000 };
+      const { played, exhausted, failed } = await explore(world, scripts, bounds, isLate);
+      const what = faults.length > 0 ? 'at most one fault' : 'no fault';
+      const how = exhausted ? 'all' : 'not all';
+      console.log(
+        `${name}: ${played} schedules (${how}), ${depth} steps deep, ${what}, ${Math.round(secondsSince(from))} s`,
+      );
+      if (!failed) continue;
+      found += 1;
+      console.log(await reportOf(name, world, scripts, failed));
+    }
+  }
+  return found;
+}
+
+/** How a mutant is found out: by a few orders of the smallest worlds, or by which random history. */
+async function hunt({
+  mutations,
+}: Mutant): Promise<{ how: string; failed: History | undefined; report: string }> {
+  const { shared } = await realConnections();
+  const scripts = await installScripts(shared, mutations);
+  const bounds = { depth: plan.depth, faults: [], most: 60 };
+  for (const [name, world] of Object.entries(smallest)) {
+    const { played, failed } = await explore(world, scripts, bounds);
+    if (!failed) continue;
+    const report = await reportOf(name, world, scripts, failed);
+    return { how: `schedule ${played} of '${name}'`, failed, report };
+  }
+  const count = Object.keys(worlds).length * plan.seeds;
+  for (let n = 0; n < count; n += 1) {
+    const { name, world, seed, history } = await nth(n, scripts);
+    if (history.wrong.length === 0) continue;
+    const report = await reportOf(name, world, scripts, history);
+    return { how: `history ${n + 1} ('${name}', seed ${seed})`, failed: history, report };
+  }
+  return { how: '', failed: undefined, report: '' };
+}
+
+async function allMutants(): Promise<number> {
+  const all = (await mutants()).filter(({ cure, history }) => isWanted(`${cure} (${history})`));
+  let [caught, tried] = [0, 0];
+  for (const mutant of all) {
+    if (isLate()) break;
+    tried += 1;
+    const { how, report } = await hunt(mutant);
+    if (how) caught += 1;
+    const title = `${mutant.cure} (${mutant.history}, part ${mutant.part})`;
+    console.log(`${title}: ${how ? `caught by ${how}\n${report}` : 'not seen'}`);
+  }
+  console.log(`${caught} of ${tried} mutants caught`);
+  return tried > 0 && caught > 0 ? 0 : 1;
+}
+
+const modes = { random, exhaustive, mutants: allMutants };
+
+it.runIf(given)(
+  'plays the long form',
+  { timeout: 24 * 3_600_000, tags: ['own-server', 'one-server'] },
+  async () => {
+    expect(await modes[plan.mode]()).toBe(0);
+  },
+);

@@ -1,0 +1,42 @@
+import { vi } from 'vitest';
+import { luaCures } from '../mutations/cures.mjs';
+import type { Mutation } from '../support/clock.js';
+import type { Trace } from '../support/trace.js';
+
+/*
+ * The cures of the scripts, switched off. The texts stand in the histories of traces.test.ts and
+ * cures.test.ts; here those files are loaded with a `playTraces` that plays nothing and remembers.
+ */
+
+/** A cure, and one way to switch it off. */
+export interface Mutant {
+  readonly cure: string;
+  /** Name of the history that shows it, and which of its mutations this is, from 1. */
+  readonly history: string;
+  readonly part: number;
+  readonly mutations: readonly Mutation[];
+}
+
+let loaded: Promise<Mutant[]> | undefined;
+
+/** All mutants of the scripts. The files are loaded once; a second time they would say nothing. */
+export function mutants(): Promise<Mutant[]> {
+  loaded ??= load();
+  return loaded;
+}
+
+async function load(): Promise<Mutant[]> {
+  const known: { [history: string]: Trace } = {};
+  vi.doMock('../support/trace.js', () => ({
+    playTraces: (_: string, traces: { [history: string]: Trace }) => Object.assign(known, traces),
+  }));
+  await import('../lua/traces.test.js');
+  await import('../lua/cures.test.js');
+  vi.doUnmock('../support/trace.js');
+  return luaCures.flatMap(({ cure, history }) => {
+    const { without } = known[history] as Trace;
+    return without.map((mutation, i) => {
+      return { cure, history, part: i + 1, mutations: [mutation].flat() };
+    });
+  });
+}

@@ -1,0 +1,154 @@
+import type { Redis } from 'ioredis';
+import { connected, tickOnce } from '../support/given.js';
+import { allKeys } from '../support/own-keys.js';
+import { Cast } from './cast.js';
+import { type Expected, isOver, wrongAtEnd, wrongNow, wrongWhenIdle } from './judge.js';
+import type { Deviation, Option, Scheduler } from './schedule.js';
+import { QUEUE, Stage } from './stage.js';
+import {
+  endVirtualTime,
+  passMs,
+  passTime,
+  quiet,
+  startVirtualTime,
+  virtualNow,
+} from './virtual-time.js';
+
+/*
+ * Plays one history: a world, as a scheduler wants it. At each step everything that could move waits
+ * at the gate; the scheduler takes one, or lets time pass; then it is waited until all that follows
+ * from it has come to the gate. So the decisions determine the history.
+ */
+
+/** Who is there, and what is to come of it. */
+export interface World {
+  readonly priorities?: readonly number[];
+  /** What is in Redis before. */
+  readonly before?: (stage: Stage) => Promise<void>;
+  readonly enter: (cast: Cast) => void;
+  readonly requests: readonly Expected[];
+  /** Whether work waits for nobody as long as nothing goes wrong. @default true */
+  readonly atOnce?: boolean;
+}
+
+/** How much time may pass after the last fault until all is over; see docs/evidence/interleavings.md. */
+const LATE_MS = 90_000;
+const MOST_STEPS = 3_000;
+
+export interface History {
+  /** What was wrong; empty when nothing was. */
+  readonly wrong: readonly string[];
+  readonly deviations: readonly Deviation[];
+  readonly lines: readonly string[];
+  /** Steps that were decided. */
+  readonly steps: number;
+  /** Time that passed after the last deviation. */
+  readonly healedMs: number;
+}
+
+let ear: Redis | undefined;
+
+/** The real connections of this file's histories; closed with those of the tests. */
+export async function realConnections() {
+  const connection = await connected();
+  ear ??= (connection.client as Redis).duplicate();
+  return { connection, shared: connection.client as Redis, ear };
+}
+
+export function closeEar(): void {
+  ear?.disconnect();
+  ear = undefined;
+}
+
+export async function play(
+  world: World,
+  scheduler: Scheduler,
+  scriptNames: ReadonlyMap<string, string>,
+): Promise<History> {
+  const { connection, shared, ear: listening } = await realConnections();
+  if (listening.status === 'wait') await listening.connect();
+  await shared.flushall();
+  startVirtualTime();
+  const stage = new Stage(connection, listening, scriptNames, world.priorities ?? [50]);
+  const cast = new Cast(stage);
+  const wrong: string[] = [];
+  const deviations: Deviation[] = [];
+  let step = 0;
+  let lastAt = virtualNow();
+  const undisturbed = () => deviations.every(({ fault }) => !fault) && !stage.timePassed;
+  try {
+    await world.before?.(stage);
+    await stage.look([QUEUE, ...world.requests.map(({ id }) => id)]);
+    world.enter(cast);
+    for (;;) {
+      await quiet(() => stage.stirred);
+      wrong.push(...wrongNow(stage, cast));
+      if (wrong.length > 0 || isOver(stage, cast)) break;
+      const trips = stage.possible();
+      if (trips.length === 0) {
+        if (undisturbed() && world.atOnce !== false) wrong.push(...wrongWhenIdle(stage, cast));
+        if (wrong.length > 0) break;
+        if (virtualNow() - lastAt > LATE_MS || !passTime()) {
+          wrong.push(`not over ${virtualNow() - lastAt} ms after the last fault`);
+          break;
+        }
+        stage.stirred += 1;
+        continue;
+      }
+      const options: Option[] = [...trips, 'time'];
+      const decided = scheduler.decide(options, step);
+      const pick = decided.pick % options.length;
+      const { fault } = decided;
+      if (pick > 0 || fault) {
+        deviations.push({ step, pick, ...(fault ? { fault } : {}) });
+        lastAt = virtualNow();
+      }
+      step += 1;
+      if (step > MOST_STEPS) {
+        wrong.push(`not over after ${step} steps`);
+        break;
+      }
+      const option = options[pick] as Option;
+      if (option === 'time') {
+        stage.timePassed = true;
+        stage.lines.push('time passes');
+        passTime();
+        stage.stirred += 1;
+      } else {
+        if (fault === 'stands still') cast.crash(option.actor);
+        // What arrives late is a fault of its own.
+        if (option.patient) lastAt = virtualNow();
+        await stage.carryOut(option, fault);
+      }
+    }
+    const healedMs = virtualNow() - lastAt;
+    if (wrong.length === 0) {
+      for (const one of world.requests) wrong.push(...wrongAtEnd(one, stage, cast, undisturbed()));
+    }
+    for (const actor of cast.actors) actor.dead = true;
+    if (wrong.length === 0) wrong.push(...(await leftBehind(stage, world)));
+    return { wrong, deviations, lines: stage.lines, steps: step, healedMs };
+  } finally {
+    for (const actor of cast.actors) actor.dead = true;
+    endVirtualTime();
+  }
+}
+
+/** Drops all; what is left then, but for tombstones, is too much. */
+async function leftBehind(stage: Stage, { requests }: World): Promise<string[]> {
+  passMs(61_000);
+  await tickOnce(stage.scene(''));
+  for (const { id } of requests) {
+    const { request, queue } = stage.scene(id);
+    const dropped = await request.drop();
+    if (dropped.verdict === 'dropped') await queue.finish(id, dropped.generation, 'dropped');
+  }
+  await stage.scene('').queue.depart('nobody');
+  const wrong: string[] = [];
+  for (const key of await allKeys(stage.shared)) {
+    const status = key.startsWith('request:') ? await stage.shared.hget(key, 'status') : '';
+    if (status !== 'dropped' && status !== 'void') wrong.push(`${key} is left`);
+    else if ((await stage.shared.pttl(key)) < 0) wrong.push(`the tombstone ${key} stays for ever`);
+  }
+  return wrong;
+}

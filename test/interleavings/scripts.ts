@@ -1,0 +1,38 @@
+import { installTestClock } from '@piecework/protocol/testing';
+import type { Redis } from 'ioredis';
+import {
+  type BuiltScripts,
+  buildScripts,
+  type ScriptName,
+  shaOf,
+} from '../../scripts/lua-source.mjs';
+import type { Mutation } from '../support/clock.js';
+
+/** How the test build tells the time, and how it does in a history: by the caller's word alone. */
+const MOVED = 'return t[1] * 1000 + math.floor(t[2] / 1000) + clockOffset';
+const VIRTUAL = 'return clockOffset';
+
+/**
+ * Runs scripts by virtual time from here on, changed in these places. Answers their names by sha.
+ * @throws Error when a text that is to be changed does not occur exactly once
+ */
+export async function installScripts(
+  redis: Redis,
+  mutations: readonly Mutation[] = [],
+): Promise<ReadonlyMap<string, string>> {
+  const scripts: BuiltScripts = buildScripts({ clock: 'test' });
+  const names = Object.keys(scripts) as ScriptName[];
+  const change = (script: ScriptName, from: string, to: string) => {
+    const found = scripts[script].lua.split(from).length - 1;
+    if (found !== 1) throw new Error(`found ${found} times in ${script}: ${from}`);
+    const lua = scripts[script].lua.replace(from, () => to);
+    scripts[script] = { lua, sha: shaOf(lua) };
+  };
+  for (const { script, from, to } of mutations) change(script, from, to);
+  for (const name of names) {
+    if (scripts[name].lua.includes(MOVED)) change(name, MOVED, VIRTUAL);
+  }
+  for (const name of names) await redis.script('LOAD', scripts[name].lua);
+  installTestClock(scripts);
+  return new Map(names.map((name) => [scripts[name].sha, name]));
+}

@@ -1,0 +1,248 @@
+import { type Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import type { Redis } from 'ioredis';
+import { Log } from '../support/flow.js';
+import type { Scene } from '../support/given.js';
+import { type Picture, peek, peekQueue, type QueuePicture } from '../support/peek.js';
+import type { Actor } from './actor.js';
+import { closeClient, type Wire } from './gated-client.js';
+import { broken, type Fault, type Trip, titleOf } from './trip.js';
+import { virtualNow } from './virtual-time.js';
+
+/*
+ * Where one history plays: the gate at which steps wait, what is done when one is carried out, and
+ * the pictures of Redis after it.
+ */
+
+export const QUEUE = 'q';
+/** Longer than a lease, and than anything else that the roles wait for an answer. */
+const STANDS_STILL_MS = 40_000;
+const MUCH_LATER_MS = 45_000;
+/** How long a blocking pop blocks. */
+const BLOCK_MS = 5_000;
+
+export class Stage implements Wire {
+  readonly shared: Redis;
+  readonly ear: Redis;
+  readonly scriptNames: ReadonlyMap<string, string>;
+  readonly channels = new Map<string, Map<Redis, Actor>>();
+  readonly clients = new Map<number, Redis>();
+  readonly log = new Log();
+  /** What happened, step by step, with the replies. */
+  readonly lines: string[] = [];
+  readonly pictures = new Map<string, Picture>();
+  queue: QueuePicture | undefined;
+  readonly priorities: readonly number[];
+  /** Counts whatever comes to the gate or happens to an actor. */
+  stirred = 0;
+  /** Whether time passed though there was something to do. */
+  timePassed = false;
+  /** Told when a process has died. */
+  readonly onDeath: ((actor: Actor) => void)[] = [];
+  #waiting: { trip: Trip; client: Redis | undefined }[] = [];
+  readonly #numbers = new Map<Actor, number>();
+  readonly #frozen = new Set<Actor>();
+  readonly #connection: Connection;
+
+  constructor(
+    connection: Connection,
+    ear: Redis,
+    scriptNames: ReadonlyMap<string, string>,
+    priorities: readonly number[],
+  ) {
+    this.#connection = connection;
+    this.shared = connection.client as Redis;
+    this.ear = ear;
+    this.scriptNames = scriptNames;
+    this.priorities = priorities;
+    ear.removeAllListeners('smessage');
+    ear.on('smessage', (channel: string, message: string) => this.#hear(channel, message));
+  }
+
+  /** Both sides of a request, beyond the gate. */
+  scene(id: string, generation = 0): Scene {
+    const connection = this.#connection;
+    const queue = new QueueCommands(connection, QUEUE);
+    return { id, generation, connection, queue, request: new RequestCommands(connection, id) };
+  }
+
+  travel(
+    step: Omit<Trip, 'key' | 'arrivedAt' | 'patient' | 'resolve' | 'reject'> & {
+      patient?: boolean;
+    },
+    client?: Redis,
+  ): Promise<unknown> {
+    this.stirred += 1;
+    // A dead process hears nothing, not even that its connection broke.
+    if (step.actor.dead) return new Promise(() => {});
+    if (client?.status === 'end') return Promise.reject(broken());
+    return new Promise((resolve, reject) => {
+      const key = this.#number(step.actor);
+      const trip = { key, patient: false, ...step, arrivedAt: virtualNow(), resolve, reject };
+      this.#waiting.push({ trip, client });
+    });
+  }
+
+  #number(actor: Actor): string {
+    const n = (this.#numbers.get(actor) ?? 0) + 1;
+    this.#numbers.set(actor, n);
+    return `${actor.name}#${n}`;
+  }
+
+  withdraw(client: Redis, which: 'all' | 'pops'): number {
+    const mine = this.#waiting.filter(
+      (one) => one.client === client && (which === 'all' || one.trip.kind === 'pop'),
+    );
+    this.#waiting = this.#waiting.filter((one) => !mine.includes(one));
+    this.stirred += mine.length;
+    for (const { trip } of mine) {
+      if (which === 'pops') trip.resolve(null);
+      else trip.reject(broken());
+    }
+    return mine.length;
+  }
+
+  /** The steps that can be carried out now, in the usual order. */
+  possible(): Trip[] {
+    const ready = this.#waiting.map(({ trip }) => trip).filter((trip) => this.#isReady(trip));
+    const first = ready[0];
+    // Who touches no key is in nobody's way: there is nothing to choose.
+    if (first && first.tags.length === 0 && first.kind !== 'handler') return [first];
+    return [...ready.filter(({ patient }) => !patient), ...ready.filter(({ patient }) => patient)];
+  }
+
+  /** Steps that wait for a token. */
+  get pops(): Trip[] {
+    return this.#waiting.map(({ trip }) => trip).filter(({ kind }) => kind === 'pop');
+  }
+
+  #isReady({ actor, kind, patient, arrivedAt, notBefore = 0 }: Trip): boolean {
+    if ((actor.frozen && !patient) || virtualNow() < notBefore) return false;
+    if (kind !== 'pop') return true;
+    return this.tokens > 0 || virtualNow() >= arrivedAt + BLOCK_MS;
+  }
+
+  get tokens(): number {
+    return Object.values(this.queue?.lists ?? {}).reduce((sum, list) => sum + list.length, 0);
+  }
+
+  /** Carries a step out. */
+  async carryOut(trip: Trip, fault: Fault | undefined): Promise<void> {
+    const at = this.#waiting.findIndex((one) => one.trip === trip);
+    const client = this.#waiting.splice(at, 1)[0]?.client;
+    const line = fault ? `${titleOf(trip)}: ${fault}` : titleOf(trip);
+    const { actor } = trip;
+    let reply = '';
+    const done = async (): Promise<() => void> => {
+      try {
+        const answer = await trip.send();
+        // What a server says of itself is never the same.
+        reply = trip.name === 'info' ? '' : (JSON.stringify(answer) ?? '');
+        return () => trip.resolve(answer);
+      } catch (error) {
+        reply = String(error);
+        return () => trip.reject(error as Error);
+      }
+    };
+    switch (fault) {
+      case undefined:
+        (await done())();
+        break;
+      case 'not sent':
+        if (trip.kind !== 'notice') trip.reject(broken());
+        break;
+      case 'reply lost':
+        if (trip.kind === 'notice') actor.run(() => client && closeClient(this, client));
+        else {
+          await done();
+          trip.reject(broken());
+        }
+        break;
+      case 'sent again':
+        await done();
+        (await done())();
+        break;
+      case 'late':
+      case 'much later':
+        trip.reject(broken());
+        this.#comesLate(trip, fault === 'late' ? 0 : MUCH_LATER_MS);
+        break;
+      case 'ends, much later':
+        this.#die(actor);
+        this.#comesLate(trip, MUCH_LATER_MS);
+        break;
+      case 'ends before':
+        this.#die(actor);
+        break;
+      case 'ends after':
+        await done();
+        this.#die(actor);
+        break;
+      case 'stands still': {
+        const answered = await done();
+        this.#freeze(actor);
+        actor.wake(answered);
+      }
+    }
+    this.lines.push(reply ? `${line} → ${reply}` : line);
+    // What a script published is here when a later question is answered on the same connection.
+    if (this.channels.size > 0 && !trip.readsOnly) await this.ear.ping();
+    await this.look(trip.tags);
+  }
+
+  /** It is under way, and nobody waits for it any more. */
+  #comesLate(trip: Trip, afterMs: number): void {
+    const notBefore = virtualNow() + afterMs;
+    const key = this.#number(trip.actor);
+    this.#waiting.push({ trip: { ...trip, key, patient: true, notBefore }, client: undefined });
+    setTimeout(() => {
+      this.stirred += 1;
+    }, afterMs);
+  }
+
+  #die(actor: Actor): void {
+    actor.dead = true;
+    this.stirred += 1;
+    // What arrives late has left the process before it died.
+    this.#waiting = this.#waiting.filter(({ trip }) => trip.actor !== actor || trip.patient);
+    for (const members of this.channels.values()) {
+      for (const [client, owner] of members) if (owner === actor) members.delete(client);
+    }
+    for (const tell of this.onDeath) tell(actor);
+  }
+
+  #freeze(actor: Actor): void {
+    actor.frozenUntil = virtualNow() + STANDS_STILL_MS;
+    this.#frozen.add(actor);
+    setTimeout(() => {
+      this.stirred += 1;
+      this.#frozen.delete(actor);
+      actor.thaw();
+    }, STANDS_STILL_MS);
+  }
+
+  /** Whether somebody waits at the gate who is not in a hurry. */
+  get patience(): boolean {
+    return this.#waiting.some(({ trip }) => trip.patient);
+  }
+
+  get anybodyFrozen(): boolean {
+    return this.#frozen.size > 0;
+  }
+
+  #hear(channel: string, message: string): void {
+    for (const [client, actor] of this.channels.get(channel) ?? []) {
+      const send = async () => actor.run(() => void client.emit('smessage', channel, message));
+      const step = { actor, name: `hears '${message}'`, readsOnly: false } as const;
+      const tags = [/\{(.+)\}/.exec(channel)?.[1] ?? ''];
+      void this.travel({ ...step, kind: 'notice', tags, send }, client).catch(() => {});
+    }
+  }
+
+  /** Looks at what a step may have changed. */
+  async look(tags: readonly string[]): Promise<void> {
+    for (const tag of tags) {
+      if (tag === QUEUE) this.queue = await peekQueue(this.scene(''), this.priorities);
+      else if (tag !== '') this.pictures.set(tag, await peek(this.scene(tag)));
+    }
+  }
+}
