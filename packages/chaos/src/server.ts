@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
 
@@ -41,6 +42,8 @@ export class AttackedServer implements AsyncDisposable {
   async startAgain(): Promise<void> {
     const { port } = this;
     this.#redis = await startRedis({ ...settings(this.#dir, this.#fsync), port });
+    // The next fault speaks to it over this client, which reconnects in its own time.
+    while (this.client.status !== 'ready') await sleep(10);
   }
 
   /** Bytes that its data and its buffers take. */
