@@ -30,9 +30,10 @@ const measured: Measured = options.from
   : await measure();
 const { costs, runs } = measured;
 const checks = runs.map((real) => ({ real, simulated: simulateReal(real, costs, options) }));
+const small = ({ workers }: { workers: number }) => workers <= options.mostWorkers;
 say('simulating');
-const usual = simulateAll(usualSettings(), costs, options);
-const few = simulateAll(fewRequests(), costs, options);
+const usual = simulateAll(usualSettings().filter(small), costs, options);
+const few = simulateAll(fewRequests().filter(small), costs, options);
 
 const { perTurnMicros, perOutcomeMicros } = costs.client;
 const client = `A worker process spends ${Math.round(perTurnMicros)} µs per call and ${perOutcomeMicros.toFixed(1)} µs per outcome.`;

@@ -6,6 +6,7 @@ export interface ScalingOptions {
   readonly settled: number;
   readonly events: number;
   readonly scale: number;
+  readonly mostWorkers: number;
   readonly real: number;
   readonly from: string | undefined;
   readonly json: boolean;
@@ -33,6 +34,7 @@ export function readOptions(args: readonly string[]): ScalingOptions {
     .option('--settled <count>', 'sub-requests that each simulation counts', positive, 20_000)
     .option('--events <count>', 'most events of one simulation', positive, 3_000_000)
     .option('--scale <factor>', 'size of the real runs', positive, 1)
+    .option('--most-workers <count>', 'simulate no bigger fleets', positive, 10_000)
     .option('--real <count>', 'how many real runs beside the simulation', wholeNumber, 12)
     .option('--from <file>', 'simulate from what was measured before, and measure nothing')
     .option('--json', 'everything as JSON', false)
