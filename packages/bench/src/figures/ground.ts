@@ -1,6 +1,5 @@
 import { nanoid } from 'nanoid';
 import { Piecework } from 'piecework';
-import { median } from 'simple-statistics';
 import { difference, type RedisFigures, redisFigures } from '../redis-figures.js';
 import type { SeriesSettings, Server } from '../series.js';
 import { type Deed, makeDeed, makeDeeds } from './deed.js';
@@ -81,17 +80,6 @@ export class Ground implements AsyncDisposable {
       }
     }
     return results;
-  }
-
-  /** The round trip of an idle connection now: p50 of some PINGs, in ms. */
-  async roundTripMs(): Promise<number> {
-    const times: number[] = [];
-    for (let i = 0; i < 200; i += 1) {
-      const startMs = performance.now();
-      await this.server.probe.ping();
-      times.push(performance.now() - startMs);
-    }
-    return median(times);
   }
 
   /** Ends what was opened, and forgets it. */

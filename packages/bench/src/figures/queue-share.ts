@@ -9,7 +9,6 @@ import type { Ground } from './ground.js';
 import { medianRow } from './rows.js';
 
 const HANDLERS_MS = [0, 5, 50, 500] as const;
-const REQUESTS = 2;
 const SLOTS = 100;
 const MASTERS = 3;
 
@@ -28,7 +27,7 @@ export const queueShare: Figure = {
   title: 'Share of the queue’s side in Redis’ CPU',
   definition:
     'CPU of the server that holds the queue’s hash slot over that of both servers, the queue’s and the requests’; the time from submission to completion, less what each needs when nothing happens.',
-  method: `A cluster of ${MASTERS} masters. The name of the queue is chosen so that the first holds it, the ids of the requests so that the second holds them all: scripts touch one hash slot only, so each server’s CPU is one side’s. One worker, ${SLOTS} slots, the default time slice, ${REQUESTS} requests that take turns; handlers wait idle for 0, 5, 50 and 500 ms.`,
+  method: `A cluster of ${MASTERS} masters. The name of the queue is chosen so that the first holds it, the ids of the requests so that the second holds them all: scripts touch one hash slot only, so each server’s CPU is one side’s. One worker, ${SLOTS} slots, the default time slice; one request alone, or two that take turns; handlers wait idle for 0, 5, 50 and 500 ms.`,
   target: '≤ 5 % with handlers of 0 and 5 ms; beyond, reported',
 
   async measure(ground): Promise<Row[]> {
@@ -57,13 +56,17 @@ async function measureSides(ground: Ground, sides: TwoSides): Promise<Row[]> {
   // Nodes of a cluster talk to each other all the time.
   const idlePerMs = after.map((micros, i) => (micros - (before[i] ?? 0)) / idleMs);
   const rows: Row[] = [];
-  for (const sleepMs of HANDLERS_MS) {
+  const kinds = HANDLERS_MS.flatMap((sleepMs) =>
+    [1, 2].map((requests) => ({ sleepMs, requests, each: countFor(ground, sleepMs) / requests })),
+  );
+  for (const kind of kinds) {
+    const { sleepMs, requests } = kind;
     const shares: number[] = [];
     for (let round = 0; round < ground.settings.rounds; round += 1) {
-      shares.push(100 * (await shareOf(ground, sides, sleepMs, idlePerMs)));
+      shares.push(100 * (await shareOf(ground, sides, kind, idlePerMs)));
     }
-    ground.say(`queue-share: handlers of ${sleepMs} ms`);
-    const label = `handlers of ${sleepMs} ms`;
+    const label = `handlers of ${sleepMs} ms, ${requests === 1 ? 'one request' : 'two take turns'}`;
+    ground.say(`queue-share: ${label}`);
     rows.push(
       medianRow(
         label,
@@ -83,16 +86,15 @@ async function measureSides(ground: Ground, sides: TwoSides): Promise<Row[]> {
 async function shareOf(
   ground: Ground,
   sides: TwoSides,
-  sleepMs: number,
+  { sleepMs, requests, each }: { sleepMs: number; requests: number; each: number },
   idlePerMs: readonly number[],
 ): Promise<number> {
   const queue = nameOn(await slotsOf(sides.queueSide), 'bench');
   const pw = ground.piecework(queue, sides.redis);
   await ground.startWorker({ redis: sides.redis, queue, concurrency: SLOTS });
   const requestSlots = await slotsOf(sides.requestSide);
-  const each = countFor(ground, sleepMs);
   const work = async (size: number) => {
-    const submitted = Array.from({ length: REQUESTS }, () =>
+    const submitted = Array.from({ length: requests }, () =>
       pw.submit(ground.deeds(size, { sleepMs }), {
         id: nameOn(requestSlots, 'request'),
         limit: SLOTS,
@@ -114,15 +116,13 @@ async function shareOf(
   return Math.max(0, queueMicros) / (Math.max(0, queueMicros) + Math.max(1, requestMicros));
 }
 
-/** So many that a round lasts some seconds. */
+/** So many, of all requests together, that a round lasts some seconds. */
 function countFor(ground: Ground, sleepMs: number): number {
-  if (sleepMs === 0) return ground.of(50_000, 20_000, 500);
-  const seconds = ground.of(6, 3, 0.2);
-  const atMost = ground.of(20_000, 10_000, 200);
-  return Math.min(
-    atMost,
-    Math.max(SLOTS, Math.round((SLOTS / sleepMs) * 1_000 * seconds)) / REQUESTS,
-  );
+  const atMost = ground.of(100_000, 30_000, 1_000);
+  if (sleepMs === 0) return atMost;
+  const seconds = ground.of(6, 2, 0.2);
+  const turns = Math.ceil((1_000 * seconds) / sleepMs);
+  return Math.min(atMost, turns * SLOTS);
 }
 
 async function cpuOf({ queueSide, requestSide }: TwoSides): Promise<number[]> {
