@@ -16,7 +16,7 @@ export const growth: Figure = {
   definition:
     'CPU of Redis’ main thread per sub-request, from submission to completion, with much of something over the same with little of it.',
   method:
-    'The same work on both sides, in turn: a worker process with 100 slots, handlers that return at once, results kept and not read. Size: one request, or as many as it takes of 10,000. Open: requests of 20, all open before the first is served, or one after another; and one request served while the others wait behind it. Priorities: a hundred requests over all or one. Workers: five that work, and beside them such as hold one long run each.',
+    'The same work on both sides, in turn: a worker process with 100 slots, handlers that return at once, results kept and not read. Size: one request, or as many as it takes of 10,000. Open: requests of 20, all open before the first is served, or one after another; and one request served while the others wait behind it. Priorities: one request of priority 0, with 99 that wait behind it, each at a priority of its own or all at the last. Workers: five that work, and beside them such as hold one long run each.',
   target: '≤ 1.1 × each',
 
   async measure(ground): Promise<Row[]> {
@@ -35,6 +35,7 @@ export const growth: Figure = {
         ground,
         [`${open} requests open`, () => atOnce(ground, open, 20)],
         ['one open at a time', () => sequence(ground, open, 20)],
+        'requests of one priority share the slots: fewer sub-requests of each end together, so each costs more',
       )),
       ...(await compare(
         ground,
@@ -43,13 +44,14 @@ export const growth: Figure = {
       )),
       ...(await compare(
         ground,
-        ['100 priorities in use', () => atOnce(ground, 100, size / 100, (i) => i)],
-        ['one priority in use', () => atOnce(ground, 100, size / 100)],
+        ['100 priorities in use', () => behindIt(ground, size, 99, (i) => i + 1)],
+        ['two priorities in use', () => behindIt(ground, size, 99)],
       )),
       ...(await compare(
         ground,
         [`${workers} workers`, () => amongWorkers(ground, size, workers - 5)],
         ['5 workers', () => amongWorkers(ground, size, 0)],
+        'what workers cost by being there goes by the second, not by the sub-request',
       )),
     ];
   },
@@ -59,13 +61,14 @@ async function compare(
   ground: Ground,
   [much, withMuch]: [string, Side],
   [little, withLittle]: [string, Side],
+  note?: string,
 ): Promise<Row[]> {
   const turns = await ground.inTurn({ withMuch, withLittle });
   ground.say(`growth: ${much} beside ${little}`);
   return [
     medianRow(much, 'Redis CPU µs', turns.withMuch),
     medianRow(little, 'Redis CPU µs', turns.withLittle),
-    ratioRow(`${much} ÷ ${little}`, turns.withMuch, turns.withLittle, TARGET),
+    ratioRow(`${much} ÷ ${little}`, turns.withMuch, turns.withLittle, TARGET, note),
   ];
 }
 
@@ -106,11 +109,16 @@ async function amongWorkers(ground: Ground, size: number, busy: number): Promise
 }
 
 /** One request is worked off while others wait at a lower priority, submitted before it. */
-async function behindIt(ground: Ground, size: number, waiting: number): Promise<number> {
+async function behindIt(
+  ground: Ground,
+  size: number,
+  waiting: number,
+  priorityOf: (i: number) => number = () => 99,
+): Promise<number> {
   const queue = ground.newQueue();
   const pw = ground.piecework(queue);
-  await submitAll(ground, queue, waiting, 1, () => ({ priority: 99, limit: 1 }));
-  const request = await pw.submit(ground.deeds(size), { limit: 100 });
+  await submitAll(ground, queue, waiting, 1, (i) => ({ priority: priorityOf(i), limit: 1 }));
+  const request = await pw.submit(ground.deeds(size), { priority: 0, limit: 100 });
   const cost = await ground.redisCost(async () => {
     await ground.startWorker({ queue, concurrency: 100 });
     await request.completion();
@@ -119,17 +127,11 @@ async function behindIt(ground: Ground, size: number, waiting: number): Promise<
 }
 
 /** All are open before a worker starts. */
-async function atOnce(
-  ground: Ground,
-  requests: number,
-  size: number,
-  priorityOf: (i: number) => number = () => 50,
-): Promise<number> {
+async function atOnce(ground: Ground, requests: number, size: number): Promise<number> {
   const queue = ground.newQueue();
   const pw = ground.piecework(queue);
   const cost = await ground.redisCost(async () => {
-    const options = (i: number) => ({ priority: priorityOf(i), limit: 100 });
-    const ids = await submitAll(ground, queue, requests, size, options);
+    const ids = await submitAll(ground, queue, requests, size, () => ({ limit: 100 }));
     await ground.startWorker({ queue, concurrency: 100 });
     await Promise.all(ids.map((id) => pw.request(id).completion()));
   });

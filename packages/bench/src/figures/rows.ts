@@ -43,7 +43,7 @@ export function percentileRows(label: string, unit: string, samples: readonly nu
     label: `${label}, p${p * 100}`,
     unit,
     value: quantile([...samples], p),
-    note: `${samples.length} samples`,
+    ...(p === 0.5 ? { note: `${samples.length} samples` } : {}),
   }));
 }
 
