@@ -8,6 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { jain } from '../../packages/bench/src/figures/fairness.js';
+import { verdict } from '../../packages/bench/src/figures/figure.js';
+import { gapsOf } from '../../packages/bench/src/figures/idle-gap.js';
+import { figureNames } from '../../packages/bench/src/figures/index.js';
+import { plot } from '../../packages/bench/src/figures/plot.js';
 import type { Outcome } from '../../packages/bench/src/outcome.js';
 import { Tally } from '../../packages/bench/src/tally.js';
 import { listen } from '../support/listen.js';
@@ -30,13 +35,15 @@ describe('the bench', () => {
       'old\n<!-- Written by hand from here on; --report keeps it. -->\nby hand\n',
     );
     const size = ['--n', '300', '--warm-up', '50', '--rounds', '2', '--concurrency', '10'];
-    const { code, stdout, stderr } = await bench(...size, '--json', '--report', file);
+    const rates = ['--figures', 'rates', '--json'];
+    const { code, stdout, stderr } = await bench(...size, ...rates, '--report', file);
     expect(stderr).toContain('round 2');
     expect(code).toBe(0);
 
     const { measured } = JSON.parse(stdout) as Outcome;
     expect(measured.map(({ entrant }) => entrant.contender)).toEqual([
       'piecework',
+      'piecework-discard',
       'bullmq-flow',
       'bullmq-bulk',
       'bee-queue',
@@ -70,7 +77,10 @@ describe('the bench', () => {
 
   test('cuts off and marks a run that takes longer than its budget', async () => {
     const size = ['--n', '5000', '--warm-up', '1', '--rounds', '1', '--budget-ms', '1'];
-    const { code, stdout } = await bench(...size, '--only', 'bullmq-flow', '--json');
+    const { code, stdout } = await bench(
+      ...size,
+      ...['--figures', 'rates', '--only', 'bullmq-flow', '--json'],
+    );
     expect(code).toBe(0);
     const { measured, summaries } = JSON.parse(stdout) as Outcome;
     const [run] = measured[0]?.runs ?? [];
@@ -83,6 +93,70 @@ describe('the bench', () => {
     const { code, stderr } = await bench('--n', 'many');
     expect(code).toBe(2);
     expect(stderr).toContain('--n <count>');
+  });
+});
+
+describe('the figures beyond the rates', () => {
+  const tiny = ['--size', 'tiny', '--n', '300', '--warm-up', '50', '--rounds', '1'];
+
+  test.each(figureNames)(
+    '%s is measured, judged, reported and drawn',
+    async (name) => {
+      const file = join(folder, `${name}.md`);
+      const { code, stdout, stderr } = await bench(
+        ...[...tiny, '--figures', name, '--json', '--report', file],
+      );
+      expect(stderr).toContain(`figure: ${name}`);
+      expect(code).toBe(0);
+
+      const { figures, measured } = JSON.parse(stdout) as Outcome;
+      expect(measured).toEqual([]);
+      expect(figures.map((figure) => figure.name)).toEqual([name]);
+      const rows = figures[0]?.rows ?? [];
+      expect(rows.length).toBeGreaterThan(0);
+      for (const row of rows) expect(row.value, row.label).toEqual(expect.any(Number));
+      // What the target is in words, some row is held against.
+      const judged = rows.filter(({ target }) => target).length;
+      if (figures[0]?.target === 'reported') expect(judged).toBe(0);
+      else expect(judged).toBeGreaterThan(0);
+
+      const report = readFileSync(file, 'utf8');
+      expect(report).toContain(`(${name}/${name}.svg)`);
+      const drawn = readFileSync(join(folder, name, `${name}.svg`), 'utf8');
+      for (const { label } of rows) expect(drawn).toContain(label.replaceAll('<', '&lt;'));
+    },
+    90_000,
+  );
+
+  test('a value on its target has reached it, on either side', () => {
+    const row = { label: '', unit: '×', value: 2 };
+    expect(verdict({ ...row, target: { atMost: 2 } })).toBe('reached');
+    expect(verdict({ ...row, target: { atLeast: 2 } })).toBe('reached');
+    expect(verdict({ ...row, target: { atMost: 1.9 } })).toBe('not reached');
+    expect(verdict({ ...row, target: { atLeast: 2.1 } })).toBe('not reached');
+    expect(verdict(row)).toBe('');
+  });
+
+  test('Jain’s index is 1 for equal shares and 1/n when one has everything', () => {
+    expect(jain([3, 3, 3, 3])).toBe(1);
+    expect(jain([5, 0, 0, 0])).toBe(0.25);
+  });
+
+  test('a gap is the time in which a slot stood empty, in the order in which slots were freed', () => {
+    const run = (startMs: number, endMs: number) => ({ requestId: 'r', n: 0, startMs, endMs });
+    const first = [run(0, 10), run(0, 20), run(0, 30), run(0, 40)];
+    expect(gapsOf([...first, run(11, 50), run(23, 50)])).toEqual([1, 3]);
+  });
+
+  test('a plot escapes its texts and draws each target once', () => {
+    const rows = [
+      { label: 'a < b & c', unit: 'ms', value: 3, target: { atMost: 5 } },
+      { label: 'other', unit: 'ms', value: 4 },
+    ];
+    const svg = plot('<title>', rows, ['by hand']);
+    expect(svg).toContain('a &lt; b &amp; c');
+    expect(svg).toContain('&lt;title&gt;');
+    expect(svg.match(/class="target"/g)).toHaveLength(1);
   });
 });
 

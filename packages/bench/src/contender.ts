@@ -7,8 +7,10 @@ export interface Setting {
   readonly port: number;
   /** Queue name or key prefix; a new one for each session. */
   readonly queue: string;
-  /** Slots of the one worker; where a request has a limit, it is the same number. */
+  /** Slots of the one worker. */
   readonly concurrency: number;
+  /** Where a request has one: as many, unless the run is about it. */
+  readonly limit: number;
   /** Checkout whose Piecework runs, built. */
   readonly pieceworkRoot: string;
   /** The handler's work. */

@@ -2,6 +2,8 @@ import { Redis } from 'ioredis';
 import { startRedis } from 'piecework/embedded';
 import { aimsTable } from './aims.js';
 import { checkOut } from './checkout.js';
+import { rowsTable, verdictsTable } from './figures/figure-tables.js';
+import { measureFigures } from './figures/measure-figures.js';
 import { REPOSITORY, revisionOf, surroundings } from './machine.js';
 import { type BenchOptions, readOptions } from './options.js';
 import type { Outcome } from './outcome.js';
@@ -35,7 +37,7 @@ async function showProfile(): Promise<void> {
 
 async function showSeries(): Promise<void> {
   if (options.compare === undefined) {
-    return show(await series(options, entrantsOf(options.only, REPOSITORY)));
+    return show(await measureAll(options, entrantsOf(options.only, REPOSITORY)));
   }
   await using other = checkOut(options.compare, say);
   const [here] = entrantsOf(['piecework'], REPOSITORY) as [Entrant];
@@ -47,34 +49,40 @@ async function showSeries(): Promise<void> {
       pieceworkRoot: other.root,
     },
   ];
-  return show(await series(options, entrants));
+  return show(await measureAll({ ...options, rates: true, figures: [] }, entrants));
 }
 
-async function series(settings: BenchOptions, entrants: readonly Entrant[]): Promise<Outcome> {
+async function measureAll(settings: BenchOptions, entrants: readonly Entrant[]): Promise<Outcome> {
   const around = await surroundings(probe);
   say(`${around.machine} · ${around.versions} · load ${around.load}`);
-  const measured = await measureSeries(server, entrants, settings, say);
+  const measured = settings.rates ? await measureSeries(server, entrants, settings, say) : [];
   const { rounds, count, warmUpCount, payloadBytes, concurrency, budgetMs } = settings;
+  const everyRun = { rounds, count, warmUpCount, payloadBytes, concurrency, budgetMs };
+  const { size } = settings;
   return {
     command: ['pnpm bench', ...args].join(' '),
     surroundings: around,
-    settings: { rounds, count, warmUpCount, payloadBytes, concurrency, budgetMs },
+    settings: everyRun,
+    size,
     measured,
     summaries: measured.map(summarise),
+    figures: await measureFigures(settings.figures, server, everyRun, size, say),
   };
 }
 
 function show(outcome: Outcome): void {
-  const { summaries } = outcome;
+  const { summaries, figures } = outcome;
   if (options.report) writeReport(options.report, outcome);
   if (options.json) {
     console.log(JSON.stringify(outcome, null, 2));
     return;
   }
-  const tables = [figuresTable(summaries)];
+  const tables = summaries.length > 0 ? [figuresTable(summaries)] : [];
   if (summaries.length > 1) tables.push(ratiosTable(summaries));
   const aims = options.compare === undefined ? aimsTable(summaries) : undefined;
   if (aims) tables.push(aims);
+  tables.push(...figures.map(rowsTable));
+  if (figures.length > 0) tables.push(verdictsTable(figures));
   for (const table of tables) console.log(forTerminal(table));
   for (const note of cutOffNotes(summaries, outcome.settings.budgetMs)) console.log(note);
 }

@@ -1,6 +1,6 @@
 import { difference, redisFigures } from './redis-figures.js';
 import type { SpeedReport } from './run-order.js';
-import { sentCommands } from './sent-commands.js';
+import { sent as sentSoFar } from './sent-commands.js';
 import type { Stage } from './stage.js';
 
 /**
@@ -14,19 +14,20 @@ export async function measureSpeed(stage: Stage): Promise<SpeedReport> {
   const session = await stage.openSession();
   await session.startWorker();
   const redisBefore = await redisFigures(probe);
-  const sentBefore = sentCommands();
+  const sentBefore = sentSoFar();
   const cpuBefore = process.cpuUsage();
   const startMs = performance.now();
   const work = session.submit(payloads).then(() => stage.readResults(session));
   const inTime = await withinBudget(work, order.budgetMs);
   const elapsedMs = performance.now() - startMs;
   const cpu = process.cpuUsage(cpuBefore);
-  const sent = sentCommands() - sentBefore;
+  const sent = sentSoFar().commands - sentBefore.commands;
+  const writes = sentSoFar().writes - sentBefore.writes;
   const finished = inTime ? order.count : stage.handled;
   const redis = difference(redisBefore, await redisFigures(probe));
   if (inTime) await session.close();
   const clientCpuMicros = cpu.user + cpu.system;
-  return { kind: 'speed', inTime, finished, elapsedMs, clientCpuMicros, sent, redis };
+  return { kind: 'speed', inTime, finished, elapsedMs, clientCpuMicros, sent, writes, redis };
 }
 
 /** Resolves with false when the budget ended first. */

@@ -1,9 +1,18 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type ContenderName, contenderNames } from './contenders/index.js';
+import { SIZES, type Size } from './figures/ground.js';
+import { type FigureName, figureNames } from './figures/index.js';
 import type { SeriesSettings } from './series.js';
+
+/** The table of rates, and every figure beside it. */
+const parts = ['rates', ...figureNames] as const;
 
 export interface BenchOptions extends SeriesSettings {
   readonly only: readonly ContenderName[];
+  /** Whether the table of rates is wanted. */
+  readonly rates: boolean;
+  readonly figures: readonly FigureName[];
+  readonly size: Size;
   readonly aof: boolean;
   readonly compare: string | undefined;
   readonly profile: boolean;
@@ -11,7 +20,8 @@ export interface BenchOptions extends SeriesSettings {
   readonly report: string | undefined;
 }
 
-interface Flags extends Omit<BenchOptions, 'count' | 'warmUpCount'> {
+interface Flags extends Omit<BenchOptions, 'count' | 'warmUpCount' | 'rates' | 'figures'> {
+  readonly figures: readonly (typeof parts)[number][];
   readonly n: number;
   readonly warmUp: number;
   readonly quick?: boolean;
@@ -44,7 +54,16 @@ export function readOptions(args: readonly string[]): BenchOptions {
     .option('--payload-bytes <bytes>', 'size of a payload as JSON', positive, 100)
     .option('--warm-up <count>', 'sub-requests before the clock runs', positive, 5_000)
     .addOption(takePart)
-    .option('--quick', `--n ${QUICK.count} --rounds ${QUICK.rounds}: about a minute, and rough`)
+    .addOption(
+      new Option('--figures <names...>', 'what is measured').choices(parts).default(parts, 'all'),
+    )
+    .addOption(
+      new Option('--size <size>', 'of the figures beside the rates').choices(SIZES).default('full'),
+    )
+    .option(
+      '--quick',
+      `--n ${QUICK.count} --rounds ${QUICK.rounds} --size quick: minutes, and rough`,
+    )
     .option('--aof', 'let Redis write an append-only file', false)
     .option('--compare <rev>', 'Piecework of that revision beside this one, and nothing else')
     .option('--profile', 'where the time of one Piecework run goes, and nothing else', false)
@@ -55,11 +74,14 @@ export function readOptions(args: readonly string[]): BenchOptions {
   const { n, warmUp, quick, ...flags } = command.opts<Flags>();
   // Not in the order of the command line: the first is what the others are compared with.
   const only = contenderNames.filter((name) => flags.only.includes(name));
-  const settings = { ...flags, only, count: n, warmUpCount: warmUp };
+  const figures = figureNames.filter((name) => flags.figures.includes(name));
+  const rates = flags.figures.includes('rates');
+  const settings = { ...flags, only, rates, figures, count: n, warmUpCount: warmUp };
   if (!quick) return settings;
   const given = (name: string) => command.getOptionValueSource(name) === 'cli';
   return {
     ...settings,
+    size: given('size') ? flags.size : 'quick',
     count: given('n') ? n : QUICK.count,
     rounds: given('rounds') ? flags.rounds : QUICK.rounds,
     warmUpCount: given('warmUp') ? warmUp : QUICK.warmUpCount,

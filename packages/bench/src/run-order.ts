@@ -12,6 +12,8 @@ export interface RunOrder {
   readonly warmUpCount: number;
   readonly payloadBytes: number;
   readonly concurrency: number;
+  /** Of Piecework's request. Default: the concurrency. */
+  readonly limit?: number;
   readonly budgetMs: number;
 }
 
@@ -25,6 +27,8 @@ export interface SpeedReport {
   readonly clientCpuMicros: number;
   /** Commands that the client sent, without those that scripts call. */
   readonly sent: number;
+  /** Writes to sockets that they went out in: round trips, at most. */
+  readonly writes: number;
   readonly redis: RedisFigures;
 }
 

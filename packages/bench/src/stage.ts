@@ -24,12 +24,15 @@ export class Stage {
   /** A session on a queue of its own, with no worker yet. */
   openSession(): Promise<Session> {
     const { host, port, concurrency, pieceworkRoot, contender } = this.order;
+    const { limit = concurrency } = this.order;
     const handle = async ({ n }: Payload) => {
       this.handled += 1;
       return n;
     };
     const queue = `bench-${nanoid(6)}`;
-    return contenders[contender].open({ host, port, queue, concurrency, pieceworkRoot, handle });
+    return contenders[contender].open({
+      ...{ host, port, queue, concurrency, limit, pieceworkRoot, handle },
+    });
   }
 
   /** A whole run that does not count, so that code is compiled and scripts are loaded. */

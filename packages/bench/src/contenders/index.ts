@@ -4,11 +4,12 @@ import { beeQueue } from './bee-queue.js';
 import { bullmqBulk } from './bullmq-bulk.js';
 import { bullmqFlow } from './bullmq-flow.js';
 import { firstPublished } from './first-published.js';
-import { piecework } from './piecework.js';
+import { piecework, pieceworkDiscard } from './piecework.js';
 
 /** In the order of the tables; the first is what the others are compared with. */
 export const contenders = {
   piecework,
+  'piecework-discard': pieceworkDiscard,
   'bullmq-flow': bullmqFlow,
   'bullmq-bulk': bullmqBulk,
   'bee-queue': beeQueue,

@@ -3,47 +3,60 @@ import { pathToFileURL } from 'node:url';
 import type { Contender, Session } from '../contender.js';
 import type { Payload } from '../payloads.js';
 
-/** Counters, permits, leases and results: nothing is left out. */
-export const piecework: Contender = {
-  title: 'Piecework',
-  configuration:
-    'one request; limit = concurrency; everything on (counters, permits, leases, results kept); read by `request.results()`',
+function pieceworkWith(results: 'keep' | 'discard', title: string, read: string): Contender {
+  return {
+    title,
+    configuration: `one request; limit = concurrency; everything on (counters, permits, leases, results ${read}`,
 
-  async open({ host, port, queue, concurrency, pieceworkRoot, handle }): Promise<Session> {
-    // By path, so that two revisions can be measured by the same bench.
-    const main = pathToFileURL(join(pieceworkRoot, 'packages/piecework/dist/index.js')).href;
-    const { Piecework, Worker } = (await import(main)) as typeof import('piecework');
-    const redis = `redis://${host}:${port}`;
-    const pw = new Piecework({ redis, queue });
-    const worker = new Worker({
-      redis,
-      queue,
-      concurrency,
-      handler: (payload) => handle(payload as Payload),
-    });
-    let id = '';
-    return {
-      startWorker: async () => {
-        await worker.start();
-      },
-      submit: async (payloads) => {
-        id = (await pw.submit(payloads, { limit: concurrency })).id;
-      },
-      readResults: async (tally) => {
-        const request = pw.request(id);
-        for await (const result of request.results({ failed: true })) {
-          if (result.status !== 'succeeded') throw new Error(`sub-request ${result.index} failed`);
-          tally.add(result.value);
-        }
-        const { status, counts } = await request.completion();
-        if (status !== 'succeeded' || counts.succeeded !== tally.expected) {
-          throw new Error(`the request ${status} with ${JSON.stringify(counts)}`);
-        }
-      },
-      close: async () => {
-        await worker.close();
-        await pw.close();
-      },
-    };
-  },
-};
+    async open({ host, port, queue, concurrency, limit, pieceworkRoot, handle }): Promise<Session> {
+      // By path, so that two revisions can be measured by the same bench.
+      const main = pathToFileURL(join(pieceworkRoot, 'packages/piecework/dist/index.js')).href;
+      const { Piecework, Worker } = (await import(main)) as typeof import('piecework');
+      const redis = `redis://${host}:${port}`;
+      const pw = new Piecework({ redis, queue });
+      const handled: number[] = [];
+      const keepsNone = async (payload: Payload) => {
+        handled.push(await handle(payload));
+      };
+      const handler = results === 'keep' ? handle : keepsNone;
+      const worker = new Worker({ redis, queue, concurrency, handler });
+      let id = '';
+      return {
+        startWorker: async () => {
+          await worker.start();
+        },
+        submit: async (payloads) => {
+          id = (await pw.submit(payloads, { limit, results })).id;
+        },
+        readResults: async (tally) => {
+          const request = pw.request(id);
+          if (results === 'keep') {
+            for await (const result of request.results({ failed: true })) {
+              if (result.status !== 'succeeded') throw new Error(`${result.index} failed`);
+              tally.add(result.value);
+            }
+          }
+          const { status, counts } = await request.completion();
+          if (status !== 'succeeded' || counts.succeeded !== tally.expected) {
+            throw new Error(`the request ${status} with ${JSON.stringify(counts)}`);
+          }
+          for (const n of handled) tally.add(n);
+        },
+        close: async () => {
+          await worker.close();
+          await pw.close();
+        },
+      };
+    },
+  };
+}
+
+/** Counters, permits, leases and results: nothing is left out. */
+export const piecework = pieceworkWith('keep', 'Piecework', 'kept); read by `request.results()`');
+
+/** For what is compared with peers and floors that keep no results either. */
+export const pieceworkDiscard = pieceworkWith(
+  'discard',
+  'Piecework, results discarded',
+  'discarded); what the handler saw is counted after `request.completion()`',
+);

@@ -1,0 +1,27 @@
+import type { SeriesSettings, Server } from '../series.js';
+import type { MeasuredFigure } from './figure.js';
+import { Ground, type Size } from './ground.js';
+import { type FigureName, figures } from './index.js';
+
+/** One figure after the other, each on an empty server. */
+export async function measureFigures(
+  names: readonly FigureName[],
+  server: Server,
+  settings: SeriesSettings,
+  size: Size,
+  onStatus: (text: string) => void,
+): Promise<MeasuredFigure[]> {
+  const measured: MeasuredFigure[] = [];
+  for (const name of names) {
+    onStatus(`figure: ${name}`);
+    const { measure, ...about } = figures[name];
+    const startMs = performance.now();
+    await server.probe.flushall();
+    await using ground = new Ground(server, settings, size, onStatus);
+    const rows = await measure(ground);
+    const seconds = (performance.now() - startMs) / 1_000;
+    measured.push({ name, ...about, rows, seconds });
+  }
+  await server.probe.flushall();
+  return measured;
+}

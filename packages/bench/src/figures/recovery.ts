@@ -1,0 +1,82 @@
+import { queueKeys } from '@piecework/protocol';
+import { max, min } from 'simple-statistics';
+import { monotonicMs } from '../monotonic.js';
+import type { Figure, Row } from './figure.js';
+import type { Ground } from './ground.js';
+import { medianRow } from './rows.js';
+import { until } from './until.js';
+
+const SLOTS = 10;
+const LEASES_MS = { full: [1_000, 5_000, 30_000], quick: [1_000, 5_000], tiny: [1_000] } as const;
+
+/** Whether a tick has looked at the request since its submission. */
+type Age = 'young' | 'known';
+const WHY = {
+  young:
+    'killed right after the submission: the first look comes 20 s after that, whatever the lease',
+  known: 'killed after the first look: the lease has to end first, then comes the next look',
+} as const;
+
+/** How long work stands still after its worker was killed. */
+export const recovery: Figure = {
+  title: 'Recovery after a worker is killed',
+  definition:
+    'From the SIGKILL of a worker process until its sub-requests run in another: the first of them and the last.',
+  method: `Two worker processes, of which one holds ${SLOTS} sub-requests that do not end; the other is started then, with ${SLOTS} free slots. Leases as given; the default is 30 s. A lease is renewed at a third, so what is left of it at the kill is between two thirds and all. Young: killed right after the submission; known: after the agenda’s first look at the request. All rounds of a lease run at once, each on a queue of its own, as nearly all of it is waiting.`,
+  target: 'reported',
+
+  async measure(ground): Promise<Row[]> {
+    const rows: Row[] = [];
+    for (const leaseMs of LEASES_MS[ground.size]) {
+      const ages: Age[] = ground.size === 'tiny' ? ['young'] : ['young', 'known'];
+      for (const [i, rounds] of (await killAll(ground, leaseMs, ages)).entries()) {
+        const age = ages[i] as Age;
+        const label = `lease ${leaseMs / 1_000} s, ${age} request`;
+        const seconds = (pick: (times: number[]) => number) =>
+          rounds.map((times) => pick(times) / 1_000);
+        rows.push(
+          medianRow(`${label}, first`, 's', seconds(min), { note: WHY[age] }),
+          medianRow(`${label}, last`, 's', seconds(max)),
+        );
+      }
+      ground.say(`recovery: lease of ${leaseMs} ms`);
+    }
+    return rows;
+  },
+};
+
+/** All rounds at once, each on a queue of its own: nearly all of it is waiting. */
+async function killAll(ground: Ground, leaseMs: number, ages: readonly Age[]) {
+  const rounds = Array.from({ length: ground.settings.rounds });
+  const all = ages.map((age) => rounds.map(() => killOnce(ground, leaseMs, age)));
+  const measured = await Promise.all(all.map((each) => Promise.all(each)));
+  await ground.clear();
+  return measured;
+}
+
+async function killOnce(ground: Ground, leaseMs: number, age: Age): Promise<number[]> {
+  const queue = ground.newQueue();
+  const fleet = { queue, concurrency: SLOTS, tells: true, options: { leaseMs } };
+  const first = await ground.startWorker(fleet);
+  const pw = ground.piecework(queue);
+  const { id } = await pw.submit(ground.deeds(SLOTS, { holds: true }), { limit: SLOTS });
+  await first.started(SLOTS);
+  const second = await ground.startWorker(fleet);
+  if (age === 'known') await lookedAt(ground, queue, id, leaseMs);
+  const killedMs = monotonicMs();
+  await first.kill();
+  const again = await second.started(SLOTS);
+  // They hold on for ever; nothing of this round is wanted any more.
+  await second.kill();
+  return again.map(({ atMs }) => atMs - killedMs);
+}
+
+/** Until the agenda's next look at it is no further away than a lease. */
+async function lookedAt({ server }: Ground, queue: string, id: string, leaseMs: number) {
+  const { agenda } = queueKeys(queue);
+  await until(async () => {
+    const at = Number(await server.probe.zscore(agenda, id));
+    const [seconds] = await server.probe.time();
+    return at > 0 && at / 1_000 - Number(seconds) <= leaseMs / 1_000 + 1;
+  });
+}

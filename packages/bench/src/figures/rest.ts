@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { queueKeys } from '@piecework/protocol';
+import type { Figure, Row } from './figure.js';
+import type { Ground } from './ground.js';
+import { medianRow } from './rows.js';
+import { until } from './until.js';
+import type { WorkerProcess } from './worker-process.js';
+
+interface Rest {
+  readonly cpuMicros: number;
+  readonly wireBytes: number;
+  readonly commands: number;
+}
+
+/** What waits at a lower priority than what holds the only slot. */
+const BEHIND = { priority: 60, limit: 10 };
+
+/** What goes on when nothing does. */
+export const rest: Figure = {
+  title: 'Commands and bytes at rest',
+  definition:
+    'What the server sees of one worker that has nothing to do, a second; and of one request that waits behind others, an hour.',
+  method:
+    'INFO before and after a time in which nothing is submitted, less what the server and the looks themselves need in the same time. Waiting: one worker whose only slot is taken, a thousand requests behind it and none; no clock is moved, and the measurement begins when the first look at each of them, 20 s after its submission, is over.',
+  target: 'reported',
+
+  async measure(ground): Promise<Row[]> {
+    const idleMs = ground.of(30_000, 20_000, 1_000);
+    const bare = await during(ground, idleMs);
+    const worker = await ground.startWorker({ queue: ground.newQueue(), concurrency: 10 });
+    const idle = await during(ground, idleMs, worker);
+    await ground.clear();
+    const perSecond = (figure: (of: Rest) => number) => [
+      (figure(idle) - figure(bare)) / (idleMs / 1_000),
+    ];
+    const seconds = `over ${idleMs / 1_000} s`;
+    return [
+      medianRow(
+        'idle worker, a second',
+        'commands',
+        perSecond(({ commands }) => commands),
+        {
+          note: `BLMPOP every 5 s; a tick, which is a script of some reads, every 1 to 5 s; ${seconds}`,
+        },
+      ),
+      medianRow(
+        'idle worker, a second',
+        'wire bytes',
+        perSecond(({ wireBytes }) => wireBytes),
+        {
+          note: 'BLMPOP names a hundred lists, a tick tells who the worker is',
+        },
+      ),
+      medianRow(
+        'idle worker, a second',
+        'Redis CPU µs',
+        perSecond(({ cpuMicros }) => cpuMicros),
+      ),
+      ...(await waitingRows(ground)),
+    ];
+  },
+};
+
+async function waitingRows(ground: Ground): Promise<Row[]> {
+  const waiting = ground.of(1_000, 1_000, 20);
+  const ms = ground.of(60_000, 20_000, 1_000);
+  const none = await behindABusySlot(ground, 0, ms);
+  const many = await behindABusySlot(ground, waiting, ms);
+  const perHour = (figure: (of: Rest) => number) => [
+    ((figure(many.cost) - figure(none.cost)) / waiting) * (3_600_000 / ms),
+  ];
+  const asleep = many.looked
+    ? 'asleep until their list is popped up to them: no look at all'
+    : 'their first look was not over yet';
+  return [
+    medianRow(
+      'waiting request, an hour',
+      'commands',
+      perHour(({ commands }) => commands),
+      {
+        note: `${waiting} of them over ${ms / 1_000} s; ${asleep}`,
+      },
+    ),
+    medianRow(
+      'waiting request, an hour',
+      'wire bytes',
+      perHour(({ wireBytes }) => wireBytes),
+    ),
+    medianRow(
+      'waiting request, an hour',
+      'Redis CPU µs',
+      perHour(({ cpuMicros }) => cpuMicros),
+      {
+        note: 'what is left is how much two measurements of the same server differ',
+      },
+    ),
+  ];
+}
+
+async function behindABusySlot(ground: Ground, waiting: number, ms: number) {
+  const { probe } = ground.server;
+  await probe.flushall();
+  const queue = ground.newQueue();
+  const pw = ground.piecework(queue);
+  const worker = await ground.startWorker({ queue, concurrency: 1, tells: true });
+  await pw.submit([ground.deed(0, { holds: true })], { priority: 0 });
+  await worker.started(1);
+  for (let i = 0; i < waiting; i += 1) await pw.submit([ground.deed(i)], BEHIND);
+  // Only the one that holds the slot is left on the agenda.
+  const { agenda } = queueKeys(queue);
+  const patienceMs = ground.of(90_000, 90_000, 500);
+  const looked = await until(async () => (await probe.zcard(agenda)) <= 1, {
+    everyMs: 500,
+    patienceMs,
+  });
+  const cost = await during(ground, ms, worker);
+  await ground.clear();
+  return { cost, looked };
+}
+
+/** What the server counted in that time, and what the worker sent, if there is one. */
+async function during(ground: Ground, ms: number, worker?: WorkerProcess): Promise<Rest> {
+  await worker?.report();
+  const { cpuMicros, wireBytes } = await ground.redisCost(() => sleep(ms));
+  const { commands } = (await worker?.report())?.sent ?? { commands: 0 };
+  return { cpuMicros, wireBytes, commands };
+}

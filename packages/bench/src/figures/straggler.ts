@@ -1,0 +1,124 @@
+import { Connection, QueueCommands, RequestCommands, requestKeys } from '@piecework/protocol';
+import type { Piecework } from 'piecework';
+import type { Figure, Row } from './figure.js';
+import type { Ground } from './ground.js';
+import { medianRow, ratioRow } from './rows.js';
+import { until } from './until.js';
+
+const HOUR_MS = 3_600_000;
+/** The two that stay: one runs on and on, one failed and is due in an hour. */
+const HELD = 2;
+
+interface Held {
+  readonly waitingBytes: number;
+  readonly endBytes: number;
+  readonly entries: number;
+}
+
+/**
+ * A stream frees whole nodes from its beginning only. What the oldest unsettled entry pins is the
+ * question, so the two that stay are the first two.
+ */
+export const straggler: Figure = {
+  title: 'Memory held by one straggler and one retry due in an hour',
+  definition:
+    'Bytes of all keys of the request when all but these two are settled, less those of the same request without them, over what the request held when all of it waited; results discarded.',
+  method:
+    'MEMORY USAGE … SAMPLES 0 of every key. The request stays unsealed, so that it cannot complete, in both cases. A worker that the bench plays by the protocol’s own calls takes the first two entries, fails one with a delay of an hour and keeps the other; a worker process does the rest.',
+  target: '≤ 2 % more',
+
+  async measure(ground): Promise<Row[]> {
+    const count = ground.of(1_000_000, 100_000, 2_000);
+    // Bytes, not times: they come out alike in every round.
+    const without = await hold(ground, count, false);
+    const held = await hold(ground, count, true);
+    const extra = held.endBytes - without.endBytes;
+    const kib = (bytes: number) => [bytes / 1024];
+    return [
+      {
+        ...medianRow('more with the two, of all that waited', '%', [
+          (100 * extra) / without.waitingBytes,
+        ]),
+        target: { atMost: 2 },
+        note: `${count} sub-requests; at most 4,096 settled entries stay behind the oldest one, then each is deleted by itself: a share that shrinks as the request grows`,
+      },
+      medianRow('all waiting', 'KiB', kib(without.waitingBytes)),
+      medianRow('at the end, without', 'KiB', kib(without.endBytes), {
+        note: `${without.entries} entries in the stream`,
+      }),
+      medianRow('at the end, with the two', 'KiB', kib(held.endBytes), {
+        note: `${held.entries} entries in the stream`,
+      }),
+      {
+        ...ratioRow('at the end, with ÷ without', [held.endBytes], [without.endBytes]),
+        note: 'not judged: without them next to nothing is left to compare with',
+      },
+    ];
+  },
+};
+
+async function hold(ground: Ground, count: number, withTwo: boolean): Promise<Held> {
+  const { server, settings } = ground;
+  await server.probe.flushall();
+  const queue = ground.newQueue();
+  const pw = ground.piecework(queue);
+  const limit = settings.concurrency + HELD;
+  const open = await pw.open({ results: 'discard', limit });
+  for (const deed of ground.deeds(count)) await open.append(deed);
+  await open.flush();
+  const waitingBytes = await bytesOf(ground, open.id);
+  const connection = Connection.open(ground.url);
+  try {
+    if (withTwo) await takeTwo(ground, connection, queue, open);
+    await ground.startWorker({ queue, concurrency: settings.concurrency });
+    const settled = withTwo ? count - HELD : count;
+    await until(async () => (await settledOf(pw, open.id)) === settled);
+    const entries = await server.probe.xlen(requestKeys(open.id).work);
+    return { waitingBytes, endBytes: await bytesOf(ground, open.id), entries };
+  } finally {
+    await connection.close();
+    await ground.clear();
+  }
+}
+
+/** The place of a worker that has one long run and one failed one. */
+async function takeTwo(
+  { server }: Ground,
+  connection: Connection,
+  queue: string,
+  { id, generation }: { id: string; generation: number },
+): Promise<void> {
+  const commands = new RequestCommands(connection, id);
+  const worker = 'bench-holder';
+  // Requests have one attempt unless told otherwise, and a last attempt is not delayed.
+  await server.probe.hset(requestKeys(id).request, 'attempts', 2);
+  await commands.enter(generation, worker, 1, HELD, HOUR_MS, '*', []);
+  const entries = await commands.read(worker, HELD);
+  if (entries === 'gone' || entries.length < HELD) throw new Error('two entries were to be read');
+  const failed = {
+    entry: entries[1]?.entry ?? '',
+    kind: 'f',
+    value: '{}',
+    delayMs: HOUR_MS,
+  } as const;
+  const kept = { op: 2, leaseMs: HOUR_MS, keep: 1, running: 1, read: 0 };
+  const { settled } = await commands.settle(generation, worker, kept, [failed]);
+  if (settled.verdict !== 'ok') throw new Error(`settled: ${settled.verdict}`);
+  const { mint, epoch, priority } = settled;
+  if (mint > 0)
+    await new QueueCommands(connection, queue).push({ id, generation, mint, epoch, priority });
+}
+
+async function settledOf(pw: Piecework, id: string): Promise<number> {
+  const { counts } = await pw.request(id).status();
+  return counts.succeeded + counts.failed + counts.cancelled;
+}
+
+async function bytesOf({ server }: Ground, id: string): Promise<number> {
+  const { request, work, due, tries, progress, failed, results } = requestKeys(id);
+  let bytes = 0;
+  for (const key of [request, work, due, tries, progress, failed, results]) {
+    bytes += (await server.probe.memory('USAGE', key, 'SAMPLES', 0)) ?? 0;
+  }
+  return bytes;
+}

@@ -1,0 +1,4 @@
+/** Milliseconds of a clock that all processes of this machine share; `performance.now` is of one. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
