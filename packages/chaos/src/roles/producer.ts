@@ -133,12 +133,24 @@ async function drop(plan: Plan): Promise<void> {
   report({ report: 'dropped', id: request });
 }
 
+/** The last task of each request. */
+const last = new Map<string, Promise<void>>();
+
 onStop(() => pw.close());
 serve(async ({ task, plan }) => {
-  try {
-    await (task === 'produce' ? produce(plan) : drop(plan));
-  } catch (error) {
-    report({ report: 'gave up', id: plan.id, code: String(error) });
-  }
+  // A predecessor's word that it is sealed may come when this one was asked for it already; asked once
+  // more behind the drop, it would be another request.
+  const before = last.get(plan.id);
+  const done = (async () => {
+    await before;
+    try {
+      await (task === 'produce' ? produce(plan) : drop(plan));
+    } catch (error) {
+      report({ report: 'gave up', id: plan.id, code: String(error) });
+    }
+  })();
+  last.set(plan.id, done);
+  await done;
+  if (last.get(plan.id) === done) last.delete(plan.id);
 });
 report({ report: 'ready' });
