@@ -63,6 +63,8 @@ export type WorkerEvent =
       /** The item number that the payload names; it equals the index, or something is wrong. */
       readonly item: number;
     }
+  /** The signal of a handler aborted, whether it listens or not: its worker gave the lease up. */
+  | { readonly did: 'abort'; readonly request: string; readonly index: number }
   /** A handler ends; 'aborted': its signal told it to. */
   | {
       readonly did: 'run';

@@ -25,16 +25,18 @@ import type { Cap } from './verdict.js';
  * back for a run, so it stays what it became until it ends.
  *
  * A worker that is awake and loses its lease fences itself a tenth of a lease before the end, and
- * tells its handlers to abort. A handler that obeys is over before anybody else can be granted its
- * permit, so it is believed until its end, as is one that ends 'aborted' late: only from the last
- * sign + ¾ of a lease on it is doubtful. The same holds for runs while Redis is away or a proxy is
- * closed, when it is not known whose way that is. A run that *begins* more than a lease after the
+ * tells its handlers to abort, which is written down whether the handler listens or not. A handler that
+ * obeys is over before anybody else can be granted its permit. One that goes on is doubtful from then
+ * on, and a zombie a tenth of a lease later. While Redis is away or a proxy is closed it is not known
+ * whose way that is: runs are doubtful from the last sign + ¾ of a lease on. A run that *begins* more than a lease after the
  * trouble did is believed: beginning needs a permit, and the old lease is no excuse for a new run. So
  * what a doubt or a zombie can excuse is an old run that goes on, never one more that starts.
  */
 
 /** Share of a lease after the last sign of a renewal for which a run is believed in any case. */
 const SURE = 0.75;
+/** Share of a lease before its end at which a worker gives it up, by its own clock. */
+const FENCE = 0.1;
 
 export function judgeCap(evidence: Evidence, findings: Findings): Cap {
   const { runs, requests, processes } = evidence;
@@ -124,13 +126,14 @@ function partOf(
     const overMs = Math.max(trouble.fromMs, signMs) + leaseMs;
     if (trouble.toMs >= overMs) zombieMs = Math.min(zombieMs, overMs);
   }
+  if (run.toldMs < endMs) {
+    doubtfulMs = Math.min(doubtfulMs, run.toldMs);
+    zombieMs = Math.min(zombieMs, run.toldMs + FENCE * leaseMs);
+  }
   // Short runs never come so far; the bulk of a history is decided here.
   if (endMs - run.startMs > SURE * leaseMs) {
     for (const outage of outages.filter(during)) {
       doubt(outage.fromMs, outage.toMs, signOf(outage));
-    }
-    if (run.ended === 'aborted') {
-      doubt(run.startMs, endMs, signs.lastBefore(run.process, endMs));
     }
   }
   return {

@@ -93,6 +93,8 @@ export class Evidence {
       this.#findings.add('unexpected', `${id}: run of index ${index} was given item ${item}`);
     } else if (event.did === 'start') {
       process.leaseMs = event.leaseMs;
+    } else if (event.did === 'abort') {
+      this.runs.told(process.number, this.requests.named(event.request).number, event.index, ms);
     } else {
       const { request: id, index, ended } = event;
       const { number } = this.requests.named(id);
@@ -148,7 +150,8 @@ const wordOf = (event: Event): string =>
   'does' in event ? event.does : 'did' in event ? event.did : event.failed;
 
 const isFault = (event: Event): event is FaultEvent => wordOf(event) === 'fault';
-const isWorker = (event: Event): event is WorkerEvent => ['start', 'run'].includes(wordOf(event));
+const isWorker = (event: Event): event is WorkerEvent =>
+  ['start', 'run', 'abort'].includes(wordOf(event));
 const isWaiter = (event: Event): event is WaiterEvent => ['await', 'read'].includes(wordOf(event));
 const isProducer = (event: Event): event is ProducerEvent =>
   ['open', 'append', 'seal', 'drop'].includes(wordOf(event));

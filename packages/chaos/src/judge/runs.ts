@@ -13,6 +13,8 @@ export interface Run {
   readonly startMs: number;
   readonly endMs: number;
   readonly ended: Ending;
+  /** When its signal aborted; NaN: it did not, as far as is known. */
+  readonly toldMs: number;
 }
 
 /** All runs, in columns. Requests and processes are numbers here. */
@@ -24,6 +26,7 @@ export class Runs {
   readonly #start = new Numbers();
   readonly #end = new Numbers();
   readonly #ended = new Numbers();
+  readonly #told = new Map<number, number>();
   /** Runs under way: of each process, by request and index, the rows. */
   readonly #open = new Map<number, Map<string, number[]>>();
 
@@ -60,6 +63,13 @@ export class Runs {
     return true;
   }
 
+  /** Told to stop: the one that runs; a zombie was told before, and one that ended is past it. */
+  told(process: number, request: number, index: number, ms: number): void {
+    const rows = this.#open.get(process)?.get(`${request}:${index}`) ?? [];
+    const row = rows.find((it) => !this.#told.has(it));
+    if (row !== undefined) this.#told.set(row, ms);
+  }
+
   at(row: number): Run {
     return {
       request: this.#request.at(row),
@@ -69,6 +79,7 @@ export class Runs {
       startMs: this.#start.at(row),
       endMs: this.#end.at(row),
       ended: ENDINGS[this.#ended.at(row)] as Ending,
+      toldMs: this.#told.get(row) ?? Number.NaN,
     };
   }
 

@@ -17,6 +17,9 @@ async function handle(payload: Payload, context: HandlerContext): Promise<number
   journal.write({ does: 'run', request, index, attempt, crashes, item });
   const ended = (how: 'succeeded' | 'failed' | 'aborted') =>
     journal.write({ did: 'run', request, index, ended: how });
+  signal.addEventListener('abort', () => journal.write({ did: 'abort', request, index }), {
+    once: true,
+  });
   try {
     await sleep(workMs, undefined, deaf ? {} : { signal });
   } catch (error) {
