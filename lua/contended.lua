@@ -15,10 +15,8 @@
 local lists = KEYS
 local id = ARGV[1]
 
-for i = 1, #lists - 1 do
-  if redis.call('EXISTS', lists[i]) == 1 then
-    return { 'leave' }
-  end
+if #lists > 1 and redis.call('EXISTS', unpack(lists, 1, #lists - 1)) > 0 then
+  return { 'leave' }
 end
 local own = id .. '~'
 for _, token in ipairs(redis.call('LRANGE', lists[#lists], -33, -1)) do
