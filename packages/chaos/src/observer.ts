@@ -104,17 +104,19 @@ export class Observer {
     const left: string[] = [];
     const { client } = this.#server;
     for await (const keys of client.scanStream({ count: 1_000 }) as AsyncIterable<string[]>) {
-      for (const key of keys) if (!(await this.#isTombstone(key))) left.push(key);
+      for (const key of keys) if (await this.#stays(key)) left.push(key);
     }
     this.#journal.write({ did: 'look for keys', left });
     return left;
   }
 
-  async #isTombstone(key: string): Promise<boolean> {
+  /** No tombstone, nor one whose time was over while it was looked at. */
+  async #stays(key: string): Promise<boolean> {
     const { client } = this.#server;
-    if (!key.startsWith('request:')) return false;
-    const [status, ttl] = [await client.hget(key, 'status'), await client.pttl(key)];
-    return (status === 'dropped' || status === 'void') && ttl > 0;
+    const status = key.startsWith('request:') ? await client.hget(key, 'status') : 'none';
+    const ttl = await client.pttl(key);
+    if (ttl === -2) return false;
+    return ttl < 0 || (status !== 'dropped' && status !== 'void');
   }
 }
 
