@@ -1,4 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
+import { aimedAt } from './aimed.js';
+import { aimedScheduler } from './aims.js';
 import { randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
 import { type Mutant, mutants } from './mutants.js';
@@ -6,7 +8,7 @@ import { closeEar, type History, play, realConnections } from './play.js';
 import { reportOf } from './report.js';
 import { installScripts } from './scripts.js';
 import { FAULTS } from './trip.js';
-import { smallest, worlds } from './worlds.js';
+import { played, smallest, worlds } from './worlds.js';
 
 /*
  * The long forms, for run.mjs, which says by PIECEWORK_INTERLEAVINGS which one.
@@ -36,7 +38,7 @@ afterAll(closeEar);
 
 /** The n-th history: each world in turn, each time with the next seed. */
 async function nth(n: number, scripts: ReadonlyMap<string, string>) {
-  const all = Object.entries(worlds).filter(([name]) => plan.mode === 'mutants' || isWanted(name));
+  const all = Object.entries(played).filter(([name]) => plan.mode === 'mutants' || isWanted(name));
   const [name, world] = all[n % all.length]!;
   const seed = plan.seed + Math.floor(n / all.length);
   return { name, world, seed, history: await play(world, randomScheduler(seed), scripts) };
@@ -44,10 +46,10 @@ async function nth(n: number, scripts: ReadonlyMap<string, string>) {
 
 async function random(): Promise<number> {
   const scripts = await installScripts((await realConnections()).shared);
-  const count = Object.keys(worlds).filter(isWanted).length * plan.seeds;
-  let [played, steps, faults, failed, slowest] = [0, 0, 0, 0, 0];
-  for (; played < count && !isLate(); played += 1) {
-    const { name, world, seed, history } = await nth(played, scripts);
+  const count = Object.keys(played).filter(isWanted).length * plan.seeds;
+  let [n, steps, faults, failed, slowest] = [0, 0, 0, 0, 0];
+  for (; n < count && !isLate(); n += 1) {
+    const { name, world, seed, history } = await nth(n, scripts);
     steps += history.steps;
     faults += history.deviations.filter(({ fault }) => fault).length;
     slowest = Math.max(slowest, history.healedMs);
@@ -55,9 +57,9 @@ async function random(): Promise<number> {
     failed += 1;
     console.log(`seed ${seed}: ${await reportOf(name, world, scripts, history)}`);
   }
-  const perMinute = Math.round((played / secondsSince(started)) * 60);
+  const perMinute = Math.round((n / secondsSince(started)) * 60);
   console.log(
-    `${played} histories, ${perMinute} a minute, ${steps} steps, ${faults} faults; the slowest was over ${slowest} ms after its last fault; ${failed} failed`,
+    `${n} histories, ${perMinute} a minute, ${steps} steps, ${faults} faults; the slowest was over ${slowest} ms after its last fault; ${failed} failed`,
   );
   return failed;
 }
@@ -89,10 +91,22 @@ async function exhaustive(): Promise<number> {
 
 /** How a mutant is found out: by a few orders of the smallest worlds, or by which random history. */
 async function hunt({
+  history: trace,
+  part,
   mutations,
 }: Mutant): Promise<{ how: string; failed: History | undefined; report: string }> {
   const { shared } = await realConnections();
   const scripts = await installScripts(shared, mutations);
+  for (const { world: name, aims } of aimedAt(trace, part)) {
+    const world = worlds[name]!;
+    const failed = await play(world, aimedScheduler(aims), scripts);
+    if (failed.wrong.length === 0) continue;
+    return {
+      how: 'an aimed history',
+      failed,
+      report: await reportOf(name, world, scripts, failed),
+    };
+  }
   const bounds = { depth: plan.depth, faults: [], most: 60 };
   for (const [name, world] of Object.entries(smallest)) {
     const { played, failed } = await explore(world, scripts, bounds);
@@ -100,7 +114,7 @@ async function hunt({
     const report = await reportOf(name, world, scripts, failed);
     return { how: `schedule ${played} of '${name}'`, failed, report };
   }
-  const count = Object.keys(worlds).length * plan.seeds;
+  const count = Object.keys(played).length * plan.seeds;
   for (let n = 0; n < count; n += 1) {
     const { name, world, seed, history } = await nth(n, scripts);
     if (history.wrong.length === 0) continue;

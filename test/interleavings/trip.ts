@@ -16,6 +16,8 @@ import type { Actor } from './actor.js';
  * - ends before, ends after: the process dies before it is sent, or when it is done
  * - ends, much later: the process dies, and what it sent is done, not before a lease is over
  * - stands still: done; its process stops for longer than a lease, and goes on with the reply then
+ * - Redis stands still: done; then it answers nobody for longer than a lease
+ * - not published: done by a server that may not publish
  */
 export const FAULTS = [
   'not sent',
@@ -27,6 +29,8 @@ export const FAULTS = [
   'ends after',
   'ends, much later',
   'stands still',
+  'Redis stands still',
+  'not published',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -38,6 +42,8 @@ export interface Trip {
   readonly actor: Actor;
   readonly kind: TripKind;
   readonly name: string;
+  /** Arguments of a script, without its keys. */
+  readonly argv?: readonly string[];
   /** Hash tags of the keys that it touches. None: it is out of everybody's way. */
   readonly tags: readonly string[];
   readonly readsOnly: boolean;
@@ -54,7 +60,7 @@ export interface Trip {
 
 const FITTING: Record<TripKind, readonly Fault[]> = {
   call: FAULTS,
-  pop: FAULTS,
+  pop: FAULTS.filter((fault) => fault !== 'not published'),
   connect: ['not sent', 'ends before', 'stands still'],
   handler: ['ends before', 'stands still'],
   notice: ['not sent', 'reply lost', 'ends before'],
