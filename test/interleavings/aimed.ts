@@ -5,11 +5,20 @@ import { type Aim, LATE } from './aims.js';
  * tried with the cure switched off; with it, all of them go well.
  */
 
-interface Aimed {
-  readonly history: string;
-  readonly parts: readonly number[];
+interface Course {
   readonly world: string;
   readonly aims: readonly Aim[];
+}
+
+/** At a cure of the scripts: the name of its history of test/lua, and which of its mutations. */
+interface Aimed extends Course {
+  readonly history: string;
+  readonly parts: readonly number[];
+}
+
+/** At a cure of the code, by its name. */
+interface AimedAtCode extends Course {
+  readonly cure: string;
 }
 
 const ticks = ['w1 tick', 'w1 tend'];
@@ -225,8 +234,63 @@ export const aimed: readonly Aimed[] = [
       { step: 'w2 tend', nth: 2, hold: ['w1 renew', 'w1 settle', 'w1 tend', 'w1 tick'] },
     ],
   },
+  {
+    history: 'P14',
+    parts: [1],
+    world: 'long work',
+    aims: [
+      { step: 'w1 renew', fault: 'ends before' },
+      { step: 'w2 tick', fault: 'Redis stands still' },
+      { step: 'w2 tick', fault: 'Redis stands still' },
+    ],
+  },
 ];
 
-/** What is aimed at a cure: the name of its history of test/lua, and which of its mutations. */
-export const aimedAt = (history: string, part: number): readonly Aimed[] =>
+export const aimedAtCode: readonly AimedAtCode[] = [
+  { cure: 'intent before create', world: 'a producer and a worker', aims: [] },
+  { cure: 'leave before push', world: 'two requests take turns', aims: [] },
+  {
+    cure: 'give-back of unstarted reads',
+    world: 'long work, cancelled',
+    aims: [{ step: 'w1 enter' }, { step: 'w1 is told to close' }],
+  },
+  {
+    cure: 'give-back of what a lost reply brought',
+    world: 'long work',
+    aims: [{ step: 'w1 settle', fault: 'reply lost' }],
+  },
+  {
+    cure: 're-read after reconnect',
+    world: 'one worker, one sub-request',
+    aims: [{ step: 'n hears', fault: 'reply lost' }],
+  },
+  {
+    cure: 'state re-read by the waiter, once it is subscribed',
+    world: 'one worker, one sub-request',
+    aims: [{ step: 'w1 finish', hold: ['n'] }],
+  },
+  {
+    cure: 'state re-read by the waiter, from time to time',
+    world: 'one worker, one sub-request',
+    aims: [{ step: 'n hears', fault: 'not sent' }],
+  },
+  {
+    cure: 'self-fencing',
+    world: 'long work',
+    aims: [{ step: 'w1 renew', fault: 'stands still' }],
+  },
+  {
+    cure: 'a suspect runs alone',
+    world: 'long work and crashes',
+    aims: [{ step: 'w1 renew', fault: 'ends before' }],
+  },
+  { cure: 'producer lease, renewed by time', world: 'appended with long pauses', aims: [] },
+  {
+    cure: 'watchdog of the blocking connection',
+    world: 'many turns of two',
+    aims: [{ step: 'w1 settle' }, { step: 'w2 pop', fault: 'no answer' }],
+  },
+];
+
+export const aimedAt = (history: string, part: number): readonly Course[] =>
   aimed.filter((one) => one.history === history && one.parts.includes(part));

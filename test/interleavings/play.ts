@@ -6,6 +6,7 @@ import { type Expected, isOver, wrongAtEnd, wrongNow, wrongWhenIdle } from './ju
 import { Rules } from './rules.js';
 import type { Deviation, Option, Scheduler } from './schedule.js';
 import { QUEUE, Stage } from './stage.js';
+import { faultsFor } from './trip.js';
 import {
   endVirtualTime,
   passMs,
@@ -107,7 +108,7 @@ export async function play(
       const trips = stage.possible();
       if (trips.length === 0) {
         if (undisturbed() && world.atOnce !== false) wrong.push(...wrongWhenIdle(stage, cast));
-        wrong.push(...rules.wrongWhenIdle(calmSince()));
+        wrong.push(...rules.wrongWhenIdle(calmSince(), undisturbed()));
         if (wrong.length > 0) break;
         if (virtualNow() - calmSince() > lateMs || !passTime()) {
           wrong.push(`not over ${virtualNow() - calmSince()} ms after the last fault`);
@@ -119,7 +120,10 @@ export async function play(
       const options: Option[] = [...trips, 'time'];
       const decided = scheduler.decide(options, step);
       const pick = decided.pick % options.length;
-      const { fault } = decided;
+      const option = options[pick] as Option;
+      // A schedule that was made smaller may name what cannot befall this step.
+      const fits = option !== 'time' && faultsFor(option).some((one) => one === decided.fault);
+      const fault = fits ? decided.fault : undefined;
       if (pick > 0 || fault) {
         deviations.push({ step, pick, ...(fault ? { fault } : {}) });
         lastAt = virtualNow();
@@ -129,7 +133,6 @@ export async function play(
         wrong.push(`not over after ${step} steps`);
         break;
       }
-      const option = options[pick] as Option;
       if (option === 'time') {
         stage.timePassed = true;
         stage.lines.push('time passes');

@@ -20,6 +20,9 @@ const UNKNOWN_MS = 16_000;
 /** Work that waits beside a free slot: the audit, twice the grace for a token that was lost, the ticks. */
 const IDLE_MS = 40_000;
 
+/** Somebody who waits for what is complete: connecting anew takes so long at most. */
+const TOLD_MS = 6_000;
+
 /** A crash that has to be counted when the entry is taken back. */
 interface Owed {
   readonly id: string;
@@ -66,6 +69,7 @@ export class Rules {
   /** Of the step that was just carried out. `undisturbed`: nothing went wrong so far. */
   wrongStep(undisturbed: boolean): string[] {
     const { done, pictures } = this.#stage;
+    this.#stage.done = undefined;
     if (!done) return [];
     if (done.trip.patient) {
       if (done.trip.name === 'tend') this.#lateLook = true;
@@ -89,11 +93,15 @@ export class Rules {
   }
 
   /** When nothing is to do; `calmSince`: when the last trouble was over. */
-  wrongWhenIdle(calmSince: number): string[] {
+  wrongWhenIdle(calmSince: number, undisturbed: boolean): string[] {
     const { pictures, pops } = this.#stage;
     const now = virtualNow();
     const held = new Map<string, number>();
     for (const [id, picture] of pictures) {
+      const { silenced, wasMute } = this.#stage;
+      if (picture.status === 'complete' && this.#cast.awaits(id) && !silenced && !wasMute) {
+        held.set(`${id}: somebody was not told`, TOLD_MS);
+      }
       if (!LIVE.includes(picture.status)) continue;
       for (const { actor } of this.#cast.workers) {
         if (actor.dead || actor.frozen) continue;
@@ -105,8 +113,9 @@ export class Rules {
           held.set(`${id}: ${actor.name} holds a permit and runs nothing`, UNUSED_MS);
         const mine = picture.pending.filter(({ owner }) => owner === actor.name);
         const unknown = mine.filter(({ index }) => !runs.some((run) => run.index === index));
-        if (permits > 0 && unknown.length > 0 && !counting) {
-          held.set(`${id}: ${actor.name} has ${unknown[0]?.index} and does not run it`, UNKNOWN_MS);
+        if (unknown.length > 0 && !counting && (permits > 0 || undisturbed)) {
+          const most = undisturbed ? 0 : UNKNOWN_MS;
+          held.set(`${id}: ${actor.name} has ${unknown[0]?.index} and does not run it`, most);
         }
       }
       if (this.#isTaskWorld || picture.status === 'cancelling') continue;
@@ -162,6 +171,11 @@ export class Rules {
       if (runs.length > permits)
         wrong.push(`${actor.name} runs ${runs.length} under ${permits} permits`);
       if (runs.length > slots) wrong.push(`${actor.name} runs ${runs.length} in ${slots} slots`);
+      const alone = Math.max(1, Number(picture.fields['maxCrashes'] ?? 3) - 1);
+      const all = [...this.#cast.running].filter((run) => run.actor === actor);
+      if (runs.some(({ context }) => context.crashes >= alone) && all.length > 1) {
+        wrong.push(`${actor.name} runs a suspect beside ${all.length - 1} others`);
+      }
       for (const { index } of runs) {
         const owner = picture.pending.find((one) => one.index === index)?.owner;
         if (owner !== undefined && owner !== actor.name)
@@ -226,10 +240,18 @@ export class Rules {
       if (who === '~' || !before.consumers.includes(who)) continue;
       if (held(before, who) + held(after, who) === 0) wrong.push(`the consumer ${who} stays`);
     }
+    const { backAt, outages, ticksBetween } = this.#stage;
     for (const who of Object.keys(before.permits)) {
-      if (who in after.permits) continue;
+      if (who in after.permits) {
+        const isDead = this.#cast.workers.some(({ actor }) => actor.name === who && actor.dead);
+        const isOver = (after.leases[who] ?? 0) <= now;
+        // Redis came and went again within one tick: no grace upon grace.
+        if (isDead && isOver && outages === 2 && ticksBetween <= 1 && now >= backAt) {
+          wrong.push(`${who}, which is dead, keeps its permits`);
+        }
+        continue;
+      }
       this.#withdrawn.set(id, (this.#withdrawn.get(id) ?? 0) + 1);
-      const { backAt, outages } = this.#stage;
       const lives = this.#cast.workers.some(
         ({ actor }) => actor.name === who && !actor.dead && !actor.frozen,
       );

@@ -52,8 +52,13 @@ export class Stage implements Wire {
   /** When Redis was last back after it had stood still, and how often it did. */
   backAt = 0;
   outages = 0;
+  /** How many ticks there were before it stood still last, since it was back. */
+  ticksBetween = 0;
+  #ticks = 0;
   /** When the last process went on that stood still. */
   thawedAt = 0;
+  /** Whether a notice never came. */
+  silenced = false;
   /** Whether a script was not allowed to publish. */
   wasMute = false;
   #waiting: { trip: Trip; client: Redis | undefined }[] = [];
@@ -158,6 +163,7 @@ export class Stage implements Wire {
     const client = this.#waiting.splice(at, 1)[0]?.client;
     const line = fault ? `${titleOf(trip)}: ${fault}` : titleOf(trip);
     const { actor } = trip;
+    if (trip.name === 'tick') this.#ticks += 1;
     let reply = '';
     let word: unknown;
     const before = new Map(this.pictures);
@@ -178,7 +184,8 @@ export class Stage implements Wire {
         (await done())();
         break;
       case 'not sent':
-        if (trip.kind !== 'notice') trip.reject(broken());
+        if (trip.kind === 'notice') this.silenced = true;
+        else trip.reject(broken());
         break;
       case 'reply lost':
         if (trip.kind === 'notice') actor.run(() => client && closeClient(this, client));
@@ -211,9 +218,14 @@ export class Stage implements Wire {
         (await done())();
         this.backAt = virtualNow() + STANDS_STILL_MS;
         this.outages += 1;
+        this.ticksBetween = this.#ticks;
+        this.#ticks = 0;
         setTimeout(() => {
           this.stirred += 1;
         }, STANDS_STILL_MS);
+        break;
+      case 'no answer':
+        this.#waiting.push({ trip: { ...trip, notBefore: Number.POSITIVE_INFINITY }, client });
         break;
       case 'not published':
         this.#isMute = true;
