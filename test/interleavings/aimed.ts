@@ -234,16 +234,6 @@ export const aimed: readonly Aimed[] = [
       { step: 'w2 tend', nth: 2, hold: ['w1 renew', 'w1 settle', 'w1 tend', 'w1 tick'] },
     ],
   },
-  {
-    history: 'P14',
-    parts: [1],
-    world: 'long work',
-    aims: [
-      { step: 'w1 renew', fault: 'ends before' },
-      { step: 'w2 tick', fault: 'Redis stands still' },
-      { step: 'w2 tick', fault: 'Redis stands still' },
-    ],
-  },
 ];
 
 export const aimedAtCode: readonly AimedAtCode[] = [

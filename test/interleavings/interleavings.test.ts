@@ -26,7 +26,7 @@ interface Found extends Schedule {
   readonly wrong?: string;
 }
 
-const SEEDS = 25;
+const SEEDS = 3;
 const LONG = { timeout: 240_000 };
 
 const folder = new URL('./found/', import.meta.url);
@@ -56,7 +56,7 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
     const known = await scripts();
     const seen = new Set<string>();
     for (const world of Object.values(played)) {
-      for (const seed of [101, 102, 103]) {
+      for (const seed of [101]) {
         const first = await play(world, randomScheduler(seed), known);
         const second = await play(world, randomScheduler(seed), known);
         const third = await play(world, replay(first), known);
@@ -65,7 +65,7 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
         seen.add(first.lines.join('\n'));
       }
     }
-    expect(seen.size).toBe(3 * Object.keys(played).length);
+    expect(seen.size).toBe(Object.keys(played).length);
   });
 
   for (const [name, world] of Object.entries(played)) {

@@ -151,7 +151,8 @@ export async function play(
       for (const one of world.requests) wrong.push(...wrongAtEnd(one, stage, cast, undisturbed()));
     }
     for (const actor of cast.actors) actor.dead = true;
-    if (wrong.length === 0) wrong.push(...(await leftBehind(stage, world)));
+    // What ended by its time to live is nobody's to drop.
+    if (wrong.length === 0 && !world.expires) wrong.push(...(await leftBehind(stage, world)));
     return { wrong, deviations, lines: stage.lines, steps: step, healedMs };
   } finally {
     for (const actor of cast.actors) actor.dead = true;

@@ -108,9 +108,11 @@ export class Rules {
         const runs = this.#cast.runsOf(actor, id);
         const permits = picture.permits[actor.name] ?? 0;
         const counting = Object.keys(picture.crashes).length > 0;
+        // What Redis grants after it stood still is not believed: docs/evidence/interleavings.md.
+        const unusedMs = this.#stage.outages > 0 ? 2 * LEASE_MS : UNUSED_MS;
         const used = runs.filter((run) => !run.context.signal.aborted).length;
         if (permits > used && !counting)
-          held.set(`${id}: ${actor.name} holds a permit and runs nothing`, UNUSED_MS);
+          held.set(`${id}: ${actor.name} holds a permit and runs nothing`, unusedMs);
         const mine = picture.pending.filter(({ owner }) => owner === actor.name);
         const unknown = mine.filter(({ index }) => !runs.some((run) => run.index === index));
         if (unknown.length > 0 && !counting && (permits > 0 || undisturbed)) {
@@ -233,24 +235,16 @@ export class Rules {
     if (before.fields['parked'] && after.fields['parked'] && isOut(after) > isOut(before)) {
       wrong.push('tokens are minted though it is parked');
     }
-    if (name !== 'tend' || !LIVE.includes(after.status)) return wrong;
+    if (name !== 'tend' || reply !== 'ok' || !LIVE.includes(after.status)) return wrong;
     const held = (picture: Picture, who: string) =>
       (picture.permits[who] ?? 0) + picture.pending.filter(({ owner }) => owner === who).length;
     for (const who of after.consumers) {
       if (who === '~' || !before.consumers.includes(who)) continue;
       if (held(before, who) + held(after, who) === 0) wrong.push(`the consumer ${who} stays`);
     }
-    const { backAt, outages, ticksBetween } = this.#stage;
+    const { backAt, outages } = this.#stage;
     for (const who of Object.keys(before.permits)) {
-      if (who in after.permits) {
-        const isDead = this.#cast.workers.some(({ actor }) => actor.name === who && actor.dead);
-        const isOver = (after.leases[who] ?? 0) <= now;
-        // Redis came and went again within one tick: no grace upon grace.
-        if (isDead && isOver && outages === 2 && ticksBetween <= 1 && now >= backAt) {
-          wrong.push(`${who}, which is dead, keeps its permits`);
-        }
-        continue;
-      }
+      if (who in after.permits) continue;
       this.#withdrawn.set(id, (this.#withdrawn.get(id) ?? 0) + 1);
       const lives = this.#cast.workers.some(
         ({ actor }) => actor.name === who && !actor.dead && !actor.frozen,

@@ -52,9 +52,6 @@ export class Stage implements Wire {
   /** When Redis was last back after it had stood still, and how often it did. */
   backAt = 0;
   outages = 0;
-  /** How many ticks there were before it stood still last, since it was back. */
-  ticksBetween = 0;
-  #ticks = 0;
   /** When the last process went on that stood still. */
   thawedAt = 0;
   /** Whether a notice never came. */
@@ -163,7 +160,6 @@ export class Stage implements Wire {
     const client = this.#waiting.splice(at, 1)[0]?.client;
     const line = fault ? `${titleOf(trip)}: ${fault}` : titleOf(trip);
     const { actor } = trip;
-    if (trip.name === 'tick') this.#ticks += 1;
     let reply = '';
     let word: unknown;
     const before = new Map(this.pictures);
@@ -171,8 +167,8 @@ export class Stage implements Wire {
       try {
         const answer = await trip.send();
         word = Array.isArray(answer) ? answer[0] : answer;
-        // What a server says of itself is never the same.
-        reply = trip.name === 'info' ? '' : (JSON.stringify(answer) ?? '');
+        // What a server says of itself, or how long ago by its own clock, is never the same.
+        reply = /^(info|xpending)$/.test(trip.name) ? '' : (JSON.stringify(answer) ?? '');
         return () => trip.resolve(answer);
       } catch (error) {
         reply = String(error);
@@ -218,8 +214,6 @@ export class Stage implements Wire {
         (await done())();
         this.backAt = virtualNow() + STANDS_STILL_MS;
         this.outages += 1;
-        this.ticksBetween = this.#ticks;
-        this.#ticks = 0;
         setTimeout(() => {
           this.stirred += 1;
         }, STANDS_STILL_MS);
@@ -239,7 +233,7 @@ export class Stage implements Wire {
         actor.wake(answered);
       }
     }
-    this.lines.push(`${virtualNow() - 1577836800000} ${reply ? `${line} → ${reply}` : line}`);
+    this.lines.push(reply ? `${line} → ${reply}` : line);
     // What a script published is here when a later question is answered on the same connection.
     if (this.channels.size > 0 && !trip.readsOnly) await this.ear.ping();
     await this.look(trip.tags);
