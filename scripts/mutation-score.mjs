@@ -4,35 +4,17 @@
 // Arguments: parts of the names of cures, to go through these only.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import pMap from 'p-map';
 import { codeCures, flagCure, luaCures } from '../test/mutations/cures.mjs';
+import { change, TreeCopies } from './tree-copies.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
 const AT_ONCE = 2;
 const RUN_MS = 120_000;
 /** For one test, changed or not: many a change makes it wait for ever. */
 const TEST_MS = 25_000;
-const folder = mkdtempSync(join(tmpdir(), 'piecework-mutants-'));
-let copies = 0;
-
-/** A tree of its own that tests run in: the built packages, and everything that tests read. */
-function copyTree() {
-  copies += 1;
-  const copy = join(folder, String(copies));
-  const own = (path) => !/\/(?:node_modules\/\.pnpm|\.vite|src)$/.test(path);
-  const options = { recursive: true, verbatimSymlinks: true, filter: own };
-  const parts = ['packages', 'node_modules', 'test', 'scripts', 'lua', 'examples', 'package.json'];
-  for (const part of [...parts, 'vitest.config.ts', 'tsconfig.json', 'tsconfig.base.json']) {
-    cpSync(join(root, part), join(copy, part), options);
-  }
-  // What is not ours is not changed, and is large.
-  symlinkSync(join(root, 'node_modules/.pnpm'), join(copy, 'node_modules/.pnpm'));
-  return copy;
-}
+const copies = new TreeCopies();
 
 /** Runs tests; answers their results, or why there are none. */
 async function runTests(tree, files, names) {
@@ -93,16 +75,10 @@ async function judgeCode(healthy, { cure, test, name, code, edits }) {
   if (healthy.find(wanted)?.status !== 'passed') {
     return { cure, why: `${test} › ${name} does not pass without a change` };
   }
-  const tree = copyTree();
+  const tree = copies.next();
   try {
-    const path = join(tree, code);
-    let text = readFileSync(path, 'utf8');
-    for (const { from, to } of edits) {
-      const found = text.split(from).length - 1;
-      if (found !== 1) return { cure, why: `found ${found} times in ${code}: ${from}` };
-      text = text.replace(from, () => to);
-    }
-    writeFileSync(path, text);
+    const why = change(tree, code, edits);
+    if (why) return { cure, why };
     const results = await runTests(tree, [test], [name]);
     const status = results.find(wanted)?.status;
     // A change that cannot even be loaded runs no test, and proves nothing.
@@ -131,8 +107,8 @@ try {
   const names = unique(code.map(({ name }) => name));
   const none = Promise.resolve([]);
   const [scripts, healthy] = await Promise.all([
-    luaTests.length > 0 ? runTests(copyTree(), luaTests) : none,
-    codeTests.length > 0 ? runTests(copyTree(), codeTests, names) : none,
+    luaTests.length > 0 ? runTests(copies.next(), luaTests) : none,
+    codeTests.length > 0 ? runTests(copies.next(), codeTests, names) : none,
   ]);
   verdicts.push(...lua.map((one) => judgeLua(scripts, one)));
   verdicts.push(...flags.map((one) => judgeFlags(scripts, one)));
@@ -148,7 +124,7 @@ try {
   );
   verdicts.push(...judged);
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  copies.removeAll();
 }
 const caught = verdicts.filter(({ caughtBy }) => caughtBy).length;
 console.log(`${caught}/${verdicts.length}`);

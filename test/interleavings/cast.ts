@@ -10,8 +10,12 @@ import { QUEUE, type Stage } from './stage.js';
  * The real roles on a stage, each in a process of its own, and what they were seen to do.
  */
 
-/** The payload whose handler throws. */
+/** Payloads of which this is a part: the handler throws, takes long, or ends its process. */
 export const BAD = 'bad';
+export const SLOW = 'slow';
+export const DEADLY = 'deadly';
+/** How long. Shorter than a lease, and than what arrives much later. */
+const SLOW_MS = 24_000;
 
 /** A handler that runs. */
 interface Run {
@@ -54,13 +58,14 @@ export class Cast {
   readonly submitted = new Set<string>();
   readonly actors: Actor[] = [];
   readonly #errands: Errand[] = [];
+  readonly workers: { readonly actor: Actor; readonly slots: number }[] = [];
   /** Who began what: name of the actor, request and index. */
   readonly #began = new Set<string>();
   readonly #heirs = new Map<Actor, () => void>();
 
   constructor(stage: Stage) {
     this.#stage = stage;
-    stage.onDeath.push((actor) => {
+    stage.onDeath.push((actor: Actor) => {
       this.crash(actor);
       for (const run of this.running) if (run.actor === actor) this.running.delete(run);
       this.#heirs.get(actor)?.();
@@ -70,6 +75,11 @@ export class Cast {
   /** Whether everybody who lives is done with what he came for. */
   get done(): boolean {
     return this.#errands.every(({ actor, done }) => done || actor.dead);
+  }
+
+  /** What of a request runs in a process. */
+  runsOf(actor: Actor, id: string): Run[] {
+    return [...this.running].filter((run) => run.actor === actor && run.id === id);
   }
 
   /** Whether somebody still waits for the completion of a request. */
@@ -140,7 +150,22 @@ export class Cast {
 
   /** Works until the end, for a task or for all. When it dies, another comes. */
   worker(name: string, options: Partial<WorkerOptions> = {}, task?: string): void {
+    this.#worker(name, options, task);
+  }
+
+  /** Works, and closes at a moment that the scheduler chooses; then another comes. */
+  leavingWorker(name: string, options: Partial<WorkerOptions> = {}): void {
+    const { actor, worker } = this.#worker(name, options);
+    this.#errand(actor, async () => {
+      await this.#chosen(actor, 'is told to close');
+      await worker.close({ timeoutMs: 1_000 });
+      this.worker(`${name}'`, options);
+    });
+  }
+
+  #worker(name: string, options: Partial<WorkerOptions>, task?: string) {
     const { actor, redis } = this.#actor(name, () => this.worker(`${name}'`, options, task));
+    this.workers.push({ actor, slots: options.concurrency ?? 2 });
     const handler = this.#handlerOf(actor);
     const worker = actor.run(
       () =>
@@ -157,6 +182,7 @@ export class Cast {
     );
     actor.alias = [worker.id, name];
     actor.run(() => void this.#start(worker));
+    return { actor, worker };
   }
 
   /** As a caller does: until it worked. */
@@ -185,9 +211,15 @@ export class Cast {
         name: `ends ${id} ${index}`,
         readsOnly: true,
       } as const;
+      const what = String(payload);
+      if (what.includes(SLOW)) await pause(SLOW_MS);
       await this.#stage.travel({ ...step, tags: [], send: async () => undefined });
+      if (what.includes(DEADLY)) {
+        this.#stage.kill(actor);
+        return new Promise(() => {});
+      }
       this.running.delete(run);
-      if (payload !== BAD) return payload;
+      if (!what.includes(BAD)) return payload;
       record.threw += 1;
       throw new Error(BAD);
     };

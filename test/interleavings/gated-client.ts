@@ -1,6 +1,7 @@
 import { Command, Redis } from 'ioredis';
 import type { Actor } from './actor.js';
 import type { Trip } from './trip.js';
+import { virtualNow } from './virtual-time.js';
 
 /*
  * The clients of an actor. What it sends goes over one real connection that all actors share, one
@@ -49,6 +50,11 @@ function renamed(actor: Actor, args: readonly unknown[]): unknown[] {
   return args.map((arg) => (typeof arg === 'string' ? arg.replaceAll(alias[0], alias[1]) : arg));
 }
 
+/** A script's clock, its last argument, tells the time at which it is carried out. */
+function timed(verb: string, args: readonly unknown[]): unknown[] {
+  return /^eval(sha)?$/i.test(verb) ? [...args.slice(0, -1), virtualNow()] : [...args];
+}
+
 export function gatedClient(wire: Wire, actor: Actor): Redis {
   const client = new Redis({ lazyConnect: true, protocol: 2, retryStrategy: () => null });
   const id = wire.clients.size + 1;
@@ -60,20 +66,29 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
   client.sendCommand = (command) => {
     const verb = command.name.toLowerCase();
     const args = (command.args as unknown[]).flat();
-    const step = { actor, name: nameOf(verb, args), readsOnly: READS.has(verb) };
+    const argv = verb === 'evalsha' ? args.slice(2 + Number(args[1])).map(String) : [];
+    const step = { actor, name: nameOf(verb, args), argv, readsOnly: READS.has(verb) };
     const tags = FREE.has(verb) ? [] : tagsOf(args);
     if (verb === 'blmpop') {
       const send = () => wire.shared.call('lmpop', ...(args.slice(1) as string[]));
       return wire.travel({ ...step, name: 'pop', kind: 'pop', tags, send }, client);
     }
-    const send = sending(wire, actor, id, verb, () => renamed(actor, args) as string[]);
+    const send = sending(
+      wire,
+      actor,
+      id,
+      verb,
+      () => timed(verb, renamed(actor, args)) as string[],
+    );
     return wire.travel({ ...step, kind: 'call', tags, send }, client);
   };
   client.pipeline = ((commands: unknown[][]) => ({
     exec: () => {
       const names = commands.map(([verb, ...args]) => nameOf(String(verb), args));
       const send = async () =>
-        wire.shared.pipeline(commands.map((one) => renamed(actor, one))).exec();
+        wire.shared
+          .pipeline(commands.map((one) => timed(String(one[0]), renamed(actor, one))))
+          .exec();
       const tags = tagsOf(commands.flat());
       const step = { actor, name: names.join('+'), kind: 'call', readsOnly: false } as const;
       return wire.travel({ ...step, tags, send }, client);

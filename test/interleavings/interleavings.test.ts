@@ -9,7 +9,7 @@ import { replay, type Schedule } from './schedule.js';
 import { installScripts } from './scripts.js';
 import { shrink } from './shrink.js';
 import { FAULTS } from './trip.js';
-import { smallest, worlds } from './worlds.js';
+import { played, smallest, worlds } from './worlds.js';
 
 /*
  * The real roles, one round trip at a time, in the order that a scheduler wants. This is the short form
@@ -26,7 +26,7 @@ interface Found extends Schedule {
   readonly wrong?: string;
 }
 
-const SEEDS = 25;
+const SEEDS = 3;
 const LONG = { timeout: 240_000 };
 
 const folder = new URL('./found/', import.meta.url);
@@ -55,8 +55,8 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
   it('are determined by their seed, reply by reply, and by their schedule', LONG, async () => {
     const known = await scripts();
     const seen = new Set<string>();
-    for (const world of Object.values(worlds)) {
-      for (const seed of [101, 102, 103]) {
+    for (const world of Object.values(played)) {
+      for (const seed of [101]) {
         const first = await play(world, randomScheduler(seed), known);
         const second = await play(world, randomScheduler(seed), known);
         const third = await play(world, replay(first), known);
@@ -65,10 +65,10 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
         seen.add(first.lines.join('\n'));
       }
     }
-    expect(seen.size).toBe(3 * Object.keys(worlds).length);
+    expect(seen.size).toBe(Object.keys(played).length);
   });
 
-  for (const [name, world] of Object.entries(worlds)) {
+  for (const [name, world] of Object.entries(played)) {
     it(`at random: ${name}`, LONG, async () => {
       const known = await scripts();
       for (let seed = 1; seed <= SEEDS; seed += 1) {

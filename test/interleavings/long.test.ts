@@ -1,19 +1,25 @@
 import { afterAll, expect, it } from 'vitest';
+import { aimedAt, aimedAtCode } from './aimed.js';
+import { type Aim, aimedScheduler } from './aims.js';
 import { randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
-import { type Mutant, mutants } from './mutants.js';
+import { mutants } from './mutants.js';
 import { closeEar, type History, play, realConnections } from './play.js';
 import { reportOf } from './report.js';
 import { installScripts } from './scripts.js';
 import { FAULTS } from './trip.js';
-import { smallest, worlds } from './worlds.js';
+import { played, smallest, worlds } from './worlds.js';
 
 /*
  * The long forms, for run.mjs, which says by PIECEWORK_INTERLEAVINGS which one.
  */
 
 interface Plan {
-  readonly mode: 'random' | 'exhaustive' | 'mutants';
+  readonly mode: 'random' | 'exhaustive' | 'mutants' | 'code';
+  /** The cure that the code lacks. */
+  readonly cure?: string;
+  /** Without the histories that aim at a cure. */
+  readonly byChance?: boolean;
   readonly seeds: number;
   readonly seed: number;
   readonly minutes: number;
@@ -36,7 +42,9 @@ afterAll(closeEar);
 
 /** The n-th history: each world in turn, each time with the next seed. */
 async function nth(n: number, scripts: ReadonlyMap<string, string>) {
-  const all = Object.entries(worlds).filter(([name]) => plan.mode === 'mutants' || isWanted(name));
+  const all = Object.entries(played).filter(
+    ([name]) => plan.mode === 'mutants' || plan.mode === 'code' || isWanted(name),
+  );
   const [name, world] = all[n % all.length]!;
   const seed = plan.seed + Math.floor(n / all.length);
   return { name, world, seed, history: await play(world, randomScheduler(seed), scripts) };
@@ -44,10 +52,10 @@ async function nth(n: number, scripts: ReadonlyMap<string, string>) {
 
 async function random(): Promise<number> {
   const scripts = await installScripts((await realConnections()).shared);
-  const count = Object.keys(worlds).filter(isWanted).length * plan.seeds;
-  let [played, steps, faults, failed, slowest] = [0, 0, 0, 0, 0];
-  for (; played < count && !isLate(); played += 1) {
-    const { name, world, seed, history } = await nth(played, scripts);
+  const count = Object.keys(played).filter(isWanted).length * plan.seeds;
+  let [n, steps, faults, failed, slowest] = [0, 0, 0, 0, 0];
+  for (; n < count && !isLate(); n += 1) {
+    const { name, world, seed, history } = await nth(n, scripts);
     steps += history.steps;
     faults += history.deviations.filter(({ fault }) => fault).length;
     slowest = Math.max(slowest, history.healedMs);
@@ -55,9 +63,9 @@ async function random(): Promise<number> {
     failed += 1;
     console.log(`seed ${seed}: ${await reportOf(name, world, scripts, history)}`);
   }
-  const perMinute = Math.round((played / secondsSince(started)) * 60);
+  const perMinute = Math.round((n / secondsSince(started)) * 60);
   console.log(
-    `${played} histories, ${perMinute} a minute, ${steps} steps, ${faults} faults; the slowest was over ${slowest} ms after its last fault; ${failed} failed`,
+    `${n} histories, ${perMinute} a minute, ${steps} steps, ${faults} faults; the slowest was over ${slowest} ms after its last fault; ${failed} failed`,
   );
   return failed;
 }
@@ -87,27 +95,45 @@ async function exhaustive(): Promise<number> {
   return found;
 }
 
-/** How a mutant is found out: by a few orders of the smallest worlds, or by which random history. */
-async function hunt({
-  mutations,
-}: Mutant): Promise<{ how: string; failed: History | undefined; report: string }> {
-  const { shared } = await realConnections();
-  const scripts = await installScripts(shared, mutations);
+interface Hunted {
+  readonly how: string;
+  readonly report: string;
+}
+
+/** How a mutant is found out: by a history that aims at it, by a few orders, or by chance. */
+async function hunt(
+  scripts: ReadonlyMap<string, string>,
+  courses: readonly { readonly world: string; readonly aims: readonly Aim[] }[],
+): Promise<Hunted | undefined> {
+  const told = async (how: string, name: string, failed: History): Promise<Hunted> => {
+    return { how, report: await reportOf(name, worlds[name]!, scripts, failed) };
+  };
+  for (const { world, aims } of plan.byChance ? [] : courses) {
+    const failed = await play(worlds[world]!, aimedScheduler(aims), scripts);
+    if (failed.wrong.length > 0) return told(`aiming, in '${world}'`, world, failed);
+  }
   const bounds = { depth: plan.depth, faults: [], most: 60 };
   for (const [name, world] of Object.entries(smallest)) {
-    const { played, failed } = await explore(world, scripts, bounds);
-    if (!failed) continue;
-    const report = await reportOf(name, world, scripts, failed);
-    return { how: `schedule ${played} of '${name}'`, failed, report };
+    const { played: n, failed } = await explore(world, scripts, bounds);
+    if (failed) return told(`schedule ${n} of '${name}'`, name, failed);
   }
-  const count = Object.keys(worlds).length * plan.seeds;
+  const count = Object.keys(played).length * plan.seeds;
   for (let n = 0; n < count; n += 1) {
-    const { name, world, seed, history } = await nth(n, scripts);
-    if (history.wrong.length === 0) continue;
-    const report = await reportOf(name, world, scripts, history);
-    return { how: `history ${n + 1} ('${name}', seed ${seed})`, failed: history, report };
+    const { name, seed, history } = await nth(n, scripts);
+    if (history.wrong.length > 0) {
+      return told(`history ${n + 1} ('${name}', seed ${seed})`, name, history);
+    }
   }
-  return { how: '', failed: undefined, report: '' };
+  return undefined;
+}
+
+/** In a copy of the repository whose code lacks the cure that is named. */
+async function oneOfCode(): Promise<number> {
+  const scripts = await installScripts((await realConnections()).shared);
+  const courses = aimedAtCode.filter(({ cure }) => cure === plan.cure);
+  const caught = await hunt(scripts, courses);
+  console.log(`${plan.cure}: ${caught ? `caught by ${caught.how}\n${caught.report}` : 'not seen'}`);
+  return caught ? 0 : 1;
 }
 
 async function allMutants(): Promise<number> {
@@ -116,16 +142,17 @@ async function allMutants(): Promise<number> {
   for (const mutant of all) {
     if (isLate()) break;
     tried += 1;
-    const { how, report } = await hunt(mutant);
-    if (how) caught += 1;
+    const scripts = await installScripts((await realConnections()).shared, mutant.mutations);
+    const found = await hunt(scripts, aimedAt(mutant.history, mutant.part));
+    if (found) caught += 1;
     const title = `${mutant.cure} (${mutant.history}, part ${mutant.part})`;
-    console.log(`${title}: ${how ? `caught by ${how}\n${report}` : 'not seen'}`);
+    console.log(`${title}: ${found ? `caught by ${found.how}\n${found.report}` : 'not seen'}`);
   }
   console.log(`${caught} of ${tried} mutants caught`);
   return tried > 0 && caught > 0 ? 0 : 1;
 }
 
-const modes = { random, exhaustive, mutants: allMutants };
+const modes = { random, exhaustive, mutants: allMutants, code: oneOfCode };
 
 it.runIf(given)(
   'plays the long form',

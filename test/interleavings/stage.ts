@@ -20,8 +20,17 @@ const MUCH_LATER_MS = 45_000;
 /** How long a blocking pop blocks. */
 const BLOCK_MS = 5_000;
 
+/** A step that was carried out, the first word of its reply, and the pictures before. */
+export interface Done {
+  readonly trip: Trip;
+  readonly reply: unknown;
+  readonly before: ReadonlyMap<string, Picture>;
+}
+
 export class Stage implements Wire {
-  readonly shared: Redis;
+  readonly #shared: Redis;
+  readonly #mute: Redis;
+  #isMute = false;
   readonly ear: Redis;
   readonly scriptNames: ReadonlyMap<string, string>;
   readonly channels = new Map<string, Map<Redis, Actor>>();
@@ -37,25 +46,44 @@ export class Stage implements Wire {
   /** Whether time passed though there was something to do. */
   timePassed = false;
   /** Told when a process has died. */
-  readonly onDeath: ((actor: Actor) => void)[] = [];
+  readonly onDeath: ((actor: Actor, fault: Fault) => void)[] = [];
+  /** The step that was carried out last. */
+  done: Done | undefined;
+  /** When Redis was last back after it had stood still, and how often it did. */
+  backAt = 0;
+  outages = 0;
+  /** When the last process went on that stood still. */
+  thawedAt = 0;
+  /** Whether a notice never came. */
+  silenced = false;
+  /** Whether a script was not allowed to publish. */
+  wasMute = false;
   #waiting: { trip: Trip; client: Redis | undefined }[] = [];
   readonly #numbers = new Map<Actor, number>();
   readonly #frozen = new Set<Actor>();
+  /** When keys end, by the server's clock and in virtual time. */
+  readonly #ends = new Map<string, { readonly real: number; readonly at: number }>();
   readonly #connection: Connection;
 
   constructor(
     connection: Connection,
-    ear: Redis,
+    { ear, mute }: { ear: Redis; mute: Redis },
     scriptNames: ReadonlyMap<string, string>,
     priorities: readonly number[],
   ) {
     this.#connection = connection;
-    this.shared = connection.client as Redis;
+    this.#shared = connection.client as Redis;
+    this.#mute = mute;
     this.ear = ear;
     this.scriptNames = scriptNames;
     this.priorities = priorities;
     ear.removeAllListeners('smessage');
     ear.on('smessage', (channel: string, message: string) => this.#hear(channel, message));
+  }
+
+  /** Over what steps go. */
+  get shared(): Redis {
+    return this.#isMute ? this.#mute : this.#shared;
   }
 
   /** Both sides of a request, beyond the gate. */
@@ -117,6 +145,7 @@ export class Stage implements Wire {
 
   #isReady({ actor, kind, patient, arrivedAt, notBefore = 0 }: Trip): boolean {
     if ((actor.frozen && !patient) || virtualNow() < notBefore) return false;
+    if (kind !== 'handler' && virtualNow() < this.backAt) return false;
     if (kind !== 'pop') return true;
     return this.tokens > 0 || virtualNow() >= arrivedAt + BLOCK_MS;
   }
@@ -132,11 +161,14 @@ export class Stage implements Wire {
     const line = fault ? `${titleOf(trip)}: ${fault}` : titleOf(trip);
     const { actor } = trip;
     let reply = '';
+    let word: unknown;
+    const before = new Map(this.pictures);
     const done = async (): Promise<() => void> => {
       try {
         const answer = await trip.send();
-        // What a server says of itself is never the same.
-        reply = trip.name === 'info' ? '' : (JSON.stringify(answer) ?? '');
+        word = Array.isArray(answer) ? answer[0] : answer;
+        // What a server says of itself, or how long ago by its own clock, is never the same.
+        reply = /^(info|xpending)$/.test(trip.name) ? '' : (JSON.stringify(answer) ?? '');
         return () => trip.resolve(answer);
       } catch (error) {
         reply = String(error);
@@ -148,7 +180,8 @@ export class Stage implements Wire {
         (await done())();
         break;
       case 'not sent':
-        if (trip.kind !== 'notice') trip.reject(broken());
+        if (trip.kind === 'notice') this.silenced = true;
+        else trip.reject(broken());
         break;
       case 'reply lost':
         if (trip.kind === 'notice') actor.run(() => client && closeClient(this, client));
@@ -167,15 +200,32 @@ export class Stage implements Wire {
         this.#comesLate(trip, fault === 'late' ? 0 : MUCH_LATER_MS);
         break;
       case 'ends, much later':
-        this.#die(actor);
+        this.#die(actor, fault);
         this.#comesLate(trip, MUCH_LATER_MS);
         break;
       case 'ends before':
-        this.#die(actor);
+        this.#die(actor, fault);
         break;
       case 'ends after':
         await done();
-        this.#die(actor);
+        this.#die(actor, fault);
+        break;
+      case 'Redis stands still':
+        (await done())();
+        this.backAt = virtualNow() + STANDS_STILL_MS;
+        this.outages += 1;
+        setTimeout(() => {
+          this.stirred += 1;
+        }, STANDS_STILL_MS);
+        break;
+      case 'no answer':
+        this.#waiting.push({ trip: { ...trip, notBefore: Number.POSITIVE_INFINITY }, client });
+        break;
+      case 'not published':
+        this.#isMute = true;
+        this.wasMute = true;
+        (await done())();
+        this.#isMute = false;
         break;
       case 'stands still': {
         const answered = await done();
@@ -187,6 +237,7 @@ export class Stage implements Wire {
     // What a script published is here when a later question is answered on the same connection.
     if (this.channels.size > 0 && !trip.readsOnly) await this.ear.ping();
     await this.look(trip.tags);
+    this.done = { trip, reply: word, before };
   }
 
   /** It is under way, and nobody waits for it any more. */
@@ -199,7 +250,12 @@ export class Stage implements Wire {
     }, afterMs);
   }
 
-  #die(actor: Actor): void {
+  /** It ends by itself. */
+  kill(actor: Actor): void {
+    this.#die(actor, 'ends before');
+  }
+
+  #die(actor: Actor, fault: Fault): void {
     actor.dead = true;
     this.stirred += 1;
     // What arrives late has left the process before it died.
@@ -207,11 +263,12 @@ export class Stage implements Wire {
     for (const members of this.channels.values()) {
       for (const [client, owner] of members) if (owner === actor) members.delete(client);
     }
-    for (const tell of this.onDeath) tell(actor);
+    for (const tell of this.onDeath) tell(actor, fault);
   }
 
   #freeze(actor: Actor): void {
     actor.frozenUntil = virtualNow() + STANDS_STILL_MS;
+    this.thawedAt = actor.frozenUntil;
     this.#frozen.add(actor);
     setTimeout(() => {
       this.stirred += 1;
@@ -235,6 +292,23 @@ export class Stage implements Wire {
       const step = { actor, name: `hears '${message}'`, readsOnly: false } as const;
       const tags = [/\{(.+)\}/.exec(channel)?.[1] ?? ''];
       void this.travel({ ...step, kind: 'notice', tags, send }, client).catch(() => {});
+    }
+  }
+
+  /** Removes the keys of requests whose time to live, as it was last set, is over in virtual time. */
+  async expire(ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      for (const key of await this.#shared.keys(`*{${id}}*`)) {
+        const at = Number(await this.#shared.call('PEXPIRETIME', key));
+        const known = this.#ends.get(key);
+        if (at < 0) this.#ends.delete(key);
+        else if (known?.real !== at)
+          this.#ends.set(key, { real: at, at: virtualNow() + (await this.#shared.pttl(key)) });
+        else if (known.at <= virtualNow()) {
+          await this.#shared.unlink(key);
+          await this.look([id]);
+        }
+      }
     }
   }
 

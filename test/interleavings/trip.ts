@@ -16,6 +16,9 @@ import type { Actor } from './actor.js';
  * - ends before, ends after: the process dies before it is sent, or when it is done
  * - ends, much later: the process dies, and what it sent is done, not before a lease is over
  * - stands still: done; its process stops for longer than a lease, and goes on with the reply then
+ * - Redis stands still: done; then it answers nobody for longer than a lease
+ * - no answer: a pop whose connection died without a word
+ * - not published: done by a server that may not publish
  */
 export const FAULTS = [
   'not sent',
@@ -27,6 +30,9 @@ export const FAULTS = [
   'ends after',
   'ends, much later',
   'stands still',
+  'Redis stands still',
+  'not published',
+  'no answer',
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -38,6 +44,8 @@ export interface Trip {
   readonly actor: Actor;
   readonly kind: TripKind;
   readonly name: string;
+  /** Arguments of a script, without its keys. */
+  readonly argv?: readonly string[];
   /** Hash tags of the keys that it touches. None: it is out of everybody's way. */
   readonly tags: readonly string[];
   readonly readsOnly: boolean;
@@ -52,17 +60,23 @@ export interface Trip {
   readonly reject: (error: Error) => void;
 }
 
+const LATER: readonly Fault[] = ['late', 'much later', 'ends, much later'];
+
 const FITTING: Record<TripKind, readonly Fault[]> = {
-  call: FAULTS,
-  pop: FAULTS,
+  call: FAULTS.filter((fault) => fault !== 'no answer'),
+  pop: FAULTS.filter((fault) => fault !== 'not published'),
   connect: ['not sent', 'ends before', 'stands still'],
   handler: ['ends before', 'stands still'],
   notice: ['not sent', 'reply lost', 'ends before'],
 };
 
 /** Which faults can befall a step. One that nobody waits for any more goes well. */
-export const faultsFor = ({ kind, patient }: Trip): readonly Fault[] =>
-  patient ? [] : FITTING[kind];
+export const faultsFor = ({ kind, name, patient }: Trip): readonly Fault[] => {
+  if (patient) return [];
+  // A drop names no generation: one that comes late is a drop of whatever lives by then.
+  if (name === 'drop') return FITTING[kind].filter((fault) => !LATER.includes(fault));
+  return FITTING[kind];
+};
 
 export const broken = (): Error => new Error('Connection is closed.');
 

@@ -1,33 +1,11 @@
 import { pause } from '@piecework/protocol';
-import { given, type Options, PRODUCER } from '../support/given.js';
-import { BAD } from './cast.js';
+import { large, longer } from './long-worlds.js';
 import type { World } from './play.js';
-import { QUEUE } from './stage.js';
+import { payloads, sealed, submitted } from './requests.js';
 
 /*
  * The worlds that histories play in. `smallest` are those whose orders are gone through one by one.
  */
-
-/** Payloads 'item 0' …; those of `bad` throw. */
-const payloads = (n: number, ...bad: number[]): string[] =>
-  Array.from({ length: n }, (_, i) => (bad.includes(i) ? BAD : `item ${i}`));
-
-/** A request that is sealed, its tokens out, as a producer leaves it. */
-async function sealed(id: string, items: readonly string[], options: Options): Promise<void> {
-  const scene = await given.created({ ...options, id, queue: QUEUE });
-  const { generation, queue, request } = scene;
-  const encoded = items.map((item) => JSON.stringify(item));
-  const appended = await request.append(generation, PRODUCER, 0, encoded);
-  if (appended.verdict !== 'ok') throw new Error(`append: ${appended.verdict}`);
-  await queue.push({ id, generation, ...appended });
-  await request.seal(generation, PRODUCER, items.length);
-}
-
-const submitted = (id: string, items: readonly string[], options: object = {}) => ({
-  id,
-  items,
-  options: { id, limit: 1, ...options },
-});
 
 export const smallest: Record<string, World> = {
   'one worker, one sub-request': {
@@ -134,14 +112,18 @@ export const larger: Record<string, World> = {
       const options = { id: 'a', limit: 1, producerLeaseMs: 9_000 };
       cast.producer('p', async (producer) => {
         const request = await producer.open(options);
-        for (const item of payloads(4)) {
-          await request.append(item);
-          await request.flush();
-          // Longer than its lease would last unrenewed, all in all.
-          await pause(4_000);
+        try {
+          for (const item of payloads(4)) {
+            await request.append(item);
+            await request.flush();
+            // Longer than its lease would last unrenewed, all in all.
+            await pause(4_000);
+          }
+          await request.seal();
+          return request;
+        } finally {
+          request.close();
         }
-        await request.seal();
-        return request;
       });
       cast.worker('w1');
       cast.worker('w2', { concurrency: 1 });
@@ -178,4 +160,6 @@ export const larger: Record<string, World> = {
   },
 };
 
-export const worlds: Record<string, World> = { ...smallest, ...larger };
+/** Those that histories at random play in, and all. */
+export const played: Record<string, World> = { ...smallest, ...larger, ...longer };
+export const worlds: Record<string, World> = { ...played, ...large };
