@@ -35,7 +35,7 @@ if v[2] ~= 'dropped' then
     end
   end
   redis.call('PEXPIRE', request, tombstoneMs)
-  redis.call('SPUBLISH', channel, generation .. ' dropped')
+  redis.pcall('SPUBLISH', channel, generation .. ' dropped')
   redis.call('UNLINK', work, due, tries, progress, failed, results)
 end
 return { 'dropped', generation, v[3] }

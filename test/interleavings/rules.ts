@@ -108,11 +108,9 @@ export class Rules {
         const runs = this.#cast.runsOf(actor, id);
         const permits = picture.permits[actor.name] ?? 0;
         const counting = Object.keys(picture.crashes).length > 0;
-        // What Redis grants after it stood still is not believed: docs/evidence/interleavings.md.
-        const unusedMs = this.#stage.outages > 0 ? 2 * LEASE_MS : UNUSED_MS;
         const used = runs.filter((run) => !run.context.signal.aborted).length;
         if (permits > used && !counting)
-          held.set(`${id}: ${actor.name} holds a permit and runs nothing`, unusedMs);
+          held.set(`${id}: ${actor.name} holds a permit and runs nothing`, UNUSED_MS);
         const mine = picture.pending.filter(({ owner }) => owner === actor.name);
         const unknown = mine.filter(({ index }) => !runs.some((run) => run.index === index));
         if (unknown.length > 0 && !counting && (permits > 0 || undisturbed)) {

