@@ -41,12 +41,12 @@ end:
 #if CANCEL > 0
 active proctype Canceller() {
   byte g; byte v;
-  atomic { LIVES(q.open) && q.open != 0 -> g = q.open; cancel(g); v = verdict; mayRepeat(G_CANCEL, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  atomic { LIVES(q.open) && q.open != 0 -> choose(); g = q.open; cancel(g); v = verdict; mayRepeat(G_CANCEL, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
   if
   :: atomic { v == ENDED -> finish(g) }
-  :: atomic { v == OK -> if :: rLater = 0 :: rLater = 1 fi; note(g) }
+  :: atomic { v == OK -> if :: rLater = 0 :: q.agenda > 1 -> rLater = 1 fi; note(g) }
   :: v == GONE
-  :: true                         /* dies */
+  :: TICKERS > 0                  /* dies */
   fi
 }
 #endif
@@ -57,8 +57,8 @@ active proctype Dropper() {
   byte g; byte v;
   atomic { r.status != NOBODY && r.status != VOID -> drop(); g = rGeneration; v = verdict; dropped = 1 }
   if
-  :: atomic { v == OK -> finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
-  :: true                         /* dies */
+  :: atomic { v == OK -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  :: TICKERS > 0                  /* dies */
   fi
 }
 #endif

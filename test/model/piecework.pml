@@ -8,6 +8,7 @@
 #include "books.pml"
 #include "queue-side.pml"
 #include "request-side.pml"
+#include "repeated.pml"
 #include "producer.pml"
 #include "worker.pml"
 #include "ticker.pml"

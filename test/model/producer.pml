@@ -7,7 +7,7 @@ inline callIntent() {
 }
 
 proctype Producer(byte who) {
-  byte g, m, e, n, v, tries;
+  byte g, m, e, n, v, tries, found;
 again_:
   if
   DIES
@@ -15,13 +15,14 @@ again_:
   /* what create needs is a number; the id is opened afterwards */
   :: d_step { generations++; g = generations; rGeneration = g }
 #else
-  :: atomic { callIntent(); mayRepeat(G_INTENT, NO_ONE, 0, 0, 0, 0, 0, 0, 0) }
+  :: atomic { choose(); callIntent(); mayRepeat(G_INTENT, NO_ONE, 0, 0, 0, 0, 0, 0, 0) }
 #endif
   fi;
   if
   DIES
   :: atomic {
-      create(g, who + 1); v = verdict; mayRepeat(G_CREATE, NO_ONE, g, who + 1, 0, 0, 0, 0, 0)
+      choose();
+      create(g, who + 1); v = verdict; found = rGeneration; mayRepeat(G_CREATE, NO_ONE, g, who + 1, 0, 0, 0, 0, 0)
     }
   fi;
 #ifdef NO_INTENT_FIRST
@@ -37,7 +38,7 @@ again_:
     /* refused, or given up before it was used */
     if
     DIES
-    :: atomic { (v == VOIDED || rGeneration != g) -> finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+    :: atomic { (v == VOIDED || found != g) -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
     fi;
     if
     :: v == VOIDED && tries < 3 -> tries++; goto again_
@@ -49,6 +50,7 @@ again_:
     if
     DIES
     :: atomic {
+        choose();
         append(g, n); v = verdict; m = rMint; e = rEpoch; holdsP[who] = (m > 0);
         mayRepeat(G_APPEND, NO_ONE, g, n, 0, 0, 0, 0, 0)
       }
@@ -63,7 +65,7 @@ again_:
     :: m > 0 ->
       if
       DIES
-      :: atomic { push(g, m, e); holdsP[who] = 0; mayRepeat(G_PUSH, NO_ONE, g, m, e, 0, 0, 0, 0); m = 0 }
+      :: atomic { choose(); push(g, m, e); holdsP[who] = 0; mayRepeat(G_PUSH, NO_ONE, g, m, e, 0, 0, 0, 0); m = 0 }
       fi
     :: else
     fi
@@ -71,11 +73,11 @@ again_:
   od;
   if
   DIES
-  :: atomic { seal(g, N); v = verdict; mayRepeat(G_SEAL, NO_ONE, g, N, 0, 0, 0, 0, 0); sealed[who] = (v == OK || v == ENDED) }
+  :: atomic { choose(); seal(g, N); v = verdict; mayRepeat(G_SEAL, NO_ONE, g, N, 0, 0, 0, 0, 0); sealed[who] = (v == OK || v == ENDED) }
   fi;
   if
   DIES
-  :: atomic { v == ENDED -> finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  :: atomic { v == ENDED -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
   :: v != ENDED
   fi;
 gone:

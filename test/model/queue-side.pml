@@ -114,6 +114,11 @@ inline tick(by_) {
   :: q.agenda != 0 && q.open != 0 && touched ->
     touched = 0;
     q.agenda = 2 + by_; rGeneration = q.open;
+    /* a claim is a time: an earlier one by the same process is another */
+    if
+    :: gKind == G_WRITE_BACK && ga == by_ -> ga = TICKERS
+    :: else
+    fi;
     rBefore = (q.passed == 2 -> q.mark : 0)
   :: q.agenda != 0 && q.open == 0 -> q.agenda = 0
   :: else

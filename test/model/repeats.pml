@@ -29,45 +29,42 @@ inline forgetRepeat() {
   gKind = 0; gWho = NO_ONE; ga = 0; gb = 0; gc = 0; gd = 0; ge = 0; gf = 0; r.known = 0
 }
 
+/*
+ * What will go wrong with a call is chosen before it is made: replies are hidden, and nothing hidden
+ * outlives a choice, as the checker does not bring it back when it tries the other one.
+ */
+#define REPEATED 1
+#define REPLY_LOST 2
+#define READ_REPEATED 3
+#define READ_LOST 4
+
+inline choose() {
+  if
+  :: pick = 0
+  :: again > 0 && gKind == 0 -> pick = REPEATED
+  :: lost > 0 -> pick = REPLY_LOST
+  fi
+}
+
+inline chooseWithRead() {
+  if
+  :: pick = 0
+  :: again > 0 && gKind == 0 -> pick = REPEATED
+  :: again > 0 && gKind == 0 -> pick = READ_REPEATED
+  :: lost > 0 -> pick = REPLY_LOST
+  :: lost > 0 -> pick = READ_LOST
+  fi
+}
+
 /* After a call: it may come again. */
 inline mayRepeat(what, from, p1, p2, p3, p4, p5, p6, isKnown) {
   if
-  :: again > 0 && gKind == 0 ->
+  :: pick == REPEATED ->
     again--; gKind = what; gWho = from; ga = p1; gb = p2; gc = p3; gd = p4; ge = p5; gf = p6; r.known = isKnown
-  :: true
+  :: else
   fi
 }
 
 #define LATE_NOW (r.op[gWho % W] != 0 && r.known)
 /* What a repeat of a worker's call may not change: permits, tokens counted, tries, outcomes. */
 #define BOOKED (r.granted + 4 * r.tries[0] + 16 * r.tries[1] + 64 * (r.failed + r.cancelled) + 256 * (r.out + r.outBefore))
-
-#if AGAIN > 0
-active proctype Repeats() {
-end:
-  do
-  :: d_step { gKind == G_INTENT -> intent(); forgetRepeat() }
-  :: d_step { gKind == G_CREATE -> create(ga, gb); forgetRepeat() }
-  :: d_step { gKind == G_APPEND -> append(ga, gb); forgetRepeat() }
-  :: d_step { gKind == G_PUSH -> push(ga, gb, gc); forgetRepeat() }
-  :: d_step { gKind == G_SEAL -> seal(ga, gb); forgetRepeat() }
-  :: d_step { gKind == G_ENTER ->
-      before_ = BOOKED;
-      enter(gWho, ga, gb, gc, gd, LATE_NOW);
-      assert(verdict == ENDED || verdict == GONE || BOOKED == before_);
-      forgetRepeat() }
-  :: d_step { gKind == G_SETTLE ->
-      before_ = (LATE_NOW -> BOOKED : -1);
-      settle(gWho, ga, gb, gc, gd, ge, gf, LATE_NOW);
-      assert(verdict == ENDED || verdict == GONE || before_ == -1 || BOOKED == before_);
-      forgetRepeat() }
-  :: d_step { gKind == G_READ -> readNew(gWho, ga); forgetRepeat() }
-  :: d_step { gKind == G_TAKE -> take(gWho, ga, gb); forgetRepeat() }
-  :: d_step { gKind == G_TEND -> tend(ga, gb); forgetRepeat() }
-  :: atomic { gKind == G_WRITE_BACK -> writeBack(ga, gb, gc, gd, ge, (gf & 1), (gf >> 1)); forgetRepeat() }
-  :: d_step { gKind == G_FINISH -> finish(ga); forgetRepeat() }
-  :: d_step { gKind == G_CANCEL -> cancel(ga); forgetRepeat() }
-  :: d_step { gKind == G_PARK -> rLater = 0; parkTask(ga); forgetRepeat() }
-  od
-}
-#endif

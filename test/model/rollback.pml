@@ -16,6 +16,7 @@ inline copyRequest(from_, to_) {
   to_.parked = from_.parked; to_.producerOver = from_.producerOver; to_.known = from_.known;
   for (i_ : 0 .. W - 1) { KEEP_WORKER(i_, from_, to_) }
   for (i_ : 0 .. N) { KEEP_ENTRY(i_, from_, to_) }
+  i_ = 0
 }
 
 inline copyQueue(from_, to_) {
@@ -23,6 +24,7 @@ inline copyQueue(from_, to_) {
   to_.mark = from_.mark; to_.passed = from_.passed; to_.tokens = from_.tokens; to_.parked = from_.parked;
   to_.finished = from_.finished;
   for (i_ : 0 .. LISTED - 1) { to_.list[i_] = from_.list[i_] }
+  i_ = 0
 }
 
 #if ROLLBACK_QUEUE > 0 || ROLLBACK_REQUEST > 0

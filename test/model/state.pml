@@ -168,7 +168,7 @@ byte rollQ = ROLLBACK_QUEUE; byte rollR = ROLLBACK_REQUEST; byte noticesLost = N
 #define VOIDED 5
 #define REFUSED 6
 #define GAP 7
-hidden byte verdict, rPermits, rMint, rDue, rGot, rGeneration, rBefore, rNext, rParked, rEpoch;
+hidden byte pick, verdict, rPermits, rMint, rDue, rGot, rGeneration, rBefore, rNext, rParked, rEpoch;
 hidden byte rLater;
 hidden int i_, j_, x_, y_;
 hidden int pend, held, dueNow, unread, ready, inFlight, want_, out_;

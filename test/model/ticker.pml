@@ -28,12 +28,13 @@ look:
       :: !LIVES(g) && !(producerGone[0] && (PRODUCERS == 1 || producerGone[1])) && late_ > 0 -> late_--
       :: else
       fi;
+      choose();
       tend(g, passed);
       v = verdict; m = rMint; e = rEpoch; before = rBefore; next = rNext; isParked = rParked;
       mayRepeat(G_TEND, NO_ONE, g, passed, 0, 0, 0, 0, 0);
       if
-      :: lost > 0 && m > 0 -> lost--; m = 0
-      :: true
+      :: pick == REPLY_LOST && m > 0 -> lost--; m = 0
+      :: else
       fi;
       holdsT[t] = (m > 0); passed = 0;
       if
@@ -48,9 +49,10 @@ look:
 #ifdef NO_PARKED_TOLD
       isParked = 0;
 #endif
+      choose();
       writeBack(t, g, m, e, before, next, isParked); holdsT[t] = 0;
       mayRepeat(G_WRITE_BACK, NO_ONE, t, g, m, e, before, next + 2 * isParked, 0) }
-  :: atomic { v != OK -> finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  :: atomic { v != OK -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
   fi;
   goto look
 }

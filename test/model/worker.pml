@@ -64,12 +64,13 @@ entering:
   if
   DIES_HERE
   :: atomic {
+      choose();
       enter(w, g, SLOTS, e, SERVES(w), false);
       v = verdict; believed[w] = rPermits; m = rMint; dueSeen = (rDue > 0);
       work = 1; holds[w] = 0; zombie[w] = 0;
       if
-      :: lost > 0 && rMint > 0 -> lost--; m = 0
-      :: true
+      :: pick == REPLY_LOST && rMint > 0 -> lost--; m = 0
+      :: else
       fi;
       mayRepeat(G_ENTER, w, g, SLOTS, 0, SERVES(w), 0, 0, (v == OK || v == UNSERVED_));
       holds[w] = (m > 0); e = (m > 0 -> rEpoch : 0)
@@ -82,7 +83,7 @@ entering:
   :: v == UNSERVED_ ->
     if
     DIES_HERE
-    :: atomic { if :: rLater = 0 :: rLater = 1 fi; parkTask(g); mayRepeat(G_PARK, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+    :: atomic { choose(); if :: rLater = 0 :: q.agenda > 1 -> rLater = 1 fi; parkTask(g); mayRepeat(G_PARK, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
     fi;
     goto left
   fi;
@@ -101,12 +102,12 @@ again_:
         :: rGeneration != 0 -> g = rGeneration; e = rEpoch; goto entering
         :: else -> goto left
         fi }
-    :: atomic { push(g, m, e); mayRepeat(G_PUSH, NO_ONE, g, m, e, 0, 0, 0, 0); m = 0; e = 0; holds[w] = 0 }
+    :: atomic { choose(); push(g, m, e); mayRepeat(G_PUSH, NO_ONE, g, m, e, 0, 0, 0, 0); m = 0; e = 0; holds[w] = 0 }
     fi
   :: m > 0 && !(believed[w] == 0 && hold == 0 && back == 0 && !closed[w]) ->
     if
     DIES_HERE
-    :: atomic { push(g, m, e); mayRepeat(G_PUSH, NO_ONE, g, m, e, 0, 0, 0, 0); m = 0; e = 0; holds[w] = 0 }
+    :: atomic { choose(); push(g, m, e); mayRepeat(G_PUSH, NO_ONE, g, m, e, 0, 0, 0, 0); m = 0; e = 0; holds[w] = 0 }
     fi
   :: m == 0
   fi;
@@ -115,7 +116,7 @@ again_:
     /* it knows when its next retry is due */
     if
     DIES_HERE
-    :: atomic { if :: rLater = 0 :: rLater = 1 fi; note(g); laterSeen = 0 }
+    :: atomic { if :: rLater = 0 :: q.agenda > 1 -> rLater = 1 fi; note(g); laterSeen = 0 }
     fi
   :: !laterSeen
   fi;
@@ -126,6 +127,7 @@ again_:
     if
     DIES_HERE
     :: atomic {
+        choose();
         asked = believed[w] - running[w];
         take(w, g, asked); v = verdict;
         mayRepeat(G_TAKE, w, g, asked, 0, 0, 0, 0, 0);
@@ -152,7 +154,7 @@ again_:
   :: atomic { closes > 0 && hold && W > 1 && !closed[1 - w] && !dead[1 - w] ->
       closes--; closed[w] = 1; back = back | (hold & ~(good | bad)); work = 0 }
   :: atomic { yields > 0 && hold && work -> yields--; work = 0; good = hold & ~bad }
-  :: (work && !dueSeen && believed[w] > running[w]) || back || (!work && believed[w] > running[w])
+  :: good || bad || (work && !dueSeen && believed[w] > running[w]) || back || (!work && believed[w] > running[w])
   fi;
   if
   DIES_HERE
@@ -164,6 +166,7 @@ again_:
       :: else -> believed[w] = 0; lose()
       fi }; goto again_
   :: atomic {
+      chooseWithRead();
       hold = hold & ~(good | bad | back);
       stopped = stopped & hold;
       running[w] = COUNT((hold & ~stopped));
@@ -177,13 +180,14 @@ again_:
       fi
     };
     atomic {
+      chooseWithRead();
 #endif
       settle(w, g, good, bad, back, keep, running[w], false);
       v = verdict; m = rMint;
       freed = permits_;
       if
-      :: lost > 0 && rMint > 0 -> lost--; m = 0
-      :: true
+      :: pick == REPLY_LOST && rMint > 0 -> lost--; m = 0
+      :: else
       fi;
       mayRepeat(G_SETTLE, w, g, good, bad, back, keep, running[w], (v == OK && permits_ > 0));
       good = 0; bad = 0; back = 0;
@@ -202,8 +206,8 @@ again_:
         :: else -> zombie[w] = 0
         fi;
         if
-        :: lost > 0 && rGot != 0 -> lost--; rGot = 0   /* read, and never known here */
-        :: true
+        :: pick == READ_LOST && rGot != 0 -> lost--; rGot = 0   /* read, and never known here */
+        :: else
         fi;
         start();
         if
@@ -211,7 +215,7 @@ again_:
         :: else
         fi;
         if
-        :: asked > 0 -> mayRepeat(G_READ, w, asked, 0, 0, 0, 0, 0, 0)
+        :: asked > 0 && pick == READ_REPEATED -> pick = REPEATED; mayRepeat(G_READ, w, asked, 0, 0, 0, 0, 0, 0)
         :: else
         fi
       fi;
@@ -224,7 +228,7 @@ ended:
   if
   DIES_HERE
 #ifndef NO_FINISH_BY_WORKER
-  :: atomic { finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  :: atomic { choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
 #else
   :: skip
 #endif
