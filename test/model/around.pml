@@ -3,6 +3,8 @@
 #define SLOW_ONES (holds[0] || holds[W - 1] || holdsT[0] || holdsT[TICKERS - 1] || holdsP[0] || holdsP[1])
 #define PRODUCER_LIVES (!producerGone[0] || (PRODUCERS > 1 && !producerGone[1]))
 
+#define ENDED_LEASE (r.lease[0] == 2 || r.lease[W - 1] == 2)
+
 /* Time: each thing that is due comes, some time, whatever else happens. */
 active proctype Clock() {
   byte i;
@@ -38,6 +40,12 @@ end:
   od
 }
 
+#ifdef TICKS_AT_LEASES
+#define MAY_DIE false
+#else
+#define MAY_DIE (TICKERS > 0)
+#endif
+
 #if CANCEL > 0
 active proctype Canceller() {
   byte g; byte v;
@@ -46,7 +54,7 @@ active proctype Canceller() {
   :: atomic { v == ENDED -> finish(g) }
   :: atomic { v == OK -> if :: rLater = 0 :: q.agenda > 1 -> rLater = 1 fi; note(g) }
   :: v == GONE
-  :: TICKERS > 0                  /* dies */
+  :: MAY_DIE                      /* somebody else has to follow it up */
   fi
 }
 #endif
@@ -58,7 +66,7 @@ active proctype Dropper() {
   atomic { r.status != NOBODY && r.status != VOID -> drop(); g = rGeneration; v = verdict; dropped = 1 }
   if
   :: atomic { v == OK -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
-  :: TICKERS > 0                  /* dies */
+  :: MAY_DIE                      /* somebody else has to follow it up */
   fi
 }
 #endif

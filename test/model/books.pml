@@ -5,6 +5,7 @@ inline books() {
   for (i_ : 0 .. N - 1) {
     pend = pend + (r.entry[i_] == PENDING);
     held = held + (r.due[i_] != 0);
+    assert(r.due[i_] == 0 || r.entry[i_] == PENDING);
     dueNow = dueNow + (r.due[i_] == NOW)
   }
   unread = r.total - (r.succeeded + r.failed + r.cancelled) - pend;
@@ -44,6 +45,8 @@ inline counted(which) {
 }
 
 inline park(which, when) {
+  /* nobody runs it any more, but zombies */
+  for (j_ : 0 .. W - 1) { assert(zombie[j_] || !(mine[j_] & (1 << which))) }
 #ifndef NO_RESERVED_CONSUMER
   r.owned[which] = PARKER;
 #endif

@@ -11,8 +11,8 @@
 #include "repeated.pml"
 #include "producer.pml"
 #include "worker.pml"
-#include "ticker.pml"
 #include "around.pml"
+#include "ticker.pml"
 
 init {
   byte k;

@@ -151,7 +151,7 @@ inline take(me_, life_, max_) {
     for (i_ : 0 .. N - 1) {
       if
       :: x_ > 0 && r.due[i_] == NOW && r.status != CANCELLING ->
-        r.due[i_] = 0; x_--; touched = 1;
+        r.due[i_] = 0; x_--; touched = 1; ranAlone[i_] = 0;
         if
         :: r.entry[i_] == PENDING -> r.owned[i_] = me_; rGot = rGot | (1 << i_)
         :: else                   /* XCLAIM does not find it in the group */
@@ -171,7 +171,7 @@ inline runAlone(me_, life_, which_) {
   if
   :: !LIVES(life_) || r.status == COMPLETE -> verdict = GONE
   :: LIVES(life_) && r.status != COMPLETE && (r.permits[me_] == 0 || r.entry[which_] != PENDING || r.owned[which_] != me_) -> verdict = REFUSED
-  :: else -> verdict = OK; r.alone[which_] = me_ + 1
+  :: else -> verdict = OK; r.alone[which_] = me_ + 1; ranAlone[which_] = 1
   fi
 }
 
@@ -281,11 +281,7 @@ inline settle(me_, life_, good_, bad_, back_, keep_, runs_, isLate_) {
 #ifdef NO_ABSOLUTE_KEEP
       x_ = permits_;
       for (i_ : 0 .. N - 1) { x_ = x_ - (((good_ | bad_ | back_) & (1 << i_)) != 0) }
-      if
-      :: keep_ >= permits_ -> x_ = permits_
-      :: x_ < 0 -> x_ = 0
-      :: else
-      fi;
+      x_ = (x_ > 0 -> x_ : 0);
 #else
       x_ = (keep_ < permits_ -> keep_ : permits_);
 #endif
@@ -326,9 +322,6 @@ inline settle(me_, life_, good_, bad_, back_, keep_, runs_, isLate_) {
       :: freed > 0 || gave -> topUp()
       :: else
       fi;
-#endif
-#ifdef NO_COUNT_BY_LEAVE
-      r.out = r.out - rMint;
 #endif
       rDue = dueNow; rLater = (held > dueNow);
       rPermits = r.permits[me_]; rEpoch = r.epoch
@@ -395,14 +388,16 @@ inline withdrawExpired() {
   }
 }
 
+#ifdef NO_RECLAIM_FROM_ANY
+#define MINE_TO_RECLAIM(i) endedNow[r.owned[i] % W]
+#else
+#define MINE_TO_RECLAIM(i) true
+#endif
+
 inline reclaim() {
   for (i_ : 0 .. N - 1) {
     if
-    :: r.entry[i_] == PENDING && r.owned[i_] != PARKER && r.permits[r.owned[i_] % W] == 0
-#ifdef NO_RECLAIM_FROM_ANY
-       && endedNow[r.owned[i_] % W]
-#endif
-      ->
+    :: r.entry[i_] == PENDING && r.owned[i_] != PARKER && r.permits[r.owned[i_] % W] == 0 && MINE_TO_RECLAIM(i_) ->
       changed = 1;
 #ifdef NO_EMPTY_CHECK
       r.entry[i_] = VANISHED; r.due[i_] = 0;

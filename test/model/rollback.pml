@@ -37,7 +37,10 @@ end:
 #endif
 #if ROLLBACK_REQUEST > 0
   :: d_step { rollR > 0 && !rKept -> rKept = 1; copyRequest(r, rBefore_) }
-  :: d_step { rollR > 0 && rKept -> rollR--; copyRequest(rBefore_, r); rKept = 0; copyRequest(nothingR, rBefore_); touched = 1 }
+  :: d_step { rollR > 0 && rKept -> rollR--; copyRequest(rBefore_, r); rKept = 0; copyRequest(nothingR, rBefore_); touched = 1;
+      /* who runs under permits that the server forgot is a zombie */
+      for (i_ : 0 .. W - 1) { zombie[i_] = zombie[i_] || running[i_] > r.permits[i_] }
+      i_ = 0 }
 #endif
 #ifndef NO_REPAIR
   /* an operator runs admin.repair(), some time after it happened */

@@ -144,6 +144,7 @@ Request r;
 bit dead[W]; bit closed[W];
 byte believed[W];                 /* permits that the worker thinks it holds */
 byte running[W];                  /* handlers that run, those told to stop not counted */
+byte mine[W];                     /* … and which they are */
 bit zombie[W];                    /* its lease was withdrawn and it does not know yet */
 bit holds[W];                     /* a popped token not entered, or a minted one not pushed */
 bit holdsT[TICKERS + 1];

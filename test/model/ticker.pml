@@ -1,5 +1,10 @@
 /* Whoever ticks: claims what is due, tends it, writes back or finishes. May die between two calls. */
 
+#ifdef TICKS_AT_LEASES
+#define LOOK_NOW (q.agenda != 0 && touched && ENDED_LEASE)
+#else
+#define LOOK_NOW ((q.waits && q.ahead == 0) || (q.agenda != 0 && (touched || q.open == 0)))
+#endif
 #define TICKER_DIES_HERE :: atomic { tickerDies > 0 -> tickerDies--; holdsT[t] = 0; touched = 1 }; goto look
 
 proctype Ticker(byte t) {
@@ -7,11 +12,7 @@ proctype Ticker(byte t) {
 look:
   atomic { g = 0; passed = 0; m = 0; e = 0; before = 0; next = 0; isParked = 0; v = 0 }
   atomic {
-    ((q.waits && q.ahead == 0) || (q.agenda != 0 && (touched || q.open == 0)))
-#ifdef TICKS_AT_LEASES
-      && overdue()
-#endif
-    ->
+    LOOK_NOW ->
     if :: rLater = 0 :: q.agenda > 1 -> rLater = 1 fi;
     tick(t); g = rGeneration; passed = rBefore
   }

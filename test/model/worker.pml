@@ -8,7 +8,7 @@
 #else
 #define SERVES(w) true
 #endif
-#define DIES_HERE :: atomic { die > 0 -> die--; dead[w] = 1; believed[w] = 0; running[w] = 0; holds[w] = 0; zombie[w] = 0; touched = 1 }; goto over
+#define DIES_HERE :: atomic { die > 0 -> die--; dead[w] = 1; believed[w] = 0; running[w] = 0; mine[w] = 0; holds[w] = 0; zombie[w] = 0; touched = 1 }; goto over
 #define COUNT(mask) ((mask & 1) + ((mask >> 1) & 1) + ((mask >> 2) & 1))
 #define SUSPECT(i) (r.crashes[i] >= (MAX_CRASHES - 1 > 1 -> MAX_CRASHES - 1 : 1))
 
@@ -16,11 +16,13 @@
 inline cap() {
   x_ = 0;
   for (j_ : 0 .. W - 1) { x_ = x_ + (zombie[j_] -> 0 : running[j_]) }
-  assert(x_ <= LIMIT)
+  assert(x_ <= LIMIT);
+  mine[w] = hold & ~stopped;      /* nobody else runs the same, but zombies */
+  for (j_ : 0 .. W - 1) { assert(j_ == w || zombie[w] || zombie[j_] || !(mine[j_] & mine[w])) }
 }
 
 inline lose() {                   /* what runs is told to stop, and may report all the same */
-  stopped = hold; running[w] = 0; zombie[w] = 0; work = 0
+  stopped = hold; mine[w] = 0; running[w] = 0; zombie[w] = 0; work = 0
 }
 
 /* Starts what was read up to the permits in hand; the rest goes back unstarted. */
@@ -141,6 +143,22 @@ again_:
       }
     fi;
     asked = 0;
+#if MAX_CRASHES < 9
+    /* with one slot every handler is alone; the server has to know it before a suspect runs */
+    if
+    :: hold && SUSPECT(hold >> 1) ->
+      if
+      DIES_HERE
+      :: atomic { runAlone(w, g, hold >> 1); v = verdict;
+          if
+          :: v == GONE -> goto left
+          :: v == REFUSED -> believed[w] = 0; hold = 0; mine[w] = 0; running[w] = 0; zombie[w] = 0; work = 0
+          :: else
+          fi }
+      fi
+    :: else
+    fi;
+#endif
     goto again_
   :: else
   fi;
@@ -169,7 +187,7 @@ again_:
       chooseWithRead();
       hold = hold & ~(good | bad | back);
       stopped = stopped & hold;
-      running[w] = COUNT((hold & ~stopped));
+      running[w] = COUNT((hold & ~stopped)); mine[w] = hold & ~stopped;
       asked = (work && !dueSeen && believed[w] > running[w] -> believed[w] - running[w] : 0);
       keep = (work -> believed[w] : running[w]);
 #ifdef NO_LEAVE_BEFORE_PUSH
@@ -235,7 +253,7 @@ ended:
   fi;
 left:
   atomic {
-    believed[w] = 0; running[w] = 0; holds[w] = 0; zombie[w] = 0;
+    believed[w] = 0; running[w] = 0; mine[w] = 0; holds[w] = 0; zombie[w] = 0;
     g = 0; e = 0; m = 0; hold = 0; stopped = 0; good = 0; bad = 0; back = 0; v = 0; asked = 0; keep = 0;
     work = 0; dueSeen = 0; laterSeen = 0; touched = 1
   }
