@@ -19,39 +19,42 @@ if (typeof tools === 'string') {
   process.exit(2);
 }
 const chosen = configurations.filter(({ size }) => size === 'small' || values.size === 'full');
-const flagsOf = new Map(chosen.map(({ name, flags }) => [name, flags]));
-const plain = { chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' } };
-let wrong = 0;
+const ours = variants.filter(({ configuration }) =>
+  chosen.some((one) => one.name === configuration),
+);
+// The large ones need the memory for themselves.
+const concurrency = values.size === 'full' ? 1 : Math.min(2, availableParallelism());
+const shape = { chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' } };
 
+async function holds({ name, faults, flags, size }) {
+  const it = await check(tools, flags, { large: size === 'full' });
+  const good = it.errors === 0 && it.whole;
+  const verdict = good ? 'holds' : `FAILS ${it.whole ? it.violated : 'not gone through'}`;
+  console.error(`${name}: ${verdict}`);
+  const { states, transitions, depth, memoryMb, seconds } = it;
+  return { good, row: [name, faults, states, transitions, depth, memoryMb, seconds, verdict] };
+}
+
+async function fails({ cure, flag, configuration }) {
+  const { flags } = chosen.find(({ name }) => name === configuration);
+  const { errors, violated, trail } = await check(tools, [...flags, flag], { variant: true });
+  const good = errors > 0 && trail && violated !== '';
+  const what = good ? violated.slice(0, 70) : 'NOTHING FAILS';
+  console.error(`without ${cure}: ${what}`);
+  return { good, row: [cure, configuration, what] };
+}
+
+const held = await pMap(chosen, holds, { concurrency });
+const failed = await pMap(ours, fails, { concurrency });
 const all = new Table({
-  ...plain,
+  ...shape,
   head: ['configuration', 'faults', 'states', 'transitions', 'depth', 'MB', 's', 'verdict'],
 });
-// One after the other: the large ones need the memory.
-for (const { name, faults, flags } of chosen) {
-  const it = await check(tools, flags);
-  const holds = it.errors === 0 && it.whole;
-  if (!holds) wrong += 1;
-  const verdict = holds ? 'holds' : `FAILS ${it.whole ? it.violated : 'not gone through'}`;
-  const { states, transitions, depth, memoryMb, seconds } = it;
-  all.push([name, faults, states, transitions, depth, memoryMb, seconds, verdict]);
-}
+all.push(...held.map(({ row }) => row));
 console.log(all.toString());
-
-const without = new Table({ ...plain, head: ['without', 'configuration', 'what fails'] });
-const ours = variants.filter(({ configuration }) => flagsOf.has(configuration));
-const judged = await pMap(
-  ours,
-  async ({ cure, flag, configuration }) => {
-    const flags = [...flagsOf.get(configuration), flag];
-    const { errors, violated, trail } = await check(tools, flags, { variant: true });
-    const caught = errors > 0 && trail && violated !== '';
-    if (!caught) wrong += 1;
-    return [cure, configuration, caught ? violated.slice(0, 70) : 'NOTHING'];
-  },
-  { concurrency: Math.min(2, availableParallelism()) },
-);
-without.push(...judged);
+const without = new Table({ ...shape, head: ['without', 'configuration', 'what fails'] });
+without.push(...failed.map(({ row }) => row));
 console.log(without.toString());
+const wrong = [...held, ...failed].filter(({ good }) => !good).length;
 console.log(`${chosen.length} configurations, ${ours.length} variants, ${wrong} wrong`);
 if (wrong > 0) process.exitCode = 1;

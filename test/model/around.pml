@@ -3,6 +3,11 @@
 #define SLOW_ONES (holds[0] || holds[W - 1] || holdsT[0] || holdsT[TICKERS - 1] || holdsP[0] || holdsP[1])
 #define PRODUCER_LIVES (!producerGone[0] || (PRODUCERS > 1 && !producerGone[1]))
 
+#ifdef NO_VOID_BEYOND_RETENTION
+#define FORGOTTEN true
+#else
+#define FORGOTTEN !(r.voided && PRODUCER_LIVES)
+#endif
 #define ENDED_LEASE (r.lease[0] == 2 || r.lease[W - 1] == 2)
 
 /* Time: each thing that is due comes, some time, whatever else happens. */
@@ -26,11 +31,7 @@ end:
 #endif
 #if EXPIRE > 0
   /* A voided generation is remembered as long as its create can be on its way. */
-  :: d_step { expire > 0 && r.status == COMPLETE
-#ifndef NO_VOID_BEYOND_RETENTION
-      && !(r.voided && PRODUCER_LIVES)
-#endif
-      -> expire--; unlinkAll(); r.status = NOBODY; r.generation = 0; r.voided = 0; r.owner = 0;
+  :: d_step { expire > 0 && r.status == COMPLETE && FORGOTTEN -> expire--; unlinkAll(); r.status = NOBODY; r.generation = 0; r.voided = 0; r.owner = 0;
       r.total = 0; r.succeeded = 0; r.failed = 0; r.cancelled = 0;
       for (i_ : 0 .. N) { r.entry[i_] = 0; r.outcomes[i_] = 0 }
       touched = 1 }
@@ -38,6 +39,18 @@ end:
   :: atomic { eat > 0 && q.tokens > 0 -> eat--; pop(); rGeneration = 0 }
   :: d_step { noticesLost > 0 && notice -> noticesLost--; notice = 0 }
   od
+}
+
+/*
+ * Faults are finite: from some moment on there are none, whether all of them were used or not. What
+ * stands still then has nothing to wait for, as a fault might happen to mend it.
+ */
+active proctype Calm() {
+  atomic {
+    die = 0; producerDies = 0; tickerDies = 0; eat = 0; zombies = 0; again = 0; lost = 0; fails = 0;
+    closes = 0; yields = 0; slow = 0; late_ = 0; expire = 0; rollQ = 0; rollR = 0; noticesLost = 0;
+    cuts = 0; calm = 1
+  }
 }
 
 #ifdef TICKS_AT_LEASES
@@ -48,8 +61,11 @@ end:
 
 #if CANCEL > 0
 active proctype Canceller() {
-  byte g; byte v;
-  atomic { LIVES(q.open) && q.open != 0 -> choose(); g = q.open; cancel(g); v = verdict; mayRepeat(G_CANCEL, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  byte g; byte v = GONE;
+  if
+  :: atomic { LIVES(q.open) && q.open != 0 -> choose(); g = q.open; cancel(g); v = verdict; mayRepeat(G_CANCEL, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  :: calm
+  fi;
   if
   :: atomic { v == ENDED -> finish(g) }
   :: atomic { v == OK -> if :: rLater = 0 :: q.agenda > 1 -> rLater = 1 fi; note(g) }
@@ -60,12 +76,15 @@ active proctype Canceller() {
 #endif
 
 #if DROP > 0
-bit dropped;
 active proctype Dropper() {
-  byte g; byte v;
-  atomic { r.status != NOBODY && r.status != VOID -> drop(); g = rGeneration; v = verdict; dropped = 1 }
+  byte g; byte v = GONE;
+  if
+  :: atomic { r.status != NOBODY && r.status != VOID -> drop(); g = rGeneration; v = verdict }
+  :: calm
+  fi;
   if
   :: atomic { v == OK -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+  :: v != OK
   :: MAY_DIE                      /* somebody else has to follow it up */
   fi
 }

@@ -74,6 +74,7 @@ inline unlinkAll() {
 }
 
 inline publish() {
+  x_ = 0;
 #ifndef PUBLISH_REFUSED
   if
   :: subscribed -> notice = 1

@@ -124,6 +124,14 @@ inline enter(me_, life_, wants_, epoch_, serves_, isLate_) {
   fi
 }
 
+inline deliver(which_) {
+#ifdef NO_TRIES
+  delivered[which_]++
+#else
+  skip                            /* nobody looks at it */
+#endif
+}
+
 /* XREADGROUP: no script, and no permit is asked for. */
 inline readNew(me_, max_) {
   rGot = 0; x_ = max_;
@@ -132,7 +140,8 @@ inline readNew(me_, max_) {
     for (i_ : 0 .. N - 1) {
       if
       :: x_ > 0 && r.entry[i_] == UNREAD ->
-        r.entry[i_] = PENDING; r.owned[i_] = me_; rGot = rGot | (1 << i_); x_--; touched = 1
+        r.entry[i_] = PENDING; r.owned[i_] = me_; rGot = rGot | (1 << i_); x_--; touched = 1;
+        deliver(i_)
       :: else
       fi
     }
@@ -153,12 +162,10 @@ inline take(me_, life_, max_) {
       :: x_ > 0 && r.due[i_] == NOW && r.status != CANCELLING ->
         r.due[i_] = 0; x_--; touched = 1; ranAlone[i_] = 0;
         if
-        :: r.entry[i_] == PENDING -> r.owned[i_] = me_; rGot = rGot | (1 << i_)
+        :: r.entry[i_] == PENDING -> r.owned[i_] = me_; rGot = rGot | (1 << i_); deliver(i_)
         :: else                   /* XCLAIM does not find it in the group */
         fi;
-#ifndef NO_NOTE_GOES_WITH_TAKE
         r.alone[i_] = 0
-#endif
       :: else
       fi
     }
@@ -225,13 +232,7 @@ inline settle(me_, life_, good_, bad_, back_, keep_, runs_, isLate_) {
 #else
       :: !(good_ & (1 << i_)) && ((bad_ | back_) & (1 << i_)) && !(isLate_) ->
 #endif
-#ifdef NO_TOPUP_RETRY
-        gave = gave | ((back_ & (1 << i_)) != 0);
-#elif defined(NO_TOPUP_GIVE_BACK)
-        gave = gave | ((bad_ & (1 << i_)) != 0);
-#else
         gave = 1;
-#endif
         if
         :: OWNS(me_, i_) ->
           touched = 1;
@@ -470,13 +471,6 @@ inline tend(life_, passed_) {
     :: else
     fi;
 #endif
-#ifdef NO_RECLAIM_BEFORE_CANCEL
-    if
-    :: r.status == CANCELLING -> cancelIdle()
-    :: else
-    fi;
-    withdrawExpired(); reclaim();
-#else
     withdrawExpired(); reclaim();
     if
     :: r.status == CANCELLING ->
@@ -485,7 +479,6 @@ inline tend(life_, passed_) {
       changed = changed | (y_ != r.cancelled)
     :: else
     fi;
-#endif
     completeIfDone();
     if
     :: isEnded -> verdict = ENDED; changed = 1

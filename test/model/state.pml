@@ -151,7 +151,7 @@ bit holdsT[TICKERS + 1];
 byte ran[N + 1];                  /* failures of handlers */
 bit producerGone[2]; bit holdsP[2]; bit sealed[2];
 bit oldDelay;
-bit notified;
+bit notified; bit calm;
 /* Something changed since the last claim. A look at what did not change would change nothing: left out. */
 bit touched = 1;
 

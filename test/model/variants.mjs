@@ -5,7 +5,7 @@
 
 /**
  * @typedef {{ name: string, faults: string, flags: string[], size: 'small' | 'full' }} Configuration
- * @typedef {{ cure: string, flag: string, configuration: string, fails: string }} Variant
+ * @typedef {{ cure: string, flag: string, configuration: string }} Variant
  */
 
 /** Looked at from where the whole request is submitted: the producer has configurations of its own. */
@@ -21,8 +21,14 @@ export const configurations = [
   },
   {
     name: 'deaths',
-    faults: 'a worker dies, a lease ends under a living one, a token is eaten',
-    flags: [SUBMITTED, 'N=1', 'DIE=1', 'ZOMBIE=1', 'EAT=1'],
+    faults: 'a worker dies, a lease ends under a living one',
+    flags: [SUBMITTED, 'N=1', 'DIE=1', 'ZOMBIE=1'],
+    size: 'small',
+  },
+  {
+    name: 'eaten tokens',
+    faults: 'a token is popped by nobody; limit 2',
+    flags: [SUBMITTED, 'N=2', 'LIMIT=2', 'EAT=1'],
     size: 'small',
   },
   {
@@ -35,7 +41,7 @@ export const configurations = [
     name: 'retries',
     faults: 'a handler fails, a lease ends',
     flags: [SUBMITTED, 'N=1', 'FAIL=1', 'ATTEMPTS=2', 'ZOMBIE=1'],
-    size: 'small',
+    size: 'full',
   },
   {
     name: 'lost replies',
@@ -46,8 +52,17 @@ export const configurations = [
   {
     name: 'repeats',
     faults: 'any call comes again, at once or late; a handler fails',
-    flags: [SUBMITTED, 'N=2', 'AGAIN=1', 'FAIL=1', 'ATTEMPTS=3', 'RETRY_AT_ONCE', 'YIELD=1', 'TICKERS=1'],
-    size: 'small',
+    flags: [
+      SUBMITTED,
+      'N=2',
+      'AGAIN=1',
+      'FAIL=1',
+      'ATTEMPTS=3',
+      'RETRY_AT_ONCE',
+      'YIELD=1',
+      'TICKERS=1',
+    ],
+    size: 'full',
   },
   {
     name: 'two slots',
@@ -68,10 +83,22 @@ export const configurations = [
     size: 'small',
   },
   {
+    name: 'slow producer',
+    faults: 'its intent is looked at before it is used, it dies',
+    flags: ['N=1', 'W=1', 'LATE=1', 'PRODUCER_DIES=1'],
+    size: 'small',
+  },
+  {
+    name: 'call sent twice',
+    faults: 'any call comes again',
+    flags: ['N=1', 'W=1', 'AGAIN=1'],
+    size: 'small',
+  },
+  {
     name: 'repeats of the producer',
     faults: 'any call comes again, the producer dies',
     flags: ['N=1', 'W=1', 'AGAIN=1', 'PRODUCER_DIES=1', 'LATE=1'],
-    size: 'small',
+    size: 'full',
   },
   {
     name: 'two lives',
@@ -100,7 +127,16 @@ export const configurations = [
   {
     name: 'cancelled at once',
     faults: 'cancelled, a worker closes, a handler fails; nobody ticks',
-    flags: [SUBMITTED, 'N=2', 'CANCEL=1', 'CLOSE=1', 'FAIL=1', 'ATTEMPTS=2', 'RETRY_AT_ONCE', 'TICKERS=0'],
+    flags: [
+      SUBMITTED,
+      'N=2',
+      'CANCEL=1',
+      'CLOSE=1',
+      'FAIL=1',
+      'ATTEMPTS=2',
+      'RETRY_AT_ONCE',
+      'TICKERS=0',
+    ],
     size: 'small',
   },
   {
@@ -131,6 +167,12 @@ export const configurations = [
     name: 'notifier without a timer',
     faults: 'a connection is cut',
     flags: [SUBMITTED, 'N=1', 'W=1', 'NOTIFIER', 'CUTS=1'],
+    size: 'small',
+  },
+  {
+    name: 'notifier, nothing lost',
+    faults: 'none; completes before, while and after it is subscribed',
+    flags: [SUBMITTED, 'N=1', 'W=1', 'NOTIFIER'],
     size: 'small',
   },
   {
@@ -167,43 +209,115 @@ export const configurations = [
 
 /** @type {Variant[]} */
 export const variants = [
-  { cure: 'XACK-gated counting', flag: 'NO_XACK_GATE', configuration: 'zombies', fails: 'outcomes' },
-  { cure: 'XACK-gated counting, of a part of a batch', flag: 'NO_XACK_GATE_EACH', configuration: 'zombies with two slots', fails: 'outcomes' },
-  { cure: 'owner check on failure', flag: 'NO_OWNER_CHECK', configuration: 'retries', fails: '' },
-  { cure: 'due entry removed on success', flag: 'NO_DUE_REMOVED', configuration: 'zombies', fails: '' },
-  { cure: 'delayed work under the reserved consumer', flag: 'NO_RESERVED_CONSUMER', configuration: 'retries', fails: 'due' },
-  { cure: 'absolute totals in append', flag: 'NO_ABSOLUTE_TOTALS', configuration: 'repeats of the producer', fails: 'total' },
-  { cure: 'tombstone for an intent without a request', flag: 'NO_TOMBSTONE', configuration: 'repeats of the producer', fails: 'LIVING' },
-  { cure: 'tombstone beyond the retention of the life before', flag: 'NO_VOID_BEYOND_RETENTION', configuration: 'retained', fails: '' },
-  { cure: 'a refused generation is refused to everybody', flag: 'NO_REFUSED_GENERATION', configuration: 'retained', fails: '' },
-  { cure: 'generation on finish', flag: 'NO_GENERATION_ON_FINISH', configuration: 'two lives', fails: '' },
-  { cure: 'op number in enter', flag: 'NO_OP_IN_ENTER', configuration: 'repeats', fails: 'BOOKED' },
-  { cure: 'op number in enter, beyond the leave', flag: 'NO_OP_BEYOND_LEAVE', configuration: 'repeats', fails: 'BOOKED' },
-  { cure: 'op number in settle, leave', flag: 'NO_OP_IN_SETTLE', configuration: 'repeats', fails: '' },
-  { cure: 'op number in settle, failures', flag: 'NO_OP_IN_SETTLE_FAILURES', configuration: 'repeats', fails: '' },
-  { cure: 'absolute keep in settle', flag: 'NO_ABSOLUTE_KEEP', configuration: 'two slots', fails: '' },
-  { cure: 'top-up in leave', flag: 'NO_TOPUP_LEAVE', configuration: 'at once', fails: '' },
-  { cure: 'top-up in append', flag: 'NO_TOPUP_APPEND', configuration: 'at once', fails: '' },
-  { cure: 'top-up in retry', flag: 'NO_TOPUP_RETRY', configuration: 'one look', fails: '' },
-  { cure: 'top-up in give-back', flag: 'NO_TOPUP_GIVE_BACK', configuration: 'one look', fails: '' },
-  { cure: 'top-up in reclaim', flag: 'NO_TOPUP_TEND', configuration: 'deaths', fails: 'LIVING' },
-  { cure: 'token epochs', flag: 'NO_EPOCHS', configuration: 'deaths', fails: 'LIVING' },
-  { cure: 'reclaim from any consumer without a permit', flag: 'NO_RECLAIM_FROM_ANY', configuration: 'deaths', fails: 'LIVING' },
-  { cure: 'consumer deleted only when empty', flag: 'NO_EMPTY_CHECK', configuration: 'deaths', fails: '' },
-  { cure: 'cancel of what is given back', flag: 'NO_CANCEL_OF_GIVEN_BACK', configuration: 'cancelled at once', fails: '' },
-  { cure: 'cancel of what a dead worker held', flag: 'NO_RECLAIM_BEFORE_CANCEL', configuration: 'one look', fails: '' },
-  { cure: 'attempts counted apart from deliveries', flag: 'NO_TRIES', configuration: 'lost replies', fails: 'ran' },
-  { cure: 'completion state before publish', flag: 'NO_STATE_BEFORE_PUBLISH', configuration: 'no publish', fails: 'LIVING' },
-  { cure: 'producer lease', flag: 'NO_PRODUCER_LEASE', configuration: 'producer', fails: 'LIVING' },
-  { cure: 'the last crash counts only when alone', flag: 'NO_ALONE_CHECK', configuration: 'crashes', fails: 'ranAlone' },
-  { cure: 'a note of having run alone goes with the next take', flag: 'NO_NOTE_GOES_WITH_TAKE', configuration: 'crashes', fails: 'ranAlone' },
-  { cure: 'a late read is no crash', flag: 'NO_LATE_READ', configuration: 'crashes', fails: 'endedNow' },
-  { cure: 'intent before create', flag: 'NO_INTENT_FIRST', configuration: 'producer', fails: 'LIVING' },
-  { cure: 'leave before push', flag: 'NO_LEAVE_BEFORE_PUSH', configuration: 'at once', fails: '' },
-  { cure: 'give-back of unstarted reads', flag: 'NO_GIVE_BACK_UNSTARTED', configuration: 'one look', fails: '' },
-  { cure: 're-read after reconnect', flag: 'NO_READ_AFTER_RECONNECT', configuration: 'notifier without a timer', fails: 'notified' },
-  { cure: 'state re-read by the waiter, once it is subscribed', flag: 'NO_READ_ONCE_SUBSCRIBED', configuration: 'notifier without a timer', fails: 'notified' },
-  { cure: 'state re-read by the waiter, from time to time', flag: 'NO_SLOW_READ', configuration: 'notifier', fails: 'notified' },
-  { cure: 'repair of what the queue side lost', flag: 'NO_REPAIR', configuration: 'queue side rolled back', fails: 'LIVING' },
-  { cure: 'parked requests are told to those who serve them', flag: 'NO_PARKED_FOUND', configuration: 'parked', fails: 'LIVING' },
+  { cure: 'XACK-gated counting', flag: 'NO_XACK_GATE', configuration: 'zombies' },
+  {
+    cure: 'XACK-gated counting, of a part of a batch',
+    flag: 'NO_XACK_GATE_EACH',
+    configuration: 'zombies with two slots',
+  },
+  { cure: 'owner check on failure', flag: 'NO_OWNER_CHECK', configuration: 'retries' },
+  { cure: 'due entry removed on success', flag: 'NO_DUE_REMOVED', configuration: 'zombies' },
+  {
+    cure: 'delayed work under the reserved consumer',
+    flag: 'NO_RESERVED_CONSUMER',
+    configuration: 'lost replies',
+  },
+  {
+    cure: 'absolute totals in append',
+    flag: 'NO_ABSOLUTE_TOTALS',
+    configuration: 'call sent twice',
+  },
+  {
+    cure: 'tombstone for an intent without a request',
+    flag: 'NO_TOMBSTONE',
+    configuration: 'slow producer',
+  },
+  {
+    cure: 'tombstone beyond the retention of the life before',
+    flag: 'NO_VOID_BEYOND_RETENTION',
+    configuration: 'retained',
+  },
+  {
+    cure: 'a refused generation is refused to everybody',
+    flag: 'NO_REFUSED_GENERATION',
+    configuration: 'retained',
+  },
+  { cure: 'generation on finish', flag: 'NO_GENERATION_ON_FINISH', configuration: 'two lives' },
+  { cure: 'op number in enter', flag: 'NO_OP_IN_ENTER', configuration: 'repeats' },
+  {
+    cure: 'op number in enter, beyond the leave',
+    flag: 'NO_OP_BEYOND_LEAVE',
+    configuration: 'repeats',
+  },
+  { cure: 'op number in settle, leave', flag: 'NO_OP_IN_SETTLE', configuration: 'repeats' },
+  {
+    cure: 'op number in settle, failures',
+    flag: 'NO_OP_IN_SETTLE_FAILURES',
+    configuration: 'repeats',
+  },
+  { cure: 'absolute keep in settle', flag: 'NO_ABSOLUTE_KEEP', configuration: 'two slots' },
+  { cure: 'top-up in leave', flag: 'NO_TOPUP_LEAVE', configuration: 'at once' },
+  { cure: 'top-up in append', flag: 'NO_TOPUP_APPEND', configuration: 'at once' },
+  { cure: 'top-up in reclaim', flag: 'NO_TOPUP_TEND', configuration: 'deaths' },
+  { cure: 'token epochs', flag: 'NO_EPOCHS', configuration: 'eaten tokens' },
+  {
+    cure: 'reclaim from any consumer without a permit',
+    flag: 'NO_RECLAIM_FROM_ANY',
+    configuration: 'deaths',
+  },
+  { cure: 'consumer deleted only when empty', flag: 'NO_EMPTY_CHECK', configuration: 'deaths' },
+  {
+    cure: 'cancel of what is given back',
+    flag: 'NO_CANCEL_OF_GIVEN_BACK',
+    configuration: 'cancelled at once',
+  },
+  {
+    cure: 'attempts counted apart from deliveries',
+    flag: 'NO_TRIES',
+    configuration: 'lost replies',
+  },
+  {
+    cure: 'completion state before publish',
+    flag: 'NO_STATE_BEFORE_PUBLISH',
+    configuration: 'no publish',
+  },
+  { cure: 'producer lease', flag: 'NO_PRODUCER_LEASE', configuration: 'producer' },
+  {
+    cure: 'the last crash counts only when alone',
+    flag: 'NO_ALONE_CHECK',
+    configuration: 'crashes',
+  },
+  { cure: 'a late read is no crash', flag: 'NO_LATE_READ', configuration: 'crashes' },
+  { cure: 'intent before create', flag: 'NO_INTENT_FIRST', configuration: 'producer' },
+  { cure: 'leave before push', flag: 'NO_LEAVE_BEFORE_PUSH', configuration: 'at once' },
+  {
+    cure: 'give-back of unstarted reads',
+    flag: 'NO_GIVE_BACK_UNSTARTED',
+    configuration: 'one look',
+  },
+  {
+    cure: 're-read after reconnect',
+    flag: 'NO_READ_AFTER_RECONNECT',
+    configuration: 'notifier without a timer',
+  },
+  {
+    cure: 'state re-read by the waiter, once it is subscribed',
+    flag: 'NO_READ_ONCE_SUBSCRIBED',
+    configuration: 'notifier, nothing lost',
+  },
+  {
+    cure: 'state re-read by the waiter, from time to time',
+    flag: 'NO_SLOW_READ',
+    configuration: 'notifier',
+  },
+  {
+    cure: 'repair of what the queue side lost',
+    flag: 'NO_REPAIR',
+    configuration: 'queue side rolled back',
+  },
+  {
+    cure: 'parked requests are told to those who serve them',
+    flag: 'NO_PARKED_FOUND',
+    configuration: 'parked',
+  },
 ];

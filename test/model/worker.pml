@@ -30,9 +30,6 @@ inline start() {
   for (i_ : 0 .. N - 1) {
     if
     :: (rGot & (1 << i_)) ->
-#ifdef NO_TRIES
-      delivered[i_]++;
-#endif
       if
       :: work && running[w] < believed[w] -> hold = hold | (1 << i_); running[w]++
 #ifndef NO_GIVE_BACK_UNSTARTED
@@ -193,7 +190,7 @@ again_:
 #ifdef NO_LEAVE_BEFORE_PUSH
       /* the token goes out before the permit is given back, and is counted only then */
       if
-      :: believed[w] > keep -> push(g, believed[w] - keep, r.epoch)
+      :: believed[w] > keep -> e = r.epoch; asked = believed[w] - keep; push(g, asked, e)
       :: else
       fi
     };

@@ -1,0 +1,6 @@
+interface Cure {
+  readonly cure: string;
+}
+export const luaCures: readonly Cure[];
+export const codeCures: readonly Cure[];
+export const flagCure: Cure;
