@@ -1,0 +1,2 @@
+export function scripts(): string[];
+export function actions(): { script: string; calls: number }[];

@@ -1,0 +1,2 @@
+export const unmodelled: readonly { readonly cure: string; readonly why: string }[];
+export const readOnly: readonly { readonly script: string; readonly why: string }[];

@@ -1,0 +1,47 @@
+/* What the model cannot say, and why: cures of test/mutations/cures.mjs without a variant. */
+
+const TIME = 'time has no length in the model: without it things happen later, not never';
+
+/** @type {{ cure: string, why: string }[]} */
+export const unmodelled = [
+  { cure: 'explicit ids', why: 'a sub-request is its index' },
+  { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
+  { cure: 'tokens counted by the leave', why: TIME },
+  { cure: 'top-up in retry', why: TIME },
+  { cure: 'top-up in give-back', why: TIME },
+  { cure: 'cancel of what a dead worker held', why: TIME },
+  {
+    cure: 'a note of having run alone goes with the next take',
+    why: 'no configuration reaches it',
+  },
+  {
+    cure: 'top-up in retry, when it is due',
+    why: 'part of "top-up in reclaim": the same line of tend',
+  },
+  { cure: 'token epochs, of what a tend minted', why: TIME },
+  { cure: 'partial loss', why: 'needs workers that stay busy for ever' },
+  { cure: 'compare-and-set in write-back', why: TIME },
+  { cure: 'producer lease, renewed by calls', why: TIME },
+  { cure: 'parked tasks do not stop who serves them', why: TIME },
+  { cure: 'a crash counts for all that was held', why: 'needs more than 100 entries' },
+  { cure: 'a whole lease of grace after Redis was away', why: TIME },
+  { cure: 'no grace upon grace', why: TIME },
+  { cure: 'allow-oom on draining scripts', why: 'memory is not modelled' },
+  {
+    cure: 'give-back of what a lost reply brought',
+    why: 'needs a worker that stays engaged for ever',
+  },
+  { cure: 'self-fencing', why: 'there is one clock in the model' },
+  {
+    cure: 'a suspect runs alone',
+    why: 'one request, whose workers have one slot where crashes count',
+  },
+  { cure: 'producer lease, renewed by time', why: TIME },
+  { cure: 'watchdog of the blocking connection', why: 'a dead connection is a token eaten' },
+];
+
+/** Scripts that change nothing, and so are no step of the model. */
+export const readOnly = [
+  { script: 'contended', why: 'decides when a worker yields: any moment is tried' },
+  { script: 'inspect', why: 'a picture for people' },
+];
