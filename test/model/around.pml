@@ -3,11 +3,19 @@
 #define SLOW_ONES (holds[0] || holds[W - 1] || holdsT[0] || holdsT[TICKERS - 1] || holdsP[0] || holdsP[1])
 #define PRODUCER_LIVES (!producerGone[0] || (PRODUCERS > 1 && !producerGone[1]))
 
-#ifdef NO_VOID_BEYOND_RETENTION
-#define FORGOTTEN true
+/*
+ * What is too old to be created when a state is gone. Taken for granted: a life is retained for as
+ * long as a create of its generation is accepted. It is not so for a retention below the create
+ * window (docs/evidence/model.md).
+ */
+#if defined(SHORT_RETENTION)
+#define OUTLIVED tooOld
+#elif defined(NO_VOID_BEYOND_RETENTION)
+#define OUTLIVED r.generation
 #else
-#define FORGOTTEN !(r.voided && PRODUCER_LIVES)
+#define OUTLIVED (r.voided > r.generation -> r.voided : r.generation)
 #endif
+
 #define ENDED_LEASE (r.lease[0] == 2 || r.lease[W - 1] == 2)
 
 /* Time: each thing that is due comes, some time, whatever else happens. */
@@ -30,8 +38,7 @@ end:
   :: d_step { r.due[1] == LATER -> r.due[1] = NOW; touched = 1 }
 #endif
 #if EXPIRE > 0
-  /* A voided generation is remembered as long as its create can be on its way. */
-  :: d_step { expire > 0 && r.status == COMPLETE && FORGOTTEN -> expire--; unlinkAll(); r.status = NOBODY; r.generation = 0; r.voided = 0; r.owner = 0;
+  :: d_step { expire > 0 && r.status == COMPLETE -> expire--; tooOld = OUTLIVED; unlinkAll(); r.status = NOBODY; r.generation = 0; r.voided = 0; r.owner = 0;
       r.total = 0; r.succeeded = 0; r.failed = 0; r.cancelled = 0;
       for (i_ : 0 .. N) { r.entry[i_] = 0; r.outcomes[i_] = 0 }
       touched = 1 }

@@ -17,6 +17,10 @@
 init {
   byte k;
   atomic {
+#ifdef RETAINED
+    /* a life before that has completed just now */
+    generations = 1; q.open = 1; q.agenda = 1; r.status = COMPLETE; r.generation = 1;
+#endif
 #ifdef SUBMITTED
     /* what submits is gone into elsewhere: here all of it went well before anybody else came */
     intent(); create(1, 1);

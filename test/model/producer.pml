@@ -39,6 +39,7 @@ again_:
     if
     DIES
     :: atomic { (v == VOIDED || found != g) -> choose(); finish(g); mayRepeat(G_FINISH, NO_ONE, g, 0, 0, 0, 0, 0, 0) }
+    :: v == EXISTS && found == g   /* the life of another submitter under the same generation */
     fi;
     if
     :: v == VOIDED && tries < 3 -> tries++; goto again_

@@ -16,6 +16,7 @@ inline create(life_, who_) {
     fi;
 #endif
     touched = 1
+  :: r.status == NOBODY && life_ <= tooOld -> verdict = VOIDED
   :: else ->
     /* over nothing, or over a tombstone of an earlier life */
     unlinkAll();

@@ -86,7 +86,7 @@ function read(text) {
   const number = (pattern) => Number(pattern.exec(text)?.[1] ?? Number.NaN);
   return {
     states: number(/(\d+) states, stored/),
-    transitions: number(/(\d+) transitions/),
+    transitions: number(/([\d.e+]+) transitions/),
     depth: number(/depth reached (\d+)/),
     memoryMb: number(/([\d.]+)\s+total actual memory/),
     seconds: number(/elapsed time ([\d.e+]+) seconds/),

@@ -120,6 +120,7 @@ typedef Queue {
   byte finished;                  /* generation last counted as ended */
 }
 Queue q;
+byte tooOld;                      /* generations up to this one are older than the create window */
 byte generations;                 /* the server's time: it never comes back older */
 
 /* Request side, {id} */

@@ -102,8 +102,14 @@ export const configurations = [
   },
   {
     name: 'two lives',
-    faults: 'two submitters of one id, dropped once, a call comes again',
-    flags: ['N=1', 'W=1', 'PRODUCERS=2', 'DROP=1', 'AGAIN=1'],
+    faults: 'the life before is dropped, any call comes again',
+    flags: ['N=1', 'W=1', 'RETAINED', 'DROP=1', 'AGAIN=1'],
+    size: 'full',
+  },
+  {
+    name: 'two submitters',
+    faults: 'of one id; the life before is dropped',
+    flags: ['N=1', 'W=1', 'RETAINED', 'PRODUCERS=2', 'DROP=1'],
     size: 'full',
   },
   {
@@ -194,12 +200,6 @@ export const configurations = [
     size: 'small',
   },
   {
-    name: 'repeats of zombies',
-    faults: 'any call comes again, a lease ends',
-    flags: [SUBMITTED, 'N=1', 'AGAIN=1', 'ZOMBIE=1'],
-    size: 'full',
-  },
-  {
     name: 'two of each',
     faults: 'a worker dies, a token is eaten; limit 2',
     flags: [SUBMITTED, 'N=2', 'LIMIT=2', 'DIE=1', 'EAT=1'],
@@ -240,7 +240,7 @@ export const variants = [
   {
     cure: 'a refused generation is refused to everybody',
     flag: 'NO_REFUSED_GENERATION',
-    configuration: 'retained',
+    configuration: 'two submitters',
   },
   { cure: 'generation on finish', flag: 'NO_GENERATION_ON_FINISH', configuration: 'two lives' },
   { cure: 'op number in enter', flag: 'NO_OP_IN_ENTER', configuration: 'repeats' },
@@ -314,6 +314,11 @@ export const variants = [
     cure: 'repair of what the queue side lost',
     flag: 'NO_REPAIR',
     configuration: 'queue side rolled back',
+  },
+  {
+    cure: 'a life is retained for longer than its create is on its way',
+    flag: 'SHORT_RETENTION',
+    configuration: 'retained',
   },
   {
     cure: 'parked requests are told to those who serve them',
