@@ -3,13 +3,15 @@ import { check, findTools, type Tools } from './spin.mjs';
 import { configurations, variants } from './variants.mjs';
 
 /*
- * The small size of `npm run model`: each configuration goes through all its states and holds, and
- * each variant, a cure switched off, fails.
+ * The small size of `npm run model`: each small configuration goes through all its states and holds,
+ * and each variant but those of the large ones, a cure switched off, fails.
  */
 
 const LIMIT_MS = 600_000;
 const small = configurations.filter(({ size }) => size === 'small');
-const byName = new Map(small.map((one) => [one.name, one]));
+const byName = new Map(
+  configurations.filter(({ size }) => size !== 'full').map((one) => [one.name, one]),
+);
 
 let found: Tools | string;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ export interface Configuration {
   readonly name: string;
   readonly faults: string;
   readonly flags: readonly string[];
-  readonly size: 'small' | 'full';
+  readonly size: 'small' | 'medium' | 'full';
 }
 export interface Variant {
   readonly cure: string;

@@ -1,10 +1,11 @@
 /*
  * What `npm run model` checks: configurations of piecework.pml, which have to hold in every state,
- * and variants, each of them a configuration without one cure, which have to fail.
+ * and variants, each of them a configuration without one cure, which have to fail. The tests go through the
+ * small ones, and the variants of the medium ones too: they end where they fail.
  */
 
 /**
- * @typedef {{ name: string, faults: string, flags: string[], size: 'small' | 'full' }} Configuration
+ * @typedef {{ name: string, faults: string, flags: string[], size: 'small' | 'medium' | 'full' }} Configuration
  * @typedef {{ cure: string, flag: string, configuration: string }} Variant
  */
 
@@ -23,19 +24,19 @@ export const configurations = [
     name: 'deaths',
     faults: 'a worker dies, a lease ends under a living one',
     flags: [SUBMITTED, 'N=1', 'DIE=1', 'ZOMBIE=1'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'eaten tokens',
     faults: 'a token is popped by nobody; limit 2',
     flags: [SUBMITTED, 'N=2', 'LIMIT=2', 'EAT=1'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'zombies',
     faults: 'a lease ends under a living worker',
     flags: [SUBMITTED, 'N=2', 'ZOMBIE=1'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'retries',
@@ -47,7 +48,7 @@ export const configurations = [
     name: 'lost replies',
     faults: 'a reply is lost, a handler fails',
     flags: [SUBMITTED, 'N=1', 'LOST=1', 'FAIL=1', 'ATTEMPTS=2'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'repeats',
@@ -80,7 +81,7 @@ export const configurations = [
     name: 'producer',
     faults: 'producer and ticker die, or are slow',
     flags: ['N=2', 'W=1', 'PRODUCER_DIES=1', 'TICKER_DIES=1'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'slow producer',
@@ -161,7 +162,7 @@ export const configurations = [
     name: 'parked',
     faults: 'one worker does not serve the task',
     flags: [SUBMITTED, 'N=2', 'UNSERVED', 'LOST=1'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'notifier',
@@ -197,7 +198,7 @@ export const configurations = [
     name: 'request side rolled back',
     faults: 'its last writes are lost, a worker dies',
     flags: [SUBMITTED, 'N=1', 'ROLLBACK_REQUEST=1', 'DIE=1'],
-    size: 'small',
+    size: 'medium',
   },
   {
     name: 'two of each',
