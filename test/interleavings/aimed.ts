@@ -23,6 +23,27 @@ interface AimedAtCode extends Course {
 
 const ticks = ['w1 tick', 'w1 tend'];
 
+/** Scripts that drain, where one of them comes when Redis is full. */
+const full = [
+  ['enter', 'one worker, one sub-request', 'w1 enter'],
+  ['take', 'long work of one worker', 'w1 take'],
+  ['settle', 'one worker, one sub-request', 'w1 settle'],
+  ['renew', 'long work', 'w1 renew'],
+  ['swap', 'long work', 'w1 swap'],
+  ['push', 'two requests take turns', 'w1 push'],
+  ['keep-open', 'appended with long pauses', 'p keep-open'],
+  ['note', 'long work, cancelled', 'c note'],
+  ['tick', 'long work', 'w1 tick'],
+  ['tend', 'long work', 'w1 tend'],
+  ['write-back', 'long work', 'w1 write-back'],
+  ['park', 'one who does not serve the task', 'w1 park'],
+  ['depart', 'long work, cancelled', 'w1 depart'],
+  ['seal', 'a producer and a worker', 'p seal'],
+  ['cancel', 'long work, cancelled', 'c cancel'],
+  ['finish', 'one worker, one sub-request', 'w1 finish'],
+  ['drop', 'dropped and used again', 'd drop'],
+] as const;
+
 export const aimed: readonly Aimed[] = [
   {
     history: 'D3',
@@ -234,6 +255,45 @@ export const aimed: readonly Aimed[] = [
       { step: 'w2 tend', nth: 2, hold: ['w1 renew', 'w1 settle', 'w1 tend', 'w1 tick'] },
     ],
   },
+  {
+    history: 'P10, again',
+    parts: [1],
+    world: 'one that throws at last',
+    aims: [
+      { step: 'w1 renew', fault: 'ends before' },
+      { step: 'w2 run-alone', fault: 'Redis stands still', hold: ["w1'"] },
+      { step: 'w2 tick', hold: ["w1'", 'w2 ends'] },
+      { step: 'w2 ends', hold: ["w1'"] },
+      { step: 'w2 take', hold: ["w1'"] },
+      { step: 'w2 run-alone', fault: 'ends before', hold: ["w1'"] },
+    ],
+  },
+  {
+    history: 'P14',
+    parts: [1],
+    world: 'long work',
+    aims: [
+      { step: 'w1 renew', fault: 'ends before' },
+      { step: 'w2 write-back', fault: 'Redis stands still', hold: ["w1'"] },
+      { step: 'w2 tick', hold: ["w1'"] },
+      { step: 'w2 write-back', fault: 'Redis stands still', hold: ["w1'"] },
+      { step: 'w2 tick', hold: ["w1'"] },
+      { step: 'w2 tend', hold: ["w1'"] },
+    ],
+  },
+  {
+    history: 'full, run-alone',
+    parts: [1],
+    world: 'one that throws at last',
+    aims: [
+      { step: 'w1 renew', fault: 'ends before' },
+      { step: 'w2 run-alone', fault: 'Redis is full' },
+    ],
+  },
+  ...full.map(([script, world, step]): Aimed => {
+    const aims: readonly Aim[] = [{ step, fault: 'Redis is full' }];
+    return { history: `full, ${script}`, parts: [1], world, aims };
+  }),
 ];
 
 export const aimedAtCode: readonly AimedAtCode[] = [

@@ -31,6 +31,8 @@ export function aimedScheduler(aims: readonly Aim[]): Scheduler {
       const { step, nth = 1, hold = [] } = aim;
       const held = (option: Option) =>
         option !== 'time' &&
+        // Who is in nobody's way is not held up, as all others wait for him.
+        (option.tags.length > 0 || option.kind === 'handler') &&
         hold.some((one) => (one === LATE ? option.patient : title(option).startsWith(one)));
       const free = (option: Option) => !held(option);
       const at = options.findIndex((option) => title(option).startsWith(step) && free(option));

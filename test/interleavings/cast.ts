@@ -29,9 +29,8 @@ interface Run {
 export interface Record {
   began: number;
   threw: number;
-  /** How often its worker ended, or stood still, while it ran; and how often alone. */
-  crashed: number;
-  crashedAlone: number;
+  /** Whether it ran, and alone, when whoever had it last ended, or stood still. */
+  crashedAlone: boolean;
 }
 
 /** What somebody came for; `awaits`: a request whose completion he waits for. */
@@ -89,7 +88,7 @@ export class Cast {
 
   record(id: string, index: number): Record {
     const key = `${id} ${index}`;
-    const known = this.records.get(key) ?? { began: 0, threw: 0, crashed: 0, crashedAlone: 0 };
+    const known = this.records.get(key) ?? { began: 0, threw: 0, crashedAlone: false };
     this.records.set(key, known);
     return known;
   }
@@ -99,16 +98,32 @@ export class Cast {
    * and was not reported yet.
    */
   crash(actor: Actor): void {
-    const lost = [...this.#stage.pictures].flatMap(([id, { pending }]) =>
-      pending
-        .filter(
-          ({ owner, index }) => owner === actor.name && this.#began.has(`${owner} ${id} ${index}`),
-        )
-        .map(({ index }) => this.record(id, index)),
+    const held = [...this.#stage.pictures].flatMap(([id, { pending }]) =>
+      pending.filter(({ owner }) => owner === actor.name).map(({ index }) => ({ id, index })),
     );
-    for (const record of lost) {
-      record.crashed += 1;
-      if (lost.length === 1) record.crashedAlone += 1;
+    const began = ({ id, index }: { id: string; index: number }) =>
+      this.#began.has(`${actor.name} ${id} ${index}`);
+    const lost = held.filter(began);
+    for (const one of held) {
+      this.record(one.id, one.index).crashedAlone = lost.length === 1 && began(one);
+    }
+  }
+
+  /** Forgets who began what and does not have it any more: it was given back, taken back or settled. */
+  forget(): void {
+    for (const { actor } of this.workers) {
+      for (const [id, { pending }] of this.#stage.pictures) {
+        const runs = this.runsOf(actor, id);
+        const has = new Set([
+          ...pending.filter(({ owner }) => owner === actor.name).map(({ index }) => index),
+          ...runs.map(({ index }) => index),
+        ]);
+        const prefix = `${actor.name} ${id} `;
+        for (const key of this.#began) {
+          if (key.startsWith(prefix) && !has.has(Number(key.slice(prefix.length))))
+            this.#began.delete(key);
+        }
+      }
     }
   }
 

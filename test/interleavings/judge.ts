@@ -131,7 +131,7 @@ function wrongOutcome(
   if (began === 0) return 'has an outcome and never ran';
   if (!failed) return bad ? 'succeeded, though it throws' : undefined;
   if (picture.failed[index]?.includes('CrashError'))
-    return crashedAlone > 0 ? undefined : 'failed by crashes of others';
+    return crashedAlone ? undefined : 'failed by crashes of others';
   if (!bad) return 'failed, though it does not throw';
   return threw < attempts ? `failed after ${threw} of ${attempts} attempts` : undefined;
 }

@@ -114,6 +114,15 @@ export const longer: Record<string, World> = {
       cast.worker('w2');
     },
   },
+  'one that throws at last': {
+    before: () => sealed('a', ['slow bad'], { limit: 1, maxCrashes: 2, attempts: 2 }),
+    requests: [{ id: 'a', payloads: ['slow bad'], attempts: 2 }],
+    lateMs: 300_000,
+    enter: (cast) => {
+      cast.worker('w1', { concurrency: 1 });
+      cast.worker('w2', { concurrency: 1 });
+    },
+  },
   'appended with long pauses': {
     requests: [{ id: 'a', payloads: slow(4), byProducer: true, mayCancel: true }],
     lateMs: 200_000,

@@ -1,11 +1,12 @@
 import { vi } from 'vitest';
-import { luaCures } from '../mutations/cures.mjs';
+import { parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
+import { flagCure, luaCures } from '../mutations/cures.mjs';
 import type { Mutation } from '../support/clock.js';
 import type { Trace } from '../support/trace.js';
 
 /*
  * The cures of the scripts, switched off. The texts stand in the histories of traces.test.ts and
- * cures.test.ts; here those files are loaded with a `playTraces` that plays nothing and remembers.
+ * cures.test.ts, but for the flags; here those files are loaded with a `playTraces` that plays nothing and remembers.
  */
 
 /** A cure, and one way to switch it off. */
@@ -33,10 +34,17 @@ async function load(): Promise<Mutant[]> {
   await import('../lua/traces.test.js');
   await import('../lua/cures.test.js');
   vi.doUnmock('../support/trace.js');
-  return luaCures.flatMap(({ cure, history }) => {
+  const flags = scriptNames
+    .filter((script) => parseHeader(script, readSource(script)).flags.includes('allow-oom'))
+    .map((script) => {
+      const mutation = { script, from: '#!lua flags=allow-oom', to: '#!lua' };
+      return { cure: flagCure.cure, history: `full, ${script}`, part: 1, mutations: [mutation] };
+    });
+  const cures = luaCures.flatMap(({ cure, history }) => {
     const { without } = known[history] as Trace;
     return without.map((mutation, i) => {
       return { cure, history, part: i + 1, mutations: [mutation].flat() };
     });
   });
+  return [...cures, ...flags];
 }

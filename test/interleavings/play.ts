@@ -93,7 +93,7 @@ export async function play(
   let step = 0;
   let lastAt = virtualNow();
   const faultless = () => deviations.every(({ fault }) => !fault);
-  const calmSince = () => Math.max(lastAt, stage.backAt, stage.thawedAt);
+  const calmSince = () => Math.max(lastAt, stage.backAt, stage.fullUntil, stage.thawedAt);
   const undisturbed = () => deviations.every(({ fault }) => !fault) && !stage.timePassed;
   try {
     await world.before?.(stage);
@@ -102,6 +102,7 @@ export async function play(
     for (;;) {
       await quiet(() => stage.stirred);
       if (world.expires) await stage.expire(world.requests.map(({ id }) => id));
+      cast.forget();
       wrong.push(...wrongNow(stage, cast));
       wrong.push(...rules.wrongStep(faultless()), ...rules.wrongNow());
       if (wrong.length > 0 || isOver(stage, cast)) break;
@@ -151,11 +152,13 @@ export async function play(
       for (const one of world.requests) wrong.push(...wrongAtEnd(one, stage, cast, undisturbed()));
     }
     for (const actor of cast.actors) actor.dead = true;
+    await stage.makeRoom();
     // What ended by its time to live is nobody's to drop.
     if (wrong.length === 0 && !world.expires) wrong.push(...(await leftBehind(stage, world)));
     return { wrong, deviations, lines: stage.lines, steps: step, healedMs };
   } finally {
     for (const actor of cast.actors) actor.dead = true;
+    await stage.makeRoom();
     endVirtualTime();
   }
 }

@@ -20,6 +20,12 @@ const UNKNOWN_MS = 16_000;
 /** Work that waits beside a free slot: the audit, twice the grace for a token that was lost, the ticks. */
 const IDLE_MS = 40_000;
 
+/** Nobody ticked for so long: Redis was away, and leases last longer. */
+const AWAY_MS = 15_000;
+
+/** Calls that fill Redis; all others have to go on when it is full. */
+const FILLING: readonly string[] = ['intent', 'create', 'append'];
+
 /** Somebody who waits for what is complete: connecting anew takes so long at most. */
 const TOLD_MS = 6_000;
 
@@ -40,6 +46,9 @@ export class Rules {
   /** How often a look took permits away. */
   readonly #withdrawn = new Map<string, number>();
   readonly #since = new Map<string, number>();
+  /** When the last look at the agenda was, and the one that gave every lease its time again. */
+  #tickedAt = 0;
+  #resumedAt = 0;
   #owed: Owed[] = [];
   /** Whether a look came late whose sender had given it up. */
   #lateLook = false;
@@ -76,6 +85,9 @@ export class Rules {
       this.#owed = this.#owed.filter(({ worker }) => worker !== done.trip.actor.name);
     }
     const wrong = undisturbed ? this.#uncounted() : [];
+    const stuck = done.refused.filter((name) => !FILLING.includes(name));
+    wrong.push(...stuck.map((name) => `${name} is refused as Redis is full`));
+    if (done.trip.name === 'tick' && done.reply === 'ok') this.#tick();
     for (const [id, after] of pictures) {
       const before = done.before.get(id);
       const changed =
@@ -90,6 +102,14 @@ export class Rules {
       }
     }
     return wrong;
+  }
+
+  /** Leases have their time again after Redis was away; not twice when it went again at once. */
+  #tick(): void {
+    const now = virtualNow();
+    const away = this.#tickedAt > 0 && now - this.#tickedAt > AWAY_MS;
+    if (away && this.#tickedAt !== this.#resumedAt) this.#resumedAt = now;
+    this.#tickedAt = now;
   }
 
   /** When nothing is to do; `calmSince`: when the last trouble was over. */
@@ -240,6 +260,10 @@ export class Rules {
       if (who === '~' || !before.consumers.includes(who)) continue;
       if (held(before, who) + held(after, who) === 0) wrong.push(`the consumer ${who} stays`);
     }
+    for (const [who, ends] of Object.entries(after.leases)) {
+      if (Math.max(ends, this.#resumedAt + LEASE_MS) <= now)
+        wrong.push(`the lease of ${who} is over, and a look leaves it its permits`);
+    }
     const { backAt, outages } = this.#stage;
     for (const who of Object.keys(before.permits)) {
       if (who in after.permits) continue;
@@ -247,7 +271,8 @@ export class Rules {
       const lives = this.#cast.workers.some(
         ({ actor }) => actor.name === who && !actor.dead && !actor.frozen,
       );
-      if (lives && outages === 1 && now < backAt + LEASE_MS) {
+      // A look that was under way while Redis was away knows nothing of it: docs/evidence.
+      if (lives && outages === 1 && trip.arrivedAt >= backAt && now < backAt + LEASE_MS) {
         wrong.push(`${who} had no time to renew`);
       }
     }

@@ -17,15 +17,26 @@ export const QUEUE = 'q';
 /** Longer than a lease, and than anything else that the roles wait for an answer. */
 const STANDS_STILL_MS = 40_000;
 const MUCH_LATER_MS = 45_000;
+/** Shorter than producers go on trying. */
+const FULL_MS = 20_000;
 /** How long a blocking pop blocks. */
 const BLOCK_MS = 5_000;
 
-/** A step that was carried out, the first word of its reply, and the pictures before. */
+/** A step that was carried out, the first word of its reply, what was refused of it, and the pictures before. */
 export interface Done {
   readonly trip: Trip;
   readonly reply: unknown;
+  readonly refused: readonly string[];
   readonly before: ReadonlyMap<string, Picture>;
 }
+
+const isRefusal = (error: unknown) => /OOM command not allowed/.test(String(error));
+
+/** Of a pipeline, or of a single call that was answered. */
+const refusedOf = (name: string, answer: unknown): string[] =>
+  name.includes('+') && Array.isArray(answer)
+    ? name.split('+').filter((_, i) => isRefusal((answer[i] as [unknown])[0]))
+    : [];
 
 export class Stage implements Wire {
   readonly #shared: Redis;
@@ -52,6 +63,9 @@ export class Stage implements Wire {
   /** When Redis was last back after it had stood still, and how often it did. */
   backAt = 0;
   outages = 0;
+  /** Until when Redis is full. */
+  fullUntil = 0;
+  #isFull = false;
   /** When the last process went on that stood still. */
   thawedAt = 0;
   /** Whether a notice never came. */
@@ -162,16 +176,20 @@ export class Stage implements Wire {
     const { actor } = trip;
     let reply = '';
     let word: unknown;
+    let refused: readonly string[] = [];
     const before = new Map(this.pictures);
+    if (virtualNow() >= this.fullUntil) await this.makeRoom();
     const done = async (): Promise<() => void> => {
       try {
         const answer = await trip.send();
         word = Array.isArray(answer) ? answer[0] : answer;
+        refused = refusedOf(trip.name, answer);
         // What a server says of itself, or how long ago by its own clock, is never the same.
         reply = /^(info|xpending)$/.test(trip.name) ? '' : (JSON.stringify(answer) ?? '');
         return () => trip.resolve(answer);
       } catch (error) {
         reply = String(error);
+        refused = isRefusal(error) ? [trip.name] : [];
         return () => trip.reject(error as Error);
       }
     };
@@ -218,6 +236,15 @@ export class Stage implements Wire {
           this.stirred += 1;
         }, STANDS_STILL_MS);
         break;
+      case 'Redis is full':
+        await this.#shared.config('SET', 'maxmemory', 1);
+        this.#isFull = true;
+        this.fullUntil = virtualNow() + FULL_MS;
+        setTimeout(() => {
+          this.stirred += 1;
+        }, FULL_MS);
+        (await done())();
+        break;
       case 'no answer':
         this.#waiting.push({ trip: { ...trip, notBefore: Number.POSITIVE_INFINITY }, client });
         break;
@@ -237,7 +264,14 @@ export class Stage implements Wire {
     // What a script published is here when a later question is answered on the same connection.
     if (this.channels.size > 0 && !trip.readsOnly) await this.ear.ping();
     await this.look(trip.tags);
-    this.done = { trip, reply: word, before };
+    this.done = { trip, reply: word, refused, before };
+  }
+
+  /** Redis has room again, if it was full. */
+  async makeRoom(): Promise<void> {
+    if (!this.#isFull) return;
+    this.#isFull = false;
+    await this.#shared.config('SET', 'maxmemory', 0);
   }
 
   /** It is under way, and nobody waits for it any more. */

@@ -17,6 +17,7 @@ import type { Actor } from './actor.js';
  * - ends, much later: the process dies, and what it sent is done, not before a lease is over
  * - stands still: done; its process stops for longer than a lease, and goes on with the reply then
  * - Redis stands still: done; then it answers nobody for longer than a lease
+ * - Redis is full: from here on, for a while, it refuses whatever fills it
  * - no answer: a pop whose connection died without a word
  * - not published: done by a server that may not publish
  */
@@ -31,6 +32,7 @@ export const FAULTS = [
   'ends, much later',
   'stands still',
   'Redis stands still',
+  'Redis is full',
   'not published',
   'no answer',
 ] as const;
@@ -64,7 +66,7 @@ const LATER: readonly Fault[] = ['late', 'much later', 'ends, much later'];
 
 const FITTING: Record<TripKind, readonly Fault[]> = {
   call: FAULTS.filter((fault) => fault !== 'no answer'),
-  pop: FAULTS.filter((fault) => fault !== 'not published'),
+  pop: FAULTS.filter((fault) => !['not published', 'Redis is full'].includes(fault)),
   connect: ['not sent', 'ends before', 'stands still'],
   handler: ['ends before', 'stands still'],
   notice: ['not sent', 'reply lost', 'ends before'],
