@@ -1,4 +1,6 @@
---- Turns tokens into permits: up to as many as the worker has free slots and the limit leaves.
+--- Turns tokens into permits: up to as many as the worker has free slots and the limit leaves. Where
+--- they are as good as all that is ready, and few, it reads for them too: a small request is then
+--- taken in one call.
 --- `op` numbers the enters and settles of one worker process upwards, in the order of sending, so
 --- that a call that arrives twice or late grants nothing; the number outlives the leave.
 --
@@ -13,10 +15,13 @@
 --   want        int     free slots
 --   leaseMs     int     how long the permits last without a settle or renew
 --   tasks       string  ' name name ' of the tasks that the worker serves, or '*' for all
+--   most        int     sub-requests that it may read here
 --   epochs...   int     one for each token that brought the worker here
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends}  permits is absolute; ends:
---                            when the lease is over, server time; 0: none
+--   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends, since, ready, entry, payload, …}
+--      permits is absolute · ends: when the lease is over, server time; 0: none · since: number of
+--      the enter with which this hold began · ready: what nobody has read, after
+--      this; -1: a repeat, which may not say what its first reply brought
 --   {'unserved', task, priority}  the request's task is not served here; park it
 --   {'complete', outcome}    nothing left to do
 --   {'gone'}                 no such life
@@ -28,7 +33,9 @@
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local most = tonumber(ARGV[7])
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
+local sinceField = 'since:' .. worker
 
 local state = readState(request, generation)
 if not state then
@@ -39,13 +46,15 @@ if state.status == 'complete' then
 end
 local at = now()
 local books = readBooks(state, work, due, at)
-local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', leaseField)
+local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', leaseField,
+  sinceField)
 local permits, task, attempts, ends = tonumber(v[1]) or 0, v[3], tonumber(v[4]), tonumber(v[5]) or 0
+local since, ready, entries = v[6] or '', -1, {}
 local mint = 0
 local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
 if op > (tonumber((v[2] or '0'):match('^%d+'))) then
-  for i = 7, #ARGV do
+  for i = 8, #ARGV do
     local counted = tonumber(ARGV[i])
     if counted == state.epoch and state.out > 0 then
       state.out = state.out - 1
@@ -63,17 +72,33 @@ if op > (tonumber((v[2] or '0'):match('^%d+'))) then
   end
   local grant = math.max(0, math.min(want, wanted(state, books) - state.granted))
   state.granted = state.granted + grant
+  if permits == 0 then
+    since = op
+  end
   permits = permits + grant
   redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op)
   if permits > 0 then
     ends = at + leaseMs
     redis.call('HSET', request, 'granted', state.granted, permitsField, permits,
-      leaseField, ends, 'term:' .. worker, leaseMs)
+      leaseField, ends, 'term:' .. worker, leaseMs, sinceField, since)
   end
+  local count = math.min(grant, books.unread)
+  if count > 0 and count <= most and books.dueNow == 0 then
+    local streams = redis.call('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', count, 'STREAMS', work, '>')
+    for _, entry in ipairs(streams and streams[1][2] or {}) do
+      entries[#entries + 1] = entry[1]
+      entries[#entries + 1] = entry[2][2]
+    end
+    books.unread = books.unread - #entries / 2
+    books.ready = books.ready - #entries / 2
+    books.inFlight = books.inFlight + #entries / 2
+  end
+  ready = books.ready
   mint = topUp(request, state, books)
 elseif unserved then
   return { 'unserved', task, state.priority }
 end
 return {
-  'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts, ends,
+  'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts, ends, since, ready,
+  unpack(entries),
 }

@@ -10,6 +10,10 @@
 --- arrives twice frees nothing twice; it is never below `running`, the handlers that still run.
 --- `op` numbers the enters and settles of one worker process upwards, in the order of sending: of a
 --- call that arrives after a later one only the successes count.
+---
+--- A worker that has held permits without a gap since it read what it reports still has all of it:
+--- entries are taken from those without a permit only. `since` says which hold that was; if it is the
+--- one that lasts, the successes are acknowledged together. Otherwise each is asked for on its own.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -28,6 +32,7 @@
 --   running      int     handlers still running
 --   channel      string  shard channel of the request
 --   successes    int     how many there are
+--   since        int     number of the hold under which they were read, from enter; '' when unsure
 --   outcomes...  string  two for each success, then four for each other
 -- REPLIES
 --   {'ok', permits, mint, epoch, priority, dueNow, nextDue}  permits is absolute; nextDue 0: none
@@ -43,6 +48,7 @@ local request, work, due, tries, progress, failed, results =
 local generation, worker, op, leaseMs, keep, running, channel, successes =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]),
   ARGV[7], tonumber(ARGV[8])
+local since = ARGV[9]
 local opField = 'op:' .. worker
 
 local state = readState(request, generation)
@@ -53,7 +59,8 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 local at = now()
-local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField)
+local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
+  'since:' .. worker)
 local permits, pinned = tonumber(v[1]) or 0, v[4]
 local late = op and op <= tonumber((v[5] or '0'):match('^%d+'))
 state.keepResults, state.attempts = v[2] == 'keep', tonumber(v[3])
@@ -73,12 +80,16 @@ local function reported(id, index)
   end
   newest = math.max(newest, tonumber(index))
 end
-local prefix, others = generation .. '-', 9 + 2 * successes
-for i = 9, others - 1, 2 do
-  local index = ARGV[i]
-  local id = prefix .. index
-  succeed(keys, state, id, index, ARGV[i + 1], records)
-  reported(id, index)
+local prefix, others = generation .. '-', 10 + 2 * successes
+if permits > 0 and not late and since == v[6] then
+  newest = succeedTogether(keys, state, 10, others - 1, records, reporting and ended, pinned)
+else
+  for i = 10, others - 1, 2 do
+    local index = ARGV[i]
+    local id = prefix .. index
+    succeed(keys, state, id, index, ARGV[i + 1], records)
+    reported(id, index)
+  end
 end
 for i = others, #ARGV, 4 do
   local index, kind, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]

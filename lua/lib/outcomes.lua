@@ -34,6 +34,49 @@ local function succeed(keys, state, id, index, value, records)
   end
 end
 
+-- How far the group has read: the greatest index that was ever delivered.
+local function lastRead(work)
+  local group = redis.call('XINFO', 'GROUPS', work)[1]
+  for i = 1, #group, 2 do
+    if group[i] == 'last-delivered-id' then
+      return tonumber(group[i + 1]:match('%d+$'))
+    end
+  end
+end
+
+-- Successes that are all still this worker's: index, result, … from argument `first` to `last`.
+-- Returns the greatest index. XACK counts, as ever. Fewer are acknowledged only where Redis lost
+-- writes: what it does not know to have been read will be read again, and is recorded then.
+local function succeedTogether(keys, state, first, last, records, ended, pinned)
+  local prefix, ids, newest = state.generation .. '-', {}, -1
+  for i = first, last, 2 do
+    local index = ARGV[i]
+    ids[#ids + 1] = prefix .. index
+    newest = math.max(newest, tonumber(index))
+    if ended then
+      ended[#ended + 1] = index
+    end
+  end
+  if #ids == 0 then
+    return newest
+  end
+  local acknowledged = redis.call('XACK', keys.work, 'workers', unpack(ids))
+  state.succeeded = state.succeeded + acknowledged
+  if pinned and acknowledged == #ids then
+    redis.call('XDEL', keys.work, unpack(ids))
+  end
+  if state.keepResults and acknowledged > 0 then
+    local known = acknowledged == #ids and newest or lastRead(keys.work)
+    for i = first, last, 2 do
+      if tonumber(ARGV[i]) <= known then
+        records[#records + 1] = ARGV[i]
+        records[#records + 1] = ARGV[i + 1]
+      end
+    end
+  end
+  return newest
+end
+
 local function fail(keys, state, worker, id, index, failure, delayMs, at, records)
   local owned = owns(keys.work, worker, id)
   if not owned then

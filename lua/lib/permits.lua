@@ -9,7 +9,8 @@ local function keepPermits(request, state, worker, permits, keep, running, lease
   end
   state.granted = state.granted - (permits - allow)
   if allow == 0 then
-    redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker)
+    redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker,
+      'since:' .. worker)
   else
     redis.call('HSET', request, 'permits:' .. worker, allow, 'lease:' .. worker, leaseEnds)
   end

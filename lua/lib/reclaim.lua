@@ -33,7 +33,8 @@ local function withdrawExpired(request, state, at, resumedAt)
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
       ended[worker] = true
-      redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker)
+      redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker,
+        'since:' .. worker)
       redis.call('HSET', request, 'granted', state.granted)
     else
       nextLease = math.min(nextLease, ends)

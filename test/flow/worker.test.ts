@@ -296,6 +296,27 @@ describe('a worker', () => {
     expect(await flow.complete(flow.id('lost-reply'))).toMatchObject({ succeeded: 4, total: 4 });
   });
 
+  test('finds what came with an enter whose reply got lost', async ({ flow }) => {
+    const worker = flow.worker({ concurrency: 4, handler: async (n: number) => n });
+    await worker.start();
+    const open = await flow.producer().open({ id: flow.id('lost-enter') });
+    const { id, generation } = open;
+    const request = flow.request(id);
+    const appended = await request.append(generation, 'ghost', 0, ['1', '2', '3']);
+    if (appended.verdict !== 'ok') throw new Error(appended.verdict);
+    // Its first enter, answered to nobody: its own comes as the repeat.
+    const lost = await request.enter(generation, worker.id, 1, 4, 30_000, '*', ['1'], 16);
+    expect(lost).toMatchObject({ permits: 3, ready: 0, entries: { length: 3 } });
+    await flow.queueCommands.push({ id, generation, ...appended });
+    // Whoever had to wait for somebody to look would wait for the first look, in twenty seconds.
+    await until(async () => (await request.state())?.succeeded === 3, {
+      what: 'the sub-requests of the lost reply are done',
+      timeoutMs: 10_000,
+    });
+    await open.seal();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 3, total: 3 });
+  });
+
   test('stops what it runs of a request that was dropped, and holds its slot until it stopped', async ({
     flow,
   }) => {

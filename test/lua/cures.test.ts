@@ -282,6 +282,56 @@ const traces: Record<string, Trace> = {
     ],
   },
 
+  'together, counted': {
+    says: 'of successes that are acknowledged together only those count that were pending',
+    async play() {
+      const scene = await given.filled({ items: 3, limit: 3 });
+      const worker = new Hand(scene);
+      const held = (await worker.hold(2)).map((entry) => success(entry));
+      await worker.settle(held);
+      await worker.settle(held);
+      const { counts, results } = await inspect(scene);
+      expect(counts).toMatchObject({ succeeded: 2, ready: 1 });
+      expect(results).toHaveLength(2);
+    },
+    without: [
+      {
+        script: 'settle',
+        from: 'state.succeeded + acknowledged',
+        to: 'state.succeeded + #ids',
+      },
+    ],
+  },
+
+  'together, of one hold': {
+    says: 'who came back with new permits is asked for each entry of the old ones',
+    async play() {
+      const scene = await given.filled({ items: 4, limit: 3 });
+      const zombie = new Hand(scene, 'zombie');
+      const held = await zombie.hold(2);
+      const { since } = zombie;
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const heir = new Hand(scene, 'heir');
+      await heir.enter(1, []);
+      const [first] = await heir.take(1);
+      await heir.settle([success(first!, 'heir')]);
+      await zombie.enter(1, []);
+      expect(zombie.since).not.toBe(since);
+      await zombie.settle(
+        held.map((entry) => success(entry, 'zombie')),
+        { since },
+      );
+      const { counts, results } = await inspect(scene);
+      expect(counts).toMatchObject({ succeeded: 2 });
+      expect(results.map(({ index, value }) => `${index} ${value}`)).toEqual([
+        '0 heir',
+        '1 zombie',
+      ]);
+    },
+    without: [{ script: 'settle', from: 'not late and since == v[6]', to: 'not late' }],
+  },
+
   // A script does not roll back: what it did before the publication failed, stands.
   'state before publish': {
     says: 'a request is complete although nobody could be told',

@@ -23,6 +23,33 @@ describe('enter', () => {
     expect((await inspect(scene)).granted).toBe(3);
   });
 
+  it('brings what is ready with the permits, when the call says so and it is little', async () => {
+    const enter = (scene: Awaited<ReturnType<typeof given.filled>>, want: number, most: number) =>
+      scene.request.enter(scene.generation, 'worker', 1, want, LEASE_MS, '*', ['1'], most);
+    const scene = await given.filled({ items: 3, limit: 2 });
+    const entered = await enter(scene, 3, 2);
+    expect(entered).toMatchObject({
+      ...{ permits: 2, ready: 1, mint: 0, since: '1' },
+      entries: [0, 1].map((index) => ({ index, payload: expect.any(String), tries: 0 })),
+    });
+    expect((await inspect(scene)).counts).toMatchObject({ inFlight: 2, ready: 1 });
+    expect(await enter(scene, 3, 2)).toMatchObject({ permits: 2, ready: -1, entries: [] });
+    const many = await given.filled({ items: 3, limit: 3 });
+    expect(await enter(many, 3, 2)).toMatchObject({ permits: 3, ready: 3, entries: [] });
+  });
+
+  it('leaves new work where it is while returned work is due', async () => {
+    const scene = await given.filled({ items: 3, limit: 3 });
+    const other = new Hand(scene, 'other');
+    const [first] = await other.hold(1);
+    await other.settle([back(first!)], { keep: 0 });
+    const entered = await scene.request.enter(
+      ...([scene.generation, 'worker', 1, 3, LEASE_MS, '*', []] as const),
+      16,
+    );
+    expect(entered).toMatchObject({ permits: 3, dueNow: 1, entries: [] });
+  });
+
   it('mints the token that is missing when one brought a worker for nothing', async () => {
     const scene = await given.filled({ items: 3, limit: 2 });
     const entered = await new Hand(scene).enter(0);

@@ -121,8 +121,8 @@ const traces: Record<string, Trace> = {
       const scene = await given.filled({ items: 2 });
       const worker = new Hand(scene);
       const [first] = await worker.hold(1);
-      await worker.settle([success(first!)]);
-      await worker.settle([success(first!)]);
+      await worker.settle([success(first!)], { since: '' });
+      await worker.settle([success(first!)], { since: '' });
       const { counts, results } = await inspect(scene);
       expect(counts.succeeded).toBe(1);
       expect(results).toHaveLength(1);

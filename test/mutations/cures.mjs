@@ -23,6 +23,8 @@ export const luaCures = [
     test: CURES,
     history: 'partly acknowledged',
   },
+  { cure: 'XACK-gated counting, all together', test: CURES, history: 'together, counted' },
+  { cure: 'number of the hold', test: CURES, history: 'together, of one hold' },
   { cure: 'owner check on failure', test: TRACES, history: 'D3' },
   { cure: 'due entry removed on success', test: TRACES, history: 'D4' },
   { cure: 'delayed work under the reserved consumer', test: TRACES, history: 'D2' },
@@ -110,8 +112,8 @@ export const codeCures = [
     code: ENGAGEMENT,
     edits: [
       {
-        from: 'const numbers = { op, leaseMs, keep, running, read };',
-        to: `const numbers = { op, leaseMs, keep, running, read };
+        from: 'const numbers = { op, since, leaseMs, keep, running, read };',
+        to: `const numbers = { op, since, leaseMs, keep, running, read };
         const { generation } = this;
         const leaving = { id: this.id, generation, mint: this.#permits - keep, epoch: 1, priority: this.#priority };
         if (leaving.mint > 0) await this.#core.queue.push(leaving);`,

@@ -193,12 +193,16 @@ interface Held {
   readonly running?: number;
   /** Default: the next one. An earlier one makes it a call that comes late. */
   readonly op?: number;
+  /** Default: the hold of its last enter. '': it is not sure. */
+  readonly since?: string;
 }
 
 /** A worker's dealings with one request, call by call. Nothing is pushed unless told. */
 export class Hand {
   op = 0;
   permits = 0;
+  /** Which hold its permits are of. */
+  since = '';
   readonly #scene: Scene;
   readonly name: string;
 
@@ -217,7 +221,10 @@ export class Hand {
   async tryEnter(want: number, epochs: readonly (string | number)[] = [1], tasks = '*') {
     this.op += 1;
     const entered = await this.#enter(this.op, want, epochs, tasks);
-    if (entered.verdict === 'ok') this.permits = entered.permits;
+    if (entered.verdict === 'ok') {
+      this.permits = entered.permits;
+      this.since = entered.since;
+    }
     return entered;
   }
 
@@ -253,11 +260,11 @@ export class Hand {
 
   async trySettle(
     outcomes: readonly Outcome[],
-    { keep = this.permits, running = 0, op }: Held = {},
+    { keep = this.permits, running = 0, op, since = this.since }: Held = {},
   ) {
     const { request, generation } = this.#scene;
     if (op === undefined) this.op += 1;
-    const numbers = { op: op ?? this.op, leaseMs: LEASE_MS, keep, running, read: 0 };
+    const numbers = { op: op ?? this.op, since, leaseMs: LEASE_MS, keep, running, read: 0 };
     const { settled } = await request.settle(generation, this.name, numbers, outcomes);
     if (settled.verdict === 'ok') this.permits = settled.permits;
     return settled;

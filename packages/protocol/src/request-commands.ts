@@ -51,6 +51,12 @@ export interface Entered {
   readonly attempts: number;
   /** When the lease is over, in ms of the server's clock; 0: no permits. */
   readonly ends: number;
+  /** Which hold this is, for `settle`. */
+  readonly since: string;
+  /** What nobody has read yet; -1: a repeat, whose first reply may have brought entries. */
+  readonly ready: number;
+  /** What was read for the permits granted, if it was all that was ready. */
+  readonly entries: readonly Entry[];
 }
 
 export interface Tended {
@@ -206,7 +212,10 @@ export class RequestCommands {
     return { verdict: verdict as 'cancelling' | 'gone' };
   }
 
-  /** Turns tokens (their epochs) into permits. `tasks`: ' name name ' or '*'. */
+  /**
+   * Turns tokens (their epochs) into permits. `tasks`: ' name name ' or '*' · `most`: how many
+   * sub-requests it may read at once, if they are all that is ready.
+   */
   async enter(
     generation: number,
     worker: string,
@@ -215,32 +224,32 @@ export class RequestCommands {
     leaseMs: number,
     tasks: string,
     epochs: readonly string[],
+    most = 0,
   ): Promise<Entered | { verdict: 'unserved'; task: string; priority: number } | Complete | Gone> {
     const { request, work, due } = this.keys;
-    const args = [generation, worker, op, want, leaseMs, tasks, ...epochs];
+    const args = [generation, worker, op, want, leaseMs, tasks, most, ...epochs];
     const reply = await this.#run('enter', [request, work, due], args);
     if (reply[0] === 'ok') {
-      const [, permits, mint, epoch, priority, dueNow, task, attempts, ends] = reply as [
-        'ok',
-        number,
-        number,
-        number,
-        string,
-        number,
-        string,
-        number,
-        number,
-      ];
-      return {
-        verdict: 'ok',
+      const [
+        ,
         permits,
         mint,
         epoch,
-        priority: Number(priority),
+        priority,
         dueNow,
         task,
         attempts,
         ends,
+        since,
+        ready,
+        ...flat
+      ] = reply as [
+        ...['ok', number, number, number, string, number, string, number, number],
+        ...[string | number, number, ...string[]],
+      ];
+      return {
+        ...{ verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow },
+        ...{ task, attempts, ends, since: String(since), ready, entries: freshEntries(flat) },
       };
     }
     if (reply[0] === 'unserved') {
@@ -326,6 +335,7 @@ export class RequestCommands {
 
   /**
    * Settles what ended and, in the same round trip, reads up to `read` new sub-requests (0: none).
+   * `since`: the hold under which all successes were read, '' when unsure ·
    * `keep`: permits to hold, absolute · `running`: handlers still running · `op`: number of this call,
    * counted with the enters of this process in the order of sending; without it, none may come late.
    */
@@ -334,11 +344,19 @@ export class RequestCommands {
     worker: string,
     {
       op,
+      since = '',
       leaseMs,
       keep,
       running,
       read,
-    }: { op?: number; leaseMs: number; keep: number; running: number; read: number },
+    }: {
+      op?: number;
+      since?: string;
+      leaseMs: number;
+      keep: number;
+      running: number;
+      read: number;
+    },
     outcomes: readonly Outcome[],
   ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[] }> {
     const args: (string | number)[] = [
@@ -350,7 +368,7 @@ export class RequestCommands {
       running,
       this.keys.channel,
     ];
-    pushOutcomes(args, outcomes, String(generation).length + 1);
+    pushOutcomes(args, outcomes, String(generation).length + 1, since);
     if (read === 0) {
       return { settled: settledOf(await this.#run('settle', this.#allKeys, args)), entries: [] };
     }
@@ -506,8 +524,13 @@ export class RequestCommands {
 }
 
 /** Successes first, two arguments each. `cut`: where the index begins in an entry. */
-function pushOutcomes(args: (string | number)[], outcomes: readonly Outcome[], cut: number): void {
-  const at = args.push(0) - 1;
+function pushOutcomes(
+  args: (string | number)[],
+  outcomes: readonly Outcome[],
+  cut: number,
+  since: string,
+): void {
+  const at = args.push(0, since) - 2;
   let successes = 0;
   for (const outcome of outcomes) {
     if (outcome.kind !== 's') continue;
@@ -572,12 +595,23 @@ function entriesOf(reply: unknown): Entry[] {
   const streams = Array.isArray(reply) ? reply : Object.entries(reply as object);
   const first = streams[0] as [string, StreamRows] | string | undefined;
   const rows = (typeof first === 'string' ? streams[1] : first?.[1]) as StreamRows | undefined;
-  return (rows ?? []).map(([entry, fields]) => ({
-    entry,
-    index: indexOf(entry),
-    payload: fields[1] as string,
-    tries: 0,
-    crashes: 0,
-    suspect: false,
-  }));
+  return (rows ?? []).map(([entry, fields]) => fresh(entry, fields[1] as string));
 }
+
+/** Entry, payload, … as `enter` brings them. */
+function freshEntries(flat: readonly string[]): Entry[] {
+  const entries: Entry[] = [];
+  for (let i = 0; i < flat.length; i += 2)
+    entries.push(fresh(flat[i] as string, flat[i + 1] as string));
+  return entries;
+}
+
+/** What nobody has held before. */
+const fresh = (entry: string, payload: string): Entry => ({
+  entry,
+  index: indexOf(entry),
+  payload,
+  tries: 0,
+  crashes: 0,
+  suspect: false,
+});

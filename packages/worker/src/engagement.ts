@@ -16,6 +16,8 @@ import type { WorkerCore } from './worker-core.js';
 
 /** Most progress reports in one call: Lua unpacks no more than some thousand arguments. */
 const REPORTS = 1_000;
+/** Most sub-requests that come with the permits, if they are all that is ready. */
+const READ_AT_ENTER = 16;
 
 /**
  * What a worker process has to do with one request: the permits it holds, the handlers that run
@@ -56,6 +58,8 @@ export class Engagement {
   #dueNow = 0;
   /** Whether permits that the server may believe in are to be given back. */
   #unused = false;
+  /** Which hold the permits are of, as the server numbers them. */
+  #since = '';
   /** Whether the agenda was told when a lease of this worker would be over. */
   #looked = false;
   #noted = 0;
@@ -176,17 +180,21 @@ export class Engagement {
     if (this.#permits === 0 || now - this.#comparedAt < everyMs) return;
     this.#comparedAt = now;
     this.#exclusive(async () => {
-      const count = this.#running.size + this.#zombies.size + this.#outcomes.size + 100;
-      const pending = await this.#core.insist(this.id, () =>
-        this.#commands.pending(this.#core.id, count),
-      );
-      // Looked at after the answer: what ended meanwhile is among the outcomes.
-      const known = new Set([...this.#outcomes.entries(), ...this.#running.keys()]);
-      if (this.#suspect) known.add(this.#suspect.entry);
-      for (const { entry } of this.#zombies) known.add(entry);
-      for (const entry of pending) if (!known.has(entry)) this.#outcomes.push({ entry, kind: 'b' });
+      await this.#returnUnknown();
       await this.#pump();
     });
+  }
+
+  async #returnUnknown(): Promise<void> {
+    const count = this.#running.size + this.#zombies.size + this.#outcomes.size + 100;
+    const pending = await this.#core.insist(this.id, () =>
+      this.#commands.pending(this.#core.id, count),
+    );
+    // Looked at after the answer: what ended meanwhile is among the outcomes.
+    const known = new Set([...this.#outcomes.entries(), ...this.#running.keys()]);
+    if (this.#suspect) known.add(this.#suspect.entry);
+    for (const { entry } of this.#zombies) known.add(entry);
+    for (const entry of pending) if (!known.has(entry)) this.#outcomes.push({ entry, kind: 'b' });
   }
 
   #reports(): number[] {
@@ -205,6 +213,7 @@ export class Engagement {
     // works under it, so it is given back; beside a handler that still runs it would be used twice.
     this.#unused = this.#permits > 0 && this.#running.size === 0 && this.#zombies.size === 0;
     this.#permits = 0;
+    this.#outcomes.doubt();
     this.#returnSuspect();
     for (const running of this.#running.values()) {
       running.abort('lost', why);
@@ -228,7 +237,16 @@ export class Engagement {
     const wanted = this.#core.takesWork ? want : 0;
     const entered = await this.#core
       .insist(this.id, () =>
-        this.#commands.enter(this.generation, id, op, wanted, leaseMs, handlers.served, epochs),
+        this.#commands.enter(
+          this.generation,
+          id,
+          op,
+          wanted,
+          leaseMs,
+          handlers.served,
+          epochs,
+          READ_AT_ENTER,
+        ),
       )
       .catch((error: unknown) => {
         this.#reserved -= want;
@@ -249,7 +267,8 @@ export class Engagement {
     }
     // After a freeze the old permits may be gone and these be new ones: what ran under those is not theirs.
     this.fence();
-    if (entered.permits < this.#busy) this.#lose('the lease was withdrawn');
+    if (this.#permits > 0 && entered.since !== this.#since) this.#lose('the lease was withdrawn');
+    this.#since = entered.since;
     this.#extend(asked);
     this.#replies += 1;
     const { id: request, generation } = this;
@@ -264,7 +283,15 @@ export class Engagement {
     this.#account();
     this.#haveLookedAt(entered.ends);
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
-    if (this.#permits > 0) this.#work(wanted > 0 && this.#core.takesWork);
+    if (this.#permits > 0) {
+      this.#work(wanted > 0 && this.#core.takesWork);
+      this.#startUpTo(entered.entries);
+      this.#account();
+      if (entered.entries.length > 0 && entered.ready === 0 && this.#mode === 'working')
+        this.#mode = 'leaving';
+      // Sent twice: what came with the first reply, if anything did, is with us and unknown.
+      if (entered.ready < 0) await this.#returnUnknown();
+    }
     await this.#pump();
   }
 
@@ -327,12 +354,13 @@ export class Engagement {
   }
 
   async #settle(keep: number, read: number): Promise<void> {
+    const since = this.#outcomes.doubtful ? '' : this.#since;
     const outcomes = this.#outcomes.next();
     const running = this.#busy;
     const op = this.#core.nextOp();
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
-    const numbers = { op, leaseMs, keep, running, read };
+    const numbers = { op, since, leaseMs, keep, running, read };
     const { settled, entries } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
@@ -378,6 +406,7 @@ export class Engagement {
   #apply(settled: Settled): void {
     this.#replies += 1;
     this.#permits = settled.permits;
+    if (this.#permits === 0) this.#outcomes.doubt();
     this.#priority = settled.priority;
     this.#dueNow = settled.dueNow;
     if (settled.nextDue > 0 && settled.nextDue !== this.#noted) {
@@ -447,6 +476,7 @@ export class Engagement {
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
       if (outcome) this.#outcomes.push(outcome);
+      if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {
       this.#core.alone.look();

@@ -7,9 +7,20 @@ const BYTES = 1_000_000;
 /** Outcomes of one request that wait to be settled. */
 export class Outcomes {
   readonly #waiting: Outcome[] = [];
+  #doubtful = false;
 
   get size(): number {
     return this.#waiting.length;
+  }
+
+  /** Whether any of them may be of a hold that is over, so that somebody else may have its entry. */
+  get doubtful(): boolean {
+    return this.#doubtful && this.#waiting.length > 0;
+  }
+
+  /** The hold under which those that wait were read is over, or may be. */
+  doubt(): void {
+    this.#doubtful = this.#waiting.length > 0;
   }
 
   push(outcome: Outcome): void {
@@ -30,10 +41,13 @@ export class Outcomes {
       if (count === ITEMS || (count > 0 && bytes > BYTES)) break;
       count += 1;
     }
-    return this.#waiting.splice(0, count);
+    const taken = this.#waiting.splice(0, count);
+    if (this.#waiting.length === 0) this.#doubtful = false;
+    return taken;
   }
 
   clear(): void {
     this.#waiting.length = 0;
+    this.#doubtful = false;
   }
 }
