@@ -4,17 +4,20 @@ import {
   DroppedError,
   type QueueCommands,
   RequestCommands,
+  type RequestState,
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
+import { noticeOf } from './notice.js';
 import { Subscriber } from './subscriber.js';
 import { Ticket } from './ticket.js';
 
 /**
  * Everything that is awaited through one notifier. A request that anybody waits for is watched once:
  * its channel is subscribed, and its state is read after that, after whatever may have cost a
- * notice, and on a slow sweep over all of them. A notice only says that there is something to read,
- * so a lost, doubled or late one costs time and nothing else. Completion cannot be missed (I5).
+ * notice, and on a slow sweep over all of them. A notice of the life that was seen, or of a later one,
+ * carries the final numbers and ends the wait. Any other only says that there is something to read: a
+ * lost, doubled or late one costs time and nothing else. Completion cannot be missed (I5).
  *
  * Reads that fail are repeated with backoff for as long as somebody waits. While there is anything
  * to wait for, the agenda is looked at too, so that deadlines fire with no worker alive.
@@ -28,6 +31,8 @@ interface Watch {
   readonly tickets: Set<Ticket>;
   /** The generation that was seen last, or 0. */
   seen: number;
+  /** What a notice said before anything was seen: it may be of a life that ended before this wait. */
+  heard?: RequestState;
 }
 
 export class Waiters {
@@ -94,11 +99,16 @@ export class Waiters {
   #hear(channel: string, message: string): void {
     const watch = this.#watches.get(channel);
     if (!watch) return;
-    const [generation, outcome] = message.split(' ');
-    if (outcome === 'dropped' && Number(generation) >= watch.seen) {
+    const notice = noticeOf(message);
+    // One who has seen nothing yet may hear of a life that ended before it asked.
+    const isOurs = (generation: number) => watch.seen > 0 && generation >= watch.seen;
+    if (notice.kind === 'complete' && isOurs(notice.state.generation)) {
+      this.#end(channel, (ticket) => ticket.succeed(notice.state));
+    } else if (notice.kind === 'dropped' && isOurs(notice.generation)) {
       const error = new DroppedError(watch.request.keys.id);
       this.#end(channel, (ticket) => ticket.fail(error));
     } else {
+      if (notice.kind === 'complete') watch.heard = notice.state;
       this.#ask([channel]);
     }
   }
@@ -119,12 +129,16 @@ export class Waiters {
   }
 
   #conclude(watch: Watch, looked: Looked): void {
+    const { heard } = watch;
     const { channel } = watch.request.keys;
     if (this.#watches.get(channel) !== watch) return;
     if (looked.kind === 'complete') {
       this.#end(channel, (ticket) => ticket.succeed(looked.state));
     } else if (looked.kind === 'absent') {
       this.#end(channel, (ticket) => ticket.fail(looked.error));
+    } else if (looked.kind === 'waiting' && heard && heard.generation >= looked.state.generation) {
+      // It ended after this look; another is not needed.
+      this.#end(channel, (ticket) => ticket.succeed(heard));
     } else {
       if (looked.kind === 'waiting') watch.seen = Math.max(watch.seen, looked.state.generation);
       for (const ticket of watch.tickets) ticket.noteLook(watch.seen);

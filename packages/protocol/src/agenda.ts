@@ -40,6 +40,8 @@ export class Agenda {
   #stopping: AbortController | undefined;
   #wake = new AbortController();
   #loop: Promise<void> = Promise.resolve();
+  /** When the next tick is due, by the clock of this process: also of one that is started anew. */
+  #dueMs = 0;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
     this.#connection = connection;
@@ -62,20 +64,24 @@ export class Agenda {
 
   /** Ticks now instead of at the next time, as when something is known to be due. */
   wake(): void {
+    this.#dueMs = 0;
     this.#wake.abort();
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
-      let waitMs = LONGEST_MS;
+      const waitMs = this.#dueMs - performance.now();
+      if (waitMs > 0) {
+        this.#wake = new AbortController();
+        await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
+        if (stopping.aborted) return;
+      }
+      this.#dueMs = performance.now() + LONGEST_MS;
       try {
-        waitMs = await this.tick();
+        this.#dueMs = performance.now() + (await this.tick());
       } catch (error) {
         this.#options.onError?.(error);
       }
-      if (stopping.aborted) return;
-      this.#wake = new AbortController();
-      await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
     }
   }
 

@@ -1,4 +1,5 @@
 export * from './agenda.js';
+export { type AllIn, BEHIND_CREATE, createField } from './at-once.js';
 export { type CloneableSettings, cloneableSettings } from './cloneable-settings.js';
 export * from './codec.js';
 export * from './connection.js';
