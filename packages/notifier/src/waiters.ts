@@ -4,7 +4,6 @@ import {
   DroppedError,
   type QueueCommands,
   RequestCommands,
-  type RequestState,
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
@@ -31,8 +30,6 @@ interface Watch {
   readonly tickets: Set<Ticket>;
   /** The generation that was seen last, or 0. */
   seen: number;
-  /** What a notice said before anything was seen: it may be of a life that ended before this wait. */
-  heard?: RequestState;
 }
 
 export class Waiters {
@@ -108,7 +105,6 @@ export class Waiters {
       const error = new DroppedError(watch.request.keys.id);
       this.#end(channel, (ticket) => ticket.fail(error));
     } else {
-      if (notice.kind === 'complete') watch.heard = notice.state;
       this.#ask([channel]);
     }
   }
@@ -129,16 +125,12 @@ export class Waiters {
   }
 
   #conclude(watch: Watch, looked: Looked): void {
-    const { heard } = watch;
     const { channel } = watch.request.keys;
     if (this.#watches.get(channel) !== watch) return;
     if (looked.kind === 'complete') {
       this.#end(channel, (ticket) => ticket.succeed(looked.state));
     } else if (looked.kind === 'absent') {
       this.#end(channel, (ticket) => ticket.fail(looked.error));
-    } else if (looked.kind === 'waiting' && heard && heard.generation >= looked.state.generation) {
-      // It ended after this look; another is not needed.
-      this.#end(channel, (ticket) => ticket.succeed(heard));
     } else {
       if (looked.kind === 'waiting') watch.seen = Math.max(watch.seen, looked.state.generation);
       for (const ticket of watch.tickets) ticket.noteLook(watch.seen);

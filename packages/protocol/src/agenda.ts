@@ -15,6 +15,8 @@ import { pause } from './waiting.js';
 
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 5_000;
+/** A reason of ours: without one, Node makes a DOMException each time. */
+const STOPPED = 'stopped';
 
 export interface AgendaOptions {
   /** Boot id of the worker that ticks; '' for producers and notifiers. */
@@ -40,7 +42,7 @@ export class Agenda {
   #stopping: AbortController | undefined;
   #wake = new AbortController();
   #loop: Promise<void> = Promise.resolve();
-  /** When the next tick is due, by the clock of this process: also of one that is started anew. */
+  /** When the next tick is due, by the clock of this process: also for a loop that is started anew. */
   #dueMs = 0;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
@@ -56,8 +58,7 @@ export class Agenda {
   }
 
   async stop(): Promise<void> {
-    this.#stopping?.abort();
-    this.#wake.abort();
+    this.#stopping?.abort(STOPPED);
     this.#stopping = undefined;
     await this.#loop;
   }
@@ -65,20 +66,22 @@ export class Agenda {
   /** Ticks now instead of at the next time, as when something is known to be due. */
   wake(): void {
     this.#dueMs = 0;
-    this.#wake.abort();
+    this.#wake.abort(STOPPED);
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
+    let waitMs = this.#dueMs - performance.now();
     while (!stopping.aborted) {
-      const waitMs = this.#dueMs - performance.now();
       if (waitMs > 0) {
         this.#wake = new AbortController();
         await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
         if (stopping.aborted) return;
       }
-      this.#dueMs = performance.now() + LONGEST_MS;
+      waitMs = LONGEST_MS;
+      this.#dueMs = performance.now() + waitMs;
       try {
-        this.#dueMs = performance.now() + (await this.tick());
+        waitMs = await this.tick();
+        this.#dueMs = performance.now() + waitMs;
       } catch (error) {
         this.#options.onError?.(error);
       }

@@ -11,5 +11,5 @@ export * from './patience.js';
 export * from './queue-commands.js';
 export { redisError } from './redis-error.js';
 export * from './request-commands.js';
-export type { Client } from './run-script.js';
+export type { Argument, Client } from './run-script.js';
 export * from './waiting.js';
