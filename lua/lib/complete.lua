@@ -20,7 +20,8 @@ local function completeIfDone(request, state, at, channel, spent)
   end
   redis.call('PEXPIRE', request, v[2])
   -- A user without the right to publish completes all the same: waiters read from time to time.
-  redis.pcall('SPUBLISH', channel, state.generation .. ' ' .. outcome)
+  local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled }
+  redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
   for _, key in ipairs(spent.keys) do
     -- In a hash slot on its way to another server, one that just became empty may not be touched.
     redis.pcall('UNLINK', key)

@@ -70,7 +70,7 @@ export const aimed: readonly Aimed[] = [
     aims: [
       { step: 'p intent' },
       { step: 'r intent', hold: ['p create'] },
-      { step: 'r create', hold: ['p create'] },
+      { step: 'r create', nth: 2, hold: ['p create'] },
       { step: 'd comes', hold: ['p create', 'r finish'] },
       { step: 'd drop', hold: ['p create', 'r finish'] },
       { step: 'p create', hold: ['r finish'] },
@@ -84,7 +84,8 @@ export const aimed: readonly Aimed[] = [
       { step: 'd comes' },
       { step: 'd drop' },
       { step: 'd finish', fault: 'late' },
-      { step: 'p create', nth: 2, hold: ['d finish'] },
+      // Refused with its items, then alone.
+      { step: 'p create', nth: 3, hold: ['d finish'] },
       { step: 'd finish' },
     ],
   },

@@ -16,17 +16,18 @@ import {
   RequestCommands,
   RequestExistsError,
   SealedError,
-  SourceError,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { z } from 'zod';
 import { type BroughtUp, bringUp, type Found } from './bring-up.js';
 import { optionsDigest, submissionName } from './digest.js';
 import { checkDurability, confirmDurability } from './durability.js';
+import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
 import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
-import { type Items, Source, SourceFailure } from './source.js';
+import { announce, firstNumber, smallOf } from './small.js';
+import { type Items, Source } from './source.js';
 
 export interface ProducerOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -58,6 +59,8 @@ interface Submission {
   readonly owner: string;
   readonly digest: string;
   readonly options: CheckedOptions;
+  /** All its items, when they are few and known. */
+  readonly small?: readonly string[] | undefined;
 }
 
 /** How long a close waits for the server, in ms. */
@@ -119,7 +122,8 @@ export class Producer implements AsyncDisposable {
       const digest = optionsDigest(this.#queue.keys.queue, checked);
       const owner = known ? submissionName(digest, known) : (this.#unsure.get(id) ?? nanoid(12));
       const first = await source.first();
-      const submission = { id, owner, digest, options: checked };
+      const small = known && smallOf(known, checked.window);
+      const submission = { id, owner, digest, options: checked, small };
       return await this.#submit(submission, first, source).catch((error: unknown) => {
         this.#remember(id, owner, error);
         throw error;
@@ -145,72 +149,40 @@ export class Producer implements AsyncDisposable {
     first: string | undefined,
     source: Source,
   ): Promise<Submitted> {
-    const { id, owner, options } = submission;
-    const brought = await this.#bringUp(submission);
+    const { id, owner, options, small } = submission;
+    const brought = await this.#bringUp(submission, true);
+    const { generation } = brought;
     if (brought.found) return this.#foundAgain(submission, brought.found);
+    if (brought.allIn && small) return this.#isIn(submission, generation, small.length);
     try {
-      const request = this.#opened(id, brought.generation, owner, options);
-      const submitted = await this.#fill(request, first, source, options);
+      const request = this.#opened(generation, submission);
+      await fill(request, first, source, options);
       this.#unsure.delete(id);
-      return submitted;
+      return { id, generation, total: request.appended };
     } catch (error) {
       if (!(error instanceof SealedError)) throw error;
       // Perhaps by an earlier call of this very submission, which arrived meanwhile.
       const { found } = await this.#bringUp(submission);
-      if (found?.sealedBy !== owner || found.generation !== brought.generation) throw error;
+      if (found?.sealedBy !== owner || found.generation !== generation) throw error;
       return this.#foundAgain(submission, found);
     }
   }
 
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
-  async #foundAgain({ id, owner, options }: Submission, found: Found): Promise<Submitted> {
+  async #foundAgain(submission: Submission, found: Found): Promise<Submitted> {
     const { status, generation, sealedBy, sent } = found;
-    if (sealedBy !== owner) throw new RequestExistsError(id, status);
-    const commands = new RequestCommands(this.#connection, id);
-    const seal = { generation, producer: owner, sent };
-    await confirmDurability(this.#connection, commands, seal, options.durability);
-    this.#unsure.delete(id);
-    return { id, generation, total: sent };
+    if (sealedBy !== submission.owner) throw new RequestExistsError(submission.id, status);
+    return this.#isIn(submission, generation, sent - firstNumber(submission.small));
   }
 
-  /** Feeds the source into a new request and seals it; or ends that as the options say. */
-  async #fill(
-    request: OpenRequest,
-    first: string | undefined,
-    source: Source,
-    { onSourceError, signal }: CheckedOptions,
-  ): Promise<Submitted> {
-    const abort = () => request.abort(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
-    if (signal?.aborted) abort();
-    try {
-      let payload = first;
-      while (payload !== undefined) {
-        // No turn of the microtask queue for each item of a source that has them at hand.
-        const room = request.appendEncoded(payload);
-        if (room) await room;
-        const next = source.next();
-        payload = next instanceof Promise ? await next : next;
-      }
-      await request.flush();
-      const total = request.appended;
-      await request.seal();
-      return { id: request.id, generation: request.generation, total };
-    } catch (error) {
-      // Asked again with the same id, it goes on where it is.
-      if (error instanceof PieceworkError && error.retryable) throw error;
-      // Somebody else ended it: perhaps the same submission, which is all in.
-      if (error instanceof SealedError) throw error;
-      if (onSourceError === 'cancel') await request.cancel().catch(() => {});
-      // What was read before the source failed is kept.
-      else if (!signal?.aborted) await request.flush().catch(() => {});
-      throw error instanceof SourceFailure
-        ? new SourceError(request.id, onSourceError, error.cause)
-        : error;
-    } finally {
-      signal?.removeEventListener('abort', abort);
-      request.close();
-    }
+  /** All of a submission is in, and sealed by its own name. */
+  async #isIn(submission: Submission, generation: number, total: number): Promise<Submitted> {
+    const { id, owner, options, small } = submission;
+    const commands = new RequestCommands(this.#connection, id);
+    const seal = { generation, producer: owner, sent: firstNumber(small) + total };
+    await confirmDurability(this.#connection, commands, seal, options.durability);
+    this.#unsure.delete(id);
+    return { id, generation, total };
   }
 
   /**
@@ -229,7 +201,7 @@ export class Producer implements AsyncDisposable {
       throw new RequestExistsError(id, found.status);
     if (found && found.digest !== digest)
       throw new RequestExistsError(id, found.status, 'it is open with other options');
-    return this.#opened(id, generation, owner, checked);
+    return this.#opened(generation, { id, owner, options: checked });
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
@@ -260,7 +232,9 @@ export class Producer implements AsyncDisposable {
     return checkOptions<CheckedOptions>(requestOptions, options);
   }
 
-  async #bringUp({ id, owner, digest, options }: Submission): Promise<BroughtUp> {
+  /** `atOnce`: with all its items and the seal, if they are few. */
+  async #bringUp(submission: Submission, atOnce = false): Promise<BroughtUp> {
+    const { id, options } = submission;
     const commands = new RequestCommands(this.#connection, id);
     const closing = this.#closing.signal;
     const signal = options.signal ? AbortSignal.any([closing, options.signal]) : closing;
@@ -277,9 +251,13 @@ export class Producer implements AsyncDisposable {
       }
     });
     if (unreached) throw unreached;
-    await patience.call(() => checkDurability(this.#connection, commands, options.durability));
+    if (options.durability !== 'none')
+      await patience.call(() => checkDurability(this.#connection, commands, options.durability));
     try {
-      return await bringUp(this.#queue, commands, { owner, digest, options, patience });
+      const brought = await bringUp(this.#queue, commands, { ...submission, patience, atOnce });
+      const { generation, allIn } = brought;
+      if (allIn) await announce(this.#queue, { id, generation }, allIn, patience);
+      return brought;
     } catch (error) {
       if (closing.aborted) throw new ClosedError('producer');
       if (options.signal?.aborted) throw new AbortError(`submission of ${id}`, error);
@@ -287,8 +265,14 @@ export class Producer implements AsyncDisposable {
     }
   }
 
-  #opened(id: string, generation: number, producer: string, options: CheckedOptions): OpenRequest {
-    const parts = { id, generation, producer, options, closing: this.#closing.signal };
+  #opened(
+    generation: number,
+    { id, owner, options, small }: Omit<Submission, 'digest'>,
+  ): OpenRequest {
+    const parts = {
+      ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
+      firstNumber: firstNumber(small),
+    };
     const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
       this.#open.delete(closed);
       if (this.#open.size === 0) void this.#agenda.stop();

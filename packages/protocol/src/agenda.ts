@@ -15,6 +15,8 @@ import { pause } from './waiting.js';
 
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 5_000;
+/** A reason of ours: without one, Node makes a DOMException each time. */
+const STOPPED = 'stopped';
 
 export interface AgendaOptions {
   /** Boot id of the worker that ticks; '' for producers and notifiers. */
@@ -40,6 +42,8 @@ export class Agenda {
   #stopping: AbortController | undefined;
   #wake = new AbortController();
   #loop: Promise<void> = Promise.resolve();
+  /** When the next tick is due, by the clock of this process: also for a loop that is started anew. */
+  #dueMs = 0;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
     this.#connection = connection;
@@ -54,28 +58,33 @@ export class Agenda {
   }
 
   async stop(): Promise<void> {
-    this.#stopping?.abort();
-    this.#wake.abort();
+    this.#stopping?.abort(STOPPED);
     this.#stopping = undefined;
     await this.#loop;
   }
 
   /** Ticks now instead of at the next time, as when something is known to be due. */
   wake(): void {
-    this.#wake.abort();
+    this.#dueMs = 0;
+    this.#wake.abort(STOPPED);
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
+    let waitMs = this.#dueMs - performance.now();
     while (!stopping.aborted) {
-      let waitMs = LONGEST_MS;
+      if (waitMs > 0) {
+        this.#wake = new AbortController();
+        await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
+        if (stopping.aborted) return;
+      }
+      waitMs = LONGEST_MS;
+      this.#dueMs = performance.now() + waitMs;
       try {
         waitMs = await this.tick();
+        this.#dueMs = performance.now() + waitMs;
       } catch (error) {
         this.#options.onError?.(error);
       }
-      if (stopping.aborted) return;
-      this.#wake = new AbortController();
-      await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
     }
   }
 

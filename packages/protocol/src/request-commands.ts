@@ -1,3 +1,4 @@
+import { type AllIn, createAllIn, type WholeRequest } from './at-once.js';
 import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
@@ -159,6 +160,11 @@ export class RequestCommands {
       sealedBy,
       sent: Number(sent),
     };
+  }
+
+  /** `create`, `append` and `seal` in one round trip; see at-once.ts. */
+  createAllIn(whole: WholeRequest): Promise<AllIn | undefined> {
+    return createAllIn(this.#connection, this.keys, whole);
   }
 
   /** Adds encoded items; `first` is this producer's number of the first of them. */
