@@ -60,16 +60,17 @@ export class Waiters {
     });
   }
 
-  /** Watches a request until the ticket is given back by `leave`. */
-  join(id: string): Ticket {
+  /** Watches a request until the ticket is given back by `leave`. `seen`: a life it is known to have, or 0. */
+  join(id: string, seen = 0): Ticket {
     const request = new RequestCommands(this.#connection, id);
     const { channel } = request.keys;
     let watch = this.#watches.get(channel);
     if (watch) {
       // Subscribed long ago; but what if a notice was lost since?
+      watch.seen = Math.max(watch.seen, seen);
       this.#ask([channel]);
     } else {
-      watch = { request, tickets: new Set(), seen: 0 };
+      watch = { request, tickets: new Set(), seen };
       this.#watches.set(channel, watch);
       this.#subscriber.add(channel);
       this.#sweepLater();
