@@ -14,7 +14,7 @@
 --   {'exists', status, generation, digest, sealedBy, sent}
 --      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
---   {'void'}                                this generation was given up; start again with intent
+--   {'void'}      this generation was given up, or has had its life; start again with intent
 -- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 

@@ -57,7 +57,7 @@ if state.status == 'complete' then
 end
 
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
-  'maxCrashes')
+  'maxCrashes', 'lateTick')
 local producerUntil = tonumber(v[1])
 if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
@@ -70,10 +70,15 @@ local keys = {
   tried = {},
 }
 -- Under way for so long, it was sent before anybody could know that Redis was away: every lease has its
--- time again, and the next look, soon, knows better.
-local stale = tickedAt > 0 and at - tickedAt > awayMs
+-- time again, and the next look, soon, knows better. That one does as it is told: where the clocks of two
+-- servers differ by so much, all looks seem late, and a dead worker would keep its permits for ever.
+local late, lateTick = tickedAt > 0 and at - tickedAt > awayMs, tonumber(v[6])
+local stale = late and state.granted > 0 and not (lateTick and tickedAt > lateTick)
 if stale then
   resumedAt = at
+  redis.call('HSET', request, 'lateTick', math.max(tickedAt, lateTick or 0))
+elseif lateTick and not late then
+  redis.call('HDEL', request, 'lateTick')
 end
 local nextLease, ended = withdrawExpired(request, state, at, resumedAt)
 local more = reclaim(keys, state, ended)
@@ -119,7 +124,7 @@ if books.delayed > 0 then
   local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   next = math.min(next, tonumber(first))
 end
-if left > 0 or more or (stale and state.granted > 0) then
+if left > 0 or more or stale then
   next = math.min(next, at + 1)
 end
 for i = 1, #keys.tried, 1000 do

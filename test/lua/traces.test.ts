@@ -796,14 +796,45 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'local stale = tickedAt > 0 and at - tickedAt > awayMs',
+        from: 'local stale = late and state.granted > 0 and not (lateTick and tickedAt > lateTick)',
         to: 'local stale = false',
       },
       {
         script: 'tend',
-        from: 'if left > 0 or more or (stale and state.granted > 0) then',
+        from: 'if left > 0 or more or stale then',
         to: 'if left > 0 or more then',
       },
+    ],
+  },
+
+  // The clock of the request's server is a minute ahead of that of the queue's: every look seems to have
+  // been under way for a minute, and a dead worker would keep its permits for ever.
+  'P16, again': {
+    says: 'where every look seems late, the second one takes back what a dead worker held',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      const { request, generation } = scene;
+      const look = async (behindMs: number) => {
+        const { now } = await inspect(scene);
+        await request.tend(generation, '', 0, 15_000, Math.floor(now) - behindMs);
+        return (await inspect(scene)).permits;
+      };
+      await new Hand(scene, 'dead').hold(1);
+      moveClock(LEASE_MS + 1);
+      expect(await look(60_000)).toEqual({ dead: 1 });
+      moveClock(1_000);
+      expect(await look(60_000)).toEqual({});
+      // Clocks that agree again: the next outage is known for what it is.
+      expect(await look(0)).toEqual({});
+      const heir = new Hand(scene, 'heir');
+      await heir.enter(1);
+      await heir.take(1);
+      moveClock(LEASE_MS + 1);
+      expect(await look(60_000)).toEqual({ heir: 1 });
+    },
+    without: [
+      { script: 'tend', from: ' and not (lateTick and tickedAt > lateTick)', to: '' },
+      { script: 'tend', from: "redis.call('HDEL', request, 'lateTick')", to: '' },
     ],
   },
 

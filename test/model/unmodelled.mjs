@@ -27,6 +27,7 @@ export const unmodelled = [
   { cure: 'a whole lease of grace after Redis was away', why: TIME },
   { cure: 'no grace upon grace', why: TIME },
   { cure: 'a look older than an outage takes nothing', why: TIME },
+  { cure: 'a look that seems late is put off once', why: TIME },
   { cure: 'a dropped life is forgotten whatever is open', why: 'the history is not modelled' },
   { cure: 'what was dropped stays dropped', why: 'a drop is not cut in two and taken up again' },
   { cure: 'generation on drop', why: 'there is one drop, which is not sent again' },
