@@ -283,6 +283,51 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
+    history: 'P15',
+    parts: [1],
+    world: 'two ask for a retained id',
+    aims: [
+      { step: 'r intent', fault: 'ends before' },
+      { step: 'p intent' },
+      { step: 'd finish', hold: ['p create'] },
+      { step: 'p create', fault: 'ends before' },
+    ],
+  },
+  {
+    history: 'P15, again',
+    parts: [1],
+    world: 'two ask for a retained id',
+    aims: [
+      { step: 'r intent', fault: 'ends before' },
+      { step: 'p intent' },
+      { step: 'd drop', fault: 'ends after', hold: ['p create'] },
+      { step: 'p create', fault: 'ends before' },
+    ],
+  },
+  {
+    history: 'P16',
+    parts: [1],
+    world: 'long work',
+    aims: [{ step: 'w1 tick', nth: 9, fault: 'Redis stands still' }],
+  },
+  {
+    history: 'P17',
+    parts: [1, 2, 3],
+    world: 'a short retention',
+    aims: [{ step: 'p create', fault: 'much later' }],
+  },
+  {
+    history: 'P18',
+    parts: [1],
+    world: 'dropped and used again',
+    aims: [
+      { step: 'd comes' },
+      { step: 'd drop', fault: 'late' },
+      { step: 'd finish', hold: [LATE] },
+      { step: 'p seal', hold: [LATE] },
+    ],
+  },
+  {
     history: 'full, run-alone',
     parts: [1],
     world: 'one that throws at last',

@@ -80,6 +80,14 @@ export const longer: Record<string, World> = {
       cast.worker('w1');
     },
   },
+  'a short retention': {
+    requests: [{ id: 'a', payloads: [], byProducer: true, mayCancel: true, mayGo: true }],
+    expires: true,
+    enter: (cast) => {
+      cast.producer('p', (producer) => producer.submit([], { id: 'a', retentionMs: 1_000 }));
+      cast.worker('w1');
+    },
+  },
   'two ask for a retained id': {
     before: () => retained('a', 600_000),
     requests: [{ id: 'a', payloads: payloads(2), byProducer: true, mayCancel: true, mayGo: true }],

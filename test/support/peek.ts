@@ -337,15 +337,13 @@ export async function snapshot(scene: Scene): Promise<Record<string, string>> {
     else if (type === 'list') values.push(await client.lrange(key, 0, -1));
     else {
       values.push(await client.call('xrange', key, '-', '+'));
-      if (key === scene.request.keys.work) {
+      const groups = (await client.call('xinfo', 'GROUPS', key)) as unknown[][];
+      // What is left of a life whose retention was short has no group.
+      if (groups.length > 0 && key === scene.request.keys.work) {
         const pending = await client.call('xpending', key, 'workers', '-', '+', '1000');
         const rows = pending as unknown[][];
         values.push(rows.map(([entry, owner, , deliveries]) => [entry, owner, deliveries]));
-        values.push(
-          toRecord(((await client.call('xinfo', 'GROUPS', key)) as unknown[][])[0])[
-            'last-delivered-id'
-          ],
-        );
+        values.push(toRecord(groups[0])['last-delivered-id']);
       }
     }
     state[key] = JSON.stringify(values).replaceAll(/\d{13}/g, 'T');

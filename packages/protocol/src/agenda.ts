@@ -92,9 +92,7 @@ export class Agenda {
   async tick(): Promise<number> {
     const tick = await this.#queue.tick(this.#options.worker ?? '', this.#options.info?.() ?? '');
     this.#options.onTick?.(tick);
-    const tended = await Promise.allSettled(
-      tick.claims.map((claim) => this.#tend(claim, tick.resumedAt)),
-    );
+    const tended = await Promise.allSettled(tick.claims.map((claim) => this.#tend(claim, tick)));
     for (const one of tended) {
       // The claim fires again by itself; one request that cannot be tended holds up no other.
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
@@ -104,12 +102,13 @@ export class Agenda {
     return Math.max(pace, Math.min(untilNext, LONGEST_MS));
   }
 
-  async #tend(claim: Claim, resumedAt: number): Promise<void> {
+  async #tend(claim: Claim, { now, resumedAt }: Tick): Promise<void> {
     const tended = await new RequestCommands(this.#connection, claim.id).tend(
       claim.generation,
       claim.passed,
       resumedAt,
       this.#options.auditMs,
+      now,
     );
     if (tended.verdict === 'ok') {
       await this.#queue.writeBack(claim, tended);
