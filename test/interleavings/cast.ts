@@ -29,7 +29,7 @@ interface Run {
 export interface Record {
   began: number;
   threw: number;
-  /** Whether it ran, and alone, when whoever had it last ended, or stood still. */
+  /** Whether it ran, or was about to, and alone, when whoever had it last ended, or stood still. */
   crashedAlone: boolean;
 }
 

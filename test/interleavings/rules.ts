@@ -243,7 +243,9 @@ export class Rules {
     const wrong: string[] = [];
     const now = virtualNow();
     const { name } = trip;
-    if (name === 'create' || ((name === 'append' || name === 'keep-open') && reply === 'ok')) {
+    // A create that is sent again renews nothing.
+    const created = name === 'create' && after.generation !== before.generation;
+    if (created || ((name === 'append' || name === 'keep-open') && reply === 'ok')) {
       this.#heard.set(id, now);
     }
     if (after.fields['producerLost'] && !before.fields['producerLost']) {
@@ -251,6 +253,11 @@ export class Rules {
       if (heard !== undefined && now - heard < Number(after.fields['leaseMs'])) {
         wrong.push(`its producer was heard ${now - heard} ms ago, and is taken for lost`);
       }
+    }
+    // Noted to run alone: from then on nothing else runs there, so that its end counts as its own.
+    for (const [index, who] of Object.entries(after.alone)) {
+      const worker = this.#cast.workers.find(({ actor }) => actor.name === who);
+      if (worker?.actor.dead) this.#cast.record(id, Number(index)).crashedAlone = true;
     }
     const isOut = (picture: Picture) => picture.out + picture.outBefore;
     if (before.fields['parked'] && after.fields['parked'] && isOut(after) > isOut(before)) {
