@@ -32,7 +32,7 @@ end
 if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
-local at = now()
+local at = state.at
 local left = cancelIdle(request, state, work, due, at)
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)

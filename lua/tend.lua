@@ -34,7 +34,6 @@ local request, work, due, tries, progress, failed, results =
 local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
   ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
-local at = now()
 local state = readState(request, generation)
 if not state then
   -- The intent never became a request. A create that is still on its way has to find that out.
@@ -52,6 +51,7 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 
+local at = state.at
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
   'maxCrashes')
 local producerUntil = tonumber(v[1])
@@ -108,6 +108,9 @@ end
 if books.delayed > 0 then
   local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   next = math.min(next, tonumber(first))
+end
+if state.heldUntil > at then
+  next = math.min(next, state.heldUntil)
 end
 if left > 0 or more then
   next = math.min(next, at + 1)

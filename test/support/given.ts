@@ -2,6 +2,7 @@ import {
   Connection,
   type Entered,
   type Entry,
+  HoldCommands,
   type Outcome,
   QueueCommands,
   RequestCommands,
@@ -281,6 +282,9 @@ export class Hand {
     return this.#scene.request.renew(this.#scene.generation, this.name, LEASE_MS, []);
   }
 }
+
+/** What holds a request back. */
+export const holds = ({ connection, id }: Scene) => new HoldCommands(connection, id);
 
 export const success = ({ entry }: Pick<Entry, 'entry'>, value = 'done'): Outcome => ({
   entry,

@@ -1,6 +1,7 @@
 import {
   ConnectionError,
   type Created,
+  encodePolicy,
   type Patience,
   type QueueCommands,
   type RequestCommands,
@@ -28,7 +29,8 @@ function fieldsOf(queue: string, digest: string, options: CheckedOptions): (stri
     priority: options.priority,
     limit: options.limit,
     task: options.task ?? '',
-    attempts: 1,
+    attempts: options.attempts,
+    policy: encodePolicy(options),
     maxCrashes: options.maxCrashes,
     window: options.window,
     results: options.results,

@@ -9,6 +9,8 @@ const CONTENT = [
   'window',
   'results',
   'maxCrashes',
+  'attempts',
+  'backoff',
   'retentionMs',
   'onProducerLost',
   // The first one sets it for all: who renews more slowly than that would be taken for lost.

@@ -1,4 +1,4 @@
-import { type OptionTable, option, TIMES } from '@piecework/protocol';
+import { type Backoff, backoffOption, type OptionTable, option, TIMES } from '@piecework/protocol';
 import { z } from 'zod';
 
 export interface RequestOptions {
@@ -24,6 +24,16 @@ export interface RequestOptions {
    * Between 1 and 1000. @default 3
    */
   readonly maxCrashes?: number;
+  /**
+   * How often a sub-request is tried at most: runs that ended in failure or time-out. Runs that ended
+   * with their worker are counted by `maxCrashes`. Between 1 and 1000. @default 1
+   */
+  readonly attempts?: number;
+  /**
+   * How long a sub-request that failed waits for its next attempt: a fixed delay in ms, or see there.
+   * It waits nowhere near a slot or a permit. @default 0: it is tried again at once
+   */
+  readonly backoff?: number | Backoff;
   /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
@@ -71,6 +81,8 @@ export const requestOptions: OptionTable = {
   window: option.integer(0, 1_000_000_000, 0),
   results: option.word('keep', 'discard'),
   maxCrashes: option.integer(1, 1_000, 3),
+  attempts: option.integer(1, 1_000, 1),
+  backoff: backoffOption,
   retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),
@@ -83,5 +95,8 @@ export const requestOptions: OptionTable = {
 };
 
 /** The options after the check, defaults filled in. */
-export type CheckedOptions = Required<Omit<RequestOptions, 'id' | 'task' | 'metadata' | 'signal'>> &
-  Pick<RequestOptions, 'id' | 'task' | 'metadata' | 'signal'>;
+export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
+  Pick<RequestOptions, Optional>;
+
+/** Those without a default. */
+type Optional = 'id' | 'task' | 'backoff' | 'metadata' | 'signal';

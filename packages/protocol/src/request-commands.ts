@@ -25,6 +25,7 @@ export interface Entry {
 /** What a worker says of one sub-request: succeeded, failed, or back unstarted. */
 export type Outcome =
   | { readonly entry: string; readonly kind: 's'; readonly value: string }
+  /** `delayMs`: before the next attempt, if any is left; -1: there is to be none. */
   | { readonly entry: string; readonly kind: 'f'; readonly value: string; readonly delayMs: number }
   | { readonly entry: string; readonly kind: 'b' };
 
@@ -57,6 +58,8 @@ export interface Entered {
   readonly ready: number;
   /** What was read for the permits granted, if it was all that was ready. */
   readonly entries: readonly Entry[];
+  /** How attempts are made, for `decodePolicy`. */
+  readonly policy: string;
 }
 
 export interface Tended {
@@ -242,14 +245,16 @@ export class RequestCommands {
         ends,
         since,
         ready,
+        policy,
         ...flat
       ] = reply as [
         ...['ok', number, number, number, string, number, string, number, number],
-        ...[string | number, number, ...string[]],
+        ...[string | number, number, string, ...string[]],
       ];
       return {
         ...{ verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow },
-        ...{ task, attempts, ends, since: String(since), ready, entries: freshEntries(flat) },
+        ...{ task, attempts, ends, since: String(since), ready, policy },
+        entries: freshEntries(flat),
       };
     }
     if (reply[0] === 'unserved') {

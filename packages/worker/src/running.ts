@@ -1,13 +1,20 @@
 import {
   AbortError,
+  checkOption,
   decode,
   type Entry,
   encodeError,
   encodeResult,
+  HeldError,
+  LONGEST_DELAY_MS,
   type Outcome,
+  option,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import type { AttemptTerms } from './attempt-terms.js';
 import type { Handler, HandlerContext } from './handler.js';
+
+const DELAY = option.ms(0, LONGEST_DELAY_MS);
 
 /**
  * One sub-request while its handler runs. It ends in one outcome, or in none: a worker that lost
@@ -22,22 +29,32 @@ export class Running implements HandlerContext {
   readonly crashes: number;
   readonly entry: string;
   readonly #logger: Logger;
+  readonly #terms: AttemptTerms;
+  readonly #hold: (ms: number) => void;
   #log: Logger | undefined;
   #controller: AbortController | undefined;
   #aborted: AbortError | undefined;
   #fate: 'wanted' | 'lost' | 'abandoned' = 'wanted';
   #progress: number | undefined;
   #report: ((n: number) => void) | undefined;
+  #retryAfterMs: number | undefined;
   #over = false;
   #onEnded: (() => void)[] | undefined;
 
-  constructor(requestId: string, { entry, index, tries, crashes }: Entry, logger: Logger) {
+  /** `hold`: holds the whole request back. */
+  constructor(
+    requestId: string,
+    { entry, index, tries, crashes }: Entry,
+    parts: { logger: Logger; terms: AttemptTerms; hold: (ms: number) => void },
+  ) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
     this.attempt = tries + 1;
     this.crashes = crashes;
-    this.#logger = logger;
+    this.#logger = parts.logger;
+    this.#terms = parts.terms;
+    this.#hold = parts.hold;
   }
 
   get signal(): AbortSignal {
@@ -58,6 +75,22 @@ export class Running implements HandlerContext {
       if (Number.isFinite(n)) this.#progress = n;
     };
     return this.#report;
+  }
+
+  // Properties too, for the same reason, but made anew: they are seldom asked for.
+  get retryAfter(): (ms: number) => void {
+    return (ms) => {
+      checkOption('retryAfter', ms, DELAY);
+      this.#retryAfterMs = ms;
+    };
+  }
+
+  get holdRequest(): (ms: number) => HeldError {
+    return (ms) => {
+      checkOption('holdRequest', ms, DELAY);
+      this.#hold(ms);
+      return new HeldError(`request ${this.requestId} is held back for ${ms} ms`);
+    };
   }
 
   /** What was reported since the last call, for the next renewal. */
@@ -81,7 +114,6 @@ export class Running implements HandlerContext {
   run(
     handler: Handler,
     payload: string,
-    maxResultBytes: number,
     onEnd: (running: Running, outcome: Outcome | undefined) => void,
   ): void {
     const end = (outcome: Outcome | undefined) => {
@@ -90,7 +122,7 @@ export class Running implements HandlerContext {
       for (const tell of this.#onEnded ?? []) tell();
     };
     this.#begin(handler, payload).then(
-      (result) => end(this.#succeeded(result, maxResultBytes)),
+      (result) => end(this.#succeeded(result)),
       (error: unknown) => end(this.#failed(error)),
     );
   }
@@ -112,10 +144,14 @@ export class Running implements HandlerContext {
     }
   }
 
-  #succeeded(result: unknown, maxResultBytes: number): Outcome | undefined {
+  #succeeded(result: unknown): Outcome | undefined {
     if (this.#fate === 'abandoned') return undefined;
     try {
-      return { entry: this.entry, kind: 's', value: encodeResult(result, maxResultBytes) };
+      return {
+        entry: this.entry,
+        kind: 's',
+        value: encodeResult(result, this.#terms.maxResultBytes),
+      };
     } catch (error) {
       return this.#failed(error);
     }
@@ -124,8 +160,9 @@ export class Running implements HandlerContext {
   #failed(error: unknown): Outcome | undefined {
     const { entry } = this;
     if (this.#fate === 'abandoned') return undefined;
-    if (this.#fate === 'lost') return { entry, kind: 'b' };
-    return { entry, kind: 'f', value: encodeThrown(error), delayMs: 0 };
+    if (this.#fate === 'lost' || error instanceof HeldError) return { entry, kind: 'b' };
+    const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
+    return { entry, kind: 'f', value: encodeThrown(error), delayMs };
   }
 }
 

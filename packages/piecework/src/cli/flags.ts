@@ -99,6 +99,18 @@ export const requestFlags: readonly Flag[] = [
     requestOptions['maxCrashes'],
     'number',
   ),
+  flag(
+    '--attempts <n>',
+    'how often a sub-request is tried at most',
+    requestOptions['attempts'],
+    'number',
+  ),
+  flag(
+    '--backoff <json>',
+    'delay before the next attempt: ms, or {"type":"exponential","delayMs":…,"maxDelayMs":…,"jitter":…}',
+    requestOptions['backoff'],
+    'json',
+  ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
   flag(
