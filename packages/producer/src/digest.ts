@@ -11,6 +11,7 @@ const CONTENT = [
   'maxCrashes',
   'attempts',
   'backoff',
+  'attemptTimeoutMs',
   'retentionMs',
   'onProducerLost',
   // The first one sets it for all: who renews more slowly than that would be taken for lost.

@@ -34,6 +34,12 @@ export interface RequestOptions {
    * It waits nowhere near a slot or a permit. @default 0: it is tried again at once
    */
   readonly backoff?: number | Backoff;
+  /**
+   * How long one attempt may take, in ms. Then `ctx.signal` aborts, and the attempt has failed, with a
+   * TimeoutError, even if the handler goes on: its slot is free only when it has really ended, and what
+   * it returns then is not looked at. Between 1 and 2147483647. @default no bound
+   */
+  readonly attemptTimeoutMs?: number;
   /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
@@ -83,6 +89,7 @@ export const requestOptions: OptionTable = {
   maxCrashes: option.integer(1, 1_000, 3),
   attempts: option.integer(1, 1_000, 1),
   backoff: backoffOption,
+  attemptTimeoutMs: option.ms(1, 2_147_483_647),
   retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),
@@ -99,4 +106,4 @@ export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
   Pick<RequestOptions, Optional>;
 
 /** Those without a default. */
-type Optional = 'id' | 'task' | 'backoff' | 'metadata' | 'signal';
+type Optional = 'id' | 'task' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal';

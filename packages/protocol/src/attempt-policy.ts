@@ -27,6 +27,7 @@ export interface Backoff {
 
 export interface AttemptPolicy {
   readonly backoff?: Required<Backoff>;
+  readonly attemptTimeoutMs?: number;
 }
 
 const delay = z.number().int().min(0).max(LONGEST_DELAY_MS);
@@ -57,9 +58,16 @@ const complete = (given: number | Backoff): Required<Backoff> => {
 };
 
 /** As the request keeps it; '' when nothing is asked for. */
-export function encodePolicy(options: { readonly backoff?: number | Backoff }): string {
-  if (options.backoff === undefined) return '';
-  const policy: AttemptPolicy = { backoff: complete(options.backoff) };
+export function encodePolicy(options: {
+  readonly backoff?: number | Backoff;
+  readonly attemptTimeoutMs?: number;
+}): string {
+  const { backoff, attemptTimeoutMs } = options;
+  if (backoff === undefined && attemptTimeoutMs === undefined) return '';
+  const policy: AttemptPolicy = {
+    ...(backoff === undefined ? {} : { backoff: complete(backoff) }),
+    ...(attemptTimeoutMs === undefined ? {} : { attemptTimeoutMs }),
+  };
   return JSON.stringify(policy);
 }
 

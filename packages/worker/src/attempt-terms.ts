@@ -14,6 +14,8 @@ const NONE = -1;
 /** Under which terms the attempts of one request are made here. */
 export class AttemptTerms {
   readonly maxResultBytes: number;
+  /** How long an attempt may take, in ms; 0: no bound. */
+  readonly timeoutMs: number;
   readonly #core: WorkerCore;
   readonly #attempts: number;
   readonly #policy: AttemptPolicy;
@@ -23,6 +25,7 @@ export class AttemptTerms {
     this.#attempts = attempts;
     this.#policy = policy;
     this.maxResultBytes = core.maxResultBytes;
+    this.timeoutMs = policy.attemptTimeoutMs ?? 0;
   }
 
   /** How long a sub-request whose attempt failed waits for the next one, in ms; -1: there is none. */

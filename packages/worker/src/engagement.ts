@@ -338,8 +338,10 @@ export class Engagement {
       if (this.#sliceIsOver()) await this.#askToStay();
       while (this.#holdSent) await this.#holdSent;
       const working = this.#mode === 'working';
-      const free = working ? Math.max(0, this.#permits - this.#busy) : 0;
-      const keep = working ? this.#permits : this.#busy;
+      // Handlers that are over their time still have their slots.
+      const useful = Math.max(this.#busy, this.#permits - this.#core.slots.over);
+      const free = working ? useful - this.#busy : 0;
+      const keep = working ? Math.min(this.#permits, useful) : this.#busy;
       const read = this.#dueNow > 0 ? 0 : free;
       if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits || this.#unused) {
         this.#unused = false;
@@ -488,7 +490,8 @@ export class Engagement {
     const running = new Running(this.id, entry, { logger, terms: this.#terms, hold: this.#hold });
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
-    running.run(handler, entry.payload, this.#onEnd);
+    if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);
+    running.run(handler, entry.payload, this.#onEnd, this.#onTimeout);
   }
 
   /** Nothing is settled before it is answered: what the handler gives back would be started again. */
@@ -520,15 +523,35 @@ export class Engagement {
     const wanted = this.#running.get(running.entry) === running;
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
-      if (outcome) this.#outcomes.push(outcome);
-      if (outcome?.kind === 'f' && outcome.delayMs > 0)
-        this.#soonest = Math.min(this.#soonest, outcome.delayMs);
+      if (outcome) this.#report(outcome);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {
       this.#core.alone.look();
     }
   };
+
+  /** The attempt is over, its permit free; the slot is when the handler has really ended. */
+  readonly #onTimeout = (running: Running, outcome: Outcome): void => {
+    if (this.#running.get(running.entry) !== running) return;
+    const { logger, slots } = this.#core;
+    const { index } = running;
+    logger.info(
+      { requestId: this.id, index },
+      'attempt over its time; its handler is told to stop',
+    );
+    this.#running.delete(running.entry);
+    slots.take(1);
+    void running.ended.then(() => slots.take(-1));
+    this.#report(outcome);
+    this.#kick();
+  };
+
+  #report(outcome: Outcome): void {
+    this.#outcomes.push(outcome);
+    if (outcome.kind === 'f' && outcome.delayMs > 0)
+      this.#soonest = Math.min(this.#soonest, outcome.delayMs);
+  }
 
   #minted(mint: number, epoch: number): Minted {
     return { id: this.id, generation: this.generation, mint, epoch, priority: this.#priority };

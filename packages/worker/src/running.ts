@@ -9,6 +9,8 @@ import {
   LONGEST_DELAY_MS,
   type Outcome,
   option,
+  type PieceworkError,
+  TimeoutError,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { AttemptTerms } from './attempt-terms.js';
@@ -33,12 +35,15 @@ export class Running implements HandlerContext {
   readonly #hold: (ms: number) => void;
   #log: Logger | undefined;
   #controller: AbortController | undefined;
-  #aborted: AbortError | undefined;
+  #aborted: PieceworkError | undefined;
   #fate: 'wanted' | 'lost' | 'abandoned' = 'wanted';
   #progress: number | undefined;
   #report: ((n: number) => void) | undefined;
   #retryAfterMs: number | undefined;
   #over = false;
+  /** When the attempt is over its time, by the own clock; 0: never. */
+  #endsAt = 0;
+  #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
 
   /** `hold`: holds the whole request back. */
@@ -109,18 +114,26 @@ export class Running implements HandlerContext {
 
   /**
    * Runs the handler, once. When it ended, and never within this call, `onEnd` is told what to
-   * report, or nothing. No promise but the handler's own: there is one of these for each sub-request.
+   * report, or nothing. If it is over its time before, `onTimeout` is told, and `onEnd` has nothing to
+   * report then. No promise but the handler's own: there is one of these for each sub-request.
    */
   run(
     handler: Handler,
     payload: string,
     onEnd: (running: Running, outcome: Outcome | undefined) => void,
+    onTimeout: (running: Running, outcome: Outcome) => void,
   ): void {
     const end = (outcome: Outcome | undefined) => {
       this.#over = true;
+      clearTimeout(this.#timer);
       onEnd(this, outcome);
       for (const tell of this.#onEnded ?? []) tell();
     };
+    const { timeoutMs } = this.#terms;
+    if (timeoutMs > 0) {
+      this.#endsAt = performance.now() + timeoutMs;
+      this.#timer = setTimeout(() => this.#timeOut(onTimeout), timeoutMs).unref();
+    }
     this.#begin(handler, payload).then(
       (result) => end(this.#succeeded(result)),
       (error: unknown) => end(this.#failed(error)),
@@ -144,8 +157,26 @@ export class Running implements HandlerContext {
     }
   }
 
+  #timeOut(onTimeout: (running: Running, outcome: Outcome) => void): void {
+    // Nobody waits for it any more, or somebody else has it by now.
+    if (this.#fate !== 'wanted') return;
+    const error = this.#late();
+    const outcome = this.#failed(error);
+    this.#fate = 'abandoned';
+    if (outcome) onTimeout(this, outcome);
+    this.#aborted = error;
+    this.#controller?.abort(error);
+  }
+
+  #late(): TimeoutError {
+    const which = `attempt ${this.attempt} of sub-request ${this.index} of ${this.requestId}`;
+    return new TimeoutError(which, this.#terms.timeoutMs);
+  }
+
   #succeeded(result: unknown): Outcome | undefined {
     if (this.#fate === 'abandoned') return undefined;
+    // The timer may not have had its turn: the handler itself held up the event loop.
+    if (this.#endsAt > 0 && performance.now() >= this.#endsAt) return this.#failed(this.#late());
     try {
       return {
         entry: this.entry,

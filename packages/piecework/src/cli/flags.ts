@@ -111,6 +111,12 @@ export const requestFlags: readonly Flag[] = [
     requestOptions['backoff'],
     'json',
   ),
+  flag(
+    '--attempt-timeout-ms <ms>',
+    'how long one attempt may take',
+    requestOptions['attemptTimeoutMs'],
+    'number',
+  ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
   flag(
