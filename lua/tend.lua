@@ -1,6 +1,6 @@
 --- What a tick does to one request: withdraws expired permits, reclaims what any consumer without a
---- permit holds (and counts the crash, if its lease ended), follows up a lost producer, audits the
---- tokens and mints those that are missing, finishes what a crash left half done, and says when to
+--- permit holds (and counts the crash, if its lease ended), follows up a lost producer and the
+--- deadline, audits the tokens and mints those that are missing, finishes what a crash left half done, and says when to
 --- look again.
 --
 -- KEYS
@@ -27,7 +27,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, cancel, complete, crashes, reclaim
+--- @include now, state, books, tokens, cancel, complete, crashes, reclaim, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -53,11 +53,14 @@ end
 
 local at = state.at
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
-  'maxCrashes')
-local producerUntil = tonumber(v[1])
+  'maxCrashes', 'deadline')
+local producerUntil, deadline = tonumber(v[1]), tonumber(v[6]) or math.huge
 if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
   redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+end
+if state.status ~= 'cancelling' and deadline <= at then
+  endEarly(request, state, 'deadline')
 end
 -- A request of an older producer says nothing of crashes.
 state.maxCrashes = tonumber(v[5]) or 3
@@ -108,6 +111,9 @@ end
 if books.delayed > 0 then
   local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   next = math.min(next, tonumber(first))
+end
+if state.status ~= 'cancelling' then
+  next = math.min(next, deadline)
 end
 if state.heldUntil > at then
   next = math.min(next, state.heldUntil)

@@ -27,7 +27,10 @@ export interface Options {
   priority?: number;
   attempts?: number;
   maxCrashes?: number;
-  toleratedFailures?: number;
+  delayMs?: number;
+  deadlineMs?: number;
+  onExceeded?: 'continue' | 'cancel';
+  toleratedFailures?: number | string;
   window?: number;
   task?: string;
   results?: 'keep' | 'discard';
@@ -95,6 +98,9 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     digest: 'digest',
     onProducerLost: options.onProducerLost ?? 'seal',
     metadata: '',
+    onExceeded: options.onExceeded ?? 'continue',
+    ...(options.delayMs === undefined ? {} : { delayMs: options.delayMs }),
+    ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
   };
   return Object.entries(fields).flat();
 }

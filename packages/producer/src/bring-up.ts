@@ -5,6 +5,7 @@ import {
   type Patience,
   type QueueCommands,
   type RequestCommands,
+  TIMES,
 } from '@piecework/protocol';
 import type { CheckedOptions } from './options.js';
 
@@ -23,7 +24,7 @@ export interface BroughtUp {
 
 /** What a request is, field by field, as `create` keeps it. */
 function fieldsOf(queue: string, digest: string, options: CheckedOptions): (string | number)[] {
-  const { metadata } = options;
+  const { metadata, deadlineMs, delayMs, runAt } = options;
   const fields = {
     queue,
     priority: options.priority,
@@ -39,6 +40,9 @@ function fieldsOf(queue: string, digest: string, options: CheckedOptions): (stri
     digest,
     onProducerLost: options.onProducerLost,
     metadata: metadata === undefined ? '' : JSON.stringify(metadata),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(runAt === undefined ? {} : { heldUntil: Number(runAt) }),
   };
   return Object.entries(fields).flat();
 }
@@ -57,7 +61,13 @@ export async function bringUp(
     const created = await patience.call(() =>
       commands.create(generation, owner, options.producerLeaseMs, fields),
     );
-    if (created.verdict === 'created') return { generation };
+    if (created.verdict === 'created') {
+      const { look } = created;
+      // The first look comes by itself; one that has to be sooner is noted, else it would be late.
+      if (look > 0 && look < generation + TIMES.intentGraceMs)
+        await patience.call(() => queue.note(id, generation, look));
+      return { generation };
+    }
     // Refused, or given up before it was used, as when this process stood still in between.
     const found = created.verdict === 'exists' ? created : undefined;
     if (found?.generation !== generation)

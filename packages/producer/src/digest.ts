@@ -12,6 +12,9 @@ const CONTENT = [
   'attempts',
   'backoff',
   'attemptTimeoutMs',
+  'deadlineMs',
+  'delayMs',
+  'runAt',
   'retentionMs',
   'onProducerLost',
   // The first one sets it for all: who renews more slowly than that would be taken for lost.

@@ -25,7 +25,7 @@ import { optionsDigest, submissionName } from './digest.js';
 import { checkDurability, confirmDurability } from './durability.js';
 import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
-import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
+import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
 import { type Items, Source, SourceFailure } from './source.js';
 
 export interface ProducerOptions {
@@ -257,7 +257,7 @@ export class Producer implements AsyncDisposable {
 
   #check(options: RequestOptions): CheckedOptions {
     if (this.#closing.signal.aborted) throw new ClosedError('producer');
-    return checkOptions<CheckedOptions>(requestOptions, options);
+    return checkRequestOptions(options);
   }
 
   async #bringUp({ id, owner, digest, options }: Submission): Promise<BroughtUp> {

@@ -6,6 +6,8 @@ import { type Client, runScript, runScriptThen } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
+/** Why a request ended before its work was done. */
+export type EndReason = 'deadline' | 'failures' | 'cancel';
 export type Gone = { readonly verdict: 'gone' };
 export type Complete = { readonly verdict: 'complete'; readonly outcome: RequestOutcome };
 
@@ -79,7 +81,9 @@ export type Appended =
   | { verdict: 'sealed' | 'cancelling' | 'complete' | 'gone' };
 
 export type Created =
-  | { verdict: 'created' | 'void' }
+  /** `look`: server time at which it has to be looked at; 0: none. */
+  | { verdict: 'created'; look: number }
+  | { verdict: 'void' }
   | {
       verdict: 'exists';
       status: string;
@@ -101,6 +105,8 @@ export interface RequestState {
   readonly status: string;
   readonly generation: number;
   readonly outcome: RequestOutcome | '';
+  /** Why it ended before its work was done; '' when it did not. */
+  readonly endReason: EndReason | '';
   readonly total: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -153,7 +159,8 @@ export class RequestCommands {
     const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
     const reply = (await this.#run('create', [request, work], args)) as string[];
     const [verdict, status = '', known, digest = '', sealedBy = '', sent] = reply;
-    if (verdict !== 'exists') return { verdict: verdict as 'created' | 'void' };
+    if (verdict === 'created') return { verdict, look: Number(status) };
+    if (verdict !== 'exists') return { verdict: 'void' };
     return {
       verdict,
       status,
@@ -488,6 +495,7 @@ export class RequestCommands {
         'succeeded',
         'failed',
         'cancelled',
+        'endReason',
       )
       .catch((error: unknown) => {
         throw redisError(error, 'state');
@@ -501,6 +509,7 @@ export class RequestCommands {
       succeeded: Number(v[4] ?? 0),
       failed: Number(v[5] ?? 0),
       cancelled: Number(v[6] ?? 0),
+      endReason: (v[7] ?? '') as EndReason | '',
     };
   }
 
