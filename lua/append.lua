@@ -46,7 +46,7 @@ if window > 0 and fresh > 0 and unsettled > 0 and unsettled + fresh > window the
   return { 'full', unsettled }
 end
 
-local at = now()
+local at = state.at
 for i = 1, fresh do
   local id = generation .. '-' .. (state.total + i - 1)
   redis.call('XADD', work, id, 'p', ARGV[3 + count - fresh + i])

@@ -19,7 +19,7 @@
 -- REPEAT  the same reply, or 'complete'
 -- FLAGS allow-oom
 
---- @include now, state, books, cancel, complete
+--- @include now, state, books, cancel, complete, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -32,7 +32,8 @@ end
 if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
-local at = now()
+local at = state.at
+endEarly(request, state, 'cancel')
 local left = cancelIdle(request, state, work, due, at)
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)

@@ -8,9 +8,11 @@
 --   owner       string  name of this submission; tells a repetition from another submitter
 --   windowMs    int     a create older than this is refused, as its tombstone may be gone
 --   leaseMs     int     how long the producer is believed without a sign of life
---   fields...   string  field, value, … of the options
+--   fields...   string  field, value, … of the options. Two are lengths, and what ends with them is
+--                       kept too: delayMs until heldUntil, deadlineMs until deadline
 -- REPLIES
---   {'created'}  the request exists, is open and is ours
+--   {'created', look}  the request exists, is open and is ours · look: server time at which it has to
+--      be looked at, as something begins or ends then; 0: none
 --   {'exists', status, generation, digest, sealedBy, sent}
 --      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
@@ -24,6 +26,12 @@ local request, work = KEYS[1], KEYS[2]
 local generation, owner, windowMs, leaseMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
+local function look()
+  local times = redis.call('HMGET', request, 'heldUntil', 'deadline')
+  local first, second = tonumber(times[1]), tonumber(times[2])
+  return math.min(first or second or 0, second or first or 0)
+end
+
 local at = now()
 local v = redis.call('HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided')
 if v[1] then
@@ -33,7 +41,7 @@ if v[1] then
     return { 'void' }
   end
   if asked == known and v[3] == owner and v[2] == 'open' then
-    return { 'created' }
+    return { 'created', look() }
   end
   if not tombstone then
     if asked > known then
@@ -66,8 +74,15 @@ local fields = {
 for i = 5, #ARGV do
   fields[#fields + 1] = ARGV[i]
 end
+for i = 5, #ARGV, 2 do
+  local ends = ARGV[i] == 'delayMs' and 'heldUntil' or ARGV[i] == 'deadlineMs' and 'deadline'
+  if ends then
+    fields[#fields + 1] = ends
+    fields[#fields + 1] = at + ARGV[i + 1]
+  end
+end
 redis.call('DEL', work)
 redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
 redis.call('HSET', request, unpack(fields))
 redis.call('PERSIST', request)
-return { 'created' }
+return { 'created', look() }

@@ -18,10 +18,11 @@
 --   most        int     sub-requests that it may read here
 --   epochs...   int     one for each token that brought the worker here
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends, since, ready, entry, payload, …}
+--   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends, since, ready, policy, entry, payload, …}
 --      permits is absolute · ends: when the lease is over, server time; 0: none · since: number of
 --      the enter with which this hold began · ready: what nobody has read, after
---      this; -1: a repeat, which may not say what its first reply brought
+--      this; -1: a repeat, which may not say what its first reply brought · policy: JSON for workers,
+--      how attempts are made; '': nothing special
 --   {'unserved', task, priority}  the request's task is not served here; park it
 --   {'complete', outcome}    nothing left to do
 --   {'gone'}                 no such life
@@ -44,12 +45,12 @@ end
 if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
-local at = now()
+local at = state.at
 local books = readBooks(state, work, due, at)
 local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', leaseField,
-  sinceField)
+  sinceField, 'policy')
 local permits, task, attempts, ends = tonumber(v[1]) or 0, v[3], tonumber(v[4]), tonumber(v[5]) or 0
-local since, ready, entries = v[6] or '', -1, {}
+local since, ready, policy, entries = v[6] or '', -1, v[7] or '', {}
 local mint = 0
 local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
@@ -100,5 +101,5 @@ elseif unserved then
 end
 return {
   'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts, ends, since, ready,
-  unpack(entries),
+  policy, unpack(entries),
 }

@@ -29,7 +29,7 @@ local permits = redis.call('HGET', request, 'permits:' .. worker)
 if not permits then
   return { 'lost' }
 end
-redis.call('HSET', request, 'lease:' .. worker, now() + leaseMs)
+redis.call('HSET', request, 'lease:' .. worker, state.at + leaseMs)
 if #ARGV > 3 then
   redis.call('HSET', progress, unpack(ARGV, 4))
 end

@@ -16,7 +16,7 @@
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
---- @include state
+--- @include now, state
 
 local request, work, tries = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, entry = ARGV[1], ARGV[2], ARGV[3]

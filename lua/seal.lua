@@ -48,7 +48,7 @@ if state.status == 'open' then
   state.status = 'sealed'
   redis.call('HSET', request, 'status', 'sealed', 'sealedBy', producer)
   local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
-  local outcome = completeIfDone(request, state, now(), channel, spent)
+  local outcome = completeIfDone(request, state, state.at, channel, spent)
   if outcome then
     return { 'complete', outcome }
   end

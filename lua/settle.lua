@@ -3,7 +3,7 @@
 ---
 --- At most 1,000 outcomes a call. First the successes, the many: index, result of each. Then all
 --- others, four arguments each: index, kind, value, number.
----   'f' failure  value: error                       number: delayMs before the next attempt, if any is left
+---   'f' failure  value: error                       number: delayMs before the next attempt, if any is left; -1: none is to be
 ---   'b' back     read or started, but not finished  value, number: unused
 ---
 --- `keep` is the number of permits that the worker means to hold, absolute, so that a call that
@@ -58,7 +58,7 @@ end
 if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
-local at = now()
+local at = state.at
 local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
   'since:' .. worker)
 local permits, pinned = tonumber(v[1]) or 0, v[4]

@@ -33,7 +33,7 @@ local reply = { 'ok', tonumber(redis.call('HGET', request, 'maxCrashes')) or 3 }
 if state.halted or state.status == 'cancelling' then
   return reply
 end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', now(), 'LIMIT', 0, max)) do
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 0, max)) do
   redis.call('ZREM', due, id)
   local entry = redis.call('XCLAIM', work, 'workers', worker, 0, id)[1]
   -- An entry that somebody deleted by hand is dropped from the group by XCLAIM itself.

@@ -1,6 +1,6 @@
 --- What a tick does to one request: withdraws expired permits, reclaims what any consumer without a
---- permit holds (and counts the crash, if its lease ended), follows up a lost producer, audits the
---- tokens and mints those that are missing, finishes what a crash left half done, and says when to
+--- permit holds (and counts the crash, if its lease ended), follows up a lost producer and the
+--- deadline, audits the tokens and mints those that are missing, finishes what a crash left half done, and says when to
 --- look again.
 --
 -- KEYS
@@ -29,7 +29,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, cancel, complete, crashes, reclaim
+--- @include now, state, books, tokens, cancel, complete, crashes, reclaim, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -37,7 +37,6 @@ local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
   ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local tickedAt, awayMs = tonumber(ARGV[7]), tonumber(ARGV[8])
 
-local at = now()
 local state = readState(request, generation)
 if not state then
   -- The intent never became a request. A create that is still on its way has to find that out.
@@ -56,12 +55,16 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 
+local at = state.at
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
-  'maxCrashes', 'lateTick')
-local producerUntil = tonumber(v[1])
+  'maxCrashes', 'lateTick', 'deadline')
+local producerUntil, deadline = tonumber(v[1]), tonumber(v[7]) or math.huge
 if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
   redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+end
+if state.status ~= 'cancelling' and deadline <= at then
+  endEarly(request, state, 'deadline')
 end
 -- A request of an older producer says nothing of crashes.
 state.maxCrashes = tonumber(v[5]) or 3
@@ -123,6 +126,12 @@ end
 if books.delayed > 0 then
   local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   next = math.min(next, tonumber(first))
+end
+if state.status ~= 'cancelling' then
+  next = math.min(next, deadline)
+end
+if state.heldUntil > at then
+  next = math.min(next, state.heldUntil)
 end
 if left > 0 or more or stale then
   next = math.min(next, at + 1)

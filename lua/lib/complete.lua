@@ -21,9 +21,11 @@ local function completeIfDone(request, state, at, channel, spent)
   if not ending or state.succeeded + state.failed + state.cancelled < state.total then
     return nil
   end
-  local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'createUntil')
+  local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'createUntil', 'endReason')
   local outcome = 'succeeded'
-  if state.status == 'cancelling' then
+  if v[4] == 'deadline' or v[4] == 'failures' then
+    outcome = 'failed'
+  elseif state.status == 'cancelling' then
     outcome = 'cancelled'
   elseif state.failed > tonumber(v[1]) then
     outcome = 'failed'

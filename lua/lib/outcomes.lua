@@ -86,7 +86,7 @@ local function fail(keys, state, worker, id, index, failure, delayMs, at, record
     return cancelOwned(keys, state, id)
   end
   local tried = redis.call('HINCRBY', keys.tries, index, 1)
-  if tried < state.attempts then
+  if tried < state.attempts and delayMs >= 0 then
     return park(keys, id, at + delayMs, owned[4])
   end
   local entry = redis.call('XRANGE', keys.work, id, id)[1]

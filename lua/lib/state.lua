@@ -1,8 +1,10 @@
 -- Reads the numbers that the books, the permits and the tokens are kept by. Returns nil when the
--- key holds no life of this generation (never created, dropped, voided, older or newer).
+-- key holds no life of this generation (never created, dropped, voided, older or newer). `at` is the
+-- time of the whole script; a request is halted while it is paused, or held back until later.
 local function readState(request, generation)
   local v = redis.call('HMGET', request, 'generation', 'status', 'total', 'succeeded', 'failed',
-    'cancelled', 'limit', 'granted', 'out', 'outBefore', 'epoch', 'priority', 'paused', 'parked')
+    'cancelled', 'limit', 'granted', 'out', 'outBefore', 'epoch', 'priority', 'paused', 'parked',
+    'heldUntil')
   if v[1] ~= generation or v[2] == 'void' or v[2] == 'dropped' then
     return nil
   end
@@ -19,9 +21,11 @@ local function readState(request, generation)
     outBefore = tonumber(v[10]),
     epoch = tonumber(v[11]),
     priority = v[12],
-    halted = v[13] == '1',
     parked = v[14] == '1',
+    heldUntil = tonumber(v[15]) or 0,
+    at = now(),
   }
+  state.halted = v[13] == '1' or state.heldUntil > state.at
   state.settled = state.succeeded + state.failed + state.cancelled
   return state
 end

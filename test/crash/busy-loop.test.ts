@@ -56,6 +56,16 @@ describe('a handler that holds up the event loop', () => {
     expect((await flow.results(id)).get(0)).toBe(14);
   });
 
+  test('beyond the time of its attempt loses it', async ({ flow }) => {
+    const stuck = await startWorker(flow, { blockMs: 3_600_000 }, { concurrency: 1 });
+    const options = { limit: 1, attemptTimeoutMs: LEASE_MS };
+    const { id } = await flow.producer().submit([7], options);
+    await until(async () => (await stuck.started()).length === 1);
+    await leaseOver(flow, id, stuck.id);
+    await flow.worker({ handler: (n: number) => n }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
+  });
+
   test('without the thread loses it after a lease', async ({ flow }) => {
     const lonely = { concurrency: 1, maxBlockMs: 0 };
     const stuck = await startWorker(flow, { blockMs: 3_600_000 }, lonely);

@@ -17,6 +17,7 @@ import {
   failure,
   given,
   Hand,
+  holds,
   items,
   type Scene,
   success,
@@ -102,6 +103,7 @@ describe('when Redis is full', () => {
     expect(await queue.contended(id, 50)).toBe(false);
     expect(await request.keepOpen(generation)).toMatchObject({ verdict: 'ok' });
     expect(await request.inspect()).toMatchObject({ inFlight: 3 });
+    expect(await holds(scene).hold(generation, 0)).toMatchObject({ verdict: 'held' });
   };
 
   const goesOnWithTheAgenda = async () => {
@@ -137,7 +139,7 @@ describe('when Redis is full', () => {
 
   const needed: Partial<Record<ScriptName, () => Promise<void>>> = {
     ...forEach(
-      ['enter', 'take', 'run-alone', 'settle', 'renew', 'swap', 'push', 'keep-open'],
+      ['enter', 'take', 'run-alone', 'settle', 'renew', 'swap', 'push', 'keep-open', 'hold'],
       goesOnWithTheWork,
     ),
     ...forEach(

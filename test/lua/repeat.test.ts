@@ -7,6 +7,7 @@ import {
   failure,
   given,
   Hand,
+  holds,
   items,
   LEASE_MS,
   PRODUCER,
@@ -229,6 +230,13 @@ const same: Record<string, Case> = {
   contended: {
     given: () => given.filled(),
     call: ({ queue }) => queue.contended('another', 50),
+  },
+  hold: {
+    given: held,
+    call: (scene) =>
+      holds(scene)
+        .hold(scene.generation, 9_000)
+        .then(({ verdict }) => verdict),
   },
   inspect: {
     given: held,

@@ -2,7 +2,13 @@
  * Makes users and their rights.
  * @module-tag own-server
  */
-import { Connection, QueueCommands, RequestCommands, type Settled } from '@piecework/protocol';
+import {
+  Connection,
+  HoldCommands,
+  QueueCommands,
+  RequestCommands,
+  type Settled,
+} from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildScripts, parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
@@ -81,6 +87,8 @@ afterAll(async () => {
 
 const queue = () => new QueueCommands(connection, 'story');
 const request = (id: string) => new RequestCommands(connection, id);
+const hold = (id: string, generation: number) =>
+  new HoldCommands(connection, id).hold(generation, 1_000);
 
 const create = (id: string, generation: number, owner = 'me', options = {}) =>
   request(id).create(generation, owner, 60_000, fieldsOf(options, 'story'));
@@ -180,6 +188,7 @@ async function work() {
   await request(id).keepOpen(generation);
   await request(id).seal(generation, 'me', 6);
   await request(id).cancel(generation);
+  await hold(id, generation);
   await request(id).tend(generation, '');
   await queue().finish(id, generation, 'succeeded');
   await queue().finish(id, generation, 'succeeded');
@@ -228,6 +237,7 @@ async function cancelled() {
   await queue().park(id, generation, 'census');
   await request(id).enter(generation, 'w', 2, 1, LEASE_MS, ' census ', ['1']);
   await read(id, 1);
+  await hold(id, generation);
   await request(id).cancel(generation);
   await request(id).append(generation, 'me', 3, items(1));
   await request(id).keepOpen(generation);
@@ -253,6 +263,7 @@ async function gone() {
   await settle(id, generation, 2, 0, []);
   await request(id).renew(generation, 'w', LEASE_MS, []);
   await request(id).cancel(generation);
+  await hold(id, generation);
   await request(id).drop();
   await queue().depart('w');
 }

@@ -577,8 +577,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'settle',
-        from: "halted = v[13] == '1',",
-        to: "halted = v[13] == '1' or v[14] == '1',",
+        from: "state.halted = v[13] == '1'",
+        to: "state.halted = v[13] == '1' or v[14] == '1'",
       },
       { script: 'settle', from: 'if state.parked then\nreturn 0\nend', to: '' },
     ],

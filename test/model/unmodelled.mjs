@@ -45,6 +45,14 @@ export const unmodelled = [
   { cure: 'watchdog of the blocking connection', why: 'a dead connection is a token eaten' },
 ];
 
+/** Scripts that write and are no step of the model, and why. */
+export const leftOut = [
+  {
+    script: 'hold',
+    why: 'grants and mints nothing for a time, and time has no length in the model',
+  },
+];
+
 /** Scripts that change nothing, and so are no step of the model. */
 export const readOnly = [
   { script: 'contended', why: 'decides when a worker yields: any moment is tried' },

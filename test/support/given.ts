@@ -2,6 +2,7 @@ import {
   Connection,
   type Entered,
   type Entry,
+  HoldCommands,
   type Outcome,
   QueueCommands,
   RequestCommands,
@@ -26,7 +27,10 @@ export interface Options {
   priority?: number;
   attempts?: number;
   maxCrashes?: number;
-  toleratedFailures?: number;
+  delayMs?: number;
+  deadlineMs?: number;
+  onExceeded?: 'continue' | 'cancel';
+  toleratedFailures?: number | string;
   window?: number;
   task?: string;
   results?: 'keep' | 'discard';
@@ -94,6 +98,9 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     digest: 'digest',
     onProducerLost: options.onProducerLost ?? 'seal',
     metadata: '',
+    onExceeded: options.onExceeded ?? 'continue',
+    ...(options.delayMs === undefined ? {} : { delayMs: options.delayMs }),
+    ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
   };
   return Object.entries(fields).flat();
 }
@@ -283,6 +290,9 @@ export class Hand {
     return this.#scene.request.renew(this.#scene.generation, this.name, LEASE_MS, []);
   }
 }
+
+/** What holds a request back. */
+export const holds = ({ connection, id }: Scene) => new HoldCommands(connection, id);
 
 export const success = ({ entry }: Pick<Entry, 'entry'>, value = 'done'): Outcome => ({
   entry,

@@ -1,4 +1,9 @@
-import { RequestFailedError, type RequestOutcome, type RequestState } from '@piecework/protocol';
+import {
+  type EndReason,
+  RequestFailedError,
+  type RequestOutcome,
+  type RequestState,
+} from '@piecework/protocol';
 
 /** Where the sub-requests of a request are. `total` is always the sum of the others. */
 export interface Counts {
@@ -21,6 +26,8 @@ export class CompletionOutcome {
   readonly requestId: string;
   readonly status: RequestOutcome;
   readonly counts: Counts;
+  /** Why it ended before its work was done; undefined when it did not. */
+  readonly endReason: EndReason | undefined;
   /** Which life of the id this was. */
   readonly generation: number;
 
@@ -29,6 +36,7 @@ export class CompletionOutcome {
     this.status = state.outcome as RequestOutcome;
     this.generation = state.generation;
     this.counts = finalCounts(state);
+    this.endReason = state.endReason || undefined;
   }
 
   /** @throws RequestFailedError unless the request succeeded */

@@ -1,5 +1,6 @@
 import {
   decode,
+  type EndReason,
   type Inspected,
   NotFoundError,
   type QueueCommands,
@@ -25,6 +26,12 @@ export interface RequestStatus {
   readonly createdAt: number;
   readonly completedAt: number | undefined;
   readonly outcome: RequestOutcome | undefined;
+  /** Why it ended before its work was done, if it did. */
+  readonly endReason: EndReason | undefined;
+  /** Until when it is held back, by a delay or by a handler. */
+  readonly heldUntil: number | undefined;
+  /** When it ends, done or not. */
+  readonly deadline: number | undefined;
   /** Why it does not move, when that can be told. */
   readonly waiting: string | undefined;
   /** What running handlers last reported, by index. */
@@ -41,6 +48,8 @@ export async function statusOf(
   const { state } = seen;
   const task = state['task'] || undefined;
   const unserved = state['parked'] === '1' && !(await queue.serves(task ?? ''));
+  const heldUntil = Number(state['heldUntil'] ?? 0);
+  const held = heldUntil > seen.now && state['status'] !== 'complete';
   const reported = Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]);
   return {
     id,
@@ -54,9 +63,14 @@ export async function statusOf(
     createdAt: Number(state['createdAt']),
     completedAt: state['completedAt'] ? Number(state['completedAt']) : undefined,
     outcome: (state['outcome'] as RequestOutcome | undefined) ?? undefined,
+    endReason: (state['endReason'] as EndReason | undefined) ?? undefined,
+    heldUntil: held ? heldUntil : undefined,
+    deadline: state['deadline'] ? Number(state['deadline']) : undefined,
     waiting: unserved
       ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
-      : undefined,
+      : held
+        ? `held back until ${new Date(heldUntil).toISOString()}`
+        : undefined,
     progress: Object.fromEntries(reported),
   };
 }

@@ -9,11 +9,13 @@ export {
 } from '@piecework/producer';
 export {
   AbortError,
+  type Backoff,
   ClosedError,
   ConnectionError,
   DroppedError,
   DurabilityError,
   ExpiredError,
+  HeldError,
   IndeterminateError,
   InvalidOptionError,
   NotFoundError,
@@ -32,6 +34,7 @@ export {
   type WaitOptions,
 } from '@piecework/protocol';
 export {
+  type BackoffFunction,
   type Handler,
   type HandlerContext,
   type TaskHandler,

@@ -3,9 +3,11 @@ import {
   ConnectionError,
   type Created,
   createField,
+  encodePolicy,
   type Patience,
   type QueueCommands,
   type RequestCommands,
+  TIMES,
 } from '@piecework/protocol';
 import type { CheckedOptions } from './options.js';
 
@@ -26,13 +28,14 @@ export interface BroughtUp {
 
 /** What a request is, field by field, as `create` keeps it. */
 function fieldsOf(queue: string, digest: string, options: CheckedOptions): (string | number)[] {
-  const { metadata } = options;
+  const { metadata, deadlineMs, delayMs, runAt } = options;
   const fields = {
     queue,
     priority: options.priority,
     limit: options.limit,
     task: options.task ?? '',
-    attempts: 1,
+    attempts: options.attempts,
+    policy: encodePolicy(options),
     maxCrashes: options.maxCrashes,
     window: options.window,
     results: options.results,
@@ -41,9 +44,16 @@ function fieldsOf(queue: string, digest: string, options: CheckedOptions): (stri
     digest,
     onProducerLost: options.onProducerLost,
     metadata: metadata === undefined ? '' : JSON.stringify(metadata),
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(runAt === undefined ? {} : { heldUntil: Number(runAt) }),
   };
   return Object.entries(fields).flat();
 }
+
+/** Whether it is to be looked at at a time of its own, which `create` answers. */
+const isTimed = ({ deadlineMs, delayMs, runAt }: CheckedOptions): boolean =>
+  deadlineMs !== undefined || delayMs !== undefined || runAt !== undefined;
 
 /**
  * Intent, then create; again from the start when the intent was given up in between. `small`: all its
@@ -68,14 +78,20 @@ export async function bringUp(
   if (small) fields.push(...createField(owner));
   for (let i = 0; i < VOID_TRIES; i += 1) {
     const generation = await patience.call(() => queue.intent(id));
-    if (small && atOnce && !options.signal?.aborted) {
+    if (small && atOnce && !isTimed(options) && !options.signal?.aborted) {
       const whole = { generation, owner, leaseMs, fields, payloads: small };
       const allIn = await patience.call(() => commands.createAllIn(whole));
       if (allIn) return { generation, allIn };
       // Something stood in the way, which the long way tells apart.
     }
     const created = await patience.call(() => commands.create(generation, owner, leaseMs, fields));
-    if (created.verdict === 'created') return { generation };
+    if (created.verdict === 'created') {
+      const { look } = created;
+      // The first look comes by itself; one that has to be sooner is noted, else it would be late.
+      if (look > 0 && look < generation + TIMES.intentGraceMs)
+        await patience.call(() => queue.note(id, generation, look));
+      return { generation };
+    }
     // Refused, or given up before it was used, as when this process stood still in between.
     const found = created.verdict === 'exists' ? created : undefined;
     if (found?.generation !== generation)

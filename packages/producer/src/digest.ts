@@ -9,6 +9,12 @@ const CONTENT = [
   'window',
   'results',
   'maxCrashes',
+  'attempts',
+  'backoff',
+  'attemptTimeoutMs',
+  'deadlineMs',
+  'delayMs',
+  'runAt',
   'retentionMs',
   'onProducerLost',
   // The first one sets it for all: who renews more slowly than that would be taken for lost.

@@ -1,4 +1,12 @@
-import { type OptionTable, option, TIMES } from '@piecework/protocol';
+import {
+  type Backoff,
+  backoffOption,
+  checkOptions,
+  InvalidOptionError,
+  type OptionTable,
+  option,
+  TIMES,
+} from '@piecework/protocol';
 import { z } from 'zod';
 
 export interface RequestOptions {
@@ -24,6 +32,32 @@ export interface RequestOptions {
    * Between 1 and 1000. @default 3
    */
   readonly maxCrashes?: number;
+  /**
+   * How often a sub-request is tried at most: runs that ended in failure or time-out. Runs that ended
+   * with their worker are counted by `maxCrashes`. Between 1 and 1000. @default 1
+   */
+  readonly attempts?: number;
+  /**
+   * How long a sub-request that failed waits for its next attempt: a fixed delay in ms, or see there.
+   * It waits nowhere near a slot or a permit. @default 0: it is tried again at once
+   */
+  readonly backoff?: number | Backoff;
+  /**
+   * How long one attempt may take, in ms. Then `ctx.signal` aborts, and the attempt has failed, with a
+   * TimeoutError, even if the handler goes on: its slot is free only when it has really ended, and what
+   * it returns then is not looked at. Between 1 and 2147483647. @default no bound
+   */
+  readonly attemptTimeoutMs?: number;
+  /**
+   * How long the whole request may take from its creation, in ms. Then it ends: what runs may still
+   * succeed, the rest is cancelled, and it has failed. Longer than `delayMs`. Between 1 and a year.
+   * @default no bound
+   */
+  readonly deadlineMs?: number;
+  /** How long its sub-requests wait from its creation, in ms. 0 to a year. Not with `runAt`. @default 0 */
+  readonly delayMs?: number;
+  /** Until when its sub-requests wait: a Date, or ms since 1970, by the clock of Redis. @default now */
+  readonly runAt?: Date | number;
   /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
@@ -71,6 +105,15 @@ export const requestOptions: OptionTable = {
   window: option.integer(0, 1_000_000_000, 0),
   results: option.word('keep', 'discard'),
   maxCrashes: option.integer(1, 1_000, 3),
+  attempts: option.integer(1, 1_000, 1),
+  backoff: backoffOption,
+  attemptTimeoutMs: option.ms(1, 2_147_483_647),
+  deadlineMs: option.ms(1, 31_536_000_000),
+  delayMs: option.ms(0, 31_536_000_000),
+  runAt: option.custom(
+    z.union([z.date(), z.number().int().min(0).max(8.64e15)]),
+    'a Date, or a whole number of ms since 1970',
+  ),
   retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),
@@ -83,5 +126,21 @@ export const requestOptions: OptionTable = {
 };
 
 /** The options after the check, defaults filled in. */
-export type CheckedOptions = Required<Omit<RequestOptions, 'id' | 'task' | 'metadata' | 'signal'>> &
-  Pick<RequestOptions, 'id' | 'task' | 'metadata' | 'signal'>;
+export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
+  Pick<RequestOptions, Optional>;
+
+/** Those without a default. */
+type Optional =
+  | ('id' | 'task' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal')
+  | ('deadlineMs' | 'delayMs' | 'runAt');
+
+/** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */
+export function checkRequestOptions(options: RequestOptions): CheckedOptions {
+  const checked = checkOptions<CheckedOptions>(requestOptions, options);
+  const { delayMs, runAt, deadlineMs } = checked;
+  if (delayMs !== undefined && runAt !== undefined)
+    throw new InvalidOptionError('runAt', runAt, 'no delayMs beside it');
+  if (deadlineMs !== undefined && deadlineMs <= (delayMs ?? 0))
+    throw new InvalidOptionError('deadlineMs', deadlineMs, `longer than delayMs, ${delayMs}`);
+  return checked;
+}

@@ -25,7 +25,7 @@ import { checkDurability, confirmDurability } from './durability.js';
 import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
-import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
+import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
 import { announce, firstNumber, smallOf } from './small.js';
 import { type Items, Source } from './source.js';
 
@@ -229,7 +229,7 @@ export class Producer implements AsyncDisposable {
 
   #check(options: RequestOptions): CheckedOptions {
     if (this.#closing.signal.aborted) throw new ClosedError('producer');
-    return checkOptions<CheckedOptions>(requestOptions, options);
+    return checkRequestOptions(options);
   }
 
   /** `atOnce`: with all its items and the seal, if they are few. */

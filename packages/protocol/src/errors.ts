@@ -150,6 +150,15 @@ export class UnrecoverableError extends PieceworkError {
   }
 }
 
+/** Made by `ctx.holdRequest`, for a handler to throw: it has not failed, it comes back after the hold. */
+export class HeldError extends PieceworkError {
+  override readonly name = 'HeldError';
+
+  constructor(message: string) {
+    super(message, { code: 'HELD', retryable: true });
+  }
+}
+
 /** The handle was closed before the call. */
 export class ClosedError extends PieceworkError {
   override readonly name = 'ClosedError';

@@ -1,10 +1,12 @@
 export * from './agenda.js';
 export { type AllIn, BEHIND_CREATE, createField } from './at-once.js';
+export * from './attempt-policy.js';
 export { type CloneableSettings, cloneableSettings } from './cloneable-settings.js';
 export * from './codec.js';
 export * from './connection.js';
 export * from './defaults.js';
 export * from './errors.js';
+export * from './hold-commands.js';
 export * from './keys.js';
 export * from './options.js';
 export * from './patience.js';

@@ -7,6 +7,8 @@ import { type Client, runScript, runScriptThen } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
+/** Why a request ended before its work was done. */
+export type EndReason = 'deadline' | 'failures' | 'cancel';
 export type Gone = { readonly verdict: 'gone' };
 export type Complete = { readonly verdict: 'complete'; readonly outcome: RequestOutcome };
 
@@ -26,6 +28,7 @@ export interface Entry {
 /** What a worker says of one sub-request: succeeded, failed, or back unstarted. */
 export type Outcome =
   | { readonly entry: string; readonly kind: 's'; readonly value: string }
+  /** `delayMs`: before the next attempt, if any is left; -1: there is to be none. */
   | { readonly entry: string; readonly kind: 'f'; readonly value: string; readonly delayMs: number }
   | { readonly entry: string; readonly kind: 'b' };
 
@@ -58,6 +61,8 @@ export interface Entered {
   readonly ready: number;
   /** What was read for the permits granted, if it was all that was ready. */
   readonly entries: readonly Entry[];
+  /** How attempts are made, for `decodePolicy`. */
+  readonly policy: string;
 }
 
 export interface Tended {
@@ -77,7 +82,9 @@ export type Appended =
   | { verdict: 'sealed' | 'cancelling' | 'complete' | 'gone' };
 
 export type Created =
-  | { verdict: 'created' | 'void' }
+  /** `look`: server time at which it has to be looked at; 0: none. */
+  | { verdict: 'created'; look: number }
+  | { verdict: 'void' }
   | {
       verdict: 'exists';
       status: string;
@@ -99,6 +106,8 @@ export interface RequestState {
   readonly status: string;
   readonly generation: number;
   readonly outcome: RequestOutcome | '';
+  /** Why it ended before its work was done; '' when it did not. */
+  readonly endReason: EndReason | '';
   readonly total: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -151,7 +160,8 @@ export class RequestCommands {
     const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
     const reply = (await this.#run('create', [request, work], args)) as string[];
     const [verdict, status = '', known, digest = '', sealedBy = '', sent] = reply;
-    if (verdict !== 'exists') return { verdict: verdict as 'created' | 'void' };
+    if (verdict === 'created') return { verdict, look: Number(status) };
+    if (verdict !== 'exists') return { verdict: 'void' };
     return {
       verdict,
       status,
@@ -248,14 +258,16 @@ export class RequestCommands {
         ends,
         since,
         ready,
+        policy,
         ...flat
       ] = reply as [
         ...['ok', number, number, number, string, number, string, number, number],
-        ...[string | number, number, ...string[]],
+        ...[string | number, number, string, ...string[]],
       ];
       return {
         ...{ verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow },
-        ...{ task, attempts, ends, since: String(since), ready, entries: freshEntries(flat) },
+        ...{ task, attempts, ends, since: String(since), ready, policy },
+        entries: freshEntries(flat),
       };
     }
     if (reply[0] === 'unserved') {
@@ -495,6 +507,7 @@ export class RequestCommands {
         'succeeded',
         'failed',
         'cancelled',
+        'endReason',
       )
       .catch((error: unknown) => {
         throw redisError(error, 'state');
@@ -508,6 +521,7 @@ export class RequestCommands {
       succeeded: Number(v[4] ?? 0),
       failed: Number(v[5] ?? 0),
       cancelled: Number(v[6] ?? 0),
+      endReason: (v[7] ?? '') as EndReason | '',
     };
   }
 

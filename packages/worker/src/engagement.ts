@@ -1,11 +1,14 @@
 import {
+  decodePolicy,
   type Entry,
+  HoldCommands,
   type Minted,
   type Outcome,
   RequestCommands,
   type Settled,
   TIMES,
 } from '@piecework/protocol';
+import { AttemptTerms } from './attempt-terms.js';
 import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
 import type { Holding } from './renewal.js';
@@ -18,6 +21,8 @@ import type { WorkerCore } from './worker-core.js';
 const REPORTS = 1_000;
 /** Most sub-requests that come with the permits, if they are all that is ready. */
 const READ_AT_ENTER = 16;
+/** From when something was to be due, by our clock, to when it is by the server's. */
+const SLACK_MS = 20;
 
 /**
  * What a worker process has to do with one request: the permits it holds, the handlers that run
@@ -40,6 +45,7 @@ export class Engagement {
   readonly generation: number;
   readonly #core: WorkerCore;
   readonly #commands: RequestCommands;
+  readonly #holds: HoldCommands;
   readonly #onTurn: (waiting: Waiting) => void;
   readonly #onOver: (engagement: Engagement) => void;
   readonly #running = new Map<string, Running>();
@@ -63,7 +69,10 @@ export class Engagement {
   /** Whether the agenda was told when a lease of this worker would be over. */
   #looked = false;
   #noted = 0;
+  /** Shortest delay of what failed since the last settle. */
+  #soonest = Number.POSITIVE_INFINITY;
   #task = '';
+  #terms: AttemptTerms;
   #priority = 0;
   #sliceStart = 0;
   /** Own monotonic clock: the lease is not believed beyond this. */
@@ -75,6 +84,8 @@ export class Engagement {
   #replies = 0;
   #queued = 0;
   #kicked = false;
+  /** Settles when the holds that were asked for are in. */
+  #holdSent: Promise<void> | undefined;
   #tail: Promise<void> = Promise.resolve();
 
   constructor(
@@ -93,6 +104,8 @@ export class Engagement {
     this.id = id;
     this.generation = generation;
     this.#commands = new RequestCommands(core.connection, id);
+    this.#holds = new HoldCommands(core.connection, id);
+    this.#terms = new AttemptTerms(core, 1, {});
     this.#holding = core.renewal.holding(id, generation);
     this.#tokens = new TokenReturn(core, {
       isYielding: () => this.#yielding,
@@ -278,6 +291,8 @@ export class Engagement {
     else if (entered.permits <= this.#permits) this.#core.waitingRoom.delete(request);
     this.#permits = entered.permits;
     this.#task = entered.task;
+    const { attempts, policy } = entered;
+    this.#terms = new AttemptTerms(this.#core, attempts, decodePolicy(policy));
     this.#priority = entered.priority;
     this.#dueNow = entered.dueNow;
     this.#account();
@@ -321,9 +336,12 @@ export class Engagement {
       this.fence();
       // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
       if (this.#sliceIsOver()) await this.#askToStay();
+      while (this.#holdSent) await this.#holdSent;
       const working = this.#mode === 'working';
-      const free = working ? Math.max(0, this.#permits - this.#busy) : 0;
-      const keep = working ? this.#permits : this.#busy;
+      // Handlers that are over their time still have their slots.
+      const useful = Math.max(this.#busy, this.#permits - this.#core.slots.over);
+      const free = working ? useful - this.#busy : 0;
+      const keep = working ? Math.min(this.#permits, useful) : this.#busy;
       const read = this.#dueNow > 0 ? 0 : free;
       if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits || this.#unused) {
         this.#unused = false;
@@ -409,6 +427,10 @@ export class Engagement {
     if (this.#permits === 0) this.#outcomes.doubt();
     this.#priority = settled.priority;
     this.#dueNow = settled.dueNow;
+    if (this.#soonest < Number.POSITIVE_INFINITY) {
+      this.#core.lookWithin(this.#soonest + SLACK_MS);
+      this.#soonest = Number.POSITIVE_INFINITY;
+    }
     if (settled.nextDue > 0 && settled.nextDue !== this.#noted) {
       this.#noted = settled.nextDue;
       this.#core.later(this.id, () =>
@@ -464,10 +486,36 @@ export class Engagement {
   #start(entry: Entry): void {
     const handler = this.#core.handlers.for(this.#task);
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
-    const running = new Running(this.id, entry, this.#core.logger);
+    const { logger } = this.#core;
+    const running = new Running(this.id, entry, { logger, terms: this.#terms, hold: this.#hold });
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
-    running.run(handler, entry.payload, this.#core.maxResultBytes, this.#onEnd);
+    if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);
+    running.run(handler, entry.payload, this.#onEnd, this.#onTimeout);
+  }
+
+  /** Nothing is settled before it is answered: what the handler gives back would be started again. */
+  readonly #hold = (ms: number): void => {
+    const before = this.#holdSent;
+    const sent = this.#sendHold(ms)
+      .then(() => before)
+      .finally(() => {
+        if (this.#holdSent === sent) this.#holdSent = undefined;
+      });
+    this.#holdSent = sent;
+  };
+
+  async #sendHold(ms: number): Promise<void> {
+    const { queue, logger } = this.#core;
+    try {
+      const held = await this.#core.insist(this.id, () => this.#holds.hold(this.generation, ms));
+      if (held.verdict !== 'held') return;
+      const { until } = held;
+      this.#core.later(this.id, () => queue.note(this.id, this.generation, until));
+      this.#core.lookWithin(ms + SLACK_MS);
+    } catch (err) {
+      logger.warn({ err, requestId: this.id }, 'the request could not be held back');
+    }
   }
 
   readonly #onEnd = (running: Running, outcome: Outcome | undefined): void => {
@@ -475,13 +523,35 @@ export class Engagement {
     const wanted = this.#running.get(running.entry) === running;
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
-      if (outcome) this.#outcomes.push(outcome);
+      if (outcome) this.#report(outcome);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {
       this.#core.alone.look();
     }
   };
+
+  /** The attempt is over, its permit free; the slot is when the handler has really ended. */
+  readonly #onTimeout = (running: Running, outcome: Outcome): void => {
+    if (this.#running.get(running.entry) !== running) return;
+    const { logger, slots } = this.#core;
+    const { index } = running;
+    logger.info(
+      { requestId: this.id, index },
+      'attempt over its time; its handler is told to stop',
+    );
+    this.#running.delete(running.entry);
+    slots.take(1);
+    void running.ended.then(() => slots.take(-1));
+    this.#report(outcome);
+    this.#kick();
+  };
+
+  #report(outcome: Outcome): void {
+    this.#outcomes.push(outcome);
+    if (outcome.kind === 'f' && outcome.delayMs > 0)
+      this.#soonest = Math.min(this.#soonest, outcome.delayMs);
+  }
 
   #minted(mint: number, epoch: number): Minted {
     return { id: this.id, generation: this.generation, mint, epoch, priority: this.#priority };

@@ -1,4 +1,4 @@
-import { InvalidOptionError, NAME } from '@piecework/protocol';
+import { type HeldError, InvalidOptionError, NAME } from '@piecework/protocol';
 import type { Logger } from 'pino';
 
 /** What a handler is given beside the payload. */
@@ -16,6 +16,17 @@ export interface HandlerContext {
   readonly log: Logger;
   /** Reports how far this sub-request is, a number of your own scale; shown by `status`. */
   progress(n: number): void;
+  /**
+   * If this attempt fails, the next one waits for `ms`, whatever the backoff of the request says; for
+   * what a server says of itself, as in `Retry-After`. From 0 to a year. @throws InvalidOptionError
+   */
+  retryAfter(ms: number): void;
+  /**
+   * Holds the whole request back for `ms`: nothing of it is started anywhere meanwhile; what runs goes
+   * on. Answers an error to throw, which gives this sub-request back and counts no attempt:
+   * `throw ctx.holdRequest(5_000)`. From 0 to a year. @throws InvalidOptionError
+   */
+  holdRequest(ms: number): HeldError;
 }
 
 /** Runs one sub-request. What it returns is the result; what it throws fails the sub-request. */

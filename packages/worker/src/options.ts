@@ -1,6 +1,7 @@
 import { type OptionTable, option, type RedisInput } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { BackoffFunction } from './attempt-terms.js';
 import type { Handler, TaskHandler } from './handler.js';
 
 export interface WorkerOptions {
@@ -36,6 +37,11 @@ export interface WorkerOptions {
    * waits, and leaves if so. 0: after every sub-request. @default 50
    */
   readonly quantumMs?: number;
+  /**
+   * How long a sub-request that failed waits for its next attempt, in ms, where its request asks for a
+   * backoff of type 'custom'. @default the delayMs of the request
+   */
+  readonly backoff?: BackoffFunction;
   /** Largest encoded result, in bytes; a larger one fails its sub-request. @default 1048576 */
   readonly maxResultBytes?: number;
   /** A pino logger. @default JSON lines from level warn on, to standard error */
@@ -59,6 +65,10 @@ export const workerOptions: OptionTable = {
   leaseMs: option.ms(1_000, 3_600_000, 30_000),
   maxBlockMs: option.ms(0, 86_400_000, 120_000),
   quantumMs: option.ms(0, 3_600_000, 50),
+  backoff: option.custom(
+    z.custom<BackoffFunction>((value) => typeof value === 'function'),
+    'a function',
+  ),
   maxResultBytes: option.integer(1, 536_870_912, 1_048_576),
   logger: option.custom(
     z.looseObject({ child: z.custom((v) => typeof v === 'function') }),

@@ -6,7 +6,10 @@
  *   row   generation  of the request held there, 0: free     written by main, last
  *         asked  when the renewal was asked for that the     written by the thread
  *                server granted last
- *         length, id                                         written by main
+ *         length                                             written by main
+ *         ends   when the last attempt that was started is    written by main
+ *                over its time, 0: never
+ *         id                                                 written by main
  *
  * Times are process.hrtime in ns: one monotonic clock for all threads of a process. A row is reused.
  * A renewal that was asked for its last holder is told from one for this holder by its time: it is
@@ -16,7 +19,7 @@
 /** Longest id of a request (see NAME in protocol/options.ts). */
 const ID_BYTES = 128;
 const HEAD_BYTES = 8;
-const ROW_BYTES = 8 + 8 + 8 + ID_BYTES;
+const ROW_BYTES = 8 + 8 + 8 + 8 + ID_BYTES;
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -25,6 +28,8 @@ export interface Held {
   readonly row: number;
   readonly id: string;
   readonly generation: number;
+  /** When the last attempt that was started is over its time; 0: never. */
+  readonly ends: bigint;
 }
 
 export class RenewalTable {
@@ -57,7 +62,8 @@ export class RenewalTable {
     const bytes = encoder.encode(id);
     Atomics.store(this.#words, at + 1, 0n);
     Atomics.store(this.#words, at + 2, BigInt(bytes.length));
-    this.#bytes.set(bytes, 8 * (at + 3));
+    Atomics.store(this.#words, at + 3, 0n);
+    this.#bytes.set(bytes, 8 * (at + 4));
     Atomics.store(this.#words, at, BigInt(generation));
   }
 
@@ -72,12 +78,18 @@ export class RenewalTable {
       const generation = Atomics.load(this.#words, at);
       if (generation === 0n) continue;
       const length = Number(Atomics.load(this.#words, at + 2));
-      const id = decoder.decode(this.#bytes.slice(8 * (at + 3), 8 * (at + 3) + length));
+      const ends = Atomics.load(this.#words, at + 3);
+      const id = decoder.decode(this.#bytes.slice(8 * (at + 4), 8 * (at + 4) + length));
       // Changed while it was read: main answers again, and renews for itself.
       if (Atomics.load(this.#words, at) !== generation) continue;
-      found.push({ row, id, generation: Number(generation) });
+      found.push({ row, id, generation: Number(generation), ends });
     }
     return found;
+  }
+
+  /** An attempt was started that is over its time at `ends`, later than those before. */
+  bound(row: number, ends: bigint): void {
+    Atomics.store(this.#words, this.#at(row) + 3, ends);
   }
 
   renewed(row: number, asked: bigint): void {

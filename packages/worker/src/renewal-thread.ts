@@ -77,7 +77,9 @@ function look(): void {
     return;
   }
   if (silentMs > maxBlockMs) return;
-  for (const { row, id, generation } of table.held()) {
+  for (const { row, id, generation, ends } of table.held()) {
+    // Everything that runs there is over its time: others may have it.
+    if (ends > 0n && at > ends) continue;
     let one = asked.get(row);
     if (one?.id !== id || one.generation !== generation) {
       one = { id, generation, at: 0n, over: false };

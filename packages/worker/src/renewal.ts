@@ -27,6 +27,8 @@ export interface Holding {
   set(held: boolean): void;
   /** When the thread asked for the last renewal it was granted, as performance.now(); -Infinity: never. */
   askedAt(): number;
+  /** What was started now is within its time for `ms`; nobody renews for it beyond that but this loop. */
+  runsFor(ms: number): void;
 }
 
 /**
@@ -71,6 +73,10 @@ export class Renewal {
         if (row === undefined) return;
         since = process.hrtime.bigint();
         this.#table.hold(row, id, generation);
+      },
+      runsFor: (ms) => {
+        if (row === undefined) return;
+        this.#table.bound(row, process.hrtime.bigint() + BigInt(ms) * 1_000_000n);
       },
       askedAt: () => {
         const asked = row === undefined ? 0n : this.#table.askedAt(row);

@@ -1,13 +1,22 @@
 import {
   AbortError,
+  checkOption,
   decode,
   type Entry,
   encodeError,
   encodeResult,
+  HeldError,
+  LONGEST_DELAY_MS,
   type Outcome,
+  option,
+  type PieceworkError,
+  TimeoutError,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import type { AttemptTerms } from './attempt-terms.js';
 import type { Handler, HandlerContext } from './handler.js';
+
+const DELAY = option.ms(0, LONGEST_DELAY_MS);
 
 /**
  * One sub-request while its handler runs. It ends in one outcome, or in none: a worker that lost
@@ -22,22 +31,35 @@ export class Running implements HandlerContext {
   readonly crashes: number;
   readonly entry: string;
   readonly #logger: Logger;
+  readonly #terms: AttemptTerms;
+  readonly #hold: (ms: number) => void;
   #log: Logger | undefined;
   #controller: AbortController | undefined;
-  #aborted: AbortError | undefined;
+  #aborted: PieceworkError | undefined;
   #fate: 'wanted' | 'lost' | 'abandoned' = 'wanted';
   #progress: number | undefined;
   #report: ((n: number) => void) | undefined;
+  #retryAfterMs: number | undefined;
   #over = false;
+  /** When the attempt is over its time, by the own clock; 0: never. */
+  #endsAt = 0;
+  #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
 
-  constructor(requestId: string, { entry, index, tries, crashes }: Entry, logger: Logger) {
+  /** `hold`: holds the whole request back. */
+  constructor(
+    requestId: string,
+    { entry, index, tries, crashes }: Entry,
+    parts: { logger: Logger; terms: AttemptTerms; hold: (ms: number) => void },
+  ) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
     this.attempt = tries + 1;
     this.crashes = crashes;
-    this.#logger = logger;
+    this.#logger = parts.logger;
+    this.#terms = parts.terms;
+    this.#hold = parts.hold;
   }
 
   get signal(): AbortSignal {
@@ -60,6 +82,22 @@ export class Running implements HandlerContext {
     return this.#report;
   }
 
+  // Properties too, for the same reason, but made anew: they are seldom asked for.
+  get retryAfter(): (ms: number) => void {
+    return (ms) => {
+      checkOption('retryAfter', ms, DELAY);
+      this.#retryAfterMs = ms;
+    };
+  }
+
+  get holdRequest(): (ms: number) => HeldError {
+    return (ms) => {
+      checkOption('holdRequest', ms, DELAY);
+      this.#hold(ms);
+      return new HeldError(`request ${this.requestId} is held back for ${ms} ms`);
+    };
+  }
+
   /** What was reported since the last call, for the next renewal. */
   takeProgress(): number | undefined {
     const n = this.#progress;
@@ -76,21 +114,28 @@ export class Running implements HandlerContext {
 
   /**
    * Runs the handler, once. When it ended, and never within this call, `onEnd` is told what to
-   * report, or nothing. No promise but the handler's own: there is one of these for each sub-request.
+   * report, or nothing. If it is over its time before, `onTimeout` is told, and `onEnd` has nothing to
+   * report then. No promise but the handler's own: there is one of these for each sub-request.
    */
   run(
     handler: Handler,
     payload: string,
-    maxResultBytes: number,
     onEnd: (running: Running, outcome: Outcome | undefined) => void,
+    onTimeout: (running: Running, outcome: Outcome) => void,
   ): void {
     const end = (outcome: Outcome | undefined) => {
       this.#over = true;
+      clearTimeout(this.#timer);
       onEnd(this, outcome);
       for (const tell of this.#onEnded ?? []) tell();
     };
+    const { timeoutMs } = this.#terms;
+    if (timeoutMs > 0) {
+      this.#endsAt = performance.now() + timeoutMs;
+      this.#timer = setTimeout(() => this.#timeOut(onTimeout), timeoutMs).unref();
+    }
     this.#begin(handler, payload).then(
-      (result) => end(this.#succeeded(result, maxResultBytes)),
+      (result) => end(this.#succeeded(result)),
       (error: unknown) => end(this.#failed(error)),
     );
   }
@@ -112,10 +157,32 @@ export class Running implements HandlerContext {
     }
   }
 
-  #succeeded(result: unknown, maxResultBytes: number): Outcome | undefined {
+  #timeOut(onTimeout: (running: Running, outcome: Outcome) => void): void {
+    // Nobody waits for it any more, or somebody else has it by now.
+    if (this.#fate !== 'wanted') return;
+    const error = this.#late();
+    const outcome = this.#failed(error);
+    this.#fate = 'abandoned';
+    if (outcome) onTimeout(this, outcome);
+    this.#aborted = error;
+    this.#controller?.abort(error);
+  }
+
+  #late(): TimeoutError {
+    const which = `attempt ${this.attempt} of sub-request ${this.index} of ${this.requestId}`;
+    return new TimeoutError(which, this.#terms.timeoutMs);
+  }
+
+  #succeeded(result: unknown): Outcome | undefined {
     if (this.#fate === 'abandoned') return undefined;
+    // The timer may not have had its turn: the handler itself held up the event loop.
+    if (this.#endsAt > 0 && performance.now() >= this.#endsAt) return this.#failed(this.#late());
     try {
-      return { entry: this.entry, kind: 's', value: encodeResult(result, maxResultBytes) };
+      return {
+        entry: this.entry,
+        kind: 's',
+        value: encodeResult(result, this.#terms.maxResultBytes),
+      };
     } catch (error) {
       return this.#failed(error);
     }
@@ -124,8 +191,9 @@ export class Running implements HandlerContext {
   #failed(error: unknown): Outcome | undefined {
     const { entry } = this;
     if (this.#fate === 'abandoned') return undefined;
-    if (this.#fate === 'lost') return { entry, kind: 'b' };
-    return { entry, kind: 'f', value: encodeThrown(error), delayMs: 0 };
+    if (this.#fate === 'lost' || error instanceof HeldError) return { entry, kind: 'b' };
+    const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
+    return { entry, kind: 'f', value: encodeThrown(error), delayMs };
   }
 }
 

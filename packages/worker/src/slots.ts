@@ -15,6 +15,11 @@ export class Slots {
     return Math.max(0, this.capacity - this.#taken);
   }
 
+  /** How many more are taken than there are. */
+  get over(): number {
+    return Math.max(0, this.#taken - this.capacity);
+  }
+
   /** Takes (or, negative, gives back) `n` slots. Never refused: a zombie may hold one too many. */
   take(n: number): void {
     this.#taken += n;

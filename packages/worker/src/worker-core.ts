@@ -7,6 +7,7 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
+import type { BackoffFunction } from './attempt-terms.js';
 import type { Handlers } from './handler.js';
 import type { Renewal } from './renewal.js';
 import type { Slots } from './slots.js';
@@ -25,6 +26,10 @@ export class WorkerCore {
   readonly leaseMs: number;
   readonly quantumMs: number;
   readonly maxResultBytes: number;
+  /** Delays of requests that ask for a backoff of the worker. */
+  readonly backoff: BackoffFunction | undefined;
+  /** Has the agenda looked at within `ms`, as when something will be due then. */
+  readonly lookWithin: (ms: number) => void;
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
   readonly waitingRoom = new WaitingRoom();
@@ -35,6 +40,7 @@ export class WorkerCore {
   /** Set when retrying is over: the connections are about to close. */
   ended = false;
   #op = 0;
+  readonly #told = new Set<string>();
   readonly #background = new Set<Promise<unknown>>();
 
   constructor(
@@ -50,6 +56,8 @@ export class WorkerCore {
       | 'leaseMs'
       | 'quantumMs'
       | 'maxResultBytes'
+      | 'backoff'
+      | 'lookWithin'
       | 'logger'
     >,
   ) {
@@ -63,6 +71,8 @@ export class WorkerCore {
     this.leaseMs = parts.leaseMs;
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
+    this.backoff = parts.backoff;
+    this.lookWithin = parts.lookWithin;
     this.logger = parts.logger;
   }
 
@@ -75,6 +85,13 @@ export class WorkerCore {
   nextOp(): number {
     this.#op += 1;
     return this.#op;
+  }
+
+  /** Says something about `what` the first time only. */
+  once(what: string, say: () => void): void {
+    if (this.#told.has(what)) return;
+    this.#told.add(what);
+    say();
   }
 
   /** Sends a call again until it is answered. Every script bears that. */

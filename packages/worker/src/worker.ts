@@ -64,7 +64,7 @@ export class Worker implements AsyncDisposable {
   /** @throws InvalidOptionError */
   constructor(options: WorkerOptions) {
     const checked = checkOptions<
-      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'logger'>> & WorkerOptions
+      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'logger'>> & WorkerOptions
     >(workerOptions, options);
     const handlers = new Handlers(checked.handler, checked.handlers);
     const connection = Connection.open(checked.redis);
@@ -94,6 +94,8 @@ export class Worker implements AsyncDisposable {
       }),
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
+      backoff: checked.backoff,
+      lookWithin: (ms) => this.#lookWithin(ms),
       logger: ownLogger,
     });
     this.#core = core;
@@ -289,7 +291,7 @@ export class Worker implements AsyncDisposable {
         onTurn: (waiting) => this.#enterAll([{ ...waiting, epochs: [] }]),
         onOver: (over) => {
           if (this.#engagements.get(key) === over) this.#engagements.delete(key);
-          this.#lookWithin(LOOK_AGAIN_MS);
+          this.#lookForParked(LOOK_AGAIN_MS);
         },
       });
       this.#engagements.set(key, engagement);
@@ -298,11 +300,16 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
-   * Looks at the agenda sooner than it would, at the pace of the whole fleet: a request that is new,
-   * or that this worker left, may have been met, and parked, by one that does not serve its task.
+   * A request that is new, or that this worker left, may have been met, and parked, by one that does
+   * not serve its task.
    */
+  #lookForParked(ms: number): void {
+    if (this.#core.handlers.tasks !== '*') this.#lookWithin(ms);
+  }
+
+  /** Looks at the agenda sooner than it would, at the pace of the whole fleet. */
   #lookWithin(ms: number): void {
-    if (this.#core.closing || this.#core.handlers.tasks === '*') return;
+    if (this.#core.closing) return;
     const waitMs = Math.max(ms, this.#fleet * 50);
     const at = performance.now() + waitMs;
     if (this.#look && this.#lookAt <= at) return;
@@ -322,7 +329,7 @@ export class Worker implements AsyncDisposable {
     if (this.#core.closing) return;
     this.#fleet = tick.fleet;
     const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
-    this.#lookWithin(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
+    this.#lookForParked(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
     this.#enterAll(
       served
         .slice(0, PARKED_PER_TICK)

@@ -1,6 +1,6 @@
 import type { Outcome } from '@piecework/protocol';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
-import { create, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
+import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
 
 /*
@@ -106,6 +106,9 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
         request.runAlone(generation, worker, `${generation}-0`),
       ),
     ]),
+    ...[0, 5_000].map((ms) =>
+      call('hold', `for ${ms} ms`, (scene) => holds(scene).hold(generation, ms)),
+    ),
     call('cancel', '', ({ request }) => request.cancel(generation)),
     call('tend', '', ({ request }) => request.tend(generation, '')),
     call('tend', 'the epoch before has passed', ({ request }) =>

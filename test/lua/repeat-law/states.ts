@@ -6,6 +6,7 @@ import {
   failure,
   given,
   Hand,
+  holds,
   type Options,
   PRODUCER,
   popAll,
@@ -121,6 +122,17 @@ export const states: Record<string, () => Promise<Scene>> = {
     return scene;
   },
   'held, pinned': async () => flagged((await held()).scene, 'pinned'),
+  'held back': async () => {
+    const { scene } = await held();
+    await holds(scene).hold(scene.generation, 9_000);
+    return scene;
+  },
+  'delayed, with a deadline': () => given.sealed({ ...FOUR, delayMs: 9_000, deadlineMs: 60_000 }),
+  'held, past its deadline': async () => {
+    const { scene } = await held({ deadlineMs: 9_000 });
+    moveClock(9_001);
+    return scene;
+  },
   'held, paused': async () => flagged((await held()).scene, 'paused'),
   cancelling: async () => {
     const { scene, hand, second } = await held();

@@ -24,7 +24,7 @@ export interface Flag {
   readonly usage: string;
   readonly about: string;
   readonly spec: OptionSpec;
-  readonly kind: 'number' | 'text' | 'switch' | 'json';
+  readonly kind: 'number' | 'text' | 'switch' | 'json' | 'time';
 }
 
 const text = (value: unknown) => typeof value === 'string' && value.length > 0;
@@ -98,6 +98,42 @@ export const requestFlags: readonly Flag[] = [
     'how often its worker may end before a sub-request fails; the last time it runs alone',
     requestOptions['maxCrashes'],
     'number',
+  ),
+  flag(
+    '--attempts <n>',
+    'how often a sub-request is tried at most',
+    requestOptions['attempts'],
+    'number',
+  ),
+  flag(
+    '--backoff <json>',
+    'delay before the next attempt: ms, or {"type":"exponential","delayMs":…,"maxDelayMs":…,"jitter":…}',
+    requestOptions['backoff'],
+    'json',
+  ),
+  flag(
+    '--attempt-timeout-ms <ms>',
+    'how long one attempt may take',
+    requestOptions['attemptTimeoutMs'],
+    'number',
+  ),
+  flag(
+    '--deadline-ms <ms>',
+    'how long the whole request may take',
+    requestOptions['deadlineMs'],
+    'number',
+  ),
+  flag(
+    '--delay-ms <ms>',
+    'how long it waits before it begins',
+    requestOptions['delayMs'],
+    'number',
+  ),
+  flag(
+    '--run-at <time>',
+    'when it begins: a date as in 2030-01-31T12:00:00Z, or ms since 1970',
+    requestOptions['runAt'],
+    'time',
   ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
@@ -234,6 +270,9 @@ function parse(value: unknown, kind: Flag['kind']): unknown {
   if (kind === 'switch' || typeof value !== 'string') return value;
   if (kind === 'number')
     return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
+  // Date would make something of almost any text.
+  if (kind === 'time' && /^\d{4}-\d\d-\d\d/.test(value)) return new Date(value);
+  if (kind === 'time') return /^\d+$/.test(value) ? Number(value) : value;
   if (kind === 'json') {
     try {
       return JSON.parse(value);

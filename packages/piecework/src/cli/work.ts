@@ -1,8 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol';
-import type { Handler, TaskHandler } from '@piecework/worker';
 import { execEach } from './exec-each.js';
 import { PersistentPrograms } from './exec-persistent.js';
-import { loadHandlers } from './load-handlers.js';
+import { type Loaded, loadHandlers } from './load-handlers.js';
 
 /** Flags that say what a worker does with a sub-request. */
 export interface WorkValues {
@@ -14,7 +13,7 @@ export interface WorkValues {
 
 /** What runs the sub-requests, and what is to be done when no more will come. */
 export interface Work {
-  readonly handlers: { handler: Handler } | { handlers: TaskHandler[] };
+  readonly handlers: Loaded;
   close(): Promise<void>;
 }
 

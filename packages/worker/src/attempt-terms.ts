@@ -1,0 +1,64 @@
+import { type AttemptPolicy, delayAfter } from '@piecework/protocol';
+import type { HandlerContext } from './handler.js';
+import type { WorkerCore } from './worker-core.js';
+
+/**
+ * The delay before the next attempt, in ms, for requests whose backoff is 'custom'. `attempt`: the one
+ * that failed, from 1 · `error`: what the handler threw · `context`: what the handler was given.
+ */
+export type BackoffFunction = (attempt: number, error: unknown, context: HandlerContext) => number;
+
+/** What the settle is told instead of a delay: no further attempt. */
+const NONE = -1;
+
+/** Under which terms the attempts of one request are made here. */
+export class AttemptTerms {
+  readonly maxResultBytes: number;
+  /** How long an attempt may take, in ms; 0: no bound. */
+  readonly timeoutMs: number;
+  readonly #core: WorkerCore;
+  readonly #attempts: number;
+  readonly #policy: AttemptPolicy;
+
+  constructor(core: WorkerCore, attempts: number, policy: AttemptPolicy) {
+    this.#core = core;
+    this.#attempts = attempts;
+    this.#policy = policy;
+    this.maxResultBytes = core.maxResultBytes;
+    this.timeoutMs = policy.attemptTimeoutMs ?? 0;
+  }
+
+  /** How long a sub-request whose attempt failed waits for the next one, in ms; -1: there is none. */
+  delayMs(error: unknown, context: HandlerContext, asked: number | undefined): number {
+    if ((error as Error | undefined)?.name === 'UnrecoverableError') return NONE;
+    // No attempt is left, so nobody has to be asked.
+    if (context.attempt >= this.#attempts) return 0;
+    if (asked !== undefined) return asked;
+    const { backoff } = this.#policy;
+    if (!backoff) return 0;
+    const custom = backoff.type === 'custom' ? this.#custom(error, context) : undefined;
+    return custom ?? delayAfter(backoff, context.attempt);
+  }
+
+  /** What the worker's own function says; undefined when there is none, or it says no time. */
+  #custom(error: unknown, context: HandlerContext): number | undefined {
+    const { backoff, logger } = this.#core;
+    try {
+      const ms = backoff?.(context.attempt, error, context);
+      if (ms !== undefined && Number.isFinite(ms) && ms >= 0) return Math.round(ms);
+      this.#core.once('backoff', () =>
+        logger.warn(
+          { requestId: context.requestId },
+          backoff
+            ? 'the backoff function answered no time in ms; delayMs is used'
+            : 'a request asks for a backoff of the worker, which has none; delayMs is used',
+        ),
+      );
+    } catch (err) {
+      this.#core.once('backoff', () =>
+        logger.warn({ err, requestId: context.requestId }, 'the backoff function threw'),
+      );
+    }
+    return undefined;
+  }
+}
