@@ -6,6 +6,7 @@ import {
   type Settled,
   TIMES,
 } from '@piecework/protocol';
+import { LastCheckpoints, reportsOf, unsentOf } from './checkpoints.js';
 import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
 import type { Holding } from './renewal.js';
@@ -46,6 +47,7 @@ export class Engagement {
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
   readonly #zombies = new Set<Running>();
   readonly #outcomes = new Outcomes();
+  readonly #lastCheckpoints = new LastCheckpoints();
   /** A sub-request that waits until it can run alone in this process. Counts as running. */
   #suspect: Entry | undefined;
   readonly #tokens: TokenReturn;
@@ -135,7 +137,10 @@ export class Engagement {
 
   /** Aborts what still runs and gives it back unfinished. */
   abandon(): void {
-    for (const { entry } of this.#running.values()) this.#outcomes.push({ entry, kind: 'b' });
+    for (const running of this.#running.values()) {
+      this.#lastCheckpoints.add(running);
+      this.#outcomes.push({ entry: running.entry, kind: 'b' });
+    }
     this.#letGo('the worker closes');
     this.leave();
   }
@@ -144,7 +149,8 @@ export class Engagement {
   async renew(everyMs: number): Promise<void> {
     if (this.#permits === 0 || this.#renewing) return;
     const asked = performance.now();
-    const reports = this.#reports();
+    const checkpoints = unsentOf(this.#running.values());
+    const reports = [...this.#reports(), ...reportsOf(checkpoints)];
     if (reports.length === 0 && asked - this.#renewedAt < everyMs) return;
     const { id, leaseMs } = this.#core;
     const replies = this.#replies;
@@ -154,6 +160,8 @@ export class Engagement {
       .finally(() => {
         this.#renewing = false;
       });
+    if (renewed.verdict === 'ok')
+      for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
     // A settle or enter that was answered meanwhile knows better.
     if (this.#permits === 0 || replies !== this.#replies) return;
     if (renewed.verdict === 'ok') this.#extend(asked);
@@ -321,6 +329,10 @@ export class Engagement {
       this.fence();
       // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
       if (this.#sliceIsOver()) await this.#askToStay();
+      if (this.#lastCheckpoints.size > 0) {
+        await this.#lastCheckpoints.send(this.#core, this.#commands, this.generation);
+        continue;
+      }
       const working = this.#mode === 'working';
       const free = working ? Math.max(0, this.#permits - this.#busy) : 0;
       const keep = working ? this.#permits : this.#busy;
@@ -476,6 +488,7 @@ export class Engagement {
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
       if (outcome) this.#outcomes.push(outcome);
+      if (outcome && outcome.kind !== 's') this.#lastCheckpoints.add(running);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {
@@ -491,6 +504,7 @@ export class Engagement {
     this.#mode = 'over';
     this.#permits = 0;
     this.#outcomes.clear();
+    this.#lastCheckpoints.clear();
     this.#suspect = undefined;
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);

@@ -7,6 +7,7 @@ import {
   type Outcome,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import { Checkpoint } from './checkpoints.js';
 import type { Handler, HandlerContext } from './handler.js';
 
 /**
@@ -28,15 +29,24 @@ export class Running implements HandlerContext {
   #fate: 'wanted' | 'lost' | 'abandoned' = 'wanted';
   #progress: number | undefined;
   #report: ((n: number) => void) | undefined;
+  readonly #left: string;
+  /** What this attempt leaves to the next; made when it first does. */
+  kept: Checkpoint | undefined;
+  #keep: ((value: unknown) => void) | undefined;
   #over = false;
   #onEnded: (() => void)[] | undefined;
 
-  constructor(requestId: string, { entry, index, tries, crashes }: Entry, logger: Logger) {
+  constructor(
+    requestId: string,
+    { entry, index, tries, crashes, checkpoint = '' }: Entry,
+    logger: Logger,
+  ) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
     this.attempt = tries + 1;
     this.crashes = crashes;
+    this.#left = checkpoint;
     this.#logger = logger;
   }
 
@@ -58,6 +68,18 @@ export class Running implements HandlerContext {
       if (Number.isFinite(n)) this.#progress = n;
     };
     return this.#report;
+  }
+
+  get checkpoint(): (value: unknown) => void {
+    this.#keep ??= (value) => {
+      this.kept ??= new Checkpoint();
+      this.kept.set(value);
+    };
+    return this.#keep;
+  }
+
+  get checkpointed(): unknown {
+    return decode(this.#left);
   }
 
   /** What was reported since the last call, for the next renewal. */
