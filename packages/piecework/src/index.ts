@@ -34,8 +34,10 @@ export {
 export {
   type Handler,
   type HandlerContext,
+  type SettledEvent,
   type TaskHandler,
   Worker,
+  type WorkerEvents,
   type WorkerHealth,
   type WorkerOptions,
   type WorkerState,

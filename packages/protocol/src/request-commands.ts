@@ -69,6 +69,8 @@ export interface Tended {
   readonly before: string;
   readonly next: number;
   readonly parked: string;
+  /** How many sub-requests it took back from workers without a permit. */
+  readonly reclaimed?: number;
 }
 
 export type Appended =
@@ -423,7 +425,7 @@ export class RequestCommands {
     const args = [generation, passed, channel, auditMs, TIMES.tombstoneMs, resumedAt];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
-    const [, mint, epoch, priority, before, next, parked, task] = reply as [
+    const [, mint, epoch, priority, before, next, parked, task, reclaimed] = reply as [
       'ok',
       number,
       number,
@@ -432,6 +434,7 @@ export class RequestCommands {
       number,
       number,
       string,
+      number,
     ];
     return {
       verdict: 'ok',
@@ -441,6 +444,7 @@ export class RequestCommands {
       before,
       next,
       parked: parked ? `+${task}` : '',
+      reclaimed,
     };
   }
 

@@ -1,5 +1,7 @@
 import {
+  decodeError,
   type Entry,
+  indexOf,
   type Minted,
   type Outcome,
   RequestCommands,
@@ -66,6 +68,10 @@ export class Engagement {
   #looked = false;
   #noted = 0;
   #task = '';
+  /** How often a sub-request is tried. */
+  #attempts = 1;
+  /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
+  readonly #heard = new Map<string, number>();
   #priority = 0;
   #sliceStart = 0;
   /** Own monotonic clock: the lease is not believed beyond this. */
@@ -217,6 +223,8 @@ export class Engagement {
 
   #lose(why: string): void {
     this.#core.logger.warn({ requestId: this.id, why }, 'lease lost');
+    const indexes = [...this.#running.values()].map(({ index }) => index);
+    this.#core.events.tell('leaseLost', { requestId: this.id, why, indexes });
     // The server may think otherwise: an enter that was answered late granted from then on. Nobody
     // works under it, so it is given back; beside a handler that still runs it would be used twice.
     this.#unused = this.#permits > 0 && this.#running.size === 0 && this.#zombies.size === 0;
@@ -286,6 +294,7 @@ export class Engagement {
     else if (entered.permits <= this.#permits) this.#core.waitingRoom.delete(request);
     this.#permits = entered.permits;
     this.#task = entered.task;
+    this.#attempts = entered.attempts;
     this.#priority = entered.priority;
     this.#dueNow = entered.dueNow;
     this.#account();
@@ -376,6 +385,7 @@ export class Engagement {
     const { settled, entries } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
+    if (settled.verdict !== 'gone' && this.#heard.size > 0) this.#tellSettled(outcomes);
     if (settled.verdict !== 'ok') {
       giveBackNextLife(this.#core, this.#commands, this.id, entries);
       this.#end(settled.verdict === 'complete' ? settled.outcome : undefined);
@@ -395,6 +405,20 @@ export class Engagement {
     if (this.#mode === 'leaving' && !waiting) this.#tokens.handOn(minted, freed);
     else this.#tokens.push(minted);
     if (waiting) this.#onTurn(waiting);
+  }
+
+  #tellSettled(outcomes: readonly Outcome[]): void {
+    const { events } = this.#core;
+    for (const outcome of outcomes) {
+      const attempt = this.#heard.get(outcome.entry);
+      if (attempt === undefined) continue;
+      this.#heard.delete(outcome.entry);
+      const about = { requestId: this.id, index: indexOf(outcome.entry), attempt };
+      if (outcome.kind === 's') events.tell('settled', { ...about, status: 'succeeded' });
+      // Otherwise it will be tried again.
+      else if (outcome.kind === 'f' && (attempt >= this.#attempts || outcome.delayMs < 0))
+        events.tell('settled', { ...about, status: 'failed', error: decodeError(outcome.value) });
+    }
   }
 
   /** Who of the waiting room gets the slot that this one leaves. */
@@ -488,6 +512,8 @@ export class Engagement {
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
       if (outcome) this.#outcomes.push(outcome);
+      if (outcome && this.#core.events.heard('settled'))
+        this.#heard.set(outcome.entry, running.attempt);
       if (outcome && outcome.kind !== 's') this.#lastCheckpoints.add(running);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
@@ -505,6 +531,7 @@ export class Engagement {
     this.#permits = 0;
     this.#outcomes.clear();
     this.#lastCheckpoints.clear();
+    this.#heard.clear();
     this.#suspect = undefined;
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
@@ -553,6 +580,7 @@ export class Engagement {
         const about = { err: error, requestId: this.id };
         if (ended) logger.warn(about, 'engagement cut off by the close');
         else logger.error(about, 'engagement failed');
+        if (!ended) this.#core.events.tellError(error, { requestId: this.id });
         this.#end(undefined);
       })
       .then(() => {

@@ -7,6 +7,7 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
+import type { Events } from './events.js';
 import type { Handlers } from './handler.js';
 import type { Renewal } from './renewal.js';
 import type { Slots } from './slots.js';
@@ -27,6 +28,7 @@ export class WorkerCore {
   readonly maxResultBytes: number;
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
+  readonly events: Events;
   readonly waitingRoom = new WaitingRoom();
   /** How many handlers run now. */
   running = 0;
@@ -51,6 +53,7 @@ export class WorkerCore {
       | 'quantumMs'
       | 'maxResultBytes'
       | 'logger'
+      | 'events'
     >,
   ) {
     this.id = parts.id;
@@ -64,6 +67,7 @@ export class WorkerCore {
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.logger = parts.logger;
+    this.events = parts.events;
   }
 
   /** Whether tokens that come are turned into permits. */
@@ -98,6 +102,7 @@ export class WorkerCore {
       .catch((error: unknown) => {
         const level = this.ended ? 'warn' : 'error';
         this.logger[level]({ err: error, requestId }, 'call failed');
+        if (!this.ended) this.events.tellError(error, { requestId });
       })
       .finally(() => this.#background.delete(promise));
     this.#background.add(promise);
