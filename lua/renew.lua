@@ -1,14 +1,16 @@
 --- Extends the lease of the permits that a worker holds, and keeps what its handlers reported.
---- Never brings permits back that were withdrawn.
+--- Never brings permits back that were withdrawn, and keeps no checkpoint of what is somebody else's by now.
 --
 -- KEYS
---   request   hash  state of the request
---   progress  hash  index -> what its handler last reported
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone'; 'index:checkpoint' -> JSON
+--   progress  hash    index -> what its handler last reported
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   leaseMs     int     how long the permits last from here
---   reports...  string  index, number, … of handlers that reported since
+--   reports...  string  index, number or 'index:checkpoint', JSON, … of handlers that reported since
 -- REPLIES
 --   {'ok', permits}  extended
 --   {'lost'}         the worker holds no permit: abort its handlers
@@ -18,7 +20,7 @@
 
 --- @include now, state
 
-local request, progress = KEYS[1], KEYS[2]
+local request, work, tries, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, worker, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local state = readState(request, generation)
@@ -30,7 +32,27 @@ if not permits then
   return { 'lost' }
 end
 redis.call('HSET', request, 'lease:' .. worker, state.at + leaseMs)
-if #ARGV > 3 then
-  redis.call('HSET', progress, unpack(ARGV, 4))
+local numbers, checkpoints = {}, {}
+for i = 4, #ARGV, 2 do
+  local field, value = ARGV[i], ARGV[i + 1]
+  local index = field:match('^(%d+):checkpoint$')
+  if not index then
+    numbers[#numbers + 1] = field
+    numbers[#numbers + 1] = value
+  else
+    local id = generation .. '-' .. index
+    if redis.call('XPENDING', work, 'workers', id, id, 1, worker)[1] then
+      checkpoints[#checkpoints + 1] = field
+      checkpoints[#checkpoints + 1] = value
+    end
+  end
+end
+if #numbers > 0 then
+  redis.call('HSET', progress, unpack(numbers))
+end
+if #checkpoints > 0 then
+  -- Tells `settle` that there are some to be taken out.
+  redis.call('HSET', request, 'checkpoints', 1)
+  redis.call('HSET', tries, unpack(checkpoints))
 end
 return { 'ok', tonumber(permits) }

@@ -60,8 +60,8 @@ if state.status == 'complete' then
 end
 local at = state.at
 local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
-  'since:' .. worker)
-local permits, pinned = tonumber(v[1]) or 0, v[4]
+  'since:' .. worker, 'checkpoints')
+local permits, pinned, checkpoints = tonumber(v[1]) or 0, v[4], v[7]
 local late = op and op <= tonumber((v[5] or '0'):match('^%d+'))
 state.keepResults, state.attempts = v[2] == 'keep', tonumber(v[3])
 
@@ -81,6 +81,9 @@ local function reported(id, index)
   newest = math.max(newest, tonumber(index))
 end
 local prefix, others = generation .. '-', 10 + 2 * successes
+for i = 10, checkpoints and others - 1 or 0, 2 do
+  keys.tried[#keys.tried + 1] = ARGV[i] .. ':checkpoint'
+end
 if permits > 0 and not late and since == v[6] then
   newest = succeedTogether(keys, state, 10, others - 1, records, reporting and ended, pinned)
 else

@@ -4,13 +4,14 @@
 --   request   hash    state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
+--   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone'; 'index:checkpoint' -> JSON
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   max         int     how many at most
 -- REPLIES
---   {'ok', maxCrashes, entry, payload, tries, crashes, …}  four for each sub-request, perhaps none.
+--   {'ok', maxCrashes, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
+--      none · checkpoint: the last one that an earlier attempt left, or ''
 --      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it alone, after `run-alone`
 --   {'lost'}  the worker holds no permit
 --   {'gone'}  no such life, or complete
@@ -41,9 +42,10 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 
     reply[#reply + 1] = id
     reply[#reply + 1] = entry[2][2]
     local index = id:match('%d+$')
-    local v = redis.call('HMGET', tries, index, index .. ':crashes')
+    local v = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
     reply[#reply + 1] = tonumber(v[1]) or 0
     reply[#reply + 1] = tonumber(v[2]) or 0
+    reply[#reply + 1] = v[3] or ''
     if v[2] then
       -- Whoever ran it alone before does not any more.
       redis.call('HDEL', tries, index .. ':alone')

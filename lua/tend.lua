@@ -21,9 +21,10 @@
 --   tickedAt     int     when the tick claimed it; 0: not known
 --   awayMs       int     when that is so long ago, Redis was away in between, for all this look knows
 -- REPLIES
---   {'ok', mint, epoch, priority, before, next, parked, task}
+--   {'ok', mint, epoch, priority, before, next, parked, task, reclaimed}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
 --      only tokens are out · parked: 1 when no worker that serves its task has met it
+--      reclaimed: how many sub-requests it took back
 --   {'complete', outcome}  finish it on the queue side
 --   {'gone'}               no such life (and there will be none): finish it on the queue side
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
@@ -141,5 +142,5 @@ for i = 1, #keys.tried, 1000 do
 end
 return {
   'ok', mint, state.epoch, state.priority, before, next < math.huge and next or 0,
-  v[3] and 1 or 0, v[4],
+  v[3] and 1 or 0, v[4], state.reclaimed or 0,
 }

@@ -37,7 +37,7 @@ local function completeIfDone(request, state, at, channel, spent)
   end
   redis.call('PEXPIRE', request, v[2])
   -- A user without the right to publish completes all the same: waiters read from time to time.
-  local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled }
+  local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled, v[4] or '-' }
   redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
   local first = rememberLife(spent.keys[1], state, at, tonumber(v[2]), tonumber(v[3])) and 2 or 1
   for i = first, #spent.keys do

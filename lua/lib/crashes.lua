@@ -23,7 +23,7 @@ local function settledByCrash(keys, state, worker, id, records)
   state.failed = state.failed + 1
   records[#records + 1] = '!' .. index
   records[#records + 1] = tonumber(v[1]) or 0
-  for _, field in ipairs({ index, index .. ':crashes', index .. ':alone' }) do
+  for _, field in ipairs({ index, index .. ':crashes', index .. ':alone', index .. ':checkpoint' }) do
     keys.tried[#keys.tried + 1] = field
   end
   return true

@@ -77,6 +77,7 @@ local function reclaim(keys, state, ended)
           if not (ended[name] and settledByCrash(keys, state, name, entry[1], records)) then
             redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
             redis.call('ZADD', keys.due, 0, entry[1])
+            state.reclaimed = (state.reclaimed or 0) + 1
           end
         end
         recordCrashes(keys, state, records)

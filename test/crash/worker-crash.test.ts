@@ -1,4 +1,5 @@
 import { Agenda } from '@piecework/protocol';
+import type { HandlerContext } from '@piecework/worker';
 import { describe, expect } from 'vitest';
 import { LEASE_MS, leaseOver, startWorker } from '../support/fleet.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
@@ -44,6 +45,25 @@ describe('a worker process that is killed', () => {
     await flow.worker({ handler }).start();
     expect(await flow.complete(id, 10_000)).toMatchObject({ succeeded: 20, failed: 0 });
     expect(attempts).toEqual(Array(20).fill(1));
+  });
+
+  test('leaves the checkpoints that it had sent to who comes next', async ({ flow }) => {
+    const dead = await startWorker(flow, { hold: true, checkpoint: { row: 7 } });
+    const { id } = await flow.producer().submit(numbers(5));
+    const { client } = flow.connection;
+    const { tries } = flow.request(id).keys;
+    await until(async () => (await client.hlen(tries)) === 5, { what: 'all five are kept' });
+    dead.kill('SIGKILL');
+    await dead.ended;
+    await leaseOver(flow, id, dead.id);
+    const seen: unknown[] = [];
+    const handler = (n: number, { checkpointed }: HandlerContext) => {
+      seen.push(checkpointed);
+      return n;
+    };
+    await flow.worker({ handler }).start();
+    expect(await flow.complete(id, 10_000)).toMatchObject({ succeeded: 5, failed: 0 });
+    expect(seen).toEqual(Array(5).fill({ row: 7 }));
   });
 
   test('again and again loses nothing and counts nothing twice', async ({ flow }) => {

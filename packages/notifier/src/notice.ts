@@ -1,4 +1,4 @@
-import type { RequestOutcome, RequestState } from '@piecework/protocol';
+import type { EndReason, RequestOutcome, RequestState } from '@piecework/protocol';
 
 /** What a message on the channel of a request says; docs/protocol.md, Completion. */
 export type Notice =
@@ -7,7 +7,7 @@ export type Notice =
   /** Anything else, as from an older version: a reason to look. */
   | { readonly kind: 'unclear' };
 
-const COMPLETE = /^(\d+) (succeeded|failed|cancelled) (\d+) (\d+) (\d+) (\d+)$/;
+const COMPLETE = /^(\d+) (succeeded|failed|cancelled) (\d+) (\d+) (\d+) (\d+) ([a-z-]+)$/;
 const DROPPED = /^(\d+) dropped$/;
 
 export function noticeOf(message: string): Notice {
@@ -16,13 +16,21 @@ export function noticeOf(message: string): Notice {
   const [text, , outcome, ...numbers] = COMPLETE.exec(message) ?? [];
   if (text === undefined) return { kind: 'unclear' };
   const generation = Number.parseInt(text, 10);
+  const reason = numbers.pop();
+  const endReason = reason === '-' ? '' : (reason as EndReason);
   const [total, succeeded, failed, cancelled] = numbers.map(Number) as Four;
   // The books of a complete request add up.
   if (succeeded + failed + cancelled !== total) return { kind: 'unclear' };
   const counts = { total, succeeded, failed, cancelled };
   return {
     kind: 'complete',
-    state: { status: 'complete', generation, outcome: outcome as RequestOutcome, ...counts },
+    state: {
+      status: 'complete',
+      generation,
+      outcome: outcome as RequestOutcome,
+      endReason,
+      ...counts,
+    },
   };
 }
 

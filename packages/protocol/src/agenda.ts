@@ -31,6 +31,8 @@ export interface AgendaOptions {
   readonly auditMs?: number;
   /** Told of every tick, as for the requests that are parked. */
   readonly onTick?: (tick: Tick) => void;
+  /** Told when a look took sub-requests back from workers that are gone. */
+  readonly onReclaimed?: (requestId: string, count: number) => void;
   /** Told of what went wrong; the loop goes on. */
   readonly onError?: (error: unknown) => void;
 }
@@ -111,6 +113,7 @@ export class Agenda {
       now,
     );
     if (tended.verdict === 'ok') {
+      if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       await this.#queue.writeBack(claim, tended);
     } else {
       const outcome = tended.verdict === 'complete' ? tended.outcome : 'gone';

@@ -44,7 +44,18 @@ export function encodeResult(value: unknown, maxBytes = MAX_PAYLOAD_BYTES): stri
   return value === undefined ? '' : encode(value, 'result', maxBytes);
 }
 
-/** Decodes a payload or result. */
+/** Most bytes of one checkpoint, encoded. */
+export const MAX_CHECKPOINT_BYTES = 8_192;
+
+/**
+ * Encodes what a handler gives to its next attempt.
+ * @throws PayloadError when it is not JSON or larger than MAX_CHECKPOINT_BYTES.
+ */
+export function encodeCheckpoint(value: unknown): string {
+  return encode(value, 'checkpoint', MAX_CHECKPOINT_BYTES);
+}
+
+/** Decodes a payload, result or checkpoint. */
 export function decode(text: string): unknown {
   return text === '' ? undefined : JSON.parse(text);
 }

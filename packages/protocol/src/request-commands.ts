@@ -23,6 +23,8 @@ export interface Entry {
   readonly crashes: number;
   /** Whether its next crash would be its last: it is to run alone, after `runAlone`. */
   readonly suspect: boolean;
+  /** JSON of the last checkpoint that an earlier attempt left; '' or absent: none. */
+  readonly checkpoint?: string;
 }
 
 /** What a worker says of one sub-request: succeeded, failed, or back unstarted. */
@@ -73,6 +75,8 @@ export interface Tended {
   readonly before: string;
   readonly next: number;
   readonly parked: string;
+  /** How many sub-requests it took back from workers without a permit. */
+  readonly reclaimed?: number;
 }
 
 export type Appended =
@@ -324,7 +328,7 @@ export class RequestCommands {
     );
     if (verdict !== 'ok') return verdict as 'lost' | 'gone';
     const entries: Entry[] = [];
-    for (let i = 0; i < flat.length; i += 4) {
+    for (let i = 0; i < flat.length; i += 5) {
       const entry = flat[i] as string;
       const crashes = Number(flat[i + 3]);
       entries.push({
@@ -334,6 +338,7 @@ export class RequestCommands {
         tries: Number(flat[i + 2]),
         crashes,
         suspect: crashes >= Math.max(1, Number(limit) - 1),
+        checkpoint: flat[i + 4] as string,
       });
     }
     return entries;
@@ -405,17 +410,20 @@ export class RequestCommands {
     return { settled, entries: both.afterError ? [] : entriesOf(both.after) };
   }
 
-  /** Extends the lease; `reports`: index, number, … of handlers that reported progress. */
+  /**
+   * Extends the lease; `reports`: index, number, … of handlers that reported progress, and
+   * 'index:checkpoint', JSON, … of those that came to a checkpoint.
+   */
   async renew(
     generation: number,
     worker: string,
     leaseMs: number,
-    reports: readonly number[],
+    reports: readonly (number | string)[],
   ): Promise<{ verdict: 'ok'; permits: number } | { verdict: 'lost' | 'gone' }> {
-    const { request, progress } = this.keys;
+    const { request, work, tries, progress } = this.keys;
     const reply = await this.#run(
       'renew',
-      [request, progress],
+      [request, work, tries, progress],
       [generation, worker, leaseMs, ...reports],
     );
     return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
@@ -437,7 +445,7 @@ export class RequestCommands {
     const args = [generation, passed, channel, ...times];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
-    const [, mint, epoch, priority, before, next, parked, task] = reply as [
+    const [, mint, epoch, priority, before, next, parked, task, reclaimed] = reply as [
       'ok',
       number,
       number,
@@ -446,6 +454,7 @@ export class RequestCommands {
       number,
       number,
       string,
+      number,
     ];
     return {
       verdict: 'ok',
@@ -455,6 +464,7 @@ export class RequestCommands {
       before,
       next,
       parked: parked ? `+${task}` : '',
+      reclaimed,
     };
   }
 

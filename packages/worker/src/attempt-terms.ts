@@ -17,12 +17,13 @@ export class AttemptTerms {
   /** How long an attempt may take, in ms; 0: no bound. */
   readonly timeoutMs: number;
   readonly #core: WorkerCore;
-  readonly #attempts: number;
+  /** How often a sub-request is tried. */
+  readonly attempts: number;
   readonly #policy: AttemptPolicy;
 
   constructor(core: WorkerCore, attempts: number, policy: AttemptPolicy) {
     this.#core = core;
-    this.#attempts = attempts;
+    this.attempts = attempts;
     this.#policy = policy;
     this.maxResultBytes = core.maxResultBytes;
     this.timeoutMs = policy.attemptTimeoutMs ?? 0;
@@ -32,7 +33,7 @@ export class AttemptTerms {
   delayMs(error: unknown, context: HandlerContext, asked: number | undefined): number {
     if ((error as Error | undefined)?.name === 'UnrecoverableError') return NONE;
     // No attempt is left, so nobody has to be asked.
-    if (context.attempt >= this.#attempts) return 0;
+    if (context.attempt >= this.attempts) return 0;
     if (asked !== undefined) return asked;
     const { backoff } = this.#policy;
     if (!backoff) return 0;

@@ -1,7 +1,9 @@
 import {
+  decodeError,
   decodePolicy,
   type Entry,
   HoldCommands,
+  indexOf,
   type Minted,
   type Outcome,
   RequestCommands,
@@ -9,6 +11,7 @@ import {
   TIMES,
 } from '@piecework/protocol';
 import { AttemptTerms } from './attempt-terms.js';
+import { LastCheckpoints, reportsOf, unsentOf } from './checkpoints.js';
 import { giveBackNextLife } from './next-life.js';
 import { Outcomes } from './outcomes.js';
 import type { Holding } from './renewal.js';
@@ -52,6 +55,7 @@ export class Engagement {
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
   readonly #zombies = new Set<Running>();
   readonly #outcomes = new Outcomes();
+  readonly #lastCheckpoints = new LastCheckpoints();
   /** A sub-request that waits until it can run alone in this process. Counts as running. */
   #suspect: Entry | undefined;
   readonly #tokens: TokenReturn;
@@ -73,6 +77,8 @@ export class Engagement {
   #soonest = Number.POSITIVE_INFINITY;
   #task = '';
   #terms: AttemptTerms;
+  /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
+  readonly #heard = new Map<string, number>();
   #priority = 0;
   #sliceStart = 0;
   /** Own monotonic clock: the lease is not believed beyond this. */
@@ -148,7 +154,10 @@ export class Engagement {
 
   /** Aborts what still runs and gives it back unfinished. */
   abandon(): void {
-    for (const { entry } of this.#running.values()) this.#outcomes.push({ entry, kind: 'b' });
+    for (const running of this.#running.values()) {
+      this.#lastCheckpoints.add(running);
+      this.#outcomes.push({ entry: running.entry, kind: 'b' });
+    }
     this.#letGo('the worker closes');
     this.leave();
   }
@@ -157,7 +166,8 @@ export class Engagement {
   async renew(everyMs: number): Promise<void> {
     if (this.#permits === 0 || this.#renewing) return;
     const asked = performance.now();
-    const reports = this.#reports();
+    const checkpoints = unsentOf(this.#running.values());
+    const reports = [...this.#reports(), ...reportsOf(checkpoints)];
     if (reports.length === 0 && asked - this.#renewedAt < everyMs) return;
     const { id, leaseMs } = this.#core;
     const replies = this.#replies;
@@ -167,6 +177,8 @@ export class Engagement {
       .finally(() => {
         this.#renewing = false;
       });
+    if (renewed.verdict === 'ok')
+      for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
     // A settle or enter that was answered meanwhile knows better.
     if (this.#permits === 0 || replies !== this.#replies) return;
     if (renewed.verdict === 'ok') this.#extend(asked);
@@ -222,6 +234,8 @@ export class Engagement {
 
   #lose(why: string): void {
     this.#core.logger.warn({ requestId: this.id, why }, 'lease lost');
+    const indexes = [...this.#running.values()].map(({ index }) => index);
+    this.#core.events.tell('leaseLost', { requestId: this.id, why, indexes });
     // The server may think otherwise: an enter that was answered late granted from then on. Nobody
     // works under it, so it is given back; beside a handler that still runs it would be used twice.
     this.#unused = this.#permits > 0 && this.#running.size === 0 && this.#zombies.size === 0;
@@ -337,6 +351,10 @@ export class Engagement {
       // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
       if (this.#sliceIsOver()) await this.#askToStay();
       while (this.#holdSent) await this.#holdSent;
+      if (this.#lastCheckpoints.size > 0) {
+        await this.#lastCheckpoints.send(this.#core, this.#commands, this.generation);
+        continue;
+      }
       const working = this.#mode === 'working';
       // Handlers that are over their time still have their slots.
       const useful = Math.max(this.#busy, this.#permits - this.#core.slots.over);
@@ -382,6 +400,7 @@ export class Engagement {
     const { settled, entries } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
+    if (settled.verdict !== 'gone' && this.#heard.size > 0) this.#tellSettled(outcomes);
     if (settled.verdict !== 'ok') {
       giveBackNextLife(this.#core, this.#commands, this.id, entries);
       this.#end(settled.verdict === 'complete' ? settled.outcome : undefined);
@@ -401,6 +420,20 @@ export class Engagement {
     if (this.#mode === 'leaving' && !waiting) this.#tokens.handOn(minted, freed);
     else this.#tokens.push(minted);
     if (waiting) this.#onTurn(waiting);
+  }
+
+  #tellSettled(outcomes: readonly Outcome[]): void {
+    const { events } = this.#core;
+    for (const outcome of outcomes) {
+      const attempt = this.#heard.get(outcome.entry);
+      if (attempt === undefined) continue;
+      this.#heard.delete(outcome.entry);
+      const about = { requestId: this.id, index: indexOf(outcome.entry), attempt };
+      if (outcome.kind === 's') events.tell('settled', { ...about, status: 'succeeded' });
+      // Otherwise it will be tried again.
+      else if (outcome.kind === 'f' && (attempt >= this.#terms.attempts || outcome.delayMs < 0))
+        events.tell('settled', { ...about, status: 'failed', error: decodeError(outcome.value) });
+    }
   }
 
   /** Who of the waiting room gets the slot that this one leaves. */
@@ -524,6 +557,9 @@ export class Engagement {
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
       if (outcome) this.#report(outcome);
+      if (outcome && this.#core.events.heard('settled'))
+        this.#heard.set(outcome.entry, running.attempt);
+      if (outcome && outcome.kind !== 's') this.#lastCheckpoints.add(running);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {
@@ -561,6 +597,8 @@ export class Engagement {
     this.#mode = 'over';
     this.#permits = 0;
     this.#outcomes.clear();
+    this.#lastCheckpoints.clear();
+    this.#heard.clear();
     this.#suspect = undefined;
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
@@ -609,6 +647,7 @@ export class Engagement {
         const about = { err: error, requestId: this.id };
         if (ended) logger.warn(about, 'engagement cut off by the close');
         else logger.error(about, 'engagement failed');
+        if (!ended) this.#core.events.tellError(error, { requestId: this.id });
         this.#end(undefined);
       })
       .then(() => {

@@ -27,6 +27,16 @@ export interface HandlerContext {
    * `throw ctx.holdRequest(5_000)`. From 0 to a year. @throws InvalidOptionError
    */
   holdRequest(ms: number): HeldError;
+  /**
+   * Keeps how far this sub-request has come, for its next attempt: anything small as JSON, at most 8 KiB;
+   * the last one counts. Sent with the next renewal, within a second, and before a failed attempt is
+   * reported; a worker that is killed takes along what it had not sent. Gone when the sub-request is
+   * settled.
+   * @throws PayloadError when it is larger or not JSON; the one before stays
+   */
+  checkpoint(value: unknown): void;
+  /** What an earlier attempt, also one that crashed, kept last; undefined: nothing. */
+  readonly checkpointed: unknown;
 }
 
 /** Runs one sub-request. What it returns is the result; what it throws fails the sub-request. */

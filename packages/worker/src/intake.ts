@@ -1,6 +1,7 @@
 import { backoff, type Connection, PRIORITIES, pause, type QueueKeys } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
+import type { Events } from './events.js';
 import type { Slots } from './slots.js';
 
 /**
@@ -37,12 +38,14 @@ export class Intake {
   readonly #slots: Slots;
   readonly #logger: Logger;
   readonly #onTokens: (tokens: readonly string[]) => void;
+  readonly #events: Events;
   #client: Redis | undefined;
   #clientId = 0;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #down = 'not connected yet';
   #over = false;
+  #lost = false;
 
   constructor(
     connection: Connection,
@@ -50,12 +53,14 @@ export class Intake {
     slots: Slots,
     logger: Logger,
     onTokens: (tokens: readonly string[]) => void,
+    events: Events,
   ) {
     this.#connection = connection;
     this.#keys = keys;
     this.#slots = slots;
     this.#logger = logger;
     this.#onTokens = onTokens;
+    this.#events = events;
   }
 
   /** Why the blocking connection is down; '' when it is up. */
@@ -101,6 +106,8 @@ export class Intake {
         this.#down = why;
         if (signal.aborted) return;
         this.#logger.warn({ why }, 'blocking connection lost; building a new one');
+        this.#lost = true;
+        this.#events.tellError(error);
         await pause(waits.next(), signal);
       }
     }
@@ -144,6 +151,8 @@ export class Intake {
       throw error;
     }
     this.#down = '';
+    if (this.#lost) this.#events.tell('reconnected', { connection: 'intake' });
+    this.#lost = false;
     return client;
   }
 

@@ -1,6 +1,7 @@
 import { ConnectionError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Engagement } from './engagement.js';
+import type { Events } from './events.js';
 
 /**
  * Keeps the leases of everything that this process holds: renews each at a third of its time unless
@@ -12,12 +13,14 @@ export class Leases {
   readonly #leaseMs: number;
   readonly #held: () => Iterable<Engagement>;
   readonly #logger: Logger;
+  readonly #events: Events;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(leaseMs: number, held: () => Iterable<Engagement>, logger: Logger) {
+  constructor(leaseMs: number, held: () => Iterable<Engagement>, logger: Logger, events: Events) {
     this.#leaseMs = leaseMs;
     this.#held = held;
     this.#logger = logger;
+    this.#events = events;
   }
 
   start(): void {
@@ -36,6 +39,7 @@ export class Leases {
       engagement.renew(this.#leaseMs / 3).catch((error: unknown) => {
         // Tried again at the next look; the fence acts if it never succeeds.
         if (!(error instanceof ConnectionError)) this.#logger.warn({ err: error }, 'renew failed');
+        this.#events.tellError(error, { requestId: engagement.id });
       });
     }
   }

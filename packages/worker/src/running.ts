@@ -14,6 +14,7 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { AttemptTerms } from './attempt-terms.js';
+import { Checkpoint } from './checkpoints.js';
 import type { Handler, HandlerContext } from './handler.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
@@ -40,6 +41,10 @@ export class Running implements HandlerContext {
   #progress: number | undefined;
   #report: ((n: number) => void) | undefined;
   #retryAfterMs: number | undefined;
+  readonly #left: string;
+  /** What this attempt leaves to the next; made when it first does. */
+  kept: Checkpoint | undefined;
+  #keep: ((value: unknown) => void) | undefined;
   #over = false;
   /** When the attempt is over its time, by the own clock; 0: never. */
   #endsAt = 0;
@@ -49,7 +54,7 @@ export class Running implements HandlerContext {
   /** `hold`: holds the whole request back. */
   constructor(
     requestId: string,
-    { entry, index, tries, crashes }: Entry,
+    { entry, index, tries, crashes, checkpoint = '' }: Entry,
     parts: { logger: Logger; terms: AttemptTerms; hold: (ms: number) => void },
   ) {
     this.requestId = requestId;
@@ -60,6 +65,7 @@ export class Running implements HandlerContext {
     this.#logger = parts.logger;
     this.#terms = parts.terms;
     this.#hold = parts.hold;
+    this.#left = checkpoint;
   }
 
   get signal(): AbortSignal {
@@ -96,6 +102,18 @@ export class Running implements HandlerContext {
       this.#hold(ms);
       return new HeldError(`request ${this.requestId} is held back for ${ms} ms`);
     };
+  }
+
+  get checkpoint(): (value: unknown) => void {
+    this.#keep ??= (value) => {
+      this.kept ??= new Checkpoint();
+      this.kept.set(value);
+    };
+    return this.#keep;
+  }
+
+  get checkpointed(): unknown {
+    return decode(this.#left);
   }
 
   /** What was reported since the last call, for the next renewal. */

@@ -8,6 +8,7 @@ import {
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { BackoffFunction } from './attempt-terms.js';
+import type { Events } from './events.js';
 import type { Handlers } from './handler.js';
 import type { Renewal } from './renewal.js';
 import type { Slots } from './slots.js';
@@ -32,6 +33,7 @@ export class WorkerCore {
   readonly lookWithin: (ms: number) => void;
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
+  readonly events: Events;
   readonly waitingRoom = new WaitingRoom();
   /** How many handlers run now. */
   running = 0;
@@ -59,6 +61,7 @@ export class WorkerCore {
       | 'backoff'
       | 'lookWithin'
       | 'logger'
+      | 'events'
     >,
   ) {
     this.id = parts.id;
@@ -74,6 +77,7 @@ export class WorkerCore {
     this.backoff = parts.backoff;
     this.lookWithin = parts.lookWithin;
     this.logger = parts.logger;
+    this.events = parts.events;
   }
 
   /** Whether tokens that come are turned into permits. */
@@ -115,6 +119,7 @@ export class WorkerCore {
       .catch((error: unknown) => {
         const level = this.ended ? 'warn' : 'error';
         this.logger[level]({ err: error, requestId }, 'call failed');
+        if (!this.ended) this.events.tellError(error, { requestId });
       })
       .finally(() => this.#background.delete(promise));
     this.#background.add(promise);

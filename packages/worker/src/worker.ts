@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import {
   Agenda,
@@ -15,6 +16,7 @@ import { nanoid } from 'nanoid';
 import { pino } from 'pino';
 import { Alone } from './alone.js';
 import { Engagement } from './engagement.js';
+import { Events, type WorkerEvents } from './events.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
@@ -44,9 +46,9 @@ const PARKED_PER_TICK = 100;
  * ```
  *
  * `start` resolves when the worker is registered and waits for work. `close` may be called at any
- * time and more than once.
+ * time and more than once. What happens meanwhile it tells to listeners (WorkerEvents); none is needed.
  */
-export class Worker implements AsyncDisposable {
+export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
   readonly #core: WorkerCore;
   readonly #intake: Intake;
   readonly #leases: Leases;
@@ -63,6 +65,7 @@ export class Worker implements AsyncDisposable {
 
   /** @throws InvalidOptionError */
   constructor(options: WorkerOptions) {
+    super();
     const checked = checkOptions<
       Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'logger'>> & WorkerOptions
     >(workerOptions, options);
@@ -74,6 +77,7 @@ export class Worker implements AsyncDisposable {
     const slots = new Slots(checked.concurrency);
     const ownLogger = logger.child({ worker: id });
     const { leaseMs, maxBlockMs } = checked;
+    const events = new Events(this, ownLogger);
     const core = new WorkerCore({
       id,
       connection,
@@ -97,11 +101,19 @@ export class Worker implements AsyncDisposable {
       backoff: checked.backoff,
       lookWithin: (ms) => this.#lookWithin(ms),
       logger: ownLogger,
+      events,
     });
     this.#core = core;
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
-    this.#intake = new Intake(connection, core.queue.keys, core.slots, core.logger, onTokens);
-    this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger);
+    this.#intake = new Intake(
+      connection,
+      core.queue.keys,
+      core.slots,
+      core.logger,
+      onTokens,
+      events,
+    );
+    this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger, events);
     const about = {
       pid: process.pid,
       host: hostname(),
@@ -117,7 +129,11 @@ export class Worker implements AsyncDisposable {
         this.#tickedAt = performance.now();
         this.#enterParked(tick);
       },
-      onError: (error) => core.logger.warn({ err: error }, 'tick failed'),
+      onReclaimed: (requestId, count) => events.tell('reclaimed', { requestId, count }),
+      onError: (error) => {
+        core.logger.warn({ err: error }, 'tick failed');
+        events.tellError(error);
+      },
     });
   }
 
@@ -164,11 +180,17 @@ export class Worker implements AsyncDisposable {
     return this;
   }
 
+  /** Its first connection is there before anybody listens to this. */
+  readonly #onReady = () => this.#core.events.tell('reconnected', { connection: 'calls' });
+
   async #start(): Promise<void> {
     this.#state = 'starting';
     await this.#core.connection.check();
     if (this.#closing) throw new ClosedError('worker');
     this.#registered = true;
+    const { client } = this.#core.connection;
+    client.off('ready', this.#onReady);
+    client.on('ready', this.#onReady);
     await this.#agenda.tick();
     if (this.#closing) throw new ClosedError('worker');
     this.#agenda.start();
@@ -218,6 +240,7 @@ export class Worker implements AsyncDisposable {
       this.#core.logger.warn('the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.
     const { connection } = this.#core;
+    connection.client.off('ready', this.#onReady);
     if (!(await this.#within(connection.close()))) connection.cut();
     this.#state = 'closed';
     if (started) this.#core.logger.info('worker closed');
@@ -290,7 +313,10 @@ export class Worker implements AsyncDisposable {
         onTokens: (tokens, from) => this.#dispatch(tokens, from),
         onTurn: (waiting) => this.#enterAll([{ ...waiting, epochs: [] }]),
         onOver: (over) => {
-          if (this.#engagements.get(key) === over) this.#engagements.delete(key);
+          if (this.#engagements.get(key) === over) {
+            this.#engagements.delete(key);
+            if (this.#engagements.size === 0) this.#core.events.tell('drained');
+          }
           this.#lookForParked(LOOK_AGAIN_MS);
         },
       });

@@ -102,6 +102,9 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('renew', `by a ${worker}`, ({ request }) =>
         request.renew(generation, worker, LEASE_MS, [1, 7]),
       ),
+      call('renew', `with checkpoints, by a ${worker}`, ({ request }) =>
+        request.renew(generation, worker, LEASE_MS, ['0:checkpoint', '0', '1:checkpoint', '1']),
+      ),
       call('run-alone', `by a ${worker}`, ({ request }) =>
         request.runAlone(generation, worker, `${generation}-0`),
       ),

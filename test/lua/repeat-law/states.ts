@@ -121,6 +121,12 @@ export const states: Record<string, () => Promise<Scene>> = {
     await scene.request.renew(scene.generation, 'worker', 30_000, [0, 5]);
     return scene;
   },
+  'held, checkpoints kept': async () => {
+    const { scene } = await held();
+    const reports = ['0:checkpoint', '1', '1:checkpoint', '{}'];
+    await scene.request.renew(scene.generation, 'worker', 30_000, reports);
+    return scene;
+  },
   'held, pinned': async () => flagged((await held()).scene, 'pinned'),
   'held back': async () => {
     const { scene } = await held();

@@ -1,6 +1,7 @@
 // A worker process. Its only argument is JSON: { options, handle, log, fate }.
 //   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`, or `fail: <index>`;
-//     { hold: true } runs until it is told to stop; { blockMs } holds up the event loop so long
+//     { hold: true } runs until it is told to stop; { blockMs } holds up the event loop so long;
+//     with `checkpoint` it first comes to that one
 //   A payload { kill: 'always' } kills this process; { kill: 'alone' } only in its last chance, and
 //   holds until then.
 //   log: a file that gets `start <request> <index> <ns> <crashes>` and `end …`, by a clock that all
@@ -23,6 +24,7 @@ function note(what, { requestId, index, crashes }) {
 
 async function handler(payload, context) {
   note('start', context);
+  if (handle.checkpoint !== undefined) context.checkpoint(handle.checkpoint);
   const { kill } = Object(payload);
   if (kill === 'always' || (kill && context.crashes >= 2)) process.kill(process.pid, 'SIGKILL');
   if (handle.hold || kill) {
