@@ -12,6 +12,8 @@ import {
   Patience,
   QueueCommands,
   type QueueCounts,
+  type QueueError,
+  QueueErrors,
   type RedisInput,
   type RegisteredWorker,
   RequestCommands,
@@ -114,6 +116,14 @@ export class Admin implements AsyncDisposable {
   /** What the queue holds now. @throws ConnectionError, ServerError */
   counts(): Promise<QueueCounts> {
     return this.#queue.counts();
+  }
+
+  /**
+   * The last 100 attempts that failed in this queue, the last one first; workers tell of them once a
+   * second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
+   */
+  errors(): Promise<QueueError[]> {
+    return new QueueErrors(this.#connection, this.#queue.keys.queue).last();
   }
 
   /**

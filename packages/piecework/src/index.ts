@@ -20,6 +20,7 @@ export {
   PayloadError,
   PieceworkError,
   type QueueCounts,
+  type QueueError,
   type RedisInput,
   type RegisteredWorker,
   RequestExistsError,

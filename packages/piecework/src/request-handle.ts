@@ -1,5 +1,8 @@
 import type {
   CompletionOutcome,
+  Failure,
+  FailureGroup,
+  FailuresOptions,
   Notifier,
   ProgressOptions,
   ProgressReport,
@@ -40,6 +43,20 @@ export class RequestHandle<Result = unknown> {
    */
   results(options: ResultsOptions = {}): AsyncIterable<ResultItem<Result>> {
     return this.#notifier.results<Result>(this.id, options);
+  }
+
+  /**
+   * The failed sub-requests that there are now, in the order of the items: payload, attempts, crashes
+   * and error of each. `name` picks those whose error has this name.
+   * @throws as completion
+   */
+  failures(options: FailuresOptions = {}): AsyncIterable<Failure> {
+    return this.#notifier.failures(this.id, options);
+  }
+
+  /** The failed sub-requests by the name of their errors, with an example of each. @throws as completion */
+  failureGroups(options: WaitOptions = {}): Promise<FailureGroup[]> {
+    return this.#notifier.failureGroups(this.id, options);
   }
 
   /** Counts, rate and time left, again and again until the request is complete. */

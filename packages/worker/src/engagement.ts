@@ -476,6 +476,7 @@ export class Engagement {
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
       if (outcome) this.#outcomes.push(outcome);
+      if (outcome?.kind === 'f') this.#core.errors.note(running, outcome.value);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {

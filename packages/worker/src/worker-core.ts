@@ -7,6 +7,7 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
+import type { ErrorLog } from './error-log.js';
 import type { Handlers } from './handler.js';
 import type { Renewal } from './renewal.js';
 import type { Slots } from './slots.js';
@@ -27,6 +28,7 @@ export class WorkerCore {
   readonly maxResultBytes: number;
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
+  readonly errors: ErrorLog;
   readonly waitingRoom = new WaitingRoom();
   /** How many handlers run now. */
   running = 0;
@@ -51,6 +53,7 @@ export class WorkerCore {
       | 'quantumMs'
       | 'maxResultBytes'
       | 'logger'
+      | 'errors'
     >,
   ) {
     this.id = parts.id;
@@ -64,6 +67,7 @@ export class WorkerCore {
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.logger = parts.logger;
+    this.errors = parts.errors;
   }
 
   /** Whether tokens that come are turned into permits. */

@@ -8,6 +8,7 @@ import {
   parseToken,
   pause,
   QueueCommands,
+  QueueErrors,
   TIMES,
   type Tick,
 } from '@piecework/protocol';
@@ -15,6 +16,7 @@ import { nanoid } from 'nanoid';
 import { pino } from 'pino';
 import { Alone } from './alone.js';
 import { Engagement } from './engagement.js';
+import { ErrorLog } from './error-log.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
@@ -95,6 +97,7 @@ export class Worker implements AsyncDisposable {
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
       logger: ownLogger,
+      errors: new ErrorLog(new QueueErrors(connection, checked.queue), id, ownLogger),
     });
     this.#core = core;
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
@@ -212,6 +215,8 @@ export class Worker implements AsyncDisposable {
     await this.#core.renewal.stop();
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
+    // Before it departs: the last one to leave clears them away.
+    await this.#within(this.#core.errors.flush());
     if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))
       this.#core.logger.warn('the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.

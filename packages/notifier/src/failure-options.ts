@@ -1,0 +1,21 @@
+import { type OptionTable, option, type WaitOptions, waitOptions } from '@piecework/protocol';
+import { z } from 'zod';
+
+export interface FailuresOptions extends WaitOptions {
+  /** Only those whose error has this name, as 'TypeError'. @default all */
+  readonly name?: string;
+  /** Whether payloads are read too. @default true */
+  readonly payload?: boolean;
+  /** The `cursor` of the last failure that was dealt with: goes on behind it. */
+  readonly cursor?: string;
+}
+
+export const failuresOptions: OptionTable = {
+  name: option.custom(z.string().min(1).max(128), 'the name of an error, 1 to 128 characters'),
+  payload: option.boolean(true),
+  cursor: option.custom(z.string().regex(/^f\d{1,15}$/), 'the cursor of a failure'),
+  ...waitOptions,
+};
+
+/** The options after the check, defaults filled in. */
+export type CheckedFailuresOptions = FailuresOptions & { readonly payload: boolean };
