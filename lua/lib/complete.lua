@@ -8,7 +8,8 @@ local function completeIfDone(request, state, at, channel, spent)
   end
   local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'failed:kept')
   local outcome = 'succeeded'
-  if state.status == 'cancelling' then
+  -- What an earlier life had cancelled, a redrive of the failed ones does not make good.
+  if state.status == 'cancelling' or state.cancelled > 0 then
     outcome = 'cancelled'
   elseif state.failed > tonumber(v[1]) then
     outcome = 'failed'

@@ -70,3 +70,25 @@ test('errors shows the last attempts that failed in a queue', async ({ commandLi
   await new Admin({ redis: connection, queue }).drop(id);
   expect((await run('errors')).stdout).toBe('no errors\n');
 });
+
+test('redrive runs what failed again, and can wait for it', async ({ commandLine }) => {
+  const { run, start, queue, file } = commandLine;
+  const { id } = await someFailed(queue);
+  const none = await run('redrive', id, '--error', 'NoSuchError', '--json');
+  expect(JSON.parse(none.stdout)).toMatchObject({ id, redriven: 0 });
+  const some = await run('redrive', id, '--index', '2,0', '--json');
+  const { generation, redriven } = JSON.parse(some.stdout) as Record<string, number>;
+  expect(redriven).toBe(1);
+  expect(await run('redrive', id)).toMatchObject({ code: 1 });
+  const worker = start('worker', '--handler', await file('h.mjs', 'export default (n) => n * 2;'));
+  expect((await run('watch', id)).code).toBe(1);
+  const rest = await run('redrive', id, '--wait', '--json');
+  const outcome = JSON.parse(rest.stdout) as { generation: number };
+  expect(outcome).toMatchObject({ id, status: 'succeeded', redriven: 1, counts: { failed: 0 } });
+  expect(outcome.generation).toBeGreaterThan(generation as number);
+  expect(rest.code).toBe(0);
+  const results = jsonLines((await run('results', id, '--order', 'index')).stdout);
+  expect(results.map(({ value }) => value)).toEqual([1, 14, 14]);
+  worker.kill('SIGTERM');
+  await worker.finished;
+});

@@ -46,19 +46,32 @@ const MOST = 500;
 export async function* failuresOf(
   failures: FailureCommands,
   stay: Stay,
-  { name, cursor, payload }: CheckedFailuresOptions,
+  { name, indexes, cursor, payload }: CheckedFailuresOptions,
 ): AsyncGenerator<Failure[]> {
   const from = Number(cursor?.slice(1) ?? 0);
+  const wanted = indexes
+    ? [...new Set(indexes)].filter((index) => index >= from).sort((a, b) => a - b)
+    : await allOf(failures, stay, from, name);
+  for await (const page of pagesOf(failures, stay, wanted, payload)) {
+    const found = page.map((kept) => failureOf(kept, payload));
+    // One that was redriven since may have failed anew, of something else.
+    yield found.filter(({ error }) => name === undefined || error.name === name);
+  }
+}
+
+/** Where all failures stand from `from` on, of that name if there is one. */
+async function allOf(
+  failures: FailureCommands,
+  stay: Stay,
+  from: number,
+  name: string | undefined,
+): Promise<Iterable<number>> {
   const indexes = new IndexSet();
   for await (const [index, error] of everyError(failures, stay)) {
     if (index >= from && (name === undefined || decodeError(error).name === name))
       indexes.add(index);
   }
-  for await (const page of pagesOf(failures, stay, indexes.ascending(), payload)) {
-    const found = page.map((kept) => failureOf(kept, payload));
-    // One that was redriven since may have failed anew, of something else.
-    yield found.filter(({ error }) => name === undefined || error.name === name);
-  }
+  return indexes.ascending();
 }
 
 /** These failures; what did not fail is left out. `indexes` rise. */

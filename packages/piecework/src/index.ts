@@ -16,6 +16,7 @@ export {
   ExpiredError,
   IndeterminateError,
   InvalidOptionError,
+  NotCompleteError,
   NotFoundError,
   PayloadError,
   PieceworkError,
@@ -50,5 +51,6 @@ export {
   type PieceworkOptions,
   type SubmitOptions,
 } from './piecework.js';
+export type { Redriven, RedriveOptions } from './redrive.js';
 export { RequestHandle } from './request-handle.js';
 export { defineTask, type Task } from './task.js';

@@ -12,6 +12,7 @@ import type {
 } from '@piecework/notifier';
 import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from './admin.js';
+import type { Redriven, RedriveOptions } from './redrive.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
@@ -67,6 +68,15 @@ export class RequestHandle<Result = unknown> {
   /** Everything known about the request now. @throws NotFoundError · ExpiredError · DroppedError */
   status(): Promise<RequestStatus> {
     return this.#notifier.status(this.id);
+  }
+
+  /**
+   * Has failed sub-requests (all, or those that match) run again as a new life of the id; the results
+   * of the others stay. `completion` awaits the new life from here on, and its `generation` tells.
+   * @throws NotCompleteError, and as Admin.redrive
+   */
+  redrive(options: RedriveOptions = {}): Promise<Redriven> {
+    return this.#admin.redrive(this.id, options);
   }
 
   /** Removes the request and everything of it, whatever its state. @throws NotFoundError */

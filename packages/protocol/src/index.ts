@@ -11,6 +11,7 @@ export * from './patience.js';
 export * from './queue-commands.js';
 export * from './queue-errors.js';
 export { redisError } from './redis-error.js';
+export * from './redrive-commands.js';
 export * from './request-commands.js';
 export type { Client } from './run-script.js';
 export * from './waiting.js';

@@ -2,6 +2,7 @@ import type { Outcome } from '@piecework/protocol';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
 import { create, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
+import { REDRIVE_LEASE_MS, REDRIVER, redriveOf } from '../../support/redriven.js';
 
 /*
  * Calls of every script, with arguments of several kinds: of the right generation, an older, a newer
@@ -104,6 +105,14 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       ),
       call('run-alone', `by a ${worker}`, ({ request }) =>
         request.runAlone(generation, worker, `${generation}-0`),
+      ),
+    ]),
+    ...[REDRIVER, 'another'].flatMap((owner) => [
+      call('redrive', `by ${owner}`, (scene) =>
+        redriveOf(scene).open(generation, owner, REDRIVE_LEASE_MS),
+      ),
+      call('run-again', `by ${owner}`, (scene) =>
+        redriveOf(scene).runAgain(generation, owner, [0, 1, 99]),
       ),
     ]),
     call('cancel', '', ({ request }) => request.cancel(generation)),

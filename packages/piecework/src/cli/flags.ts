@@ -207,6 +207,15 @@ export const failuresFlags: readonly Flag[] = [
   flag('--cursor <cursor>', 'go on behind this failure', failuresOptions['cursor']),
 ];
 
+export const redriveFlags: readonly Flag[] = [
+  flag(
+    '--index <list>',
+    'only failures of these indexes, with commas between them',
+    custom((v) => text(v) && /^\d{1,15}(,\d{1,15})*$/.test(String(v)), 'indexes like 3,17,20'),
+  ),
+  flag('--error <name>', 'only failures whose error has this name', failuresOptions['name']),
+];
+
 export const listFlags: readonly Flag[] = [
   flag('--state <state>', 'open, ended or all', listOptions['state']),
 ];
