@@ -14,7 +14,7 @@
 --   indexes...  int     of the failed sub-requests, at most 500
 -- REPLIES
 --   {'ok', done, moved, mint, epoch, priority}  done: so many of the indexes were dealt with, the
---      others go into another call; push `mint` tokens of `epoch`
+--      others go into another call · moved: in this life so far; push `mint` tokens of `epoch`
 --   {'sealed'} {'cancelling'} {'complete'}  no longer open, or not for this owner
 --   {'gone'}  no such life
 -- REPEAT  'ok' with what tokens are missing then; nothing is moved twice
@@ -32,7 +32,7 @@ end
 if state.status ~= 'open' then
   return { state.status }
 end
-local v = redis.call('HMGET', request, 'redriving', 'movedTo', 'leaseMs')
+local v = redis.call('HMGET', request, 'redriving', 'movedTo', 'leaseMs', 'moved')
 if v[1] ~= owner then
   return { 'sealed' }
 end
@@ -59,9 +59,12 @@ end
 local at = now()
 state.failed = state.failed - moved
 state.settled = state.settled - moved
-redis.call('HSET', request, 'failed', state.failed, 'movedTo', movedTo, 'producerUntil', at + leaseMs)
+-- Absolute, as the reply may get lost.
+local movedSoFar = (tonumber(v[4]) or 0) + moved
+redis.call('HSET', request, 'failed', state.failed, 'movedTo', movedTo, 'moved', movedSoFar,
+  'producerUntil', at + leaseMs)
 local mint = topUp(request, state, readBooks(state, work, due, at))
 if #fields > 0 then
   redis.call('HDEL', failed, unpack(fields))
 end
-return { 'ok', done, moved, mint, state.epoch, state.priority }
+return { 'ok', done, movedSoFar, mint, state.epoch, state.priority }

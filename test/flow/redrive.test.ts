@@ -167,7 +167,8 @@ describe('a redrive whose n-th call goes wrong', () => {
         const clients = new FaultyClients(n, fault);
         const client = await clients.open(String(flow.redis));
         flow.after(() => clients.end());
-        await new Admin({ redis: client, queue: flow.queue }).redrive(id);
+        const { redriven } = await new Admin({ redis: client, queue: flow.queue }).redrive(id);
+        expect(redriven, `call ${n}`).toBe(2);
         expect(await pw.request(id).completion(), `call ${n}`).toMatchObject({
           status: 'succeeded',
           counts: { total: 3, succeeded: 3 },

@@ -98,7 +98,7 @@ export class Redrive {
           () => void this.#request.keepOpen(generation).catch(() => {}),
           LEASE_MS / 3,
         );
-        redriven += await this.#move(generation, chunk);
+        redriven = await this.#move(generation, chunk);
       }
     } catch (error) {
       // What was moved runs and completes; if this fails too, the end of the lease seals it.
@@ -163,6 +163,7 @@ export class Redrive {
     throw new ConnectionError(`request ${this.#id}: its intent was given up ${VOID_TRIES} times`);
   }
 
+  /** Answers how many moved so far. */
   async #move(generation: number, chunk: readonly number[]): Promise<number> {
     let moved = 0;
     for (let left = chunk; left.length > 0; ) {
@@ -175,7 +176,7 @@ export class Redrive {
       const { mint, epoch, priority } = again;
       const minted = { id: this.#id, generation, mint, epoch, priority };
       if (mint > 0) await this.#patience.call(() => this.#queue.push(minted));
-      moved += again.moved;
+      moved = again.moved;
       left = left.slice(again.done);
     }
     return moved;

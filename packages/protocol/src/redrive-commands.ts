@@ -15,8 +15,9 @@ export type Reopened =
 export type RunAgain =
   | {
       readonly verdict: 'ok';
-      /** How many of the indexes were dealt with, and how many of those moved. */
+      /** How many of the indexes were dealt with. */
       readonly done: number;
+      /** How many moved in this life so far. */
       readonly moved: number;
       readonly mint: number;
       readonly epoch: number;
