@@ -34,7 +34,11 @@ if state.status ~= 'open' then
   return { state.status }
 end
 local sentField = 'sent:' .. producer
-local v = redis.call('HMGET', request, sentField, 'window', 'leaseMs')
+local v = redis.call('HMGET', request, sentField, 'window', 'leaseMs', 'redriving')
+if v[4] then
+  -- Open for what failed only, whose indexes are below the next new one.
+  return { 'sealed' }
+end
 local sent, window = tonumber(v[1]) or 0, tonumber(v[2])
 if first > sent then
   return { 'gap', sent }

@@ -25,7 +25,8 @@ local function completeIfDone(request, state, at, channel, spent)
   local outcome = 'succeeded'
   if v[4] == 'deadline' or v[4] == 'failures' then
     outcome = 'failed'
-  elseif state.status == 'cancelling' then
+  -- What an earlier life had cancelled, a redrive of the failed ones does not make good.
+  elseif state.status == 'cancelling' or state.cancelled > 0 then
     outcome = 'cancelled'
   elseif state.failed > tonumber(v[1]) then
     outcome = 'failed'

@@ -19,7 +19,8 @@ local function settledByCrash(keys, state, worker, id, records)
   local entry = redis.call('XRANGE', keys.work, id, id)[1]
   redis.call('XACK', keys.work, 'workers', id)
   redis.call('HSET', keys.failed, index, '{"name":"CrashError","message":"' .. message .. '"}',
-    index .. ':payload', entry and entry[2][2] or '')
+    index .. ':payload', entry and entry[2][2] or '',
+    index .. ':runs', state.generation .. ' ' .. (v[1] or 0) .. ' ' .. crashes)
   state.failed = state.failed + 1
   records[#records + 1] = '!' .. index
   records[#records + 1] = tonumber(v[1]) or 0

@@ -90,7 +90,7 @@ describe('a notice', () => {
 
   test('of a later life tells its outcome, and that it was dropped', async ({ flow }) => {
     for (const [message, end] of [
-      ['succeeded 1 1 0 0', { status: 'succeeded', counts: { total: 1 } }],
+      ['succeeded 1 1 0 0 -', { status: 'succeeded', counts: { total: 1 } }],
       ['dropped', { code: 'DROPPED' }],
     ] as const) {
       const scene = await given.sealed({ queue: flow.queue, items: 2 });
@@ -107,14 +107,14 @@ describe('a notice', () => {
     const { redis, completion, isOver } = await waiting(flow, scene);
     const { generation } = scene;
     for (const message of [
-      `${generation - 1} succeeded 2 2 0 0`,
+      `${generation - 1} succeeded 2 2 0 0 -`,
       `${generation - 1} dropped`,
       `${generation} succeeded`,
-      `${generation} succeeded 2 1 0 0`,
+      `${generation} succeeded 2 1 0 0 -`,
       `${generation} succeeded 2 2 0 0 0`,
       `${generation} succeeded 2 2 0 -0`,
       `${generation} done 2 2 0 0`,
-      ` ${generation} succeeded 2 2 0 0`,
+      ` ${generation} succeeded 2 2 0 0 -`,
       `${generation}`,
       '',
     ]) {
@@ -131,7 +131,7 @@ describe('a notice', () => {
   });
 
   test('to who has seen nothing yet may be of a life before', async ({ flow }) => {
-    for (const message of ['succeeded 3 3 0 0', 'dropped']) {
+    for (const message of ['succeeded 3 3 0 0 -', 'dropped']) {
       const scene = await given.created({ queue: flow.queue });
       const held = gate();
       const { redis, completion, isOver } = await waiting(flow, scene, held.opened);

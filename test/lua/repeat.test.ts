@@ -16,6 +16,13 @@ import {
   success,
 } from '../support/given.js';
 import { inspect, inspectQueue, snapshot } from '../support/peek.js';
+import {
+  completeWithFailures,
+  openedAgain,
+  REDRIVE_LEASE_MS,
+  REDRIVER,
+  redriveOf,
+} from '../support/redriven.js';
 
 /*
  * Any call may be sent twice: each script, run twice, leaves the state of one run. The few that do
@@ -87,6 +94,21 @@ const same: Record<string, Case> = {
     call: async ({ request, generation }) => {
       const appended = await request.append(generation, PRODUCER, 0, items(4));
       return { ...appended, mint: 0 };
+    },
+  },
+  redrive: {
+    given: async () => {
+      const scene = await completeWithFailures([0, 1]);
+      return { ...scene, generation: await scene.queue.intent(scene.id) };
+    },
+    call: (scene) => redriveOf(scene).open(scene.generation, REDRIVER, REDRIVE_LEASE_MS),
+  },
+  'run-again': {
+    given: async () => openedAgain(await completeWithFailures([0, 1])),
+    call: async (scene) => {
+      const again = await redriveOf(scene).runAgain(scene.generation, REDRIVER, [0, 1]);
+      // What the first call minted is counted; nothing is left for the second.
+      return { ...again, mint: 0 };
     },
   },
   'keep-open': {

@@ -6,6 +6,7 @@ import {
   Connection,
   HoldCommands,
   QueueCommands,
+  RedriveCommands,
   RequestCommands,
   type Settled,
 } from '@piecework/protocol';
@@ -224,6 +225,33 @@ async function crashed() {
   await queue().finish(id, generation, 'failed');
 }
 
+/** The crashed one again, cut short. */
+async function redriven() {
+  const id = 'crashed';
+  const again = new RedriveCommands(connection, id);
+  const generation = await queue().intent(id);
+  await again.open(generation, 'me', LEASE_MS);
+  await again.open(generation, 'other', LEASE_MS);
+  await again.open(generation - 1, 'me', LEASE_MS);
+  await again.runAgain(generation, 'other', [0]);
+  await again.runAgain(generation, 'me', [0]);
+  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', ['1']);
+  const entries = await read(id, 1);
+  await request(id).cancel(generation);
+  await again.runAgain(generation, 'me', [0]);
+  await settle(
+    id,
+    generation,
+    2,
+    0,
+    entries.map((one) => success(one)),
+  );
+  await again.runAgain(generation, 'me', [0]);
+  await again.runAgain(generation + 1, 'me', [0]);
+  await new RedriveCommands(connection, 'nobody').open(generation, 'me', LEASE_MS);
+  await queue().finish(id, generation, 'cancelled');
+}
+
 /** A request that is met by a worker that does not serve it, and cancelled. */
 async function cancelled() {
   const id = 'cancelled';
@@ -272,6 +300,7 @@ describe('every script', () => {
   it('touches the keys that it declares and no others, and gives each reply of its header', async () => {
     await work();
     await crashed();
+    await redriven();
     await cancelled();
     await gone();
     const given = Object.fromEntries(

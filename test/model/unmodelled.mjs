@@ -51,6 +51,8 @@ export const leftOut = [
     script: 'hold',
     why: 'grants and mints nothing for a time, and time has no length in the model',
   },
+  { script: 'redrive', why: 'a second life with what failed: one life of an id is modelled' },
+  { script: 'run-again', why: 'as append, in that life; test/lua/redrive cuts it at each step' },
 ];
 
 /** Scripts that change nothing, and so are no step of the model. */

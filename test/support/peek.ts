@@ -140,7 +140,9 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     crashes,
     alone,
     failed: toRecord(reply(7)),
-    results: ((reply(8) ?? []) as [string, string[]][]).flatMap(([, flat]) => recordsOf(flat)),
+    results: ((reply(8) ?? []) as [string, string[]][]).flatMap(([position, flat]) =>
+      recordsOf(flat).filter((record) => !takenBack(record, position, fields, toRecord(reply(7)))),
+    ),
     work: stream.map(indexOf),
     consumers,
     fields,
@@ -160,6 +162,19 @@ function triesOf(fields: Record<string, string>) {
     else if (what === 'alone') alone[index] = value;
   }
   return { plain, crashes, alone };
+}
+
+/** Whether it is a failure of an earlier life that was redriven since. */
+function takenBack(
+  { index, failed }: ResultRecord,
+  position: string,
+  fields: Record<string, string>,
+  failures: Record<string, string>,
+): boolean {
+  const life = position.slice(0, position.indexOf('-'));
+  return (
+    failed && life !== fields['generation'] && !failures[`${index}:runs`]?.startsWith(`${life} `)
+  );
 }
 
 const indexAfter = (id = '0-0') => (id === '0-0' ? -1 : indexOf(id));

@@ -1,3 +1,5 @@
+export { type FailuresOptions, failuresOptions } from './failure-options.js';
+export type { Failure, FailureGroup } from './failures.js';
 export { Notifier } from './notifier.js';
 export {
   type NotifierOptions,

@@ -3,12 +3,22 @@ import {
   Connection,
   checkOption,
   checkOptions,
+  FailureCommands,
+  NotFoundError,
   option,
   QueueCommands,
   RequestCommands,
   type WaitOptions,
   waitOptions,
 } from '@piecework/protocol';
+import {
+  type CheckedFailuresOptions,
+  type FailuresOptions,
+  failuresOptions,
+} from './failure-options.js';
+import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures.js';
+import { look } from './look.js';
+import { OneByOne } from './one-by-one.js';
 import {
   type CheckedResultsOptions,
   type NotifierOptions,
@@ -19,6 +29,7 @@ import {
   resultsOptions,
 } from './options.js';
 import { CompletionOutcome } from './outcome.js';
+import { persist } from './persist.js';
 import { type ProgressReport, progressOf } from './progress.js';
 import type { ResultItem } from './result-item.js';
 import { resultsOf } from './results.js';
@@ -103,6 +114,42 @@ export class Notifier implements AsyncDisposable {
     this.#check(id);
     const checked = checkOptions<ProgressOptions & { everyMs: number }>(progressOptions, options);
     return progressOf(this.#request(id), () => this.#join(id), checked, this.#closing.signal);
+  }
+
+  /**
+   * The failed sub-requests that there are now, in the order of the items, each with its payload and
+   * its error. Each has a `cursor`, with which another call goes on behind it.
+   * @throws InvalidOptionError, ClosedError at once; the rest as results, when reading on
+   */
+  failures(id: string, options: FailuresOptions = {}): AsyncGenerator<Failure> {
+    this.#check(id);
+    const checked = checkOptions<CheckedFailuresOptions>(failuresOptions, options);
+    return new OneByOne(this.#failures(id, checked));
+  }
+
+  async *#failures(id: string, options: CheckedFailuresOptions): AsyncGenerator<Failure[]> {
+    using stay = new Stay(`failures of ${id}`, options, this.#closing.signal);
+    await this.#found(id, stay);
+    yield* failuresOf(new FailureCommands(this.#connection, id), stay, options);
+  }
+
+  /**
+   * The failed sub-requests by the name of their errors, the most frequent first, with an example of
+   * each. @throws as failures
+   */
+  async failureGroups(id: string, options: WaitOptions = {}): Promise<FailureGroup[]> {
+    this.#check(id);
+    const checked = checkOptions<WaitOptions>(waitOptions, options);
+    using stay = new Stay(`failures of ${id}`, checked, this.#closing.signal);
+    await this.#found(id, stay);
+    return await groupsOf(new FailureCommands(this.#connection, id), stay);
+  }
+
+  /** @throws NotFoundError · ExpiredError · DroppedError */
+  async #found(id: string, stay: Stay): Promise<void> {
+    const looked = await persist(stay, () => look(this.#request(id), this.#queue, 0));
+    if (looked.kind === 'absent') throw looked.error;
+    if (looked.kind === 'creating') throw new NotFoundError(id);
   }
 
   /**

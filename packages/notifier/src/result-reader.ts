@@ -107,8 +107,11 @@ export class ResultReader {
   async #read(from: string, count: number, to: string): Promise<ReadEntry[]> {
     const rows = await persist(this.#stay, () => this.#request.results(from, count, to));
     const wanted = rows.flatMap(({ position, records }) => {
-      const stale = Number.parseInt(position, 10) < this.#ticket.generation;
-      return records.filter(({ failed }) => failed && (this.#failed || stale));
+      const generation = Number.parseInt(position, 10);
+      const stale = generation < this.#ticket.generation;
+      return records
+        .filter(({ failed }) => failed && (this.#failed || stale))
+        .map((record) => ({ record, generation }));
     });
     const errors = await this.#errorsOf(wanted);
     let chars = 0;
@@ -121,14 +124,17 @@ export class ResultReader {
     return entries;
   }
 
-  /** Errors of these records; null where the failure was taken back. */
-  async #errorsOf(records: readonly ResultRecord[]): Promise<Map<ResultRecord, string | null>> {
+  /** Errors of these records; null where the failure was taken back, perhaps for another one. */
+  async #errorsOf(
+    records: readonly { record: ResultRecord; generation: number }[],
+  ): Promise<Map<ResultRecord, string | null>> {
     const errors = new Map<ResultRecord, string | null>();
     for (let i = 0; i < records.length; i += ERRORS_PER_READ) {
       const some = records.slice(i, i + ERRORS_PER_READ);
-      const indexes = some.map(({ index }) => index);
-      const found = await persist(this.#stay, () => this.#request.failures(indexes));
-      for (const [n, record] of some.entries()) errors.set(record, found[n] ?? null);
+      const indexes = some.map(({ record }) => record.index);
+      const lives = some.map(({ generation }) => generation);
+      const found = await persist(this.#stay, () => this.#request.failures(indexes, lives));
+      for (const [n, { record }] of some.entries()) errors.set(record, found[n] ?? null);
     }
     return errors;
   }

@@ -12,12 +12,15 @@ import {
   Patience,
   QueueCommands,
   type QueueCounts,
+  type QueueError,
+  QueueErrors,
   type RedisInput,
   type RegisteredWorker,
   RequestCommands,
   TIMES,
 } from '@piecework/protocol';
 import { livingRequests } from './living-requests.js';
+import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
 
 export interface AdminOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -114,6 +117,30 @@ export class Admin implements AsyncDisposable {
   /** What the queue holds now. @throws ConnectionError, ServerError */
   counts(): Promise<QueueCounts> {
     return this.#queue.counts();
+  }
+
+  /**
+   * The last 100 attempts that failed in this queue, the last one first; workers tell of them once a
+   * second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
+   */
+  errors(): Promise<QueueError[]> {
+    return new QueueErrors(this.#connection, this.#queue.keys.queue).last();
+  }
+
+  /**
+   * Has failed sub-requests of a complete request run again, as a new life of its id, and keeps the
+   * results of the others. They count as ready again, with no attempt behind them; the request is
+   * complete again when they are settled, under a new generation. Without one that matches, nothing
+   * happens. While Redis is away it goes on trying for 30 s. Cut off half-way, what was moved runs and
+   * the rest stays failed: ask again when the request is complete.
+   * @throws NotCompleteError: it still runs, or is redriven by somebody else · SealedError: it was ended
+   *   meanwhile, as by its lease · NotFoundError · ExpiredError · DroppedError · InvalidOptionError ·
+   *   ServerError, ConnectionError · IndeterminateError · what `where` throws
+   */
+  async redrive(id: string, options: RedriveOptions = {}): Promise<Redriven> {
+    checkOption('id', id, option.name());
+    const checked = checkOptions<RedriveOptions>(redriveOptions, options);
+    return new Redrive(this.#connection, this.#queue, id).run(checked);
   }
 
   /**

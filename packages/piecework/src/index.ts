@@ -18,10 +18,12 @@ export {
   HeldError,
   IndeterminateError,
   InvalidOptionError,
+  NotCompleteError,
   NotFoundError,
   PayloadError,
   PieceworkError,
   type QueueCounts,
+  type QueueError,
   type RedisInput,
   type RegisteredWorker,
   RequestExistsError,
@@ -54,5 +56,6 @@ export {
   type PieceworkOptions,
   type SubmitOptions,
 } from './piecework.js';
+export type { Redriven, RedriveOptions } from './redrive.js';
 export { RequestHandle } from './request-handle.js';
 export { defineTask, type Task } from './task.js';

@@ -1,5 +1,8 @@
 import type {
   CompletionOutcome,
+  Failure,
+  FailureGroup,
+  FailuresOptions,
   Notifier,
   ProgressOptions,
   ProgressReport,
@@ -9,6 +12,7 @@ import type {
 } from '@piecework/notifier';
 import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from './admin.js';
+import type { Redriven, RedriveOptions } from './redrive.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
@@ -45,6 +49,20 @@ export class RequestHandle<Result = unknown> {
     return this.#notifier.results<Result>(this.id, options);
   }
 
+  /**
+   * The failed sub-requests that there are now, in the order of the items: payload, attempts, crashes
+   * and error of each. `name` picks those whose error has this name.
+   * @throws as completion
+   */
+  failures(options: FailuresOptions = {}): AsyncIterable<Failure> {
+    return this.#notifier.failures(this.id, options);
+  }
+
+  /** The failed sub-requests by the name of their errors, with an example of each. @throws as completion */
+  failureGroups(options: WaitOptions = {}): Promise<FailureGroup[]> {
+    return this.#notifier.failureGroups(this.id, options);
+  }
+
   /** Counts, rate and time left, again and again until the request is complete. */
   progress(options: ProgressOptions = {}): AsyncIterable<ProgressReport> {
     return this.#notifier.progress(this.id, options);
@@ -53,6 +71,15 @@ export class RequestHandle<Result = unknown> {
   /** Everything known about the request now. @throws NotFoundError · ExpiredError · DroppedError */
   status(): Promise<RequestStatus> {
     return this.#notifier.status(this.id);
+  }
+
+  /**
+   * Has failed sub-requests (all, or those that match) run again as a new life of the id; the results
+   * of the others stay. `completion` awaits the new life from here on, and its `generation` tells.
+   * @throws NotCompleteError, and as Admin.redrive
+   */
+  redrive(options: RedriveOptions = {}): Promise<Redriven> {
+    return this.#admin.redrive(this.id, options);
   }
 
   /** Removes the request and everything of it, whatever its state. @throws NotFoundError */

@@ -83,6 +83,22 @@ export class SealedError extends PieceworkError {
   }
 }
 
+/** A redrive was asked for before the request was complete, or while somebody else redrives it. */
+export class NotCompleteError extends PieceworkError {
+  override readonly name = 'NotCompleteError';
+  readonly requestId: string;
+  readonly status: string;
+
+  constructor(requestId: string, status: string) {
+    super(`${requestId} is not complete: it is ${status}`, {
+      code: 'NOT_COMPLETE',
+      retryable: true,
+    });
+    this.requestId = requestId;
+    this.status = status;
+  }
+}
+
 /** No request of this id is known. */
 export class NotFoundError extends PieceworkError {
   override readonly name = 'NotFoundError';

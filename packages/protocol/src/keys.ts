@@ -54,7 +54,7 @@ export interface RequestKeys {
   readonly tries: string;
   /** hash · index → what its running handler last reported · gone at completion */
   readonly progress: string;
-  /** hash · index → error JSON, 'index:payload' → payload · TTL after completion */
+  /** hash · index → error JSON, 'index:payload' → payload, 'index:runs' → 'generation attempts crashes' · TTL after completion */
   readonly failed: string;
   /** stream · `<generation>-<settled so far>`: index, result or !index, attempts, … · TTL after completion */
   readonly results: string;

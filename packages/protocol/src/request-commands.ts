@@ -549,13 +549,25 @@ export class RequestCommands {
     return rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
   }
 
-  /** Errors (JSON) of failed sub-requests; null where there is none (any more). */
-  async failures(indexes: readonly number[]): Promise<(string | null)[]> {
-    return this.#connection.client
-      .hmget(this.keys.failed, ...indexes.map(String))
+  /**
+   * Errors (JSON) of failed sub-requests; null where there is none (any more), or, when `generations`
+   * names the life of each, where it is of another one: it was redriven, and failed again.
+   */
+  async failures(
+    indexes: readonly number[],
+    generations: readonly number[] = [],
+  ): Promise<(string | null)[]> {
+    const runs = generations.length > 0 ? indexes.map((index) => `${index}:runs`) : [];
+    const values = await this.#connection.client
+      .hmget(this.keys.failed, ...indexes.map(String), ...runs)
       .catch((error: unknown) => {
         throw redisError(error, 'failures');
       });
+    return indexes.map((_, i) => {
+      const of = values[indexes.length + i];
+      const other = of && Number.parseInt(of, 10) !== generations[i];
+      return other ? null : (values[i] ?? null);
+    });
   }
 }
 

@@ -560,6 +560,7 @@ export class Engagement {
       if (outcome && this.#core.events.heard('settled'))
         this.#heard.set(outcome.entry, running.attempt);
       if (outcome && outcome.kind !== 's') this.#lastCheckpoints.add(running);
+      if (outcome?.kind === 'f') this.#core.errors.note(running, outcome.value);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {

@@ -8,6 +8,7 @@ import {
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { BackoffFunction } from './attempt-terms.js';
+import type { ErrorLog } from './error-log.js';
 import type { Events } from './events.js';
 import type { Handlers } from './handler.js';
 import type { Renewal } from './renewal.js';
@@ -34,6 +35,7 @@ export class WorkerCore {
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
   readonly events: Events;
+  readonly errors: ErrorLog;
   readonly waitingRoom = new WaitingRoom();
   /** How many handlers run now. */
   running = 0;
@@ -62,6 +64,7 @@ export class WorkerCore {
       | 'lookWithin'
       | 'logger'
       | 'events'
+      | 'errors'
     >,
   ) {
     this.id = parts.id;
@@ -78,6 +81,7 @@ export class WorkerCore {
     this.lookWithin = parts.lookWithin;
     this.logger = parts.logger;
     this.events = parts.events;
+    this.errors = parts.errors;
   }
 
   /** Whether tokens that come are turned into permits. */

@@ -9,6 +9,7 @@ import {
   parseToken,
   pause,
   QueueCommands,
+  QueueErrors,
   TIMES,
   type Tick,
 } from '@piecework/protocol';
@@ -16,6 +17,7 @@ import { nanoid } from 'nanoid';
 import { pino } from 'pino';
 import { Alone } from './alone.js';
 import { Engagement } from './engagement.js';
+import { ErrorLog } from './error-log.js';
 import { Events, type WorkerEvents } from './events.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
@@ -102,6 +104,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       lookWithin: (ms) => this.#lookWithin(ms),
       logger: ownLogger,
       events,
+      errors: new ErrorLog(new QueueErrors(connection, checked.queue), id, ownLogger),
     });
     this.#core = core;
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
@@ -236,6 +239,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     await this.#core.renewal.stop();
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
+    // Before it departs: the last one to leave clears them away.
+    await this.#within(this.#core.errors.flush());
     if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))
       this.#core.logger.warn('the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.

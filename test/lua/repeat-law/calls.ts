@@ -2,6 +2,7 @@ import type { Outcome } from '@piecework/protocol';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
+import { REDRIVE_LEASE_MS, REDRIVER, redriveOf } from '../../support/redriven.js';
 
 /*
  * Calls of every script, with arguments of several kinds: of the right generation, an older, a newer
@@ -112,6 +113,14 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     ...[0, 5_000].map((ms) =>
       call('hold', `for ${ms} ms`, (scene) => holds(scene).hold(generation, ms)),
     ),
+    ...[REDRIVER, 'another'].flatMap((owner) => [
+      call('redrive', `by ${owner}`, (scene) =>
+        redriveOf(scene).open(generation, owner, REDRIVE_LEASE_MS),
+      ),
+      call('run-again', `by ${owner}`, (scene) =>
+        redriveOf(scene).runAgain(generation, owner, [0, 1, 99]),
+      ),
+    ]),
     call('cancel', '', ({ request }) => request.cancel(generation)),
     call('tend', '', ({ request }) => request.tend(generation, '')),
     call('tend', 'the epoch before has passed', ({ request }) =>

@@ -13,6 +13,7 @@ import {
   type Scene,
   success,
 } from '../../support/given.js';
+import { completeWithFailures, openedAgain, runAgain } from '../../support/redriven.js';
 
 /*
  * States that a request and its queue get into, each by the scripts alone (but for the two flags that
@@ -179,6 +180,19 @@ export const states: Record<string, () => Promise<Scene>> = {
     await create(scene, FOUR);
     await append(scene, 4);
     await scene.request.seal(scene.generation, PRODUCER, 4);
+    return scene;
+  },
+  'a redrive, nothing moved': async () => openedAgain(await completeWithFailures([0, 1])),
+  'a redrive, one moved': async () => {
+    const scene = await openedAgain(await completeWithFailures([0, 1]));
+    await runAgain(scene, [0]);
+    return scene;
+  },
+  'a redrive, sealed, held': async () => {
+    const scene = await openedAgain(await completeWithFailures([0, 1]));
+    await runAgain(scene, [0, 1]);
+    await scene.request.seal(scene.generation, PRODUCER, 4);
+    await new Hand(scene).hold(1);
     return scene;
   },
 };

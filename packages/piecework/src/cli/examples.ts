@@ -20,6 +20,12 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   list: ['piecework list', 'piecework list --state all --json | jq -r .id'],
   workers: ['piecework workers', 'piecework workers --json | jq .running'],
   results: ['piecework results numbers --order index --failed --out numbers.ndjson'],
+  failures: ['piecework failures numbers --group', 'piecework failures numbers --error TypeError'],
+  redrive: [
+    'piecework redrive numbers --error TimeoutError --wait',
+    'piecework redrive numbers --index 3,17',
+  ],
+  errors: ['piecework errors', 'piecework errors --json | jq -r .message'],
   drop: ['piecework drop numbers'],
   dev: ['piecework dev --port 7777 --dir ./data', 'piecework dev --cluster'],
   complete: ['source <(piecework complete bash)', 'piecework complete fish | source'],

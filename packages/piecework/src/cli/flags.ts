@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { failuresOptions } from '@piecework/notifier';
 import { requestOptions } from '@piecework/producer';
 import {
   checkOption,
@@ -228,6 +229,27 @@ export const resultsFlags: readonly Flag[] = [
   flag('--order <how>', 'index or completion', option.word('index', 'completion')),
   flag('--failed', 'failed sub-requests too', option.boolean(false), 'switch'),
   flag('--cursor <cursor>', 'go on behind this result', custom(text, 'the cursor of a result')),
+];
+
+export const failuresFlags: readonly Flag[] = [
+  flag('--error <name>', 'only failures whose error has this name', failuresOptions['name']),
+  flag(
+    '--group',
+    'how many there are of each name, with an example',
+    option.boolean(false),
+    'switch',
+  ),
+  flag('--payload', 'with what was submitted', option.boolean(false), 'switch'),
+  flag('--cursor <cursor>', 'go on behind this failure', failuresOptions['cursor']),
+];
+
+export const redriveFlags: readonly Flag[] = [
+  flag(
+    '--index <list>',
+    'only failures of these indexes, with commas between them',
+    custom((v) => text(v) && /^\d{1,15}(,\d{1,15})*$/.test(String(v)), 'indexes like 3,17,20'),
+  ),
+  flag('--error <name>', 'only failures whose error has this name', failuresOptions['name']),
 ];
 
 export const listFlags: readonly Flag[] = [

@@ -18,7 +18,7 @@ interface SubmitValues extends RequestOptions {
   wait: boolean;
 }
 
-const waitFlag = {
+export const waitFlag = {
   name: 'wait',
   usage: '--wait',
   about: 'wait for the completion; the exit code tells its outcome',

@@ -1,0 +1,70 @@
+--- Moves failed sub-requests into the life that `redrive` opened: each is ready again under its index,
+--- with no attempt behind it, and does not count as failed any more. Indexes rise, from call to call
+--- too; what is not failed, or failed anew in this life, is passed over.
+--
+-- KEYS
+--   request   hash    state of the request
+--   work      stream  its sub-requests
+--   due       zset    delayed and returned sub-requests
+--   failed    hash    index -> error; 'index:payload' -> payload; 'index:runs' -> 'generation …'
+-- ARGV
+--   generation  int     of the new life
+--   owner       string  who redrives
+--   maxBytes    int     of payloads to move, about
+--   indexes...  int     of the failed sub-requests, at most 500
+-- REPLIES
+--   {'ok', done, moved, mint, epoch, priority}  done: so many of the indexes were dealt with, the
+--      others go into another call · moved: in this life so far; push `mint` tokens of `epoch`
+--   {'sealed'} {'cancelling'} {'complete'}  no longer open, or not for this owner
+--   {'gone'}  no such life
+-- REPEAT  'ok' with what tokens are missing then; nothing is moved twice
+-- FLAGS
+
+--- @include now, state, books, tokens
+
+local request, work, due, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local generation, owner, maxBytes = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local state = readState(request, generation)
+if not state then
+  return { 'gone' }
+end
+if state.status ~= 'open' then
+  return { state.status }
+end
+local v = redis.call('HMGET', request, 'redriving', 'movedTo', 'leaseMs', 'moved')
+if v[1] ~= owner then
+  return { 'sealed' }
+end
+local movedTo, leaseMs = tonumber(v[2]) or -1, tonumber(v[3])
+local done, moved, bytes, fields = 0, 0, 0, {}
+for i = 4, #ARGV do
+  if bytes >= maxBytes then
+    break
+  end
+  local index = ARGV[i]
+  local kept = { index, index .. ':payload', index .. ':runs' }
+  local one = redis.call('HMGET', failed, unpack(kept))
+  local life = (one[3] or ''):match('^%d+')
+  if one[1] and life ~= generation and tonumber(index) > movedTo then
+    redis.call('XADD', work, generation .. '-' .. index, 'p', one[2] or '')
+    movedTo, moved, bytes = tonumber(index), moved + 1, bytes + #(one[2] or '')
+    for _, field in ipairs(kept) do
+      fields[#fields + 1] = field
+    end
+  end
+  done = done + 1
+end
+
+local at = now()
+state.failed = state.failed - moved
+state.settled = state.settled - moved
+-- Absolute, as the reply may get lost.
+local movedSoFar = (tonumber(v[4]) or 0) + moved
+redis.call('HSET', request, 'failed', state.failed, 'movedTo', movedTo, 'moved', movedSoFar,
+  'producerUntil', at + leaseMs)
+local mint = topUp(request, state, readBooks(state, work, due, at))
+if #fields > 0 then
+  redis.call('HDEL', failed, unpack(fields))
+end
+return { 'ok', done, movedSoFar, mint, state.epoch, state.priority }

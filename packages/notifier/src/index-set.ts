@@ -1,0 +1,38 @@
+/** Bits of a page. */
+const PAGE = 32_768;
+
+/** Indexes of sub-requests, one bit each, in pages of which only those exist that hold anything. */
+export class IndexSet {
+  readonly #pages = new Map<number, Uint32Array>();
+
+  /** Answers whether it was not in yet. */
+  add(index: number): boolean {
+    const at = Math.floor(index / PAGE);
+    let page = this.#pages.get(at);
+    if (!page) {
+      page = new Uint32Array(PAGE / 32);
+      this.#pages.set(at, page);
+    }
+    const place = index % PAGE;
+    const bit = 1 << (place % 32);
+    const word = page[place >> 5] as number;
+    page[place >> 5] = word | bit;
+    return (word & bit) === 0;
+  }
+
+  *ascending(): Generator<number> {
+    for (const at of [...this.#pages.keys()].sort((a, b) => a - b)) {
+      const page = this.#pages.get(at) as Uint32Array;
+      for (const [n, word] of page.entries()) {
+        for (let bit = 0; word !== 0 && bit < 32; bit += 1) {
+          if (word & (1 << bit)) yield at * PAGE + n * 32 + bit;
+        }
+      }
+    }
+  }
+
+  /** Memory held, in bytes. */
+  get bytes(): number {
+    return (this.#pages.size * PAGE) / 8;
+  }
+}

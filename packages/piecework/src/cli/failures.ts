@@ -1,0 +1,103 @@
+import type { Failure, FailureGroup, FailuresOptions } from '@piecework/notifier';
+import { InvalidOptionError, type QueueError } from '@piecework/protocol';
+import type { Command } from 'commander';
+import { addFlags, commonFlags, failuresFlags, readFlags } from './flags.js';
+import { openPiecework } from './redis-url.js';
+import { plainTable } from './table.js';
+
+interface FailuresValues {
+  redis?: string;
+  queue: string;
+  json: boolean;
+  error?: string;
+  group: boolean;
+  payload: boolean;
+  cursor?: string;
+}
+
+/** `failures` of a request, and the last `errors` of a queue. */
+export function failureCommands(program: Command): void {
+  const failures = program
+    .command('failures')
+    .argument('<id>')
+    .description('show the failed sub-requests of a request');
+  addFlags(failures, commonFlags, failuresFlags).action(
+    async (id: string, given: Record<string, unknown>) => {
+      const values = readFlags<FailuresValues>(given, commonFlags, failuresFlags);
+      if (values.group) await showGroups(id, values);
+      else await showFailures(id, values);
+    },
+  );
+
+  const errors = program
+    .command('errors')
+    .description('show the last 100 attempts that failed in a queue');
+  addFlags(errors, commonFlags).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<FailuresValues>(given, commonFlags);
+    await using pw = await openPiecework(values);
+    const found = await pw.admin.errors();
+    if (values.json) for (const error of found) console.log(JSON.stringify(error));
+    else console.log(plainTable(ERROR_HEAD, found.map(errorRow), 'no errors'));
+  });
+}
+
+const ERROR_HEAD = ['at', 'request', 'index', 'attempt', 'error', 'message', 'worker'];
+
+function errorRow({ at, requestId, index, attempt, name, message, worker }: QueueError): string[] {
+  const numbers = [String(index), String(attempt)];
+  return [new Date(at).toISOString(), requestId, ...numbers, name, oneLine(message), worker];
+}
+
+async function showGroups(id: string, values: FailuresValues): Promise<void> {
+  const { error, cursor, payload, json } = values;
+  if (error !== undefined) throw new InvalidOptionError('--error', error, 'without --group');
+  if (cursor !== undefined) throw new InvalidOptionError('--cursor', cursor, 'without --group');
+  await using pw = await openPiecework(values);
+  const groups = await pw.request(id).failureGroups();
+  if (json) {
+    for (const group of groups) console.log(JSON.stringify(shownGroup(group, payload)));
+    return;
+  }
+  const rows = groups.map(({ name, count, example }) => [
+    name,
+    count.toLocaleString('en-US'),
+    String(example.index),
+    oneLine(example.error.message),
+  ]);
+  console.log(plainTable(['error', 'count', 'first', 'message of the first'], rows, 'no failures'));
+}
+
+async function showFailures(id: string, values: FailuresValues): Promise<void> {
+  const { error, cursor, payload, json } = values;
+  const options: FailuresOptions = {
+    payload,
+    ...(error === undefined ? {} : { name: error }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+  await using pw = await openPiecework(values);
+  let none = true;
+  for await (const failure of pw.request(id).failures(options)) {
+    none = false;
+    console.log(json ? JSON.stringify(shown(failure, payload)) : line(failure, payload));
+  }
+  if (none && !json) console.log('no failures');
+}
+
+function shown(failure: Omit<Failure, 'cursor'>, withPayload: boolean) {
+  const { payload, ...rest } = failure;
+  return withPayload ? { ...rest, payload: payload === undefined ? null : payload } : rest;
+}
+
+const shownGroup = ({ name, count, example }: FailureGroup, withPayload: boolean) => ({
+  name,
+  count,
+  example: shown(example, withPayload),
+});
+
+const oneLine = (text: string) => text.split('\n')[0] ?? '';
+
+function line({ index, attempts, crashes, error, payload }: Failure, withPayload: boolean): string {
+  const runs = `attempts ${attempts}, crashes ${crashes}`;
+  const what = `${index}  ${error.name}: ${oneLine(error.message)}  (${runs})`;
+  return withPayload ? `${what}  ${JSON.stringify(payload)}` : what;
+}

@@ -1,0 +1,201 @@
+import { type Failure, Notifier } from '@piecework/notifier';
+import {
+  type Connection,
+  ConnectionError,
+  DroppedError,
+  NotCompleteError,
+  NotFoundError,
+  type OptionTable,
+  option,
+  Patience,
+  type QueueCommands,
+  RedriveCommands,
+  RequestCommands,
+  SealedError,
+  TIMES,
+} from '@piecework/protocol';
+import { nanoid } from 'nanoid';
+import { z } from 'zod';
+
+/** Which failed sub-requests run again; of several conditions all must hold. */
+export interface RedriveOptions {
+  /** Those of these indexes, at most 100,000; of the others nothing is said. @default all */
+  readonly indexes?: readonly number[];
+  /** Those whose error has this name, as 'TypeError'. @default all */
+  readonly name?: string;
+  /** Those for which it answers true. What it throws ends the redrive; what was moved runs. */
+  readonly where?: (failure: Failure) => boolean | Promise<boolean>;
+}
+
+const index = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+
+export const redriveOptions: OptionTable = {
+  indexes: option.custom(
+    z.array(index).min(1).max(100_000),
+    'an array of 1 to 100000 whole numbers from 0 on',
+  ),
+  name: option.custom(z.string().min(1).max(128), 'the name of an error, 1 to 128 characters'),
+  where: option.custom(
+    z.any().refine((value) => typeof value === 'function'),
+    'a function',
+  ),
+};
+
+/** What a redrive did. */
+export interface Redriven {
+  /** The life of the id that the request is in now: a new one, unless nothing was redriven. */
+  readonly generation: number;
+  /** How many sub-requests run again. */
+  readonly redriven: number;
+}
+
+/** How often it starts over when its intent was given up before it was used. */
+const VOID_TRIES = 5;
+/** How long a redrive without a sign of life is believed, in ms; then what was moved is sealed. */
+const LEASE_MS = 30_000;
+/** Sub-requests that one call moves. */
+const CHUNK = 100;
+
+/**
+ * Runs failed sub-requests of a complete request again, as a new life of its id. The order is that of
+ * a submission: intent (queue side), open the next life, move a chunk, push (queue side), …, seal. Cut
+ * anywhere, the agenda finds what is left: what was moved runs, what was not stays failed.
+ */
+export class Redrive {
+  readonly #connection: Connection;
+  readonly #queue: QueueCommands;
+  readonly #id: string;
+  readonly #patience: Patience;
+  readonly #request: RequestCommands;
+  readonly #commands: RedriveCommands;
+  /** Tells this redrive from others of the same request. */
+  readonly #owner = nanoid(12);
+
+  constructor(connection: Connection, queue: QueueCommands, id: string) {
+    this.#connection = connection;
+    this.#queue = queue;
+    this.#id = id;
+    this.#patience = new Patience(connection, id, { forMs: TIMES.unavailableMs });
+    this.#request = new RequestCommands(connection, id);
+    this.#commands = new RedriveCommands(connection, id);
+  }
+
+  async run(options: RedriveOptions): Promise<Redriven> {
+    const { generation: complete } = await this.#completeState();
+    await using notifier = new Notifier({
+      redis: this.#connection,
+      queue: this.#queue.keys.queue,
+    });
+    let life: Life | undefined;
+    let renewal: NodeJS.Timeout | undefined;
+    let redriven = 0;
+    try {
+      // Nothing is opened for nothing.
+      for await (const chunk of this.#chunks(notifier, options)) {
+        life ??= await this.#open();
+        const { generation } = life;
+        renewal ??= setInterval(
+          () => void this.#request.keepOpen(generation).catch(() => {}),
+          LEASE_MS / 3,
+        );
+        redriven = await this.#move(generation, chunk);
+      }
+    } catch (error) {
+      // What was moved runs and completes; if this fails too, the end of the lease seals it.
+      if (life) await this.#seal(life).catch(() => {});
+      throw error;
+    } finally {
+      clearInterval(renewal);
+    }
+    if (life) await this.#seal(life);
+    return { generation: life?.generation ?? complete, redriven };
+  }
+
+  /** @throws NotFoundError · DroppedError · NotCompleteError */
+  async #completeState() {
+    const state = await this.#patience.call(() => this.#request.state());
+    if (!state || state.status === 'void') throw new NotFoundError(this.#id);
+    if (state.status === 'dropped') throw new DroppedError(this.#id);
+    if (state.status !== 'complete') throw new NotCompleteError(this.#id, state.status);
+    return state;
+  }
+
+  /** Indexes of what is to run again, rising. */
+  async *#chunks(
+    notifier: Notifier,
+    { indexes, name, where }: RedriveOptions,
+  ): AsyncGenerator<number[]> {
+    const wanted = {
+      payload: where !== undefined,
+      ...(name === undefined ? {} : { name }),
+      ...(indexes === undefined ? {} : { indexes }),
+    };
+    let chunk: number[] = [];
+    for await (const failure of notifier.failures(this.#id, wanted)) {
+      if (where && !(await where(failure))) continue;
+      chunk.push(failure.index);
+      if (chunk.length < CHUNK) continue;
+      yield chunk;
+      chunk = [];
+    }
+    if (chunk.length > 0) yield chunk;
+  }
+
+  /** Intent, then the next life; again from the start when the intent was given up in between. */
+  async #open(): Promise<Life> {
+    for (let i = 0; i < VOID_TRIES; i += 1) {
+      const state = await this.#completeState();
+      const generation = await this.#patience.call(() => this.#queue.intent(this.#id));
+      if (generation === state.generation) {
+        // It is complete, and the queue was not told yet.
+        await this.#finish(generation, state.outcome);
+        continue;
+      }
+      const opened = await this.#patience.call(() =>
+        this.#commands.open(generation, this.#owner, LEASE_MS),
+      );
+      if (opened.verdict === 'opened') return { ...opened, generation };
+      if (opened.verdict !== 'exists' || opened.generation !== generation)
+        await this.#finish(generation, 'gone');
+      if (opened.verdict === 'gone') throw new NotFoundError(this.#id);
+      if (opened.verdict === 'exists') throw new NotCompleteError(this.#id, opened.status);
+    }
+    throw new ConnectionError(`request ${this.#id}: its intent was given up ${VOID_TRIES} times`);
+  }
+
+  /** Answers how many moved so far. */
+  async #move(generation: number, chunk: readonly number[]): Promise<number> {
+    let moved = 0;
+    for (let left = chunk; left.length > 0; ) {
+      const some = left;
+      const again = await this.#patience.call(() =>
+        this.#commands.runAgain(generation, this.#owner, some),
+      );
+      if (again.verdict === 'gone') throw new DroppedError(this.#id);
+      if (again.verdict !== 'ok') throw new SealedError(this.#id, again.verdict);
+      const { mint, epoch, priority } = again;
+      const minted = { id: this.#id, generation, mint, epoch, priority };
+      if (mint > 0) await this.#patience.call(() => this.#queue.push(minted));
+      moved = again.moved;
+      left = left.slice(again.done);
+    }
+    return moved;
+  }
+
+  /** Sealed in the name of who sealed it first, so that the first submission is still recognised. */
+  async #seal({ generation, sealedBy, sent }: Life): Promise<void> {
+    const sealed = await this.#patience.call(() => this.#request.seal(generation, sealedBy, sent));
+    if (sealed.verdict === 'complete') await this.#finish(generation, sealed.outcome);
+  }
+
+  #finish(generation: number, outcome: string): Promise<void> {
+    return this.#patience.call(() => this.#queue.finish(this.#id, generation, outcome));
+  }
+}
+
+/** The life that this redrive opened. */
+interface Life {
+  readonly generation: number;
+  readonly sealedBy: string;
+  readonly sent: number;
+}

@@ -1,0 +1,55 @@
+import type { Connection } from './connection.js';
+import { TIMES } from './defaults.js';
+import { queueKeys } from './keys.js';
+import { redisError } from './redis-error.js';
+
+/** One failed attempt, as the queue remembers the last of them. */
+export interface QueueError {
+  /** When it was noted, by the clock of the worker's machine, in ms since 1970. */
+  readonly at: number;
+  readonly requestId: string;
+  readonly index: number;
+  readonly attempt: number;
+  /** Boot id. */
+  readonly worker: string;
+  readonly name: string;
+  readonly message: string;
+}
+
+/** How many are remembered per queue. */
+export const ERRORS_MAX = 100;
+
+/** The last errors of a queue: a glance for operators, not a record. Hash slot of `{<queue>}`. */
+export class QueueErrors {
+  readonly #connection: Connection;
+  readonly #key: string;
+
+  constructor(connection: Connection, queue: string) {
+    this.#connection = connection;
+    this.#key = queueKeys(queue).errors;
+  }
+
+  /** Notes these, at most ERRORS_MAX of them. Sent twice it notes each once. */
+  async note(errors: readonly QueueError[]): Promise<void> {
+    const texts = errors.slice(-ERRORS_MAX).map((error) => JSON.stringify(error));
+    if (texts.length === 0) return;
+    const calls = this.#connection.client.multi();
+    for (const text of texts) calls.lrem(this.#key, 0, text);
+    calls.lpush(this.#key, ...texts);
+    calls.ltrim(this.#key, 0, ERRORS_MAX - 1);
+    calls.pexpire(this.#key, TIMES.historyMs);
+    await calls.exec().catch((error: unknown) => {
+      throw redisError(error, 'note errors');
+    });
+  }
+
+  /** The last one first. */
+  async last(): Promise<QueueError[]> {
+    const texts = await this.#connection.client
+      .lrange(this.#key, 0, ERRORS_MAX - 1)
+      .catch((error: unknown) => {
+        throw redisError(error, 'read the errors');
+      });
+    return texts.map((text) => JSON.parse(text) as QueueError);
+  }
+}

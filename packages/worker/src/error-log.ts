@@ -1,0 +1,61 @@
+import { decodeError, ERRORS_MAX, type QueueError, type QueueErrors } from '@piecework/protocol';
+import type { Logger } from 'pino';
+
+/** Errors are gathered for so long, in ms. */
+const GATHER_MS = 1_000;
+
+interface Noted {
+  readonly at: number;
+  readonly requestId: string;
+  readonly index: number;
+  readonly attempt: number;
+  readonly text: string;
+}
+
+/**
+ * Tells the queue of attempts that failed, once a second and the last hundred at most, however many
+ * fail: nothing waits for it, and what gets lost here is kept with its sub-request all the same.
+ */
+export class ErrorLog {
+  readonly #errors: Pick<QueueErrors, 'note'>;
+  readonly #worker: string;
+  readonly #logger: Logger;
+  #noted: Noted[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(errors: Pick<QueueErrors, 'note'>, worker: string, logger: Logger) {
+    this.#errors = errors;
+    this.#worker = worker;
+    this.#logger = logger;
+  }
+
+  /** `text`: the error as it is settled. */
+  note(
+    { requestId, index, attempt }: Pick<Noted, 'requestId' | 'index' | 'attempt'>,
+    text: string,
+  ): void {
+    this.#noted.push({ at: Date.now(), requestId, index, attempt, text });
+    if (this.#noted.length >= 2 * ERRORS_MAX) this.#noted = this.#noted.slice(-ERRORS_MAX);
+    this.#timer ??= setTimeout(() => void this.flush(), GATHER_MS).unref();
+  }
+
+  /** Sends what was gathered. Never rejects. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const errors = this.#noted
+      .splice(0)
+      .slice(-ERRORS_MAX)
+      .map((noted) => this.#errorOf(noted));
+    try {
+      await this.#errors.note(errors);
+    } catch (error) {
+      this.#logger.warn({ err: error, errors: errors.length }, 'the queue was not told of errors');
+    }
+  }
+
+  #errorOf({ text, ...noted }: Noted): QueueError {
+    const { name, message } = decodeError(text);
+    return { ...noted, worker: this.#worker, name, message };
+  }
+}

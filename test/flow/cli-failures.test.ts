@@ -1,0 +1,94 @@
+import { Admin } from 'piecework';
+import { expect } from 'vitest';
+import { jsonLines, test } from '../support/command-line.js';
+import { given, Hand, success } from '../support/given.js';
+
+const thrown = (name: string) => JSON.stringify({ name, message: 'no\nand no' });
+
+/** 0 succeeded, 1 and 2 failed. */
+async function someFailed(queue: string) {
+  const scene = await given.sealed({ queue, items: 3, limit: 3 });
+  const hand = new Hand(scene);
+  const [first, second, third] = await hand.hold(3);
+  const { client } = scene.connection;
+  await hand.trySettle([
+    success(first!, '1'),
+    { entry: second!.entry, kind: 'f', value: thrown('TypeError'), delayMs: 0 },
+    { entry: third!.entry, kind: 'f', value: thrown('RangeError'), delayMs: 0 },
+  ]);
+  for (const index of [1, 2]) await client.hset(scene.request.keys.failed, `${index}:payload`, '7');
+  await scene.queue.finish(scene.id, scene.generation, 'failed');
+  return scene;
+}
+
+test('failures shows what failed, of one name or grouped, with payloads if wanted', async ({
+  commandLine,
+}) => {
+  const { run, queue } = commandLine;
+  const { id } = await someFailed(queue);
+  expect((await run('failures', id)).stdout).toBe(
+    '1  TypeError: no  (attempts 1, crashes 0)\n2  RangeError: no  (attempts 1, crashes 0)\n',
+  );
+  const error = { name: 'RangeError', message: 'no\nand no' };
+  const second = { index: 2, attempts: 1, crashes: 0, error };
+  const lines = async (...args: string[]) =>
+    jsonLines((await run('failures', id, '--json', ...args)).stdout);
+  expect(await lines('--error', 'RangeError')).toEqual([{ ...second, cursor: 'f3' }]);
+  expect(await lines('--cursor', 'f2', '--payload')).toEqual([
+    { ...second, payload: 7, cursor: 'f3' },
+  ]);
+  expect(await lines('--group')).toEqual([
+    { name: 'RangeError', count: 1, example: second },
+    {
+      name: 'TypeError',
+      count: 1,
+      example: { ...second, index: 1, error: { ...error, name: 'TypeError' } },
+    },
+  ]);
+  expect((await run('failures', id, '--group')).stdout).toMatch(
+    /^error +count +first +message of the first\nRangeError +1 +2 +no\n/,
+  );
+  expect(await run('failures', id, '--group', '--cursor', 'f2')).toMatchObject({ code: 2 });
+  expect(await run('failures', `${id}-no`)).toMatchObject({ code: 1 });
+});
+
+test('errors shows the last attempts that failed in a queue', async ({ commandLine }) => {
+  const { run, start, queue, file, connection } = commandLine;
+  expect((await run('errors')).stdout).toBe('no errors\n');
+  const handler = await file('fails.mjs', "export default () => { throw new TypeError('no'); };");
+  const worker = start('worker', '--handler', handler);
+  const input = await file('one.txt', 'a\n');
+  const submitted = await run('submit', '--input', input, '--wait', '--json');
+  expect(submitted.code).toBe(1);
+  const { id } = JSON.parse(submitted.stdout) as { id: string };
+  worker.kill('SIGTERM');
+  await worker.finished;
+  const [error, ...more] = jsonLines((await run('errors', '--json')).stdout);
+  expect(error).toMatchObject({ requestId: id, index: 0, attempt: 1, name: 'TypeError' });
+  expect(more).toEqual([]);
+  expect((await run('errors')).stdout).toMatch(/^at +request +index +attempt +error +message/);
+  await new Admin({ redis: connection, queue }).drop(id);
+  expect((await run('errors')).stdout).toBe('no errors\n');
+});
+
+test('redrive runs what failed again, and can wait for it', async ({ commandLine }) => {
+  const { run, start, queue, file } = commandLine;
+  const { id } = await someFailed(queue);
+  const none = await run('redrive', id, '--error', 'NoSuchError', '--json');
+  expect(JSON.parse(none.stdout)).toMatchObject({ id, redriven: 0 });
+  const some = await run('redrive', id, '--index', '2,0', '--json');
+  const { generation, redriven } = JSON.parse(some.stdout) as Record<string, number>;
+  expect(redriven).toBe(1);
+  expect(await run('redrive', id)).toMatchObject({ code: 1 });
+  const worker = start('worker', '--handler', await file('h.mjs', 'export default (n) => n * 2;'));
+  expect((await run('watch', id)).code).toBe(1);
+  const rest = await run('redrive', id, '--wait', '--json');
+  const outcome = JSON.parse(rest.stdout) as { generation: number };
+  expect(outcome).toMatchObject({ id, status: 'succeeded', redriven: 1, counts: { failed: 0 } });
+  expect(outcome.generation).toBeGreaterThan(generation as number);
+  expect(rest.code).toBe(0);
+  const results = jsonLines((await run('results', id, '--order', 'index')).stdout);
+  expect(results.map(({ value }) => value)).toEqual([1, 14, 14]);
+  worker.kill('SIGTERM');
+  await worker.finished;
+});
