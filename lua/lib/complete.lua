@@ -12,7 +12,7 @@ local function completeIfDone(request, state, at, channel, spent)
     outcome = 'failed'
   elseif state.status == 'cancelling' then
     outcome = 'cancelled'
-  elseif state.failed > tonumber(v[1]) then
+  elseif exceeded(state, v[1]) then
     outcome = 'failed'
   end
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,

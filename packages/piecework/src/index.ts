@@ -30,6 +30,7 @@ export {
   ServerError,
   SourceError,
   TimeoutError,
+  type ToleratedFailures,
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';

@@ -13,4 +13,5 @@ export * from './queue-commands.js';
 export { redisError } from './redis-error.js';
 export * from './request-commands.js';
 export type { Client } from './run-script.js';
+export * from './tolerated-failures.js';
 export * from './waiting.js';
