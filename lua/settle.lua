@@ -35,13 +35,14 @@
 --   since        int     number of the hold under which they were read, from enter; '' when unsure
 --   outcomes...  string  two for each success, then four for each other
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, nextDue}  permits is absolute; nextDue 0: none
+--   {'ok', permits, mint, epoch, priority, dueNow, nextDue}  permits is absolute · nextDue: time at which it has
+--      to be looked at; 0: none
 --   {'complete', outcome}  the request is complete
 --   {'gone'}               no such life
 -- REPEAT  the same permits; nothing is counted, parked or freed again
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, permits, outcomes, trim, complete
+--- @include now, state, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -71,6 +72,7 @@ local keys = {
 }
 local reporting = redis.call('EXISTS', progress) == 1
 local before, records, ended, gaveBack, newest = state.settled, {}, {}, false, -1
+local failedBefore = state.failed
 local function reported(id, index)
   if pinned and not redis.call('XPENDING', work, 'workers', id, id, 1)[1] then
     redis.call('XDEL', work, id)
@@ -112,6 +114,16 @@ if keys.held > 0 and #keys.unparked > 0 then
   keys.held = keys.held - redis.call('ZREM', due, unpack(keys.unparked))
 end
 
+-- Too many failed: what nobody runs is cancelled here, but for what is parked beyond 500.
+local left = 0
+if state.failed > failedBefore then
+  endIfExceeded(request, state)
+  if state.status == 'cancelling' then
+    keys.held = cancelIdle(request, state, work, due, at, keys.held)
+    left = keys.held
+  end
+end
+
 local freed = 0
 if permits > 0 and not late then
   freed = permits
@@ -142,6 +154,9 @@ end
 if keys.held > 0 then
   dueNow = redis.call('ZCOUNT', due, '-inf', at)
   nextDue = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
+end
+if left > 0 then
+  nextDue = at
 end
 if #ended > 0 then
   redis.call('HDEL', progress, unpack(ended))

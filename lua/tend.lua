@@ -30,7 +30,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, cancel, complete, crashes, reclaim, ended-early
+--- @include now, state, books, tokens, cancel, exceeded, complete, crashes, reclaim, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -86,6 +86,7 @@ elseif lateTick and not late then
 end
 local nextLease, ended = withdrawExpired(request, state, at, resumedAt)
 local more = reclaim(keys, state, ended)
+endIfExceeded(request, state)
 local left = 0
 if state.status == 'cancelling' then
   left = cancelIdle(request, state, work, due, at)

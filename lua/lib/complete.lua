@@ -28,7 +28,7 @@ local function completeIfDone(request, state, at, channel, spent)
   -- What an earlier life had cancelled, a redrive of the failed ones does not make good.
   elseif state.status == 'cancelling' or state.cancelled > 0 then
     outcome = 'cancelled'
-  elseif state.failed > tonumber(v[1]) then
+  elseif exceeded(state, v[1]) then
     outcome = 'failed'
   end
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,

@@ -5,3 +5,18 @@ local function endEarly(request, state, reason)
   redis.call('HSET', request, 'status', 'cancelling')
   redis.call('HSETNX', request, 'endReason', reason)
 end
+
+-- Ends a request in which too many failed, if that is how it wants to be ended. A share is one of all,
+-- so it counts when all are there.
+local function endIfExceeded(request, state)
+  if state.failed == 0 or (state.status ~= 'open' and state.status ~= 'sealed') then
+    return
+  end
+  local v = redis.call('HMGET', request, 'onExceeded', 'toleratedFailures')
+  if v[1] ~= 'cancel' or (state.status == 'open' and v[2]:sub(-1) == '%') then
+    return
+  end
+  if exceeded(state, v[2]) then
+    endEarly(request, state, 'failures')
+  end
+end

@@ -32,6 +32,7 @@ export {
   ServerError,
   SourceError,
   TimeoutError,
+  type ToleratedFailures,
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';

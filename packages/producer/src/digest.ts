@@ -15,6 +15,8 @@ const CONTENT = [
   'deadlineMs',
   'delayMs',
   'runAt',
+  'toleratedFailures',
+  'onExceeded',
   'retentionMs',
   'onProducerLost',
   // The first one sets it for all: who renews more slowly than that would be taken for lost.

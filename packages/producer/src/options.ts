@@ -6,6 +6,8 @@ import {
   type OptionTable,
   option,
   TIMES,
+  type ToleratedFailures,
+  toleratedFailuresOption,
 } from '@piecework/protocol';
 import { z } from 'zod';
 
@@ -58,6 +60,17 @@ export interface RequestOptions {
   readonly delayMs?: number;
   /** Until when its sub-requests wait: a Date, or ms since 1970, by the clock of Redis. @default now */
   readonly runAt?: Date | number;
+  /**
+   * How many sub-requests may fail for good without the request failing: a count, or a share of all as
+   * '5%' or `{ percent: 5 }`. @default 0
+   */
+  readonly toleratedFailures?: ToleratedFailures;
+  /**
+   * What happens when more have failed. 'continue': all are run to their end, and the outcome is
+   * 'failed'. 'cancel': the request ends there, and what was not started is cancelled; a share of all
+   * is only known once the request is sealed. @default 'continue'
+   */
+  readonly onExceeded?: 'continue' | 'cancel';
   /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
@@ -108,6 +121,8 @@ export const requestOptions: OptionTable = {
   attempts: option.integer(1, 1_000, 1),
   backoff: backoffOption,
   attemptTimeoutMs: option.ms(1, 2_147_483_647),
+  toleratedFailures: toleratedFailuresOption,
+  onExceeded: option.word('continue', 'cancel'),
   deadlineMs: option.ms(1, 31_536_000_000),
   delayMs: option.ms(0, 31_536_000_000),
   runAt: option.custom(

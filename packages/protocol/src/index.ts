@@ -17,4 +17,5 @@ export { redisError } from './redis-error.js';
 export * from './redrive-commands.js';
 export * from './request-commands.js';
 export type { Argument, Client } from './run-script.js';
+export * from './tolerated-failures.js';
 export * from './waiting.js';

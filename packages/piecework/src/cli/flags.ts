@@ -119,6 +119,13 @@ export const requestFlags: readonly Flag[] = [
     'number',
   ),
   flag(
+    '--tolerated-failures <n>',
+    'how many may fail: a count, or a share as 5%',
+    requestOptions['toleratedFailures'],
+    'number',
+  ),
+  flag('--on-exceeded <how>', 'when more fail: continue or cancel', requestOptions['onExceeded']),
+  flag(
     '--deadline-ms <ms>',
     'how long the whole request may take',
     requestOptions['deadlineMs'],
