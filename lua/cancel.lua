@@ -33,6 +33,7 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 local at = now()
+redis.call('HSETNX', request, 'endReason', 'cancel')
 local left = cancelIdle(request, state, work, due, at)
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)

@@ -11,6 +11,7 @@
 --   reports...  string  index, number, … of handlers that reported since
 -- REPLIES
 --   {'ok', permits}  extended
+--   {'cancelling', permits}  extended; the request is being cancelled: abort its handlers
 --   {'lost'}         the worker holds no permit: abort its handlers
 --   {'gone'}         no such life, or complete
 -- REPEAT  extends again
@@ -32,5 +33,8 @@ end
 redis.call('HSET', request, 'lease:' .. worker, now() + leaseMs)
 if #ARGV > 3 then
   redis.call('HSET', progress, unpack(ARGV, 4))
+end
+if state.status == 'cancelling' then
+  return { 'cancelling', tonumber(permits) }
 end
 return { 'ok', tonumber(permits) }

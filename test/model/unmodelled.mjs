@@ -40,6 +40,21 @@ export const unmodelled = [
   { cure: 'watchdog of the blocking connection', why: 'a dead connection is a token eaten' },
 ];
 
+/** Scripts that write and are no step of the model, and why. */
+export const notSteps = [
+  {
+    script: 'pause',
+    why: 'a request that grants nothing for a while: one that nobody serves meanwhile',
+  },
+  { script: 'resume', why: 'mints what is missing, as tend does' },
+  {
+    script: 'update',
+    why: 'limit and priority are fixed numbers of the model; it would multiply its states',
+  },
+  { script: 'pause-queue', why: 'workers that take no tokens: any may stand still already' },
+  { script: 'resume-queue', why: 'see pause-queue' },
+];
+
 /** Scripts that change nothing, and so are no step of the model. */
 export const readOnly = [
   { script: 'contended', why: 'decides when a worker yields: any moment is tried' },

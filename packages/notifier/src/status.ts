@@ -54,9 +54,12 @@ export async function statusOf(
     createdAt: Number(state['createdAt']),
     completedAt: state['completedAt'] ? Number(state['completedAt']) : undefined,
     outcome: (state['outcome'] as RequestOutcome | undefined) ?? undefined,
-    waiting: unserved
-      ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
-      : undefined,
+    waiting:
+      state['paused'] === '1'
+        ? 'it is paused'
+        : unserved
+          ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
+          : undefined,
     progress: Object.fromEntries(reported),
   };
 }

@@ -4,10 +4,10 @@ import {
   DroppedError,
   type QueueCommands,
   RequestCommands,
+  Subscriber,
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
-import { Subscriber } from './subscriber.js';
 import { Ticket } from './ticket.js';
 
 /**

@@ -13,7 +13,9 @@ export {
   ConnectionError,
   DroppedError,
   DurabilityError,
+  EndedError,
   ExpiredError,
+  HeldError,
   IndeterminateError,
   InvalidOptionError,
   NotFoundError,
@@ -40,7 +42,7 @@ export {
   type WorkerOptions,
   type WorkerState,
 } from '@piecework/worker';
-export { Admin, type AdminOptions, type ListOptions } from './admin.js';
+export { Admin, type AdminOptions, type ListOptions, type PauseQueueOptions } from './admin.js';
 export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
 export { type Health, type HealthServer, serveHealth } from './health-server.js';
 export {
@@ -49,5 +51,6 @@ export {
   type PieceworkOptions,
   type SubmitOptions,
 } from './piecework.js';
+export type { Cancelled, UpdateOptions } from './request-control.js';
 export { RequestHandle } from './request-handle.js';
 export { defineTask, type Task } from './task.js';

@@ -9,6 +9,7 @@ import type {
 } from '@piecework/notifier';
 import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from './admin.js';
+import type { Cancelled, UpdateOptions } from './request-control.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
@@ -50,6 +51,29 @@ export class RequestHandle<Result = unknown> {
   /** Everything known about the request now. @throws NotFoundError · ExpiredError · DroppedError */
   status(): Promise<RequestStatus> {
     return this.#notifier.status(this.id);
+  }
+
+  /**
+   * Cancels the request: what nobody runs at once; running handlers are aborted, and what succeeds all
+   * the same counts. Results and failures stay. @throws as Admin.cancel
+   */
+  cancel(): Promise<Cancelled> {
+    return this.#admin.cancel(this.id);
+  }
+
+  /** Starts nothing more until it is resumed; what runs may end. @throws as Admin.pause */
+  pause(): Promise<void> {
+    return this.#admin.pause(this.id);
+  }
+
+  /** Lets it go on. @throws as Admin.pause */
+  resume(): Promise<void> {
+    return this.#admin.resume(this.id);
+  }
+
+  /** Changes limit, priority or tolerated failures while it runs. @throws as Admin.pause */
+  update(changes: UpdateOptions): Promise<void> {
+    return this.#admin.update(this.id, changes);
   }
 
   /** Removes the request and everything of it, whatever its state. @throws NotFoundError */

@@ -128,7 +128,7 @@ export class Engagement {
   /** Reads no more; gives permits back as handlers end. */
   leave(): void {
     if (this.#mode === 'over') return;
-    if (this.#core.closing) this.#returnSuspect();
+    if (this.#core.closing || this.#core.paused) this.#returnSuspect();
     this.#mode = 'leaving';
     this.#kick();
   }
@@ -138,6 +138,17 @@ export class Engagement {
     for (const { entry } of this.#running.values()) this.#outcomes.push({ entry, kind: 'b' });
     this.#letGo('the worker closes');
     this.leave();
+  }
+
+  /**
+   * Asks at once what became of the request, as somebody says that it was cancelled or dropped; again
+   * behind a call that is under way, because that may have brought more to run.
+   */
+  ask(): void {
+    // Not answered, the next renewal asks.
+    const now = () => this.renew(0).catch(() => {});
+    void now();
+    if (this.#queued > 0) this.#exclusive(now);
   }
 
   /** Extends the lease if nothing else did for `everyMs`, and tells what the handlers reported. */
@@ -154,10 +165,13 @@ export class Engagement {
       .finally(() => {
         this.#renewing = false;
       });
-    // A settle or enter that was answered meanwhile knows better.
-    if (this.#permits === 0 || replies !== this.#replies) return;
-    if (renewed.verdict === 'ok') this.#extend(asked);
-    else this.#lose(renewed.verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
+    if (this.#permits === 0) return;
+    const { verdict } = renewed;
+    if (verdict === 'cancelling') this.#cancel();
+    // A settle or enter that was answered meanwhile knows better, but not that it is over.
+    if (replies !== this.#replies && verdict !== 'gone') return;
+    if (verdict === 'ok' || verdict === 'cancelling') this.#extend(asked);
+    else this.#lose(verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
   }
 
   /** Stops believing in the lease by the own clock, before the server does. */
@@ -205,6 +219,13 @@ export class Engagement {
       if (n !== undefined) reports.push(running.index, n);
     }
     return reports;
+  }
+
+  /** Aborts what runs. What succeeds all the same counts; all else is handed back, and cancelled. */
+  #cancel(): void {
+    this.#returnSuspect();
+    for (const running of this.#running.values()) running.abort('lost', 'the request is cancelled');
+    this.leave();
   }
 
   #lose(why: string): void {
@@ -374,6 +395,7 @@ export class Engagement {
     this.#apply(settled);
     if (settled.permits < running) this.#lose('the lease was withdrawn');
     this.#startUpTo(entries);
+    if (settled.cancelling) this.#cancel();
     const dry = entries.length < read && settled.dueNow === 0;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
@@ -464,7 +486,7 @@ export class Engagement {
   #start(entry: Entry): void {
     const handler = this.#core.handlers.for(this.#task);
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
-    const running = new Running(this.id, entry, this.#core.logger);
+    const running = new Running(this.id, entry, this.#core.logger, this.#core.holdQueue);
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
     running.run(handler, entry.payload, this.#core.maxResultBytes, this.#onEnd);

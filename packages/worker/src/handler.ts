@@ -1,4 +1,4 @@
-import { InvalidOptionError, NAME } from '@piecework/protocol';
+import { type HeldError, InvalidOptionError, NAME } from '@piecework/protocol';
 import type { Logger } from 'pino';
 
 /** What a handler is given beside the payload. */
@@ -16,6 +16,12 @@ export interface HandlerContext {
   readonly log: Logger;
   /** Reports how far this sub-request is, a number of your own scale; shown by `status`. */
   progress(n: number): void;
+  /**
+   * Pauses the whole queue for so many ms (1 to a year), as when the service that all handlers call
+   * says "come back later". Throw the error that it returns: this sub-request then comes back later
+   * without an attempt counted. @throws InvalidOptionError
+   */
+  holdQueue(ms: number): HeldError;
 }
 
 /** Runs one sub-request. What it returns is the result; what it throws fails the sub-request. */

@@ -1,13 +1,19 @@
 import {
   AbortError,
+  checkOption,
   decode,
   type Entry,
   encodeError,
   encodeResult,
+  HeldError,
   type Outcome,
+  option,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Handler, HandlerContext } from './handler.js';
+
+/** How long a handler may hold the queue back. */
+const HOLD = option.ms(1, 31_536_000_000);
 
 /**
  * One sub-request while its handler runs. It ends in one outcome, or in none: a worker that lost
@@ -30,14 +36,23 @@ export class Running implements HandlerContext {
   #report: ((n: number) => void) | undefined;
   #over = false;
   #onEnded: (() => void)[] | undefined;
+  /** What a handler holds back is held before it is given back, or it would come back at once. */
+  readonly #hold: (ms: number) => Promise<void>;
+  #holding: Promise<unknown> | undefined;
 
-  constructor(requestId: string, { entry, index, tries, crashes }: Entry, logger: Logger) {
+  constructor(
+    requestId: string,
+    { entry, index, tries, crashes }: Entry,
+    logger: Logger,
+    hold: (ms: number) => Promise<void>,
+  ) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
     this.attempt = tries + 1;
     this.crashes = crashes;
     this.#logger = logger;
+    this.#hold = hold;
   }
 
   get signal(): AbortSignal {
@@ -58,6 +73,17 @@ export class Running implements HandlerContext {
       if (Number.isFinite(n)) this.#progress = n;
     };
     return this.#report;
+  }
+
+  get holdQueue(): (ms: number) => HeldError {
+    return (ms) => {
+      checkOption('holdQueue', ms, HOLD);
+      const held = this.#hold(ms).catch((error: unknown) => {
+        this.log.warn({ err: error }, 'the queue could not be held back');
+      });
+      this.#holding = Promise.all([this.#holding, held]);
+      return new HeldError('the queue', ms);
+    };
   }
 
   /** What was reported since the last call, for the next renewal. */
@@ -91,7 +117,11 @@ export class Running implements HandlerContext {
     };
     this.#begin(handler, payload).then(
       (result) => end(this.#succeeded(result, maxResultBytes)),
-      (error: unknown) => end(this.#failed(error)),
+      (error: unknown) => {
+        const outcome = () => end(this.#failed(error));
+        if (this.#holding && error instanceof HeldError) void this.#holding.then(outcome);
+        else outcome();
+      },
     );
   }
 
@@ -121,11 +151,11 @@ export class Running implements HandlerContext {
     }
   }
 
-  #failed(error: unknown): Outcome | undefined {
+  #failed(thrown: unknown): Outcome | undefined {
     const { entry } = this;
     if (this.#fate === 'abandoned') return undefined;
-    if (this.#fate === 'lost') return { entry, kind: 'b' };
-    return { entry, kind: 'f', value: encodeThrown(error), delayMs: 0 };
+    if (this.#fate === 'lost' || thrown instanceof HeldError) return { entry, kind: 'b' };
+    return { entry, kind: 'f', value: encodeThrown(thrown), delayMs: 0 };
   }
 }
 

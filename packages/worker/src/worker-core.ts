@@ -32,6 +32,10 @@ export class WorkerCore {
   running = 0;
   /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
   closing = false;
+  /** Set while the queue is paused: as when closing, until it goes on. */
+  paused = false;
+  /** Pauses the queue for so many ms, here at once. */
+  readonly holdQueue: (ms: number) => Promise<void>;
   /** Set when retrying is over: the connections are about to close. */
   ended = false;
   #op = 0;
@@ -51,6 +55,7 @@ export class WorkerCore {
       | 'quantumMs'
       | 'maxResultBytes'
       | 'logger'
+      | 'holdQueue'
     >,
   ) {
     this.id = parts.id;
@@ -64,11 +69,12 @@ export class WorkerCore {
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.logger = parts.logger;
+    this.holdQueue = parts.holdQueue;
   }
 
   /** Whether tokens that come are turned into permits. */
   get takesWork(): boolean {
-    return !this.closing && !this.alone.active;
+    return !this.closing && !this.paused && !this.alone.active;
   }
 
   /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */

@@ -8,18 +8,22 @@ import {
   parseToken,
   pause,
   QueueCommands,
+  QueueControlCommands,
+  type QueuePause,
   TIMES,
   type Tick,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { pino } from 'pino';
 import { Alone } from './alone.js';
+import { Control } from './control.js';
 import { Engagement } from './engagement.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
 import { Leases } from './leases.js';
 import { type WorkerOptions, workerOptions } from './options.js';
+import { PauseWatch } from './queue-pause.js';
 import { Renewal } from './renewal.js';
 import { Slots } from './slots.js';
 import { WorkerCore } from './worker-core.js';
@@ -51,6 +55,8 @@ export class Worker implements AsyncDisposable {
   readonly #intake: Intake;
   readonly #leases: Leases;
   readonly #agenda: Agenda;
+  readonly #control: Control;
+  readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
   readonly #engagements = new Map<string, Engagement>();
   #fleet = 1;
   #look: NodeJS.Timeout | undefined;
@@ -74,6 +80,7 @@ export class Worker implements AsyncDisposable {
     const slots = new Slots(checked.concurrency);
     const ownLogger = logger.child({ worker: id });
     const { leaseMs, maxBlockMs } = checked;
+    const queueControl = new QueueControlCommands(connection, checked.queue);
     const core = new WorkerCore({
       id,
       connection,
@@ -95,8 +102,18 @@ export class Worker implements AsyncDisposable {
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
       logger: ownLogger,
+      holdQueue: async (ms) => {
+        const pause = await core.insist(checked.queue, () => queueControl.pause(ms));
+        this.#pause.learn(pause);
+      },
     });
     this.#core = core;
+    const hooks = {
+      onRequest: ({ id, generation }: { id: string; generation: number }) =>
+        this.#engagements.get(`${id}~${generation}`)?.ask(),
+      onQueue: (pause: QueuePause) => this.#pause.learn(pause),
+    };
+    this.#control = new Control(connection, core.queue.keys.control, hooks, ownLogger);
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
     this.#intake = new Intake(connection, core.queue.keys, core.slots, core.logger, onTokens);
     this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger);
@@ -113,6 +130,7 @@ export class Worker implements AsyncDisposable {
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       onTick: (tick) => {
         this.#tickedAt = performance.now();
+        this.#pause.learn({ until: tick.pausedUntil, at: tick.now });
         this.#enterParked(tick);
       },
       onError: (error) => core.logger.warn({ err: error }, 'tick failed'),
@@ -171,6 +189,7 @@ export class Worker implements AsyncDisposable {
     if (this.#closing) throw new ClosedError('worker');
     this.#agenda.start();
     this.#leases.start();
+    this.#control.start();
     this.#intake.start();
     this.#state = 'running';
     const { queue, slots, handlers, leaseMs, logger } = this.#core;
@@ -201,6 +220,7 @@ export class Worker implements AsyncDisposable {
     if (started) this.#core.logger.info({ running: this.running, timeoutMs }, 'worker closing');
     this.#core.closing = true;
     clearTimeout(this.#look);
+    this.#pause.stop();
     if (this.#starting) await this.#within(this.#starting);
     for (const engagement of this.#engagements.values()) engagement.leave();
     await this.#intake.stop();
@@ -209,6 +229,7 @@ export class Worker implements AsyncDisposable {
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     this.#leases.stop();
+    await this.#within(this.#control.stop());
     await this.#core.renewal.stop();
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
@@ -240,6 +261,18 @@ export class Worker implements AsyncDisposable {
     const end = performance.now() + timeoutMs;
     const busy = () => this.#engagements.size > 0 || !this.#core.settled;
     while (busy() && performance.now() < end) await pause(5);
+  }
+
+  /**
+   * While the queue is paused all slots are taken, so that no token is popped, and what is held is
+   * left as its handlers end. A token that a pop under way still brings is put back by `enter`.
+   */
+  #setPaused(paused: boolean): void {
+    const { slots, logger } = this.#core;
+    this.#core.paused = paused;
+    slots.take(paused ? slots.capacity : -slots.capacity);
+    if (paused) for (const engagement of this.#engagements.values()) engagement.leave();
+    logger.info(paused ? 'queue paused' : 'queue goes on');
   }
 
   /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
@@ -319,7 +352,7 @@ export class Worker implements AsyncDisposable {
    * come into the waiting room, and their tokens back into the list.
    */
   #enterParked(tick: Tick): void {
-    if (this.#core.closing) return;
+    if (this.#core.closing || this.#core.paused) return;
     this.#fleet = tick.fleet;
     const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
     this.#lookWithin(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);

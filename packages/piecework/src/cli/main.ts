@@ -1,6 +1,7 @@
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
 import { Command, CommanderError } from 'commander';
 import { completeCommand } from './completion.js';
+import { controlCommands } from './control.js';
 import { devCommand } from './dev.js';
 import { addExamples } from './examples.js';
 import { listCommands } from './list.js';
@@ -20,6 +21,7 @@ runCommand(program);
 submitCommand(program);
 workerCommand(program);
 lookCommands(program);
+controlCommands(program);
 listCommands(program);
 watchCommand(program);
 devCommand(program);
