@@ -55,8 +55,11 @@ local mint = 0
 local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
 if op > (tonumber((v[2] or '0'):match('^%d+'))) then
+  -- Tokens of before the last two epochs were given up, as when the priority changed: they die here.
+  local stale = #ARGV >= 8
   for i = 8, #ARGV do
     local counted = tonumber(ARGV[i])
+    stale = stale and counted < state.epoch - 1
     if counted == state.epoch and state.out > 0 then
       state.out = state.out - 1
     elseif counted == state.epoch - 1 and state.outBefore > 0 then
@@ -71,7 +74,7 @@ if op > (tonumber((v[2] or '0'):match('^%d+'))) then
     redis.call('HDEL', request, 'parked')
     state.parked = false
   end
-  local grant = math.max(0, math.min(want, wanted(state, books) - state.granted))
+  local grant = stale and 0 or math.max(0, math.min(want, wanted(state, books) - state.granted))
   state.granted = state.granted + grant
   if permits == 0 then
     since = op

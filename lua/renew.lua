@@ -13,6 +13,7 @@
 --   reports...  string  index, number or 'index:checkpoint', JSON, … of handlers that reported since
 -- REPLIES
 --   {'ok', permits}  extended
+--   {'cancelling', permits}  extended; the request is being cancelled: abort its handlers
 --   {'lost'}         the worker holds no permit: abort its handlers
 --   {'gone'}         no such life, or complete
 -- REPEAT  extends again
@@ -54,5 +55,8 @@ if #checkpoints > 0 then
   -- Tells `settle` that there are some to be taken out.
   redis.call('HSET', request, 'checkpoints', 1)
   redis.call('HSET', tries, unpack(checkpoints))
+end
+if state.status == 'cancelling' then
+  return { 'cancelling', tonumber(permits) }
 end
 return { 'ok', tonumber(permits) }

@@ -35,8 +35,8 @@
 --   since        int     number of the hold under which they were read, from enter; '' when unsure
 --   outcomes...  string  two for each success, then four for each other
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, nextDue}  permits is absolute · nextDue: time at which it has
---      to be looked at; 0: none
+--   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling}  permits is absolute · nextDue: time at
+--      which it has to be looked at; 0: none · cancelling: 1, or left out
 --   {'complete', outcome}  the request is complete
 --   {'gone'}               no such life
 -- REPEAT  the same permits; nothing is counted, parked or freed again
@@ -164,4 +164,5 @@ end
 if #keys.tried > 0 then
   redis.call('HDEL', tries, unpack(keys.tried))
 end
-return { 'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue) }
+local cancelling = state.status == 'cancelling' and 1 or nil
+return { 'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue), cancelling }

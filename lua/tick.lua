@@ -12,6 +12,7 @@
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
 --   counters    hash  time of the last tick; when Redis was last back after it had been away
+--   paused      hash  until: when the pause of the queue ends by itself, 0: never
 --   lists...    list  tokens of the priorities 0 … 99
 -- ARGV
 --   worker   string  boot id, or '' when a producer or notifier ticks
@@ -23,18 +24,19 @@
 --   awayMs   int     when nobody ticked for so long, Redis was away …
 --   awayPerWorkerMs  int  … or for so long times the number of workers
 -- REPLIES
---   {'ok', now, next, fleet, claims, parked, resumedAt}
+--   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
+--      pausedUntil: when the queue goes on; 0: when it is resumed; -1: it is not paused
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
 
 --- @include now
 
-local open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local lists = { unpack(KEYS, 10) }
+local open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local lists = { unpack(KEYS, 11) }
 local worker, info, lockMs, graceMs, max, goneMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local awayMs, awayPerWorkerMs = tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -106,6 +108,11 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, 
   end
 end
 local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
+local pausedUntil = tonumber(redis.call('HGET', paused, 'until')) or -1
+if pausedUntil > 0 and pausedUntil <= at then
+  pausedUntil = -1
+end
 return {
   'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
+  pausedUntil,
 }

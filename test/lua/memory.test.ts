@@ -2,7 +2,14 @@
  * Fills its server.
  * @module-tag own-server
  */
-import { Connection, QueueCommands, RequestCommands, ServerError } from '@piecework/protocol';
+import {
+  Connection,
+  ControlCommands,
+  QueueCommands,
+  QueueControlCommands,
+  RequestCommands,
+  ServerError,
+} from '@piecework/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   parseHeader,
@@ -118,6 +125,17 @@ describe('when Redis is full', () => {
     await queue.depart('worker');
   };
 
+  const isUnderControl = async () => {
+    const { id, generation, queue } = scene;
+    const control = new ControlCommands(connection, id);
+    const queueControl = new QueueControlCommands(connection, queue.keys.queue);
+    expect(await control.pause(generation)).toEqual({ verdict: 'paused' });
+    expect(await control.resume(generation)).toMatchObject({ verdict: 'ok' });
+    expect(await control.update(generation, { priority: 3 })).toMatchObject({ verdict: 'ok' });
+    await queueControl.pause(0);
+    await queueControl.resume();
+  };
+
   const goesOnWithTheEnd = async () => {
     const { id, generation, queue, request } = scene;
     expect(await request.seal(generation, 'maker', 6)).toMatchObject({ verdict: 'sealed' });
@@ -135,6 +153,8 @@ describe('when Redis is full', () => {
 
   it('goes on with the agenda', goesOnWithTheAgenda);
 
+  it('is under control', isUnderControl);
+
   it('goes on with the end', goesOnWithTheEnd);
 
   const needed: Partial<Record<ScriptName, () => Promise<void>>> = {
@@ -146,6 +166,7 @@ describe('when Redis is full', () => {
       ['note', 'tick', 'tend', 'write-back', 'park', 'reopen', 'depart'],
       goesOnWithTheAgenda,
     ),
+    ...forEach(['pause', 'resume', 'update', 'pause-queue', 'resume-queue'], isUnderControl),
     ...forEach(['seal', 'cancel', 'finish', 'drop'], goesOnWithTheEnd),
   };
 

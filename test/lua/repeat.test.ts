@@ -1,3 +1,4 @@
+import { ControlCommands, QueueControlCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -30,6 +31,10 @@ import {
  */
 
 useTestClock();
+
+const control = ({ connection, id }: Scene) => new ControlCommands(connection, id);
+const queueControl = ({ connection, queue }: Scene) =>
+  new QueueControlCommands(connection, queue.keys.queue);
 
 interface Case {
   readonly given: () => Promise<Scene>;
@@ -248,6 +253,47 @@ const same: Record<string, Case> = {
       return scene;
     },
     call: ({ queue }) => queue.depart('worker'),
+  },
+  pause: {
+    given: held,
+    call: (scene) => control(scene).pause(scene.generation),
+  },
+  resume: {
+    given: async () => {
+      const scene = await held();
+      await control(scene).pause(scene.generation);
+      return scene;
+    },
+    call: async (scene) => ({ ...(await control(scene).resume(scene.generation)), mint: 0 }),
+  },
+  'update, of all': {
+    given: held,
+    call: async (scene) => {
+      const changes = { limit: 9, priority: 3, toleratedFailures: 2 };
+      return { ...(await control(scene).update(scene.generation, changes)), mint: 0 };
+    },
+  },
+  'pause-queue': {
+    given: () => given.created(),
+    call: (scene) =>
+      queueControl(scene)
+        .pause(0)
+        .then(({ until }) => until),
+  },
+  'pause-queue, for a time': {
+    given: () => given.created(),
+    call: (scene) =>
+      queueControl(scene)
+        .pause(50_000)
+        .then(() => 'from then on'),
+  },
+  'resume-queue': {
+    given: async () => {
+      const scene = await given.created();
+      await queueControl(scene).pause(0);
+      return scene;
+    },
+    call: (scene) => queueControl(scene).resume(),
   },
   contended: {
     given: () => given.filled(),

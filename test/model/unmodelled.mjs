@@ -53,6 +53,17 @@ export const leftOut = [
   },
   { script: 'redrive', why: 'a second life with what failed: one life of an id is modelled' },
   { script: 'run-again', why: 'as append, in that life; test/lua/redrive cuts it at each step' },
+  {
+    script: 'pause',
+    why: 'a request that grants nothing for a while: one that nobody serves meanwhile',
+  },
+  { script: 'resume', why: 'mints what is missing, as tend does' },
+  {
+    script: 'update',
+    why: 'limit and priority are fixed numbers of the model; it would multiply its states',
+  },
+  { script: 'pause-queue', why: 'workers that take no tokens: any may stand still already' },
+  { script: 'resume-queue', why: 'see pause-queue' },
 ];
 
 /** Scripts that change nothing, and so are no step of the model. */

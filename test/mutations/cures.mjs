@@ -160,7 +160,7 @@ export const codeCures = [
     cure: 'state re-read by the waiter, once it is subscribed',
     test: 'test/flow/completion.test.ts',
     name: 'is told to who awaits before, while and after it happens',
-    code: 'packages/notifier/dist/subscriber.js',
+    code: 'packages/protocol/dist/subscriber.js',
     edits: [
       {
         from: `this.#backoff.reset();

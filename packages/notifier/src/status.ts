@@ -66,11 +66,14 @@ export async function statusOf(
     endReason: (state['endReason'] as EndReason | undefined) ?? undefined,
     heldUntil: held ? heldUntil : undefined,
     deadline: state['deadline'] ? Number(state['deadline']) : undefined,
-    waiting: unserved
-      ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
-      : held
-        ? `held back until ${new Date(heldUntil).toISOString()}`
-        : undefined,
+    waiting:
+      state['paused'] === '1'
+        ? 'it is paused'
+        : unserved
+          ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
+          : held
+            ? `held back until ${new Date(heldUntil).toISOString()}`
+            : undefined,
     progress: Object.fromEntries(reported),
   };
 }

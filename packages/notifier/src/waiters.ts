@@ -4,11 +4,11 @@ import {
   DroppedError,
   type QueueCommands,
   RequestCommands,
+  Subscriber,
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
 import { noticeOf } from './notice.js';
-import { Subscriber } from './subscriber.js';
 import { Ticket } from './ticket.js';
 
 /**

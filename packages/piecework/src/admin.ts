@@ -11,6 +11,7 @@ import {
   option,
   Patience,
   QueueCommands,
+  QueueControlCommands,
   type QueueCounts,
   type QueueError,
   QueueErrors,
@@ -21,6 +22,7 @@ import {
 } from '@piecework/protocol';
 import { livingRequests } from './living-requests.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
+import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
 
 export interface AdminOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -33,6 +35,13 @@ export interface ListOptions {
   /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
   readonly state?: 'open' | 'ended' | 'all';
 }
+
+export interface PauseQueueOptions {
+  /** After how long the queue goes on by itself, in ms, up to a year; 0: when it is resumed. @default 0 */
+  readonly forMs?: number;
+}
+
+export const pauseQueueOptions: OptionTable = { forMs: option.ms(0, 31_536_000_000, 0) };
 
 export const listOptions: OptionTable = { state: option.word('open', 'ended', 'all') };
 
@@ -162,6 +171,56 @@ export class Admin implements AsyncDisposable {
     // Repeating a drop whose second half was cut off takes it up where it was.
     const queue = new QueueCommands(this.#connection, dropped.queue);
     await patience.call(() => queue.finish(id, dropped.generation, 'dropped'));
+    const control = new QueueControlCommands(this.#connection, dropped.queue);
+    await control.tell('drop', id, dropped.generation);
+  }
+
+  /**
+   * Cancels a request: what nobody runs at once, however much it is; running handlers are aborted, and
+   * what succeeds all the same counts. Results and failures stay. Asking again is safe.
+   * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ServerError,
+   *   ConnectionError after 30 s · IndeterminateError
+   */
+  async cancel(id: string): Promise<Cancelled> {
+    return this.#control(id).cancel();
+  }
+
+  /**
+   * Starts nothing of a request any more until it is resumed; what runs may end. Its deadline and its
+   * producer's lease run on. @throws as cancel · EndedError when it is complete or being cancelled
+   */
+  async pause(id: string): Promise<void> {
+    return this.#control(id).pause();
+  }
+
+  /** Lets a paused request go on; one that is not paused does anyway. @throws as pause */
+  async resume(id: string): Promise<void> {
+    return this.#control(id).resume();
+  }
+
+  /** Changes a request while it runs. What is left out stays. @throws as pause */
+  async update(id: string, changes: UpdateOptions): Promise<void> {
+    return this.#control(id).update(changes);
+  }
+
+  /**
+   * Pauses the queue: its workers take nothing more and leave what they hold as their handlers end.
+   * They are told at once; one that does not hear it learns it with its next tick (seconds), one that
+   * starts later before it takes anything. A pause that ends later than this one stays.
+   * @throws InvalidOptionError · ConnectionError, ServerError
+   */
+  async pauseQueue(options: PauseQueueOptions = {}): Promise<void> {
+    const { forMs } = checkOptions<Required<PauseQueueOptions>>(pauseQueueOptions, options);
+    await new QueueControlCommands(this.#connection, this.#queue.keys.queue).pause(forMs);
+  }
+
+  /** Ends the pause of the queue, whoever began it. @throws ConnectionError, ServerError */
+  async resumeQueue(): Promise<void> {
+    await new QueueControlCommands(this.#connection, this.#queue.keys.queue).resume();
+  }
+
+  #control(id: string): RequestControl {
+    return new RequestControl(this.#connection, this.#queue, id);
   }
 
   /**

@@ -14,6 +14,7 @@ export {
   ConnectionError,
   DroppedError,
   DurabilityError,
+  EndedError,
   ExpiredError,
   HeldError,
   IndeterminateError,
@@ -48,7 +49,7 @@ export {
   type WorkerOptions,
   type WorkerState,
 } from '@piecework/worker';
-export { Admin, type AdminOptions, type ListOptions } from './admin.js';
+export { Admin, type AdminOptions, type ListOptions, type PauseQueueOptions } from './admin.js';
 export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
 export { type Health, type HealthServer, serveHealth } from './health-server.js';
 export {
@@ -58,5 +59,6 @@ export {
   type SubmitOptions,
 } from './piecework.js';
 export type { Redriven, RedriveOptions } from './redrive.js';
+export type { Cancelled, UpdateOptions } from './request-control.js';
 export { RequestHandle } from './request-handle.js';
 export { defineTask, type Task } from './task.js';

@@ -13,6 +13,7 @@ import type {
 import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from './admin.js';
 import type { Redriven, RedriveOptions } from './redrive.js';
+import type { Cancelled, UpdateOptions } from './request-control.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
@@ -80,6 +81,29 @@ export class RequestHandle<Result = unknown> {
    */
   redrive(options: RedriveOptions = {}): Promise<Redriven> {
     return this.#admin.redrive(this.id, options);
+  }
+
+  /**
+   * Cancels the request: what nobody runs at once; running handlers are aborted, and what succeeds all
+   * the same counts. Results and failures stay. @throws as Admin.cancel
+   */
+  cancel(): Promise<Cancelled> {
+    return this.#admin.cancel(this.id);
+  }
+
+  /** Starts nothing more until it is resumed; what runs may end. @throws as Admin.pause */
+  pause(): Promise<void> {
+    return this.#admin.pause(this.id);
+  }
+
+  /** Lets it go on. @throws as Admin.pause */
+  resume(): Promise<void> {
+    return this.#admin.resume(this.id);
+  }
+
+  /** Changes limit, priority or tolerated failures while it runs. @throws as Admin.pause */
+  update(changes: UpdateOptions): Promise<void> {
+    return this.#admin.update(this.id, changes);
   }
 
   /** Removes the request and everything of it, whatever its state. @throws NotFoundError */

@@ -166,12 +166,28 @@ export class UnrecoverableError extends PieceworkError {
   }
 }
 
-/** Made by `ctx.holdRequest`, for a handler to throw: it has not failed, it comes back after the hold. */
+/**
+ * Thrown by a handler: the request, or the queue, is held back, and this sub-request comes back later;
+ * no attempt is counted. Made by `ctx.holdRequest(ms)` and `ctx.holdQueue(ms)`.
+ */
 export class HeldError extends PieceworkError {
   override readonly name = 'HeldError';
 
-  constructor(message: string) {
-    super(message, { code: 'HELD', retryable: true });
+  constructor(what: string, ms: number) {
+    super(`${what} is held back for ${ms} ms`, { code: 'HELD', retryable: true });
+  }
+}
+
+/** The request is complete, or being cancelled: there is nothing to pause, resume or update. */
+export class EndedError extends PieceworkError {
+  override readonly name = 'EndedError';
+  readonly requestId: string;
+  readonly status: string;
+
+  constructor(requestId: string, status: string) {
+    super(`${requestId} goes on no more: it is ${status}`, { code: 'ENDED' });
+    this.requestId = requestId;
+    this.status = status;
   }
 }
 

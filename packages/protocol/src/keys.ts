@@ -34,6 +34,10 @@ export interface QueueKeys {
   readonly workers: string;
   /** hash · boot id → JSON about the worker */
   readonly workerInfo: string;
+  /** hash · 'until': when the pause of the queue ends by itself, 0: never · only while it is paused */
+  readonly paused: string;
+  /** shard channel · '<verb> <id> <generation>' for workers: look at this request; or of the queue's pause */
+  readonly control: string;
   /** list · tokens `id~generation~epoch` of one priority · pushed left, popped right, never else */
   readonly list: (priority: number) => string;
   /** list · tokens of due delayed requests that asked to go before their priority's list */
@@ -82,6 +86,8 @@ export function queueKeys(queue: string): QueueKeys {
     errors: `${tag}:errors`,
     workers: `${tag}:workers`,
     workerInfo: `${tag}:worker-info`,
+    paused: `${tag}:paused`,
+    control: `${tag}:control`,
     list: (priority) => `${tag}:${priority}`,
     lane: (priority) => `${tag}:${priority}:due`,
     lists: Array.from({ length: PRIORITIES }, (_, priority) => `${tag}:${priority}`),

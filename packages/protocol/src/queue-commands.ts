@@ -46,6 +46,8 @@ export interface QueueCounts {
   readonly parked: number;
   /** Registered workers. */
   readonly workers: number;
+  /** When the paused queue goes on, server time; 0: when it is resumed. undefined: it is not paused. */
+  readonly pausedUntil: number | undefined;
   /** Requests that ended within the last week or so, by outcome. */
   readonly ended: {
     readonly succeeded: number;
@@ -67,6 +69,8 @@ export interface Tick {
   readonly parked: readonly { id: string; generation: number; task: string }[];
   /** Server time at which Redis was last back after it had been away, or 0. */
   readonly resumedAt: number;
+  /** Server time at which the paused queue goes on; 0: when it is resumed; -1: it is not paused. */
+  readonly pausedUntil: number;
 }
 
 /** The scripts of the queue side, in the order of a request's way. Hash slot of `{<queue>}`. */
@@ -140,9 +144,10 @@ export class QueueCommands {
   async tick(worker: string, info: string): Promise<Tick> {
     const { open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, lists } =
       this.keys;
+    const { paused } = this.keys;
     const reply = await this.#run(
       'tick',
-      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, ...lists],
+      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused, ...lists],
       [
         worker,
         info,
@@ -154,13 +159,14 @@ export class QueueCommands {
         TIMES.awayPerWorkerMs,
       ],
     );
-    const [, now, next, fleet, flat, aside, resumedAt] = reply as [
+    const [, now, next, fleet, flat, aside, resumedAt, pausedUntil] = reply as [
       string,
       number,
       number,
       number,
       string[],
       string[],
+      number,
       number,
     ];
     const claims: Claim[] = [];
@@ -177,7 +183,7 @@ export class QueueCommands {
       const [, generation, task] = /^(\d+) (.*)$/.exec(aside[i + 1] as string) ?? [];
       waiting.push({ id: aside[i] as string, generation: Number(generation), task: task ?? '' });
     }
-    return { now, next, fleet, claims, parked: waiting, resumedAt };
+    return { now, next, fleet, claims, parked: waiting, resumedAt, pausedUntil };
   }
 
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */
@@ -317,13 +323,14 @@ export class QueueCommands {
   }
 
   async counts(): Promise<QueueCounts> {
-    const { open, parked, workers, counters, lists } = this.keys;
-    const [opened, aside, alive, ended, ...lengths] = await this.#read((client) =>
+    const { open, parked, workers, counters, paused, lists } = this.keys;
+    const [opened, aside, alive, ended, until, ...lengths] = await this.#read((client) =>
       Promise.all([
         client.hlen(open),
         client.hlen(parked),
         client.zcard(workers),
         client.hmget(counters, 'succeeded', 'failed', 'cancelled'),
+        client.hget(paused, 'until'),
         ...lists.map((list) => client.llen(list)),
       ]),
     );
@@ -333,6 +340,7 @@ export class QueueCommands {
       open: opened,
       parked: aside,
       workers: alive,
+      pausedUntil: until === null ? undefined : Number(until),
       ended: { succeeded, failed, cancelled },
       tokens: Object.fromEntries(waiting.filter(([, tokens]) => tokens > 0)),
     };

@@ -44,6 +44,8 @@ export interface Settled {
   readonly dueNow: number;
   /** Server time at which the next delayed one is ready, or 0. */
   readonly nextDue: number;
+  /** Whether the request is being cancelled. */
+  readonly cancelling: boolean;
 }
 
 export interface Entered {
@@ -419,7 +421,7 @@ export class RequestCommands {
     worker: string,
     leaseMs: number,
     reports: readonly (number | string)[],
-  ): Promise<{ verdict: 'ok'; permits: number } | { verdict: 'lost' | 'gone' }> {
+  ): Promise<{ verdict: 'ok' | 'cancelling'; permits: number } | { verdict: 'lost' | 'gone' }> {
     const { request, work, tries, progress } = this.keys;
     const reply = await this.#run(
       'renew',
@@ -603,7 +605,7 @@ function ended(reply: readonly unknown[]): Complete | Gone {
 
 function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
   if (reply[0] !== 'ok') return ended(reply);
-  const [, permits, mint, epoch, priority, dueNow, nextDue] = reply as [
+  const [, permits, mint, epoch, priority, dueNow, nextDue, cancelling] = reply as [
     'ok',
     number,
     number,
@@ -611,8 +613,10 @@ function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
     string,
     number,
     number,
+    number?,
   ];
-  return { verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow, nextDue };
+  const numbers = { permits, mint, epoch, priority: Number(priority), dueNow, nextDue };
+  return { verdict: 'ok', ...numbers, cancelling: cancelling === 1 };
 }
 
 function record(flat: readonly string[]): Record<string, string> {

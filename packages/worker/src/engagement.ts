@@ -90,8 +90,6 @@ export class Engagement {
   #replies = 0;
   #queued = 0;
   #kicked = false;
-  /** Settles when the holds that were asked for are in. */
-  #holdSent: Promise<void> | undefined;
   #tail: Promise<void> = Promise.resolve();
 
   constructor(
@@ -147,7 +145,7 @@ export class Engagement {
   /** Reads no more; gives permits back as handlers end. */
   leave(): void {
     if (this.#mode === 'over') return;
-    if (this.#core.closing) this.#returnSuspect();
+    if (this.#core.closing || this.#core.paused) this.#returnSuspect();
     this.#mode = 'leaving';
     this.#kick();
   }
@@ -160,6 +158,17 @@ export class Engagement {
     }
     this.#letGo('the worker closes');
     this.leave();
+  }
+
+  /**
+   * Asks at once what became of the request, as somebody says that it was cancelled or dropped; again
+   * behind a call that is under way, because that may have brought more to run.
+   */
+  ask(): void {
+    // Not answered, the next renewal asks.
+    const now = () => this.renew(0).catch(() => {});
+    void now();
+    if (this.#queued > 0) this.#exclusive(now);
   }
 
   /** Extends the lease if nothing else did for `everyMs`, and tells what the handlers reported. */
@@ -177,12 +186,15 @@ export class Engagement {
       .finally(() => {
         this.#renewing = false;
       });
-    if (renewed.verdict === 'ok')
+    const { verdict } = renewed;
+    if (verdict === 'ok' || verdict === 'cancelling')
       for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
-    // A settle or enter that was answered meanwhile knows better.
-    if (this.#permits === 0 || replies !== this.#replies) return;
-    if (renewed.verdict === 'ok') this.#extend(asked);
-    else this.#lose(renewed.verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
+    if (this.#permits === 0) return;
+    if (verdict === 'cancelling') this.#cancel();
+    // A settle or enter that was answered meanwhile knows better, but not that it is over.
+    if (replies !== this.#replies && verdict !== 'gone') return;
+    if (verdict === 'ok' || verdict === 'cancelling') this.#extend(asked);
+    else this.#lose(verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
   }
 
   /** Stops believing in the lease by the own clock, before the server does. */
@@ -230,6 +242,13 @@ export class Engagement {
       if (n !== undefined) reports.push(running.index, n);
     }
     return reports;
+  }
+
+  /** Aborts what runs. What succeeds all the same counts; all else is handed back, and cancelled. */
+  #cancel(): void {
+    this.#returnSuspect();
+    for (const running of this.#running.values()) running.abort('lost', 'the request is cancelled');
+    this.leave();
   }
 
   #lose(why: string): void {
@@ -350,7 +369,6 @@ export class Engagement {
       this.fence();
       // Nothing may be awaited between this look and the settle: what ends meanwhile has to be asked for.
       if (this.#sliceIsOver()) await this.#askToStay();
-      while (this.#holdSent) await this.#holdSent;
       if (this.#lastCheckpoints.size > 0) {
         await this.#lastCheckpoints.send(this.#core, this.#commands, this.generation);
         continue;
@@ -411,6 +429,7 @@ export class Engagement {
     this.#apply(settled);
     if (settled.permits < running) this.#lose('the lease was withdrawn');
     this.#startUpTo(entries);
+    if (settled.cancelling) this.#cancel();
     const dry = entries.length < read && settled.dueNow === 0;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
@@ -519,37 +538,22 @@ export class Engagement {
   #start(entry: Entry): void {
     const handler = this.#core.handlers.for(this.#task);
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
-    const { logger } = this.#core;
-    const running = new Running(this.id, entry, { logger, terms: this.#terms, hold: this.#hold });
+    const { logger, holdQueue } = this.#core;
+    const holds = { request: this.#hold, queue: holdQueue };
+    const running = new Running(this.id, entry, { logger, terms: this.#terms, holds });
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
     if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);
     running.run(handler, entry.payload, this.#onEnd, this.#onTimeout);
   }
 
-  /** Nothing is settled before it is answered: what the handler gives back would be started again. */
-  readonly #hold = (ms: number): void => {
-    const before = this.#holdSent;
-    const sent = this.#sendHold(ms)
-      .then(() => before)
-      .finally(() => {
-        if (this.#holdSent === sent) this.#holdSent = undefined;
-      });
-    this.#holdSent = sent;
+  readonly #hold = async (ms: number): Promise<void> => {
+    const held = await this.#core.insist(this.id, () => this.#holds.hold(this.generation, ms));
+    if (held.verdict !== 'held') return;
+    const { until } = held;
+    this.#core.later(this.id, () => this.#core.queue.note(this.id, this.generation, until));
+    this.#core.lookWithin(ms + SLACK_MS);
   };
-
-  async #sendHold(ms: number): Promise<void> {
-    const { queue, logger } = this.#core;
-    try {
-      const held = await this.#core.insist(this.id, () => this.#holds.hold(this.generation, ms));
-      if (held.verdict !== 'held') return;
-      const { until } = held;
-      this.#core.later(this.id, () => queue.note(this.id, this.generation, until));
-      this.#core.lookWithin(ms + SLACK_MS);
-    } catch (err) {
-      logger.warn({ err, requestId: this.id }, 'the request could not be held back');
-    }
-  }
 
   readonly #onEnd = (running: Running, outcome: Outcome | undefined): void => {
     this.#core.running -= 1;

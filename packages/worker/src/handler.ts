@@ -24,7 +24,7 @@ export interface HandlerContext {
   /**
    * Holds the whole request back for `ms`: nothing of it is started anywhere meanwhile; what runs goes
    * on. Answers an error to throw, which gives this sub-request back and counts no attempt:
-   * `throw ctx.holdRequest(5_000)`. From 0 to a year. @throws InvalidOptionError
+   * `throw ctx.holdRequest(5_000)`. From 1 to a year. @throws InvalidOptionError
    */
   holdRequest(ms: number): HeldError;
   /**
@@ -37,6 +37,12 @@ export interface HandlerContext {
   checkpoint(value: unknown): void;
   /** What an earlier attempt, also one that crashed, kept last; undefined: nothing. */
   readonly checkpointed: unknown;
+  /**
+   * Pauses the whole queue for so many ms (1 to a year), as when the service that all handlers call
+   * says "come back later". Throw the error that it returns: this sub-request then comes back later
+   * without an attempt counted. @throws InvalidOptionError
+   */
+  holdQueue(ms: number): HeldError;
 }
 
 /** Runs one sub-request. What it returns is the result; what it throws fails the sub-request. */

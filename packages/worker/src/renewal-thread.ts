@@ -99,7 +99,7 @@ async function renew(row: number, one: Asked): Promise<void> {
   const { at, id, generation } = one;
   const commands = new RequestCommands(connection, id);
   const { verdict } = await commands.renew(generation, worker, leaseMs, []);
-  if (verdict === 'ok') table.renewed(row, at);
+  if (verdict === 'ok' || verdict === 'cancelling') table.renewed(row, at);
   else one.over = true;
 }
 

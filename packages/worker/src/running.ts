@@ -18,6 +18,14 @@ import { Checkpoint } from './checkpoints.js';
 import type { Handler, HandlerContext } from './handler.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
+/** How long a handler may hold its request, or the queue, back. */
+const HOLD = option.ms(1, LONGEST_DELAY_MS);
+
+/** What holds the request, or the queue, back for so many ms; settles when that is in force. */
+export interface Holds {
+  request(ms: number): Promise<void>;
+  queue(ms: number): Promise<void>;
+}
 
 /**
  * One sub-request while its handler runs. It ends in one outcome, or in none: a worker that lost
@@ -33,7 +41,7 @@ export class Running implements HandlerContext {
   readonly entry: string;
   readonly #logger: Logger;
   readonly #terms: AttemptTerms;
-  readonly #hold: (ms: number) => void;
+  readonly #holds: Holds;
   #log: Logger | undefined;
   #controller: AbortController | undefined;
   #aborted: PieceworkError | undefined;
@@ -50,12 +58,13 @@ export class Running implements HandlerContext {
   #endsAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
+  /** What a handler holds back is held before it is given back, or it would come back at once. */
+  #holding: Promise<unknown> | undefined;
 
-  /** `hold`: holds the whole request back. */
   constructor(
     requestId: string,
     { entry, index, tries, crashes, checkpoint = '' }: Entry,
-    parts: { logger: Logger; terms: AttemptTerms; hold: (ms: number) => void },
+    parts: { logger: Logger; terms: AttemptTerms; holds: Holds },
   ) {
     this.requestId = requestId;
     this.entry = entry;
@@ -64,7 +73,7 @@ export class Running implements HandlerContext {
     this.crashes = crashes;
     this.#logger = parts.logger;
     this.#terms = parts.terms;
-    this.#hold = parts.hold;
+    this.#holds = parts.holds;
     this.#left = checkpoint;
   }
 
@@ -97,11 +106,11 @@ export class Running implements HandlerContext {
   }
 
   get holdRequest(): (ms: number) => HeldError {
-    return (ms) => {
-      checkOption('holdRequest', ms, DELAY);
-      this.#hold(ms);
-      return new HeldError(`request ${this.requestId} is held back for ${ms} ms`);
-    };
+    return (ms) => this.#heldBack('request', ms);
+  }
+
+  get holdQueue(): (ms: number) => HeldError {
+    return (ms) => this.#heldBack('queue', ms);
   }
 
   get checkpoint(): (value: unknown) => void {
@@ -114,6 +123,15 @@ export class Running implements HandlerContext {
 
   get checkpointed(): unknown {
     return decode(this.#left);
+  }
+
+  #heldBack(what: keyof Holds, ms: number): HeldError {
+    checkOption(what === 'queue' ? 'holdQueue' : 'holdRequest', ms, HOLD);
+    const sent = this.#holds[what](ms).catch((err: unknown) => {
+      this.log.warn({ err }, `the ${what} could not be held back`);
+    });
+    this.#holding = Promise.all([this.#holding, sent]);
+    return new HeldError(what === 'queue' ? 'the queue' : `request ${this.requestId}`, ms);
   }
 
   /** What was reported since the last call, for the next renewal. */
@@ -154,7 +172,11 @@ export class Running implements HandlerContext {
     }
     this.#begin(handler, payload).then(
       (result) => end(this.#succeeded(result)),
-      (error: unknown) => end(this.#failed(error)),
+      (error: unknown) => {
+        const failed = () => end(this.#failed(error));
+        if (this.#holding) void this.#holding.then(failed);
+        else failed();
+      },
     );
   }
 
@@ -215,10 +237,10 @@ export class Running implements HandlerContext {
   }
 }
 
-/** What was thrown may be anything, also something that throws when it is looked at. */
-function encodeThrown(thrown: unknown): string {
+/** What was error may be anything, also something that throws when it is looked at. */
+function encodeThrown(error: unknown): string {
   try {
-    return encodeError(thrown);
+    return encodeError(error);
   } catch {
     return encodeError(new Error('the handler threw something that cannot be put into words'));
   }

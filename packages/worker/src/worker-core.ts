@@ -41,6 +41,10 @@ export class WorkerCore {
   running = 0;
   /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
   closing = false;
+  /** Set while the queue is paused: as when closing, until it goes on. */
+  paused = false;
+  /** Pauses the queue for so many ms, here at once. */
+  readonly holdQueue: (ms: number) => Promise<void>;
   /** Set when retrying is over: the connections are about to close. */
   ended = false;
   #op = 0;
@@ -65,6 +69,7 @@ export class WorkerCore {
       | 'logger'
       | 'events'
       | 'errors'
+      | 'holdQueue'
     >,
   ) {
     this.id = parts.id;
@@ -82,11 +87,12 @@ export class WorkerCore {
     this.logger = parts.logger;
     this.events = parts.events;
     this.errors = parts.errors;
+    this.holdQueue = parts.holdQueue;
   }
 
   /** Whether tokens that come are turned into permits. */
   get takesWork(): boolean {
-    return !this.closing && !this.alone.active;
+    return !this.closing && !this.paused && !this.alone.active;
   }
 
   /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */

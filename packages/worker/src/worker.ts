@@ -9,13 +9,16 @@ import {
   parseToken,
   pause,
   QueueCommands,
+  QueueControlCommands,
   QueueErrors,
+  type QueuePause,
   TIMES,
   type Tick,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { pino } from 'pino';
 import { Alone } from './alone.js';
+import { Control } from './control.js';
 import { Engagement } from './engagement.js';
 import { ErrorLog } from './error-log.js';
 import { Events, type WorkerEvents } from './events.js';
@@ -24,6 +27,7 @@ import { judge, type WorkerHealth, type WorkerState } from './health.js';
 import { Intake } from './intake.js';
 import { Leases } from './leases.js';
 import { type WorkerOptions, workerOptions } from './options.js';
+import { PauseWatch } from './queue-pause.js';
 import { Renewal } from './renewal.js';
 import { Slots } from './slots.js';
 import { WorkerCore } from './worker-core.js';
@@ -55,6 +59,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   readonly #intake: Intake;
   readonly #leases: Leases;
   readonly #agenda: Agenda;
+  readonly #control: Control;
+  readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
   readonly #engagements = new Map<string, Engagement>();
   #fleet = 1;
   #look: NodeJS.Timeout | undefined;
@@ -80,6 +86,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const ownLogger = logger.child({ worker: id });
     const { leaseMs, maxBlockMs } = checked;
     const events = new Events(this, ownLogger);
+    const queueControl = new QueueControlCommands(connection, checked.queue);
     const core = new WorkerCore({
       id,
       connection,
@@ -105,8 +112,18 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       logger: ownLogger,
       events,
       errors: new ErrorLog(new QueueErrors(connection, checked.queue), id, ownLogger),
+      holdQueue: async (ms) => {
+        const pause = await core.insist(checked.queue, () => queueControl.pause(ms));
+        this.#pause.learn(pause);
+      },
     });
     this.#core = core;
+    const hooks = {
+      onRequest: ({ id, generation }: { id: string; generation: number }) =>
+        this.#engagements.get(`${id}~${generation}`)?.ask(),
+      onQueue: (pause: QueuePause) => this.#pause.learn(pause),
+    };
+    this.#control = new Control(connection, core.queue.keys.control, hooks, ownLogger);
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
     this.#intake = new Intake(
       connection,
@@ -130,6 +147,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       onTick: (tick) => {
         this.#tickedAt = performance.now();
+        this.#pause.learn({ until: tick.pausedUntil, at: tick.now });
         this.#enterParked(tick);
       },
       onReclaimed: (requestId, count) => events.tell('reclaimed', { requestId, count }),
@@ -198,6 +216,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     if (this.#closing) throw new ClosedError('worker');
     this.#agenda.start();
     this.#leases.start();
+    this.#control.start();
     this.#intake.start();
     this.#state = 'running';
     const { queue, slots, handlers, leaseMs, logger } = this.#core;
@@ -228,6 +247,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     if (started) this.#core.logger.info({ running: this.running, timeoutMs }, 'worker closing');
     this.#core.closing = true;
     clearTimeout(this.#look);
+    this.#pause.stop();
     if (this.#starting) await this.#within(this.#starting);
     for (const engagement of this.#engagements.values()) engagement.leave();
     await this.#intake.stop();
@@ -236,6 +256,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     this.#leases.stop();
+    await this.#within(this.#control.stop());
     await this.#core.renewal.stop();
     this.#core.ended = true;
     await this.#within(this.#agenda.stop());
@@ -270,6 +291,18 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const end = performance.now() + timeoutMs;
     const busy = () => this.#engagements.size > 0 || !this.#core.settled;
     while (busy() && performance.now() < end) await pause(5);
+  }
+
+  /**
+   * While the queue is paused all slots are taken, so that no token is popped, and what is held is
+   * left as its handlers end. A token that a pop under way still brings is put back by `enter`.
+   */
+  #setPaused(paused: boolean): void {
+    const { slots, logger } = this.#core;
+    this.#core.paused = paused;
+    slots.take(paused ? slots.capacity : -slots.capacity);
+    if (paused) for (const engagement of this.#engagements.values()) engagement.leave();
+    logger.info(paused ? 'queue paused' : 'queue goes on');
   }
 
   /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
@@ -357,7 +390,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    * come into the waiting room, and their tokens back into the list.
    */
   #enterParked(tick: Tick): void {
-    if (this.#core.closing) return;
+    if (this.#core.closing || this.#core.paused) return;
     this.#fleet = tick.fleet;
     const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
     this.#lookForParked(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);

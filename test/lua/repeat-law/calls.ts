@@ -1,4 +1,4 @@
-import type { Outcome } from '@piecework/protocol';
+import { ControlCommands, type Outcome, QueueControlCommands } from '@piecework/protocol';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
@@ -121,6 +121,21 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
         redriveOf(scene).runAgain(generation, owner, [0, 1, 99]),
       ),
     ]),
+    ...(['pause', 'resume'] as const).map((script) =>
+      call(script, '', ({ connection, id }) =>
+        new ControlCommands(connection, id)[script](generation),
+      ),
+    ),
+    ...Object.entries({
+      'a lower limit': { limit: 1 },
+      'a higher limit': { limit: 50 },
+      'another priority': { priority: 3 },
+      all: { limit: 2, priority: 70, toleratedFailures: '1' },
+    }).map(([what, changes]) =>
+      call('update', what, ({ connection, id }) =>
+        new ControlCommands(connection, id).update(generation, changes),
+      ),
+    ),
     call('cancel', '', ({ request }) => request.cancel(generation)),
     call('tend', '', ({ request }) => request.tend(generation, '')),
     call('tend', 'the epoch before has passed', ({ request }) =>
@@ -161,6 +176,20 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
     { script: 'intent', name: '', send: ({ queue, id }) => queue.intent(id) },
     { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
     { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
+    ...[0, 60_000].map(
+      (forMs): Call => ({
+        script: 'pause-queue',
+        name: `for ${forMs}`,
+        send: ({ connection, queue }) =>
+          new QueueControlCommands(connection, queue.keys.queue).pause(forMs),
+      }),
+    ),
+    {
+      script: 'resume-queue',
+      name: '',
+      send: ({ connection, queue }) =>
+        new QueueControlCommands(connection, queue.keys.queue).resume(),
+    },
     { script: 'depart', name: '', send: ({ queue }) => queue.depart('worker') },
     ...['worker', ''].map(
       (worker): Call => ({

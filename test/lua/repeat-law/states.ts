@@ -1,3 +1,4 @@
+import { ControlCommands, QueueControlCommands } from '@piecework/protocol';
 import { moveClock } from '../../support/clock.js';
 import {
   append,
@@ -16,8 +17,8 @@ import {
 import { completeWithFailures, openedAgain, runAgain } from '../../support/redriven.js';
 
 /*
- * States that a request and its queue get into, each by the scripts alone (but for the two flags that
- * no script sets yet, or only after thousands of sub-requests). 'worker' is who holds, if anybody does.
+ * States that a request and its queue get into, each by the scripts alone (but for a flag that
+ * one sets only after thousands of sub-requests). 'worker' is who holds, if anybody does.
  */
 
 const FOUR: Options = { items: 4, attempts: 2, limit: 4 };
@@ -140,7 +141,22 @@ export const states: Record<string, () => Promise<Scene>> = {
     moveClock(9_001);
     return scene;
   },
-  'held, paused': async () => flagged((await held()).scene, 'paused'),
+  'held, paused': async () => {
+    const { scene } = await held();
+    await new ControlCommands(scene.connection, scene.id).pause(scene.generation);
+    return scene;
+  },
+  'held, of another priority since, the old tokens out': async () => {
+    const { scene } = await held({ items: 8, limit: 8 });
+    await scene.request.tend(scene.generation, '');
+    await new ControlCommands(scene.connection, scene.id).update(scene.generation, { priority: 9 });
+    return scene;
+  },
+  'sealed, its queue paused': async () => {
+    const scene = await given.sealed(FOUR);
+    await new QueueControlCommands(scene.connection, scene.queue.keys.queue).pause(0);
+    return scene;
+  },
   cancelling: async () => {
     const { scene, hand, second } = await held();
     await hand.settle([failure(second, 9_000)]);

@@ -13,7 +13,8 @@ import {
 import { workerOptions } from '@piecework/worker';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { listOptions } from '../admin.js';
+import { listOptions, pauseQueueOptions } from '../admin.js';
+import { updateOptions } from '../request-control.js';
 
 /**
  * The flags of the command line. Each is an option of the same name: its range and its default come
@@ -261,6 +262,34 @@ export const redriveFlags: readonly Flag[] = [
 
 export const listFlags: readonly Flag[] = [
   flag('--state <state>', 'open, ended or all', listOptions['state']),
+];
+
+export const queueWideFlag = flag(
+  '--queue-wide',
+  'the whole queue instead of one request',
+  option.boolean(false),
+  'switch',
+);
+
+export const pauseFlags: readonly Flag[] = [
+  queueWideFlag,
+  flag(
+    '--for-ms <ms>',
+    'with --queue-wide: goes on by itself after so long (default: when it is resumed)',
+    { ...pauseQueueOptions['forMs'], default: undefined } as OptionSpec,
+    'number',
+  ),
+];
+
+export const updateFlags: readonly Flag[] = [
+  flag('--limit <n>', 'greatest number in flight at once', updateOptions['limit'], 'number'),
+  flag('--priority <n>', '0 is served first, 99 last', updateOptions['priority'], 'number'),
+  flag(
+    '--tolerated-failures <n>',
+    'how many sub-requests may fail in a request that succeeds',
+    updateOptions['toleratedFailures'],
+    'number',
+  ),
 ];
 
 export const watchFlags: readonly Flag[] = [

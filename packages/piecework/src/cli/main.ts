@@ -1,6 +1,7 @@
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
 import { Command, CommanderError } from 'commander';
 import { completeCommand } from './completion.js';
+import { controlCommands } from './control.js';
 import { devCommand } from './dev.js';
 import { addExamples } from './examples.js';
 import { failureCommands } from './failures.js';
@@ -24,6 +25,7 @@ workerCommand(program);
 lookCommands(program);
 failureCommands(program);
 redriveCommand(program);
+controlCommands(program);
 listCommands(program);
 watchCommand(program);
 devCommand(program);

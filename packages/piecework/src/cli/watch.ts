@@ -69,7 +69,7 @@ async function watchQueue(pw: Piecework, { json, everyMs }: WatchValues): Promis
   }
 }
 
-function summary({ open, parked, workers, ended }: QueueCounts) {
+function summary({ open, parked, workers, ended, pausedUntil }: QueueCounts) {
   const { succeeded, failed, cancelled } = ended;
   const parts = [
     `${open} open`,
@@ -78,6 +78,7 @@ function summary({ open, parked, workers, ended }: QueueCounts) {
     `${failed} failed`,
   ];
   if (cancelled > 0) parts.push(`${cancelled} cancelled`);
+  if (pausedUntil !== undefined) parts.push('paused');
   if (parked > 0) parts.push(`${parked} without a worker that serves them`);
   return parts.join(' · ');
 }

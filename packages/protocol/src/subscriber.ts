@@ -1,5 +1,6 @@
-import { backoff, type Connection } from '@piecework/protocol';
+import type { Connection } from './connection.js';
 import { Line } from './line.js';
+import { backoff } from './waiting.js';
 
 export interface SubscriberEvents {
   /** A message came. */
@@ -21,6 +22,7 @@ export interface SubscriberEvents {
 export class Subscriber {
   readonly #connection: Connection;
   readonly #events: SubscriberEvents;
+  readonly #name: string;
   readonly #wanted = new Map<string, Line | undefined>();
   readonly #lines = new Map<string, Promise<Line>>();
   readonly #leaving = new Map<string, Line>();
@@ -31,9 +33,11 @@ export class Subscriber {
   #scheduled = false;
   readonly #closing = new AbortController();
 
-  constructor(connection: Connection, events: SubscriberEvents) {
+  /** `name`: what the server shows as the name of its connections. */
+  constructor(connection: Connection, events: SubscriberEvents, name = 'piecework-notifier') {
     this.#connection = connection;
     this.#events = events;
+    this.#name = name;
   }
 
   add(channel: string): void {
@@ -126,7 +130,7 @@ export class Subscriber {
       this.#failed([...this.#wanted.keys()], line, error);
     };
     const events = { onNotice: this.#events.onNotice, onLost };
-    const opening = Line.open(this.#connection, channel, events, this.#closing.signal);
+    const opening = Line.open(this.#connection, channel, events, this.#closing.signal, this.#name);
     opening.catch(forget);
     this.#lines.set(address, opening);
     return opening;

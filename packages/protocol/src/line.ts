@@ -1,5 +1,5 @@
-import type { Connection } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
+import type { Connection } from './connection.js';
 
 export interface LineEvents {
   readonly onNotice: (channel: string, message: string) => void;
@@ -33,9 +33,10 @@ export class Line {
     channel: string,
     { onNotice, onLost }: LineEvents,
     closing: AbortSignal,
+    connectionName: string,
   ): Promise<Line> {
     const { client, address } = await connection.openFor(channel, {
-      connectionName: 'piecework-notifier',
+      connectionName,
       retryStrategy: null,
       autoResubscribe: false,
       maxRetriesPerRequest: 0,

@@ -1,0 +1,35 @@
+--- Pauses a queue, for good or for a time: its workers take no more tokens and leave what they hold as
+--- their handlers end. They hear it by the message, at the latest with their next tick.
+--
+-- KEYS
+--   paused  hash  until: when the pause ends by itself, 0: never
+-- ARGV
+--   forMs    int     how long from here; 0: until `resume-queue`
+--   channel  string  shard channel on which the workers of the queue are told
+-- REPLIES
+--   {'paused', until, now}  until: server time, 0: until it is resumed; never earlier than before
+-- REPEAT  'paused', from then on for so long
+-- FLAGS allow-oom
+
+--- @include now
+
+local paused = KEYS[1]
+local forMs, channel = tonumber(ARGV[1]), ARGV[2]
+
+local at = now()
+local known = tonumber(redis.call('HGET', paused, 'until'))
+local ends = at + forMs
+if forMs == 0 or known == 0 then
+  ends = 0
+elseif known then
+  ends = math.max(ends, known)
+end
+redis.call('HSET', paused, 'until', ends)
+if ends == 0 then
+  redis.call('PERSIST', paused)
+else
+  redis.call('PEXPIRE', paused, ends - at)
+end
+-- A user without the right to publish pauses all the same: workers see it when they tick.
+redis.pcall('SPUBLISH', channel, 'pause-queue ' .. ends .. ' ' .. at)
+return { 'paused', ends, at }

@@ -1,0 +1,59 @@
+import { expect } from 'vitest';
+import { test } from '../support/command-line.js';
+import { freshName } from '../support/given.js';
+
+// Ids of requests are used by nobody else, whatever server this is.
+const unique = freshName('request');
+
+test('pause, update, resume and cancel do what they say, and say it', async ({ commandLine }) => {
+  const { file, run } = commandLine;
+  const id = `${unique}-a`;
+  await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
+  expect(JSON.parse((await run('pause', id, '--json')).stdout)).toEqual({ id, paused: true });
+  expect((await run('status', id)).stdout).toMatch(/^waiting +it is paused$/m);
+  const flags = ['--limit', '3', '--priority', '9', '--tolerated-failures', '1'];
+  expect(JSON.parse((await run('update', id, ...flags, '--json')).stdout)).toEqual({
+    id,
+    limit: 3,
+    priority: 9,
+    toleratedFailures: 1,
+  });
+  expect(JSON.parse((await run('status', id, '--json')).stdout)).toMatchObject({
+    limit: 3,
+    priority: 9,
+  });
+  expect((await run('update', id, '--limit', '4')).stdout).toBe(`${id} updated\n`);
+  expect((await run('resume', id)).stdout).toBe(`${id} goes on\n`);
+  const cancelled = { id, status: 'complete', outcome: 'cancelled' };
+  expect(JSON.parse((await run('cancel', id, '--json')).stdout)).toEqual(cancelled);
+  expect((await run('cancel', id)).stdout).toBe(`${id} is complete (cancelled)\n`);
+  const refused = await run('pause', id, '--json');
+  expect({ ...refused, error: JSON.parse(refused.stderr).error.code }).toMatchObject({
+    code: 1,
+    error: 'ENDED',
+  });
+});
+
+test('pause and resume --queue-wide mean the queue', async ({ commandLine }) => {
+  const { run, queue } = commandLine;
+  const paused = await run('pause', '--queue-wide', '--json');
+  expect(JSON.parse(paused.stdout)).toEqual({ queue, paused: true });
+  expect((await run('resume', '--queue-wide')).stdout).toBe(`queue ${queue} goes on\n`);
+  const timed = await run('pause', '--queue-wide', '--for-ms', '1');
+  expect(timed.stdout).toBe(`queue ${queue} paused\n`);
+  await run('resume', '--queue-wide');
+});
+
+test('what contradicts itself is refused', async ({ commandLine: { run } }) => {
+  for (const args of [
+    ['pause'],
+    ['resume'],
+    ['pause', 'x', '--queue-wide'],
+    ['resume', 'x', '--queue-wide'],
+    ['pause', 'x', '--for-ms', '5'],
+    ['update', 'x'],
+  ]) {
+    const refused = await run(...args);
+    expect({ args, code: refused.code }).toEqual({ args, code: 2 });
+  }
+});

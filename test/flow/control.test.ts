@@ -1,0 +1,330 @@
+import { Notifier } from '@piecework/notifier';
+import {
+  DroppedError,
+  EndedError,
+  InvalidOptionError,
+  NotFoundError,
+  QueueControlCommands,
+  type RedisInput,
+} from '@piecework/protocol';
+import type { HandlerContext } from '@piecework/worker';
+import { Admin, Piecework } from 'piecework';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+/** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
+const LONG_MS = 600_000;
+
+function piecework(flow: Flow): Piecework {
+  const pw = new Piecework({ redis: flow.redis as RedisInput, queue: flow.queue });
+  flow.after(() => pw.close());
+  return pw;
+}
+
+/** Waits until so many workers hear the control channel of the queue. */
+async function heard(flow: Flow, workers = 1): Promise<void> {
+  const { control } = flow.queueCommands.keys;
+  await until(async () => {
+    const replies = await Promise.all(
+      mastersOf(flow.connection).map((master) => master.call('PUBSUB', 'SHARDNUMSUB', control)),
+    );
+    return (
+      replies.reduce((sum: number, reply) => sum + Number((reply as unknown[])[1]), 0) === workers
+    );
+  });
+}
+
+/** A handler that runs until it is told to stop, or let go; counts both. */
+function waiting() {
+  const seen = { started: 0, aborted: 0 };
+  const open = gate();
+  const handler = async (n: number, { signal }: HandlerContext) => {
+    seen.started += 1;
+    const stopped = new Promise<void>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    await Promise.race([stopped, open.opened]).catch((error: unknown) => {
+      seen.aborted += 1;
+      throw error;
+    });
+    return n;
+  };
+  return { seen, handler, open: () => open.open() };
+}
+
+describe('cancel', () => {
+  test('aborts running handlers at once by a message, and keeps what succeeded', async ({
+    flow,
+  }) => {
+    const { seen, handler } = waiting();
+    const first = async (n: number, context: HandlerContext) =>
+      n === 0 ? 'kept' : handler(n, context);
+    const worker = flow.worker({ concurrency: 4, leaseMs: LONG_MS, handler: first });
+    await worker.start();
+    await heard(flow);
+    const pw = piecework(flow);
+    const request = await pw.submit(numbers(100), { id: flow.id('a'), limit: 4 });
+    await until(() => seen.started === 4);
+    expect(await request.cancel()).toEqual({ status: 'cancelling' });
+    const { status, counts } = await request.completion({ timeoutMs: 20_000 });
+    expect({ status, ...counts }).toMatchObject({
+      status: 'cancelled',
+      succeeded: 1,
+      cancelled: 99,
+    });
+    expect(seen).toEqual({ started: 4, aborted: 4 });
+    const kept = [];
+    for await (const one of request.results()) kept.push(one);
+    expect(kept).toMatchObject([{ index: 0, status: 'succeeded', value: 'kept' }]);
+    expect(await request.cancel()).toEqual({ status: 'complete', outcome: 'cancelled' });
+  });
+
+  test('reaches a handler by the next renewal when the message is lost', async ({ flow }) => {
+    const { seen, handler } = waiting();
+    const worker = flow.worker({ concurrency: 2, leaseMs: 1_500, handler });
+    await worker.start();
+    const { id, generation } = await flow.producer().submit(numbers(10), { limit: 2 });
+    await until(() => seen.started === 2);
+    // The script alone: nobody tells the workers.
+    await flow.request(id).cancel(generation);
+    await until(() => seen.aborted === 2);
+    expect(await flow.complete(id)).toMatchObject({ cancelled: 10, outcome: 'cancelled' });
+  });
+
+  test('lets a handler that does not listen end, and counts its success', async ({ flow }) => {
+    const open = gate();
+    const told = gate();
+    const handler = async (n: number, { signal }: HandlerContext) => {
+      signal.addEventListener('abort', () => told.open(), { once: true });
+      await open.opened;
+      return n;
+    };
+    const worker = flow.worker({ concurrency: 1, leaseMs: LONG_MS, handler });
+    await worker.start();
+    await heard(flow);
+    const request = await piecework(flow).submit([7, 8], { id: flow.id('a'), limit: 1 });
+    await until(() => worker.running === 1);
+    await request.cancel();
+    await told.opened;
+    expect((await request.status()).status).toBe('cancelling');
+    open.open();
+    expect(await flow.complete(request.id)).toMatchObject({ succeeded: 1, cancelled: 1 });
+  });
+
+  test('of an id that is not there says so', async ({ flow }) => {
+    const admin = piecework(flow).admin;
+    for (const call of ['cancel', 'pause', 'resume'] as const)
+      await expect(admin[call](flow.id('none'))).rejects.toBeInstanceOf(NotFoundError);
+    await expect(admin.cancel('a{b}')).rejects.toBeInstanceOf(InvalidOptionError);
+    const { id } = await flow.producer().submit([1], { id: flow.id('dropped') });
+    await admin.drop(id);
+    await expect(admin.cancel(id)).rejects.toBeInstanceOf(DroppedError);
+  });
+});
+
+describe('drop', () => {
+  test('aborts running handlers at once', async ({ flow }) => {
+    const { seen, handler } = waiting();
+    const worker = flow.worker({ concurrency: 3, leaseMs: LONG_MS, handler });
+    await worker.start();
+    await heard(flow);
+    const request = await piecework(flow).submit(numbers(10), { id: flow.id('a'), limit: 3 });
+    await until(() => seen.started === 3);
+    await request.drop();
+    await until(() => seen.aborted === 3 && worker.running === 0);
+  });
+});
+
+describe('a paused request', () => {
+  test('starts nothing more and goes on where it was', async ({ flow }) => {
+    const { seen, handler, open } = waiting();
+    const worker = flow.worker({ concurrency: 3, leaseMs: LONG_MS, handler });
+    await worker.start();
+    const request = await piecework(flow).submit(numbers(20), { id: flow.id('a'), limit: 3 });
+    await until(() => seen.started === 3);
+    await request.pause();
+    await request.pause();
+    expect(await request.status()).toMatchObject({ status: 'sealed', waiting: 'it is paused' });
+    open();
+    await until(async () => {
+      const { counts } = await request.status();
+      return counts.succeeded === 3 && counts.inFlight === 0;
+    });
+    expect(seen.started).toBe(3);
+    await request.resume();
+    expect(await flow.complete(request.id)).toMatchObject({ succeeded: 20 });
+    await expect(request.pause()).rejects.toBeInstanceOf(EndedError);
+    await expect(request.update({ limit: 1 })).rejects.toBeInstanceOf(EndedError);
+  });
+
+  test('is awaited like any other, from another process', async ({ flow }) => {
+    await flow.worker({ handler: (n: number) => n }).start();
+    const pw = piecework(flow);
+    const { id, generation } = await (async () => {
+      const open = await flow.producer().open({ id: flow.id('a') });
+      await pw.request(open.id).pause();
+      await open.append(1, 2, 3);
+      await open.seal();
+      return open;
+    })();
+    const notifier = new Notifier({ redis: flow.redis as RedisInput, queue: flow.queue });
+    flow.after(() => notifier.close());
+    const completion = notifier.completion(id);
+    expect(await pw.request(id).status()).toMatchObject({ counts: { ready: 3 } });
+    await pw.request(id).resume();
+    expect(await completion).toMatchObject({ status: 'succeeded', generation });
+  });
+});
+
+describe('an update', () => {
+  test('of the limit holds for every start after the next settle', async ({ flow }) => {
+    let runs = 0;
+    let most = 0;
+    const gates = numbers(60).map(() => gate());
+    const handler = async (n: number) => {
+      runs += 1;
+      most = Math.max(most, runs);
+      await gates[n]!.opened;
+      runs -= 1;
+      return n;
+    };
+    const workers = [0, 1].map(() => flow.worker({ concurrency: 5, leaseMs: LONG_MS, handler }));
+    for (const worker of workers) await worker.start();
+    const request = await piecework(flow).submit(numbers(60), { id: flow.id('a'), limit: 4 });
+    await until(() => runs === 4);
+    await request.update({ limit: 10 });
+    await until(() => runs === 10);
+    await request.update({ limit: 2 });
+    expect(await request.status()).toMatchObject({ limit: 2 });
+    for (const one of gates.slice(0, 10)) one.open();
+    await until(async () => (await request.status()).counts.succeeded === 10 && runs === 2);
+    // Each worker has settled since: from here on it is never more.
+    most = 0;
+    for (const one of gates) one.open();
+    expect(await flow.complete(request.id)).toMatchObject({ succeeded: 60 });
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(2);
+  });
+
+  test('of the priority has it served before those that it was behind', async ({ flow }) => {
+    const pw = piecework(flow);
+    const order: string[] = [];
+    const low = await pw.submit(numbers(3), { id: flow.id('low'), priority: 80, limit: 1 });
+    const high = await pw.submit(numbers(3), { id: flow.id('high'), priority: 20, limit: 1 });
+    await low.update({ priority: 5 });
+    const handler = (n: number, { requestId }: HandlerContext) => {
+      order.push(requestId);
+      return n;
+    };
+    await flow.worker({ concurrency: 1, quantumMs: LONG_MS, handler }).start();
+    await flow.complete(low.id);
+    await flow.complete(high.id);
+    expect(order).toEqual([low.id, low.id, low.id, high.id, high.id, high.id]);
+  });
+
+  test('that changes nothing, or too much, is refused before anything is written', async ({
+    flow,
+  }) => {
+    const request = await piecework(flow).submit([1], { id: flow.id('a') });
+    const wrong = [
+      {},
+      { limit: 0 },
+      { priority: 100 },
+      { toleratedFailures: -1 },
+      { color: 'red' },
+    ];
+    for (const changes of wrong)
+      await expect(request.update(changes as never)).rejects.toBeInstanceOf(InvalidOptionError);
+    expect(await request.status()).toMatchObject({ limit: 10, priority: 50 });
+  });
+});
+
+describe('a paused queue', () => {
+  test('is left by its workers as their handlers end, and goes on when it is resumed', async ({
+    flow,
+  }) => {
+    const { seen, handler, open } = waiting();
+    const worker = flow.worker({ concurrency: 3, leaseMs: LONG_MS, handler });
+    await worker.start();
+    await heard(flow);
+    const pw = piecework(flow);
+    const request = await pw.submit(numbers(20), { id: flow.id('a'), limit: 3 });
+    await until(() => seen.started === 3);
+    await pw.admin.pauseQueue();
+    flow.after(() => pw.admin.resumeQueue());
+    // Submitted meanwhile, to a worker that starts meanwhile as well.
+    const later = await pw.submit(numbers(5), { id: flow.id('b') });
+    const late = flow.worker({ concurrency: 3, leaseMs: LONG_MS, handler });
+    await late.start();
+    open();
+    await until(async () => (await flow.request(request.id).inspect())?.inFlight === 0);
+    await until(
+      async () =>
+        !Object.keys((await flow.request(request.id).inspect())!.state).some((field) =>
+          field.startsWith('permits:'),
+        ),
+    );
+    expect(seen.started).toBe(3);
+    expect(await pw.admin.counts()).toMatchObject({ open: 2, pausedUntil: 0 });
+    await pw.admin.resumeQueue();
+    expect(await flow.complete(request.id)).toMatchObject({ succeeded: 20 });
+    expect(await flow.complete(later.id)).toMatchObject({ succeeded: 5 });
+  });
+
+  test('goes on by itself when its time is over', async ({ flow }) => {
+    const admin = new Admin({ redis: flow.redis as RedisInput, queue: flow.queue });
+    flow.after(() => admin.close());
+    await admin.pauseQueue({ forMs: 300 });
+    await flow.worker({ handler: (n: number) => n }).start();
+    const { id } = await flow.producer().submit(numbers(3));
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 3 });
+    await expect(admin.pauseQueue({ forMs: -1 })).rejects.toBeInstanceOf(InvalidOptionError);
+  });
+
+  test('is learnt with the next tick when the message is lost', async ({ flow }) => {
+    const worker = flow.worker({ handler: (n: number) => n });
+    await worker.start();
+    // As the script does, but told on a channel that nobody hears.
+    const { paused } = flow.queueCommands.keys;
+    await flow.connection.client.hset(paused, 'until', 0);
+    const control = new QueueControlCommands(flow.connection, flow.queue);
+    flow.after(() => control.resume());
+    const seen = flow.log.lines.length;
+    await until(async () => {
+      // What is taken before it ticks is worked off; in the end something stays.
+      const { id } = await flow.producer().submit([1]);
+      const first = await until(async () => {
+        const { state, ready } = (await flow.request(id).inspect())!;
+        return state['status'] === 'complete' ? 'complete' : ready === 1 && 'ready';
+      });
+      return first === 'ready' && (await flow.request(id).inspect())?.inFlight === 0;
+    });
+    await control.resume();
+    expect(flow.log.lines).toHaveLength(seen);
+  });
+
+  test('by a handler gets its sub-request back, without an attempt counted', async ({ flow }) => {
+    const attempts: number[] = [];
+    const handler = (n: number, ctx: HandlerContext) => {
+      attempts.push(ctx.attempt);
+      if (attempts.length === 1) throw ctx.holdQueue(200);
+      return n;
+    };
+    await flow.worker({ concurrency: 1, leaseMs: LONG_MS, handler }).start();
+    const { id } = await flow.producer().submit([1]);
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0 });
+    expect(attempts).toEqual([1, 1]);
+  });
+
+  test('by a handler for no time at all fails that handler', async ({ flow }) => {
+    const handler = (_: number, ctx: HandlerContext) => {
+      throw ctx.holdQueue(0);
+    };
+    await flow.worker({ concurrency: 1, handler }).start();
+    const { id } = await flow.producer().submit([1]);
+    expect(await flow.complete(id)).toMatchObject({ failed: 1 });
+    const [failure] = await flow.request(id).failures([0]);
+    expect(JSON.parse(failure as string)).toMatchObject({ name: 'InvalidOptionError' });
+  });
+});
