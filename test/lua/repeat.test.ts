@@ -269,7 +269,7 @@ const same: Record<string, Case> = {
   'update, of all': {
     given: held,
     call: async (scene) => {
-      const changes = { limit: 9, priority: 3, toleratedFailures: 2 };
+      const changes = { limit: 9, priority: 3, toleratedFailures: '2' };
       return { ...(await control(scene).update(scene.generation, changes)), mint: 0 };
     },
   },
