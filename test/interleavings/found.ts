@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { mutants } from './mutants.js';
+import { type Mutant, mutants } from './mutants.js';
 import { realConnections, type World } from './play.js';
 import type { Schedule } from './schedule.js';
 import { installScripts } from './scripts.js';
@@ -27,13 +27,19 @@ export function keepFound(name: string, found: Found): void {
   writeFileSync(new URL(name, folder), `${JSON.stringify(found, null, 2)}\n`);
 }
 
-/** Scripts without the cure that it needs, installed. */
-export async function withoutCure({ without }: Found): Promise<ReadonlyMap<string, string>> {
+/** The cure that it needs, switched off. */
+export async function mutantOf({ without }: Found): Promise<Mutant> {
   const { history, part } = without as NonNullable<Found['without']>;
   const all = await mutants();
   const mutant = all.find((one) => one.history === history && one.part === part);
   if (!mutant) throw new Error(`no mutant ${history}, part ${part}`);
-  return installScripts((await realConnections()).shared, mutant.mutations);
+  return mutant;
+}
+
+/** Scripts without the cure that it needs, run from here on. */
+export async function withoutCure(one: Found): Promise<ReadonlyMap<string, string>> {
+  const { mutations } = await mutantOf(one);
+  return installScripts((await realConnections()).shared, mutations);
 }
 
 export function worldOf({ world }: Schedule): World {

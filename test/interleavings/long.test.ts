@@ -156,11 +156,10 @@ async function allMutants(): Promise<number> {
 
 /** Kept histories that a change of the protocol made others. */
 async function renewAll(): Promise<number> {
-  const healthy = await installScripts((await realConnections()).shared);
   let lost = 0;
   for (const [name, one] of foundHistories) {
     if (!one.without || !isWanted(one.says)) continue;
-    const now = await renewed(one, healthy);
+    const now = await renewed(one);
     if (!now) lost += 1;
     else if (now !== one) keepFound(name, now);
     if (now !== one) console.log(`${one.says}: ${now ? 'found anew' : 'LOST'}`);
