@@ -4,8 +4,10 @@
  */
 import {
   Connection,
+  ControlCommands,
   HoldCommands,
   QueueCommands,
+  QueueControlCommands,
   RedriveCommands,
   RequestCommands,
   type Settled,
@@ -88,6 +90,7 @@ afterAll(async () => {
 
 const queue = () => new QueueCommands(connection, 'story');
 const request = (id: string) => new RequestCommands(connection, id);
+const control = (id: string) => new ControlCommands(connection, id);
 const hold = (id: string, generation: number) =>
   new HoldCommands(connection, id).hold(generation, 1_000);
 
@@ -275,6 +278,38 @@ async function cancelled() {
   await queue().finish(id, generation, 'dropped');
 }
 
+/** A request and its queue, paused, changed and resumed, at each stage of its life. */
+async function controlled() {
+  const id = 'controlled';
+  const all = async (generation: number) => {
+    await control(id).pause(generation);
+    await control(id).resume(generation);
+    await control(id).update(generation, { limit: 2, priority: 9, toleratedFailures: '5%' });
+  };
+  const generation = await queue().intent(id);
+  await all(generation);
+  await create(id, generation);
+  await request(id).append(generation, 'me', 0, items(2));
+  await all(generation);
+  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', []);
+  const entries = await read(id, 1);
+  await request(id).cancel(generation);
+  await all(generation);
+  await request(id).renew(generation, 'w', LEASE_MS, []);
+  await settle(
+    id,
+    generation,
+    2,
+    0,
+    entries.map((one) => success(one)),
+  );
+  await all(generation);
+  await queue().finish(id, generation, 'cancelled');
+  const ofQueue = new QueueControlCommands(connection, 'story');
+  await ofQueue.pause(1_000);
+  await ofQueue.resume();
+}
+
 /** A request that never came into being: everything is answered 'gone'. */
 async function gone() {
   const id = 'gone';
@@ -302,6 +337,7 @@ describe('every script', () => {
     await crashed();
     await redriven();
     await cancelled();
+    await controlled();
     await gone();
     const given = Object.fromEntries(
       [...client.replies].map(([name, words]) => [name, [...words].sort()]),
