@@ -21,9 +21,13 @@ export interface BroughtUp {
 }
 
 /** What a request is, field by field, as `create` keeps it. */
-function fieldsOf(queue: string, digest: string, options: CheckedOptions): (string | number)[] {
+export function fieldsOf(
+  queue: string,
+  digest: string,
+  options: CheckedOptions,
+): Record<string, string | number> {
   const { metadata } = options;
-  const fields = {
+  return {
     queue,
     priority: options.priority,
     limit: options.limit,
@@ -38,7 +42,6 @@ function fieldsOf(queue: string, digest: string, options: CheckedOptions): (stri
     onProducerLost: options.onProducerLost,
     metadata: metadata === undefined ? '' : JSON.stringify(metadata),
   };
-  return Object.entries(fields).flat();
 }
 
 /** Intent, then create; again from the start when the intent was given up in between. */
@@ -49,7 +52,7 @@ export async function bringUp(
 ): Promise<BroughtUp> {
   const { owner, digest, options, patience } = parts;
   const { id } = commands.keys;
-  const fields = fieldsOf(queue.keys.queue, digest, options);
+  const fields = Object.entries(fieldsOf(queue.keys.queue, digest, options)).flat();
   for (let i = 0; i < VOID_TRIES; i += 1) {
     const generation = await patience.call(() => queue.intent(id));
     const created = await patience.call(() =>

@@ -25,7 +25,13 @@ import { optionsDigest, submissionName } from './digest.js';
 import { checkDurability, confirmDurability } from './durability.js';
 import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
-import { type CheckedOptions, type RequestOptions, requestOptions } from './options.js';
+import {
+  type CheckedOptions,
+  checkDedupe,
+  type RequestOptions,
+  requestOptions,
+} from './options.js';
+import { type Asked, expectSame } from './same-again.js';
 import { type Items, Source, SourceFailure } from './source.js';
 
 export interface ProducerOptions {
@@ -49,15 +55,6 @@ export interface Submitted {
   readonly generation: number;
   /** How many sub-requests this submission added. */
   readonly total: number;
-}
-
-/** What is submitted, and under which name. */
-interface Submission {
-  readonly id: string;
-  /** Name of the submission; the same for a repetition. */
-  readonly owner: string;
-  readonly digest: string;
-  readonly options: CheckedOptions;
 }
 
 /** How long a close waits for the server, in ms. */
@@ -99,7 +96,10 @@ export class Producer implements AsyncDisposable {
    * - items given as an array are recognised by their content, from any process, for as long as the
    *   request lives or is retained; the first submission may even still be under way;
    * - of any other source the word of the caller is taken that it gives the same items again, from
-   *   the start; only this Producer recognises it, and elsewhere it is a RequestExistsError.
+   *   the start. Once all of them are in, it is returned with its total, to anybody; before, only this
+   *   Producer goes on with it, and elsewhere it is a RequestExistsError.
+   * Other options under the same id, or other items of an array, are a RequestExistsError that says what
+   * differs. `dedupe` finds the id by a key.
    * Until it is asked again the request stays as it is, open; its lease ends after `producerLeaseMs`
    * and `onProducerLost` says what becomes of it. What was ended so is not taken up again
    * (RequestExistsError). After a drop, or when its retention is over, it is a new one.
@@ -115,11 +115,12 @@ export class Producer implements AsyncDisposable {
     const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
     const source = new Source(known ?? items, known ? encoded : encode, checked.signal);
     try {
-      const id = checked.id ?? nanoid();
       const digest = optionsDigest(this.#queue.keys.queue, checked);
-      const owner = known ? submissionName(digest, known) : (this.#unsure.get(id) ?? nanoid(12));
+      const named = known && submissionName(digest, known);
       const first = await source.first();
-      const submission = { id, owner, digest, options: checked };
+      const id = await this.#idOf(checked);
+      const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
+      const submission = { id, owner, digest, named: named !== undefined, options: checked };
       return await this.#submit(submission, first, source).catch((error: unknown) => {
         this.#remember(id, owner, error);
         throw error;
@@ -140,11 +141,7 @@ export class Producer implements AsyncDisposable {
     }
   }
 
-  async #submit(
-    submission: Submission,
-    first: string | undefined,
-    source: Source,
-  ): Promise<Submitted> {
+  async #submit(submission: Asked, first: string | undefined, source: Source): Promise<Submitted> {
     const { id, owner, options } = submission;
     const brought = await this.#bringUp(submission);
     if (brought.found) return this.#foundAgain(submission, brought.found);
@@ -163,14 +160,15 @@ export class Producer implements AsyncDisposable {
   }
 
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
-  async #foundAgain({ id, owner, options }: Submission, found: Found): Promise<Submitted> {
-    const { status, generation, sealedBy, sent } = found;
-    if (sealedBy !== owner) throw new RequestExistsError(id, status);
+  async #foundAgain(submission: Asked, found: Found): Promise<Submitted> {
+    const { id, owner, options } = submission;
+    await expectSame(this.#connection, this.#queue.keys.queue, submission, found);
+    const { generation, sealedBy, sent, total } = found;
     const commands = new RequestCommands(this.#connection, id);
-    const seal = { generation, producer: owner, sent };
+    const seal = { generation, producer: sealedBy, sent };
     await confirmDurability(this.#connection, commands, seal, options.durability);
     this.#unsure.delete(id);
-    return { id, generation, total: sent };
+    return { id, generation, total: sealedBy === owner ? sent : total };
   }
 
   /** Feeds the source into a new request and seals it; or ends that as the options say. */
@@ -221,10 +219,12 @@ export class Producer implements AsyncDisposable {
    */
   async open(options: RequestOptions = {}): Promise<OpenRequest> {
     const checked = this.#check(options);
-    const id = checked.id ?? nanoid();
+    const id = await this.#idOf(checked);
     const owner = nanoid(12);
     const digest = optionsDigest(this.#queue.keys.queue, checked);
-    const { generation, found } = await this.#bringUp({ id, owner, digest, options: checked });
+    const { generation, found } = await this.#bringUp({
+      ...{ id, owner, digest, options: checked, named: false },
+    });
     if (found && (found.status !== 'open' || found.generation !== generation))
       throw new RequestExistsError(id, found.status);
     if (found && found.digest !== digest)
@@ -257,16 +257,31 @@ export class Producer implements AsyncDisposable {
 
   #check(options: RequestOptions): CheckedOptions {
     if (this.#closing.signal.aborted) throw new ClosedError('producer');
-    return checkOptions<CheckedOptions>(requestOptions, options);
+    const checked = checkOptions<CheckedOptions>(requestOptions, options);
+    checkDedupe(checked);
+    return checked;
   }
 
-  async #bringUp({ id, owner, digest, options }: Submission): Promise<BroughtUp> {
-    const commands = new RequestCommands(this.#connection, id);
+  /** Under which id it goes: its own, the one that its key of deduplication stands for, or a new one. */
+  async #idOf({ id = nanoid(), dedupe, ...options }: CheckedOptions): Promise<string> {
+    if (!dedupe) return id;
+    const { key, periodMs = options.retentionMs } = dedupe;
+    const patience = this.#patience(id, options);
+    await this.#reach(patience);
+    return patience.call(() => this.#queue.dedupe(key, id, periodMs));
+  }
+
+  #patience(
+    id: string,
+    { unavailableMs, signal }: Pick<CheckedOptions, 'unavailableMs' | 'signal'>,
+  ) {
     const closing = this.#closing.signal;
-    const signal = options.signal ? AbortSignal.any([closing, options.signal]) : closing;
-    const forMs = options.unavailableMs;
-    const patience = new Patience(this.#connection, id, { forMs, signal });
-    // That there is no Redis is told at once; what answers, or did before, is waited for.
+    const both = signal ? AbortSignal.any([closing, signal]) : closing;
+    return new Patience(this.#connection, id, { forMs: unavailableMs, signal: both });
+  }
+
+  /** That there is no Redis is told at once; what answers, or did before, is waited for. */
+  async #reach(patience: Patience): Promise<void> {
     let unreached: ConnectionError | undefined;
     await patience.call(async () => {
       try {
@@ -277,6 +292,13 @@ export class Producer implements AsyncDisposable {
       }
     });
     if (unreached) throw unreached;
+  }
+
+  async #bringUp({ id, owner, digest, options }: Asked): Promise<BroughtUp> {
+    const commands = new RequestCommands(this.#connection, id);
+    const closing = this.#closing.signal;
+    const patience = this.#patience(id, options);
+    await this.#reach(patience);
     await patience.call(() => checkDurability(this.#connection, commands, options.durability));
     try {
       return await bringUp(this.#queue, commands, { owner, digest, options, patience });
