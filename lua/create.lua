@@ -14,7 +14,7 @@
 --   {'exists', status, generation, digest, sealedBy, sent, total}
 --      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
---   {'void'}                                this generation was given up; start again with intent
+--   {'void'}      this generation was given up, or has had its life; start again with intent
 -- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
@@ -48,17 +48,25 @@ if v[1] then
   end
 elseif at - generation > windowMs then
   return { 'void' }
+elseif redis.call('EXISTS', work) == 1 then
+  -- What is left of a life whose retention was shorter than the window, or of one deleted by hand.
+  local info = redis.call('XINFO', 'STREAM', work)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' and tonumber(generation) <= tonumber(info[i + 1]:match('^%d+')) then
+      return { 'void' }
+    end
+  end
 end
 
 local fields = {
   'generation', generation, 'owner', owner, 'status', 'open', 'total', 0, 'succeeded', 0,
   'failed', 0, 'cancelled', 0, 'granted', 0, 'out', 0, 'outBefore', 0, 'epoch', 1,
   'createdAt', at, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
+  'createUntil', generation + windowMs,
 }
 for i = 5, #ARGV do
   fields[#fields + 1] = ARGV[i]
 end
--- A stream without a state is what somebody left who deleted keys by hand.
 redis.call('DEL', work)
 redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
 redis.call('HSET', request, unpack(fields))

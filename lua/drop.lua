@@ -1,5 +1,6 @@
---- Removes everything of a request, whatever its state, but a short-lived tombstone that tells
---- waiters and late calls. Workers that run its sub-requests learn it at their next call.
+--- Removes everything of one life of a request, whatever its state, but a short-lived tombstone that
+--- tells waiters and late calls. Workers that run its sub-requests learn it at their next call. A drop
+--- that comes late leaves the next life of the id alone.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -10,32 +11,39 @@
 --   failed    hash    index -> error; 'index:payload' -> payload
 --   results   stream  outcomes in the order of settling
 -- ARGV
+--   generation   int     of the life that is to go
 --   channel      string  shard channel of the request
 --   tombstoneMs  int     how long it is remembered that it was dropped
 -- REPLIES
---   {'dropped', generation, queue}  now, or by an earlier call
---   {'gone'}                        no such request
+--   {'dropped', generation, queue}  now, or by an earlier call; generation: what to finish, perhaps a
+--                                   later one that was refused or came to nothing
+--   {'gone'}                        no such life
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local channel, tombstoneMs = ARGV[1], tonumber(ARGV[2])
+local generation, channel, tombstoneMs = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
 local v = redis.call('HMGET', request, 'generation', 'status', 'queue', 'voided')
 if not v[1] or v[2] == 'void' then
   return { 'gone' }
 end
-local generation = math.max(tonumber(v[1]), tonumber(v[4]) or 0)
-if v[2] ~= 'dropped' then
-  redis.call('HSET', request, 'generation', generation, 'status', 'dropped')
+local known, dropped = tonumber(v[1]), v[2] == 'dropped'
+-- A tombstone stands for all lives up to its own; a life only for itself.
+if generation > known or (generation < known and not dropped) then
+  return { 'gone' }
+end
+local last = math.max(known, tonumber(v[4]) or 0)
+if not dropped then
+  redis.call('HSET', request, 'generation', last, 'status', 'dropped')
   for _, field in ipairs(redis.call('HKEYS', request)) do
     if field ~= 'generation' and field ~= 'status' and field ~= 'queue' then
       redis.call('HDEL', request, field)
     end
   end
   redis.call('PEXPIRE', request, tombstoneMs)
-  redis.pcall('SPUBLISH', channel, generation .. ' dropped')
+  redis.pcall('SPUBLISH', channel, last .. ' dropped')
   redis.call('UNLINK', work, due, tries, progress, failed, results)
 end
-return { 'dropped', generation, v[3] }
+return { 'dropped', last, v[3] }

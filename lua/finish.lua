@@ -45,8 +45,10 @@ if verdict == 'finished' then
   redis.call('ZREM', wait, id)
   redis.call('HINCRBY', counters, outcome, 1)
 end
-if outcome == 'dropped' and (verdict == 'finished' or not known) then
-  -- Also the end of an earlier life, which a repeat of this call would forget.
+local later = known and tonumber(known) > tonumber(generation)
+if outcome == 'dropped' and (verdict == 'finished' or not known or later) then
+  -- Also the end of an earlier life, which a repeat of this call would forget. A later life that is
+  -- open has no end yet; if its intent comes to nothing, nobody else forgets that of this one.
   redis.call('ZREM', history, id)
 elseif verdict == 'finished' and not forget then
   local at = now()

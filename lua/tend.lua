@@ -18,6 +18,8 @@
 --   auditMs      int     until the next look at a request that workers hold
 --   tombstoneMs  int     how long a voided generation is remembered
 --   resumedAt    int     when Redis was last back after it had been away; 0: never
+--   tickedAt     int     when the tick claimed it; 0: not known
+--   awayMs       int     when that is so long ago, Redis was away in between, for all this look knows
 -- REPLIES
 --   {'ok', mint, epoch, priority, before, next, parked, task, reclaimed}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
@@ -34,6 +36,7 @@ local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
   ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local tickedAt, awayMs = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local at = now()
 local state = readState(request, generation)
@@ -41,7 +44,8 @@ if not state then
   -- The intent never became a request. A create that is still on its way has to find that out.
   local v = redis.call('HMGET', request, 'generation', 'status', 'voided')
   if not v[1] or (tonumber(v[1]) < tonumber(generation) and (v[2] == 'void' or v[2] == 'dropped')) then
-    redis.call('HSET', request, 'generation', generation, 'status', 'void')
+    -- What was dropped stays so, or a drop whose second half was cut off could not be taken up again.
+    redis.call('HSET', request, 'generation', generation, 'status', v[2] or 'void')
     redis.call('PEXPIRE', request, tombstoneMs)
   elseif tonumber(v[1]) < tonumber(generation) then
     redis.call('HSET', request, 'voided', math.max(tonumber(generation), tonumber(v[3]) or 0))
@@ -54,7 +58,7 @@ if state.status == 'complete' then
 end
 
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
-  'maxCrashes')
+  'maxCrashes', 'lateTick')
 local producerUntil = tonumber(v[1])
 if state.status == 'open' and producerUntil <= at then
   state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
@@ -66,6 +70,17 @@ local keys = {
   request = request, work = work, due = due, tries = tries, failed = failed, results = results,
   tried = {},
 }
+-- Under way for so long, it was sent before anybody could know that Redis was away: every lease has its
+-- time again, and the next look, soon, knows better. That one does as it is told: where the clocks of two
+-- servers differ by so much, all looks seem late, and a dead worker would keep its permits for ever.
+local late, lateTick = tickedAt > 0 and at - tickedAt > awayMs, tonumber(v[6])
+local stale = late and state.granted > 0 and not (lateTick and tickedAt > lateTick)
+if stale then
+  resumedAt = at
+  redis.call('HSET', request, 'lateTick', math.max(tickedAt, lateTick or 0))
+elseif lateTick and not late then
+  redis.call('HDEL', request, 'lateTick')
+end
 local nextLease, ended = withdrawExpired(request, state, at, resumedAt)
 local more = reclaim(keys, state, ended)
 local left = 0
@@ -110,7 +125,7 @@ if books.delayed > 0 then
   local first = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   next = math.min(next, tonumber(first))
 end
-if left > 0 or more then
+if left > 0 or more or stale then
   next = math.min(next, at + 1)
 end
 for i = 1, #keys.tried, 1000 do

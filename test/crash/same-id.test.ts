@@ -3,42 +3,102 @@ import { type Flow, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
 
 const PROCESSES = 20;
-const ITEMS = 1_200;
+/** One that is created, filled and sealed in one round trip, and one that goes in chunk by chunk. */
+const SIZES = [3, 1_200];
 
-/** Twenty processes submit the same at the same moment; what each was told. */
-async function twenty(flow: Flow, options: object, lose: boolean): Promise<unknown[]> {
+interface Told {
+  readonly said: readonly { id: string; generation: number; total: number }[];
+  /** How many replies got lost. */
+  readonly lost: number;
+}
+
+/** Twenty processes submit the same requests at the same moment; what each was told. */
+async function twenty(flow: Flow, submissions: object[], lose: boolean): Promise<Told[]> {
   const { redis, queue } = flow;
-  const argument = { redis, queue, options, items: ITEMS, lose };
+  const argument = { redis, queue, submissions, lose };
   const programs = Array.from({ length: PROCESSES }, () =>
     startProgram(flow, 'submitter', argument),
   );
-  await Promise.all(programs.map((program) => program.said({ timeoutMs: 45_000 })));
+  await Promise.all(programs.map((program) => program.said({ timeoutMs: 60_000 })));
   for (const program of programs) program.kill('SIGUSR2');
-  return Promise.all(programs.map((program) => program.said({ timeoutMs: 45_000 })));
+  return Promise.all(programs.map((program) => program.said<Told>({ timeoutMs: 60_000 })));
 }
 
-async function expectOne(flow: Flow, told: readonly unknown[], id: string): Promise<void> {
-  expect(told).toEqual(Array(PROCESSES).fill({ id, total: ITEMS }));
+/** It has each item once, in order, and each is run once. */
+async function expectOne(flow: Flow, id: string, total: number): Promise<void> {
   const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  expect(rows.map(([, [, payload = '']]) => JSON.parse(payload))).toEqual(numbers(ITEMS));
-  expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total: ITEMS });
-  await flow.worker({ concurrency: 50, handler: (n: number) => n }).start();
-  expect(await flow.complete(id)).toMatchObject({ succeeded: ITEMS, total: ITEMS });
+  expect(rows.map(([, [, payload = '']]) => JSON.parse(payload))).toEqual(numbers(total));
+  expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total });
 }
+
+/** Works off what is there; how often each number was run, for each request. */
+async function workedOff(flow: Flow, ids: readonly string[]): Promise<Map<string, number[]>> {
+  const runs = new Map<string, number[]>(ids.map((id) => [id, []]));
+  await flow
+    .worker({
+      concurrency: 50,
+      handler: (n: number, { requestId }) => {
+        const counts = runs.get(requestId) ?? [];
+        counts[n] = (counts[n] ?? 0) + 1;
+        runs.set(requestId, counts);
+        return n;
+      },
+    })
+    .start();
+  await Promise.all(ids.map((id) => flow.complete(id)));
+  return runs;
+}
+
+/** Each submission became one request, whoever was told of it. */
+async function expectOneOfEach(flow: Flow, told: readonly Told[]): Promise<void> {
+  const [first] = told;
+  expect(first?.said).toMatchObject(SIZES.map((total) => ({ total })));
+  expect(told.map(({ said }) => said)).toEqual(told.map(() => first?.said));
+  const ids = first!.said.map(({ id }) => id);
+  for (const [i, id] of ids.entries()) await expectOne(flow, id, SIZES[i]!);
+  const runs = await workedOff(flow, ids);
+  expect([...runs.keys()]).toEqual(ids);
+  expect([...runs.values()]).toEqual(SIZES.map((total) => Array(total).fill(1)));
+  for (const [i, id] of ids.entries()) {
+    const total = SIZES[i]!;
+    expect(await flow.request(id).state()).toMatchObject({ succeeded: total, total });
+  }
+}
+
+const expectLost = (told: readonly Told[], lose: boolean) => {
+  for (const { lost } of told) {
+    if (lose) expect(lost).toBeGreaterThan(SIZES.length);
+    else expect(lost).toBe(0);
+  }
+};
 
 describe('submitted by twenty processes at once', () => {
   for (const lose of [false, true]) {
     const how = lose ? ', though every first reply is lost' : '';
     test(`the same id is one request${how}`, async ({ flow }) => {
-      const id = flow.id('same');
-      await expectOne(flow, await twenty(flow, { id, limit: 50 }, lose), id);
+      const submissions = SIZES.map((items) => ({
+        options: { id: flow.id(`same-${items}`), limit: 50 },
+        items,
+      }));
+      const told = await twenty(flow, submissions, lose);
+      expectLost(told, lose);
+      await expectOneOfEach(flow, told);
     });
 
     test(`the same key of deduplication is one request${how}`, async ({ flow }) => {
-      const dedupe = { key: `${flow.queue}.key`, periodMs: 60_000 };
-      flow.after(() => flow.connection.client.unlink(flow.queueCommands.keys.dedupe(dedupe.key)));
-      const told = await twenty(flow, { dedupe, limit: 50 }, lose);
-      await expectOne(flow, told, (told[0] as { id: string }).id);
+      const submissions = SIZES.map((items) => ({
+        options: { dedupe: { key: `${flow.queue}.${items}`, periodMs: 60_000 }, limit: 50 },
+        items,
+      }));
+      const { client } = flow.connection;
+      const keys = submissions.map(({ options }) =>
+        flow.queueCommands.keys.dedupe(options.dedupe.key),
+      );
+      flow.after(() => client.unlink(...keys));
+      const told = await twenty(flow, submissions, lose);
+      expectLost(told, lose);
+      expect(await client.mget(...keys)).toEqual(told[0]?.said.map(({ id }) => id));
+      await expectOneOfEach(flow, told);
     });
   }
 });

@@ -36,29 +36,35 @@ async function atOnce({ connection }: Flow, commands: string[][]): Promise<unkno
 
 describe('at every point of a submission', { tags: ['one-server'] }, () => {
   test('what exists of the request is on the agenda', async ({ flow }) => {
-    const id = flow.id('submitted');
     const { keys } = flow.queueCommands;
-    const seen: string[] = [];
-    const unknown: string[] = [];
-    const redis = tapped(flow, async ({ what }) => {
-      seen.push(what);
-      const state = await flow.request(id).state();
-      if (!state) return;
-      const [open, agenda, wait] = await atOnce(flow, [
-        ['hget', keys.open, id],
-        ['zscore', keys.agenda, id],
-        ['zscore', keys.wait, id],
-      ]);
-      const known = Number(open) === state.generation && (agenda ?? wait) !== null;
-      if (!known) unknown.push(`before ${what}`);
-    });
-    const producer = flow.producer({ redis });
-    await producer.submit(numbers(3), { id });
-    await producer.close();
-    expect(unknown).toEqual([]);
-    expect(seen).toEqual(expect.arrayContaining(['intent', 'create', 'append', 'push', 'seal']));
+    // All at once, and in chunks, as the window is too small for that.
+    for (const [id, window] of [
+      [flow.id('small'), 0],
+      [flow.id('submitted'), 11],
+    ] as const) {
+      const seen: string[] = [];
+      const unknown: string[] = [];
+      const redis = tapped(flow, async ({ what }) => {
+        seen.push(what);
+        const state = await flow.request(id).state();
+        if (!state) return;
+        const [open, agenda, wait] = await atOnce(flow, [
+          ['hget', keys.open, id],
+          ['zscore', keys.agenda, id],
+          ['zscore', keys.wait, id],
+        ]);
+        const known = Number(open) === state.generation && (agenda ?? wait) !== null;
+        if (!known) unknown.push(`before ${what}`);
+      });
+      const producer = flow.producer({ redis });
+      await producer.submit(numbers(3), { id, window });
+      await producer.close();
+      expect(unknown).toEqual([]);
+      expect(seen).toEqual(expect.arrayContaining(['intent', 'create', 'append', 'push', 'seal']));
+    }
     await flow.worker({ handler: (n: number) => n }).start();
-    await flow.complete(id);
+    await flow.complete(flow.id('small'));
+    await flow.complete(flow.id('submitted'));
   });
 });
 

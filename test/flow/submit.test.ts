@@ -425,7 +425,8 @@ describe('chunks', () => {
       return (original as (...call: unknown[]) => unknown)(...call);
     }) as never;
     const producer = flow.producer({ redis: flow.connection });
-    const options = { id: flow.id('full'), unavailableMs: 100 };
+    // Too small a window to send all at once.
+    const options = { id: flow.id('full'), unavailableMs: 100, window: 11 };
     await expect(producer.submit([1, 2, 3], options)).rejects.toMatchObject({ code: 'FULL' });
     client.evalsha = original;
     expect(await statusOf(flow, flow.id('full'))).toBe('open');

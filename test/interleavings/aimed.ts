@@ -45,11 +45,40 @@ const full = [
 ] as const;
 
 export const aimed: readonly Aimed[] = [
+  { history: 'D2', parts: [1], world: 'two requests take turns', aims: [] },
   {
     history: 'D3',
     parts: [1],
     world: 'long work',
     aims: [{ step: 'w1 ends a 1' }, { step: 'w1 settle', fault: 'ends, much later' }],
+  },
+  {
+    history: 'D4',
+    parts: [1],
+    world: 'long work',
+    aims: [{ step: 'w1 renew', fault: 'stands still' }],
+  },
+  {
+    history: 'D5',
+    parts: [1],
+    world: 'a long one among short ones',
+    aims: [{ step: 'w1 settle', fault: 'sent again' }],
+  },
+  {
+    history: 'together, of one hold',
+    parts: [1],
+    world: 'a slot to spare',
+    aims: [
+      { step: 'w1 renew', fault: 'stands still' },
+      { step: 'w2 take' },
+      // It comes back with a new hold; what it ran under the old one ends together, one of it settled.
+      { step: 'w1 enter', hold: ['w1 ends'] },
+      { step: 'w2 ends a 0', hold: ['w1 ends', 'w1 take', 'w2 ends a 1'] },
+      { step: 'w2 settle', hold: ['w1 ends', 'w1 take', 'w2 ends a 1'] },
+      { step: 'w1 ends a 0', hold: ['w1 take', 'w2 ends a 1'] },
+      { step: 'w1 ends a 1', hold: ['w1 take', 'w2 ends a 1'] },
+      { step: 'w1 settle', hold: ['w2 ends a 1'] },
+    ],
   },
   {
     history: 'D6',
@@ -70,7 +99,7 @@ export const aimed: readonly Aimed[] = [
     aims: [
       { step: 'p intent' },
       { step: 'r intent', hold: ['p create'] },
-      { step: 'r create', hold: ['p create'] },
+      { step: 'r create', nth: 2, hold: ['p create'] },
       { step: 'd comes', hold: ['p create', 'r finish'] },
       { step: 'd drop', hold: ['p create', 'r finish'] },
       { step: 'p create', hold: ['r finish'] },
@@ -84,7 +113,8 @@ export const aimed: readonly Aimed[] = [
       { step: 'd comes' },
       { step: 'd drop' },
       { step: 'd finish', fault: 'late' },
-      { step: 'p create', nth: 2, hold: ['d finish'] },
+      // Refused with its items, then alone.
+      { step: 'p create', nth: 3, hold: ['d finish'] },
       { step: 'd finish' },
     ],
   },
@@ -106,7 +136,7 @@ export const aimed: readonly Aimed[] = [
     world: 'a long one among short ones',
     aims: [
       { step: 'w1 settle', nth: 2, fault: 'late' },
-      { step: 'w1 settle', nth: 3, hold: [LATE] },
+      { step: 'w1 settle', nth: 2, hold: [LATE] },
     ],
   },
   {
@@ -126,7 +156,7 @@ export const aimed: readonly Aimed[] = [
     parts: [1],
     world: 'long work, cancelled',
     aims: [
-      { step: 'w1 settle' },
+      { step: 'w1 enter' },
       { step: 'c comes' },
       { step: 'c cancel' },
       { step: 'w1 is told to close' },
@@ -137,7 +167,7 @@ export const aimed: readonly Aimed[] = [
     parts: [1],
     world: 'long work, cancelled',
     aims: [
-      { step: 'w1 settle' },
+      { step: 'w1 enter' },
       { step: 'c comes' },
       { step: 'c cancel' },
       { step: 'w1 tick', fault: 'ends before', hold: ['w1 is told'] },
@@ -165,7 +195,7 @@ export const aimed: readonly Aimed[] = [
     history: 'partial loss',
     parts: [1],
     world: 'many turns of two',
-    aims: [{ step: 'w1 settle' }, { step: 'w2 pop', fault: 'ends after' }],
+    aims: [{ step: 'w1 enter' }, { step: 'w2 pop', fault: 'ends after' }],
   },
   {
     history: 'R14',
@@ -235,7 +265,10 @@ export const aimed: readonly Aimed[] = [
     history: 'P12',
     parts: [1],
     world: 'a wide limit',
-    aims: [{ step: 'w2 settle', fault: 'much later' }, { step: 'w2 is told to close' }],
+    aims: [
+      { step: 'w2 settle+xreadgroup', fault: 'much later', hold: ['w2 is told'] },
+      { step: 'w2 is told to close' },
+    ],
   },
   {
     history: 'P13',
@@ -279,6 +312,51 @@ export const aimed: readonly Aimed[] = [
       { step: 'w2 write-back', fault: 'Redis stands still', hold: ["w1'"] },
       { step: 'w2 tick', hold: ["w1'"] },
       { step: 'w2 tend', hold: ["w1'"] },
+    ],
+  },
+  {
+    history: 'P15',
+    parts: [1],
+    world: 'two ask for a retained id',
+    aims: [
+      { step: 'r intent', fault: 'ends before' },
+      { step: 'p intent' },
+      { step: 'd finish', hold: ['p create'] },
+      { step: 'p create', fault: 'ends before' },
+    ],
+  },
+  {
+    history: 'P15, again',
+    parts: [1],
+    world: 'two ask for a retained id',
+    aims: [
+      { step: 'r intent', fault: 'ends before' },
+      { step: 'p intent' },
+      { step: 'd drop', fault: 'ends after', hold: ['p create'] },
+      { step: 'p create', fault: 'ends before' },
+    ],
+  },
+  {
+    history: 'P16',
+    parts: [1],
+    world: 'long work',
+    aims: [{ step: 'w1 tick', nth: 9, fault: 'Redis stands still' }],
+  },
+  {
+    history: 'P17',
+    parts: [1, 2, 3],
+    world: 'a short retention',
+    aims: [{ step: 'p create', fault: 'much later' }],
+  },
+  {
+    history: 'P18',
+    parts: [1],
+    world: 'dropped and used again',
+    aims: [
+      { step: 'd comes' },
+      { step: 'd drop', fault: 'late' },
+      { step: 'd finish', hold: [LATE] },
+      { step: 'p seal', hold: [LATE] },
     ],
   },
   {
@@ -338,7 +416,7 @@ export const aimedAtCode: readonly AimedAtCode[] = [
   {
     cure: 'watchdog of the blocking connection',
     world: 'many turns of two',
-    aims: [{ step: 'w1 settle' }, { step: 'w2 pop', fault: 'no answer' }],
+    aims: [{ step: 'w1 enter' }, { step: 'w2 pop', fault: 'no answer' }],
   },
 ];
 

@@ -29,7 +29,7 @@ interface Run {
 export interface Record {
   began: number;
   threw: number;
-  /** Whether it ran, and alone, when whoever had it last ended, or stood still. */
+  /** Whether it ran, or was about to, and alone, when whoever had it last ended, or stood still. */
   crashedAlone: boolean;
 }
 
@@ -55,6 +55,8 @@ export class Cast {
   readonly told: Told[] = [];
   /** Requests whose submission a caller was told to have worked. */
   readonly submitted = new Set<string>();
+  /** Requests that somebody dropped, both halves of it. */
+  readonly dropped = new Set<string>();
   readonly actors: Actor[] = [];
   readonly #errands: Errand[] = [];
   readonly workers: { readonly actor: Actor; readonly slots: number }[] = [];
@@ -278,10 +280,15 @@ export class Cast {
       await this.#chosen(actor, 'comes to drop');
       const connection = Connection.open(redis);
       const request = new RequestCommands(connection, id);
-      const dropped = await request.drop().catch(() => request.drop());
+      const generation = (await request.state().catch(() => request.state()))?.generation ?? 0;
+      const drop = () => request.drop(generation);
+      const dropped = await drop().catch(drop);
       if (dropped.verdict === 'dropped') {
         const queue = new QueueCommands(connection, dropped.queue);
-        await queue.finish(id, dropped.generation, 'dropped').catch(() => {});
+        await queue.finish(id, dropped.generation, 'dropped').then(
+          () => this.dropped.add(id),
+          () => {},
+        );
       }
       then();
     });

@@ -1,15 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
 import { randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
-import { mutants } from './mutants.js';
+import { type Found, foundHistories, withoutCure, worldOf } from './found.js';
 import { closeEar, play, realConnections } from './play.js';
 import { reportOf } from './report.js';
 import { replay, type Schedule } from './schedule.js';
 import { installScripts } from './scripts.js';
 import { shrink } from './shrink.js';
 import { FAULTS } from './trip.js';
-import { played, smallest, worlds } from './worlds.js';
+import { played, smallest } from './worlds.js';
 
 /*
  * The real roles, one round trip at a time, in the order that a scheduler wants. This is the short form
@@ -17,37 +16,11 @@ import { played, smallest, worlds } from './worlds.js';
  * that failed can be kept as a file of found/ and is played here from then on.
  */
 
-/** A history that failed once, or that fails without a cure. */
-interface Found extends Schedule {
-  readonly says: string;
-  /** The cure that it needs: name of a history of test/lua, and which of its mutations. */
-  readonly without?: { readonly history: string; readonly part: number };
-  /** What is wrong without it. */
-  readonly wrong?: string;
-}
-
 const SEEDS = 3;
 const LONG = { timeout: 240_000 };
 
-const folder = new URL('./found/', import.meta.url);
-const found = readdirSync(folder)
-  .sort()
-  .map((name) => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as Found);
+const found = [...foundHistories.values()];
 const scripts = async () => installScripts((await realConnections()).shared);
-
-async function withoutCure({ without }: Found): Promise<ReadonlyMap<string, string>> {
-  const { history, part } = without as NonNullable<Found['without']>;
-  const all = await mutants();
-  const mutant = all.find((one) => one.history === history && one.part === part);
-  if (!mutant) throw new Error(`no mutant ${history}, part ${part}`);
-  return installScripts((await realConnections()).shared, mutant.mutations);
-}
-
-const worldOf = ({ world }: Schedule) => {
-  const known = worlds[world];
-  if (!known) throw new Error(`no world '${world}'`);
-  return known;
-};
 
 afterAll(closeEar);
 

@@ -94,6 +94,8 @@ export function wrongAtEnd(
   const status = picture?.status ?? 'none';
   const absent = ['none', 'void', 'dropped'].includes(status);
   const told = cast.told.filter((one) => one.id === id);
+  if (status === 'dropped' && cast.dropped.has(id) && id in (stage.queue?.history ?? {}))
+    return [`${id} is dropped, and the queue remembers it`];
   if (!picture || absent) {
     if (expected.mayGo) return [];
     const may = expected.byProducer && !cast.submitted.has(id) && !undisturbed;

@@ -43,6 +43,15 @@ export const longer: Record<string, World> = {
     lateMs: 240_000,
     enter: (cast) => cast.worker('w1', { concurrency: 2 }),
   },
+  'a slot to spare': {
+    before: () => sealed('a', slow(6), { limit: 3, maxCrashes: 9 }),
+    requests: [{ id: 'a', payloads: slow(6) }],
+    lateMs: 300_000,
+    enter: (cast) => {
+      cast.worker('w1', { concurrency: 5 });
+      cast.worker('w2', { concurrency: 2 });
+    },
+  },
   'long work, cancelled': {
     before: () => sealed('a', work, { limit: 3, attempts: 2 }),
     requests: [{ id: 'a', payloads: work, attempts: 2, isCancelled: true }],
@@ -77,6 +86,14 @@ export const longer: Record<string, World> = {
     expires: true,
     enter: (cast) => {
       cast.producer('p', (producer) => producer.submit([], { id: 'a' }));
+      cast.worker('w1');
+    },
+  },
+  'a short retention': {
+    requests: [{ id: 'a', payloads: [], byProducer: true, mayCancel: true, mayGo: true }],
+    expires: true,
+    enter: (cast) => {
+      cast.producer('p', (producer) => producer.submit([], { id: 'a', retentionMs: 1_000 }));
       cast.worker('w1');
     },
   },

@@ -3,8 +3,10 @@ import { aimedAt, aimedAtCode } from './aimed.js';
 import { type Aim, aimedScheduler } from './aims.js';
 import { randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
+import { foundHistories, keepFound } from './found.js';
 import { mutants } from './mutants.js';
 import { closeEar, type History, play, realConnections } from './play.js';
+import { renewed } from './renew.js';
 import { reportOf } from './report.js';
 import { installScripts } from './scripts.js';
 import { FAULTS } from './trip.js';
@@ -15,7 +17,7 @@ import { played, smallest, worlds } from './worlds.js';
  */
 
 interface Plan {
-  readonly mode: 'random' | 'exhaustive' | 'mutants' | 'code';
+  readonly mode: 'random' | 'exhaustive' | 'mutants' | 'code' | 'renew';
   /** The cure that the code lacks. */
   readonly cure?: string;
   /** Without the histories that aim at a cure. */
@@ -152,7 +154,20 @@ async function allMutants(): Promise<number> {
   return tried > 0 && caught > 0 ? 0 : 1;
 }
 
-const modes = { random, exhaustive, mutants: allMutants, code: oneOfCode };
+/** Kept histories that a change of the protocol made others. */
+async function renewAll(): Promise<number> {
+  let lost = 0;
+  for (const [name, one] of foundHistories) {
+    if (!one.without || !isWanted(one.says)) continue;
+    const now = await renewed(one);
+    if (!now) lost += 1;
+    else if (now !== one) keepFound(name, now);
+    if (now !== one) console.log(`${one.says}: ${now ? 'found anew' : 'LOST'}`);
+  }
+  return lost;
+}
+
+const modes = { random, exhaustive, mutants: allMutants, code: oneOfCode, renew: renewAll };
 
 it.runIf(given)(
   'plays the long form',

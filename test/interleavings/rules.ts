@@ -23,6 +23,9 @@ const IDLE_MS = 40_000;
 /** Nobody ticked for so long: Redis was away, and leases last longer. */
 const AWAY_MS = 15_000;
 
+/** Which argument of `tend` says when it was claimed. */
+const TICKED_AT = 6;
+
 /** Calls that fill Redis; all others have to go on when it is full. */
 const FILLING: readonly string[] = ['intent', 'create', 'append'];
 
@@ -240,7 +243,9 @@ export class Rules {
     const wrong: string[] = [];
     const now = virtualNow();
     const { name } = trip;
-    if (name === 'create' || ((name === 'append' || name === 'keep-open') && reply === 'ok')) {
+    // A create that is sent again renews nothing.
+    const created = name === 'create' && after.generation !== before.generation;
+    if (created || ((name === 'append' || name === 'keep-open') && reply === 'ok')) {
       this.#heard.set(id, now);
     }
     if (after.fields['producerLost'] && !before.fields['producerLost']) {
@@ -248,6 +253,11 @@ export class Rules {
       if (heard !== undefined && now - heard < Number(after.fields['leaseMs'])) {
         wrong.push(`its producer was heard ${now - heard} ms ago, and is taken for lost`);
       }
+    }
+    // Noted to run alone: from then on nothing else runs there, so that its end counts as its own.
+    for (const [index, who] of Object.entries(after.alone)) {
+      const worker = this.#cast.workers.find(({ actor }) => actor.name === who);
+      if (worker?.actor.dead) this.#cast.record(id, Number(index)).crashedAlone = true;
     }
     const isOut = (picture: Picture) => picture.out + picture.outBefore;
     if (before.fields['parked'] && after.fields['parked'] && isOut(after) > isOut(before)) {
@@ -261,6 +271,8 @@ export class Rules {
       if (held(before, who) + held(after, who) === 0) wrong.push(`the consumer ${who} stays`);
     }
     for (const [who, ends] of Object.entries(after.leases)) {
+      // A look that was under way for so long cannot tell: it leaves that to the next.
+      if (now - Number(trip.argv?.[TICKED_AT]) > AWAY_MS) break;
       if (Math.max(ends, this.#resumedAt + LEASE_MS) <= now)
         wrong.push(`the lease of ${who} is over, and a look leaves it its permits`);
     }
@@ -271,8 +283,7 @@ export class Rules {
       const lives = this.#cast.workers.some(
         ({ actor }) => actor.name === who && !actor.dead && !actor.frozen,
       );
-      // A look that was under way while Redis was away knows nothing of it: docs/evidence.
-      if (lives && outages === 1 && trip.arrivedAt >= backAt && now < backAt + LEASE_MS) {
+      if (lives && outages === 1 && now < backAt + LEASE_MS) {
         wrong.push(`${who} had no time to renew`);
       }
     }

@@ -2,6 +2,7 @@
 //   npm run interleavings -- [--seeds N] [--seed S] [--minutes M] [part of a world's name …]
 //   npm run interleavings -- --exhaustive [--depth D] [--fault-depth F] …
 //   npm run interleavings -- --mutants [part of a cure's name …]
+//   npm run interleavings -- --renew [part of what a history of found/ says …]
 //   npm run interleavings -- --code [part of a cure's name …]
 // Ends with 1 when a history failed; of each its minimal form is printed, as text for found/.
 import { spawn } from 'node:child_process';
@@ -28,10 +29,12 @@ const command = new Command('interleavings')
   .option('--fault-depth <n>', 'the same, with a fault', positive, 9)
   .option('--mutants', 'with the cures of test/mutations/cures.mjs switched off')
   .option('--code', 'with the cures of the code switched off, each in a copy of the repository')
+  .option('--renew', 'finds the histories of found/ anew that a change made others')
   .option('--by-chance', 'with --mutants and --code: without the histories that aim at a cure')
   .parse();
-const { exhaustive, mutants, code, ...numbers } = command.opts();
-const mode = mutants ? 'mutants' : exhaustive ? 'exhaustive' : 'random';
+const { exhaustive, mutants, code, renew, ...numbers } = command.opts();
+const chosen = { mutants, exhaustive, renew };
+const mode = Object.keys(chosen).find((one) => chosen[one]) ?? 'random';
 const plan = { seeds: mutants || code ? 25 : 200, ...numbers, mode, only: command.args };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -12,14 +12,21 @@ import type { Mutation } from '../support/clock.js';
 const MOVED = 'return t[1] * 1000 + math.floor(t[2] / 1000) + clockOffset';
 const VIRTUAL = 'return clockOffset';
 
+/** Scripts that the server knows, to be run instead of all others from `use` on. */
+export interface Loaded {
+  /** By sha. */
+  readonly names: ReadonlyMap<string, string>;
+  readonly use: () => void;
+}
+
 /**
- * Runs scripts by virtual time from here on, changed in these places. Answers their names by sha.
+ * Scripts that go by virtual time, changed in these places.
  * @throws Error when a text that is to be changed does not occur exactly once
  */
-export async function installScripts(
+export async function loadScripts(
   redis: Redis,
   mutations: readonly Mutation[] = [],
-): Promise<ReadonlyMap<string, string>> {
+): Promise<Loaded> {
   const scripts: BuiltScripts = buildScripts({ clock: 'test' });
   const names = Object.keys(scripts) as ScriptName[];
   const change = (script: ScriptName, from: string, to: string) => {
@@ -33,6 +40,18 @@ export async function installScripts(
     if (scripts[name].lua.includes(MOVED)) change(name, MOVED, VIRTUAL);
   }
   for (const name of names) await redis.script('LOAD', scripts[name].lua);
-  installTestClock(scripts);
-  return new Map(names.map((name) => [scripts[name].sha, name]));
+  return {
+    names: new Map(names.map((name) => [scripts[name].sha, name])),
+    use: () => installTestClock(scripts),
+  };
+}
+
+/** The same, run from here on. Answers their names by sha. */
+export async function installScripts(
+  redis: Redis,
+  mutations: readonly Mutation[] = [],
+): Promise<ReadonlyMap<string, string>> {
+  const { names, use } = await loadScripts(redis, mutations);
+  use();
+  return names;
 }

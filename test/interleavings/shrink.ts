@@ -11,6 +11,7 @@ const MOST_TRIES = 600;
 export async function shrink(
   deviations: readonly Deviation[],
   fails: (deviations: readonly Deviation[]) => Promise<boolean>,
+  most = MOST_TRIES,
 ): Promise<readonly Deviation[]> {
   let best = deviations;
   let tries = 0;
@@ -18,7 +19,7 @@ export async function shrink(
     better = false;
     for (const smaller of candidates(best)) {
       tries += 1;
-      if (tries > MOST_TRIES) return best;
+      if (tries > most) return best;
       if (!(await fails(smaller))) continue;
       best = smaller;
       better = true;

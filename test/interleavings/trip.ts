@@ -62,8 +62,6 @@ export interface Trip {
   readonly reject: (error: Error) => void;
 }
 
-const LATER: readonly Fault[] = ['late', 'much later', 'ends, much later'];
-
 const FITTING: Record<TripKind, readonly Fault[]> = {
   call: FAULTS.filter((fault) => fault !== 'no answer'),
   pop: FAULTS.filter((fault) => !['not published', 'Redis is full'].includes(fault)),
@@ -73,12 +71,8 @@ const FITTING: Record<TripKind, readonly Fault[]> = {
 };
 
 /** Which faults can befall a step. One that nobody waits for any more goes well. */
-export const faultsFor = ({ kind, name, patient }: Trip): readonly Fault[] => {
-  if (patient) return [];
-  // A drop names no generation: one that comes late is a drop of whatever lives by then.
-  if (name === 'drop') return FITTING[kind].filter((fault) => !LATER.includes(fault));
-  return FITTING[kind];
-};
+export const faultsFor = ({ kind, patient }: Trip): readonly Fault[] =>
+  patient ? [] : FITTING[kind];
 
 export const broken = (): Error => new Error('Connection is closed.');
 

@@ -497,16 +497,16 @@ class Ticker extends Actor {
     const { queue } = this.world.scenes[0] as Scene;
     return call(
       () => queue.tick('', ''),
-      ({ claims, resumedAt }) => {
-        for (const claim of claims) this.todo.push(() => this.#tend(claim, resumedAt));
+      ({ claims, resumedAt, now }) => {
+        for (const claim of claims) this.todo.push(() => this.#tend(claim, resumedAt, now));
       },
     );
   }
 
-  #tend(claim: Claim, resumedAt: number): Call {
+  #tend(claim: Claim, resumedAt: number, tickedAt: number): Call {
     const scene = this.world.scenes.find(({ id }) => id === claim.id) as Scene;
     return call(
-      () => scene.request.tend(claim.generation, claim.passed, resumedAt),
+      () => scene.request.tend(claim.generation, claim.passed, resumedAt, undefined, tickedAt),
       (tended) => {
         if (tended.verdict === 'ok') {
           const written: Tended = tended;
@@ -533,9 +533,10 @@ class Admin extends Actor {
     const { scenes } = this.world;
     const scene = scenes[what % scenes.length] as Scene;
     if (what % 16 === 5) {
+      const seen = this.world.pictures.get(scene.id)?.generation ?? 0;
       this.world.dropped.add(scene.id);
       return call(
-        () => scene.request.drop(),
+        () => scene.request.drop(seen),
         (dropped) => {
           if (dropped.verdict !== 'dropped') return;
           this.finish(scene, dropped.generation, 'dropped');

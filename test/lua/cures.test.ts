@@ -362,7 +362,7 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'settle',
-          from: "redis.pcall('SPUBLISH', channel, state.generation .. ' ' .. outcome)\n",
+          from: "redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))\n",
           to: '',
         },
         {

@@ -174,7 +174,7 @@ describe('settle', () => {
     const worker = new Hand(scene);
     const [only] = await worker.hold(1);
     await worker.trySettle([success(only!)]);
-    expect(await heard).toEqual([`${scene.generation} succeeded`, 'succeeded']);
+    expect(await heard).toEqual([`${scene.generation} succeeded 1 1 0 0`, 'succeeded']);
     client.disconnect();
   });
 

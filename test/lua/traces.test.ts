@@ -149,7 +149,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: "redis.call('HSET', request, 'generation', generation, 'status', 'void')",
+        from: "redis.call('HSET', request, 'generation', generation, 'status', v[2] or 'void')",
         to: '',
       },
     ],
@@ -727,6 +727,177 @@ const traces: Record<string, Trace> = {
     },
     without: [
       { script: 'tick', from: 'if away and tickedAt ~= resumedAt then', to: 'if away then' },
+    ],
+  },
+
+  // A retained life is dropped while the intent of the next one is open; the intent comes to nothing,
+  // which forgets no end: the queue listed the dropped life for 7 days.
+  P15: {
+    says: 'a life that is dropped is forgotten though the next one is open and comes to nothing',
+    async play() {
+      const first = await given.sealed({ items: 0 });
+      await first.queue.finish(first.id, first.generation, 'succeeded');
+      const next = await given.opened({ id: first.id, queue: first.queue.keys.queue });
+      await first.request.drop(first.generation);
+      await first.queue.finish(first.id, first.generation, 'dropped');
+      expect((await inspectQueue(next)).open).toEqual({ [next.id]: next.generation });
+      moveClock(21_000);
+      await tickOnce(next);
+      expect(await inspectQueue(next)).toMatchObject({ open: {}, history: {} });
+      expect((await inspectQueue(next)).history).toEqual({});
+    },
+    without: [{ script: 'finish', from: ' or not known or later)', to: ' or not known)' }],
+  },
+
+  // The same, and whoever drops dies before `finish`: asked again, it said that there is nothing to drop.
+  'P15, again': {
+    says: 'a drop that was cut in two can be taken up when the next intent came to nothing',
+    async play() {
+      const first = await given.sealed({ items: 0 });
+      const { id, queue, request } = first;
+      await queue.finish(id, first.generation, 'succeeded');
+      const next = await given.opened({ id, queue: queue.keys.queue });
+      await request.drop(first.generation);
+      moveClock(21_000);
+      await tickOnce(next);
+      expect(await create(next)).toEqual({ verdict: 'void' });
+      const dropped = await request.drop(first.generation);
+      expect(dropped).toEqual({
+        verdict: 'dropped',
+        generation: next.generation,
+        queue: queue.keys.queue,
+      });
+      await queue.finish(id, next.generation, 'dropped');
+      expect((await inspectQueue(next)).history).toEqual({});
+    },
+    without: [{ script: 'tend', from: "'status', v[2] or 'void')", to: "'status', 'void')" }],
+  },
+
+  // Tick; Redis stands still; the tend that was under way knows of no grace: it withdraws a lease that
+  // nobody could renew, and counts a crash.
+  P16: {
+    says: 'a look that was under way while Redis was away takes nothing from anybody',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      const worker = new Hand(scene);
+      await worker.hold(1);
+      moveClock(21_000);
+      const { claims, now, resumedAt } = await scene.queue.tick('', '');
+      moveClock(LEASE_MS);
+      const { generation, passed } = claims[0]!;
+      const late = await scene.request.tend(generation, passed, resumedAt, 15_000, now);
+      const { permits, crashes, now: at } = await inspect(scene);
+      expect(permits).toEqual({ worker: 1 });
+      expect(crashes).toEqual({});
+      expect((late as { next: number }).next).toBeLessThanOrEqual(at + 1);
+      await tickOnce(scene);
+      expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
+    },
+    without: [
+      {
+        script: 'tend',
+        from: 'local stale = late and state.granted > 0 and not (lateTick and tickedAt > lateTick)',
+        to: 'local stale = false',
+      },
+      {
+        script: 'tend',
+        from: 'if left > 0 or more or stale then',
+        to: 'if left > 0 or more then',
+      },
+    ],
+  },
+
+  // The clock of the request's server is a minute ahead of that of the queue's: every look seems to have
+  // been under way for a minute, and a dead worker would keep its permits for ever.
+  'P16, again': {
+    says: 'where every look seems late, the second one takes back what a dead worker held',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      const { request, generation } = scene;
+      const look = async (behindMs: number) => {
+        const { now } = await inspect(scene);
+        await request.tend(generation, '', 0, 15_000, Math.floor(now) - behindMs);
+        return (await inspect(scene)).permits;
+      };
+      await new Hand(scene, 'dead').hold(1);
+      moveClock(LEASE_MS + 1);
+      expect(await look(60_000)).toEqual({ dead: 1 });
+      moveClock(1_000);
+      expect(await look(60_000)).toEqual({});
+      // Clocks that agree again: the next outage is known for what it is.
+      expect(await look(0)).toEqual({});
+      const heir = new Hand(scene, 'heir');
+      await heir.enter(1);
+      await heir.take(1);
+      moveClock(LEASE_MS + 1);
+      expect(await look(60_000)).toEqual({ heir: 1 });
+    },
+    without: [
+      { script: 'tend', from: ' and not (lateTick and tickedAt > lateTick)', to: '' },
+      { script: 'tend', from: "redis.call('HDEL', request, 'lateTick')", to: '' },
+    ],
+  },
+
+  // Created, complete, finished; a retention of a second is over; a create of the same generation comes
+  // late: open, on no queue, for ever.
+  P17: {
+    says: 'a create that comes when a short retention is over brings nothing into being',
+    async play() {
+      const first = await given.sealed({ items: 0, retentionMs: 1 });
+      const { id, queue, request, connection } = first;
+      await queue.finish(id, first.generation, 'succeeded');
+      await connection.client.unlink(request.keys.request);
+      expect(await create(first)).toEqual({ verdict: 'void' });
+      expect(await create(first, { owner: 'another' })).toEqual({ verdict: 'void' });
+      expect((await inspect(first)).status).toBe('none');
+      // What says so goes by itself, and is in nobody's way.
+      const left = await connection.client.pttl(request.keys.work);
+      expect(left).toBeGreaterThan(100_000);
+      expect(left).toBeLessThanOrEqual(121_000);
+      expect(await request.read('worker', 1)).toBe('gone');
+      expect(await request.drop()).toEqual({ verdict: 'gone' });
+      const next = await given.filled({ id, queue: queue.keys.queue, items: 1 });
+      expect((await inspect(next)).counts).toMatchObject({ total: 1, ready: 1 });
+      expect(await connection.client.pttl(request.keys.work)).toBe(-1);
+    },
+    without: [
+      {
+        script: 'create',
+        from: "elseif redis.call('EXISTS', work) == 1 then",
+        to: 'elseif false then',
+      },
+      {
+        script: 'seal',
+        from: 'if left <= retentionMs then',
+        to: 'if true then',
+      },
+      {
+        script: 'seal',
+        from: "redis.call('XSETID', work, string.format('%s-%d', state.generation, state.total))",
+        to: '',
+      },
+    ],
+  },
+
+  // Drop; the next life of the id; the drop arrives again: the next life is gone, and nobody asked for it.
+  P18: {
+    says: 'a drop that arrives late leaves the next life of the id alone',
+    async play() {
+      const first = await given.filled();
+      const { id, queue, request, generation } = first;
+      const dropped = await request.drop(generation);
+      expect(await request.drop(generation)).toEqual(dropped);
+      await queue.finish(id, generation, 'dropped');
+      const next = await given.filled({ id, queue: queue.keys.queue });
+      expect(await request.drop(generation)).toEqual({ verdict: 'gone' });
+      expect(await inspect(next)).toMatchObject({ status: 'open', generation: next.generation });
+    },
+    without: [
+      {
+        script: 'drop',
+        from: 'if generation > known or (generation < known and not dropped) then',
+        to: 'if false then',
+      },
     ],
   },
 };

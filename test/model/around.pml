@@ -4,9 +4,8 @@
 #define PRODUCER_LIVES (!producerGone[0] || (PRODUCERS > 1 && !producerGone[1]))
 
 /*
- * What is too old to be created when a state is gone. Taken for granted: a life is retained for as
- * long as a create of its generation is accepted. It is not so for a retention below the create
- * window (docs/evidence/model.md).
+ * What cannot be created when a state is gone: it is too old, or, after a retention below the create
+ * window, the empty stream says that its life is over.
  */
 #if defined(SHORT_RETENTION)
 #define OUTLIVED tooOld
@@ -86,7 +85,7 @@ active proctype Canceller() {
 active proctype Dropper() {
   byte g; byte v = GONE;
   if
-  :: atomic { r.status != NOBODY && r.status != VOID -> drop(); g = rGeneration; v = verdict }
+  :: atomic { r.status != NOBODY && r.status != VOID -> drop(r.generation); g = rGeneration; v = verdict }
   :: calm
   fi;
   if

@@ -346,10 +346,10 @@ inline cancel(life_) {
 }
 
 /* script: drop */
-inline drop() {
+inline drop(life_) {
   rGeneration = 0;
   if
-  :: r.status == NOBODY || r.status == VOID -> verdict = GONE
+  :: r.status == NOBODY || r.status == VOID || life_ > r.generation || (life_ < r.generation && r.status != DROPPED) -> verdict = GONE
   :: else ->
     verdict = OK;
     rGeneration = (r.voided > r.generation -> r.voided : r.generation);
@@ -451,7 +451,7 @@ inline tend(life_, passed_) {
 #ifndef NO_TOMBSTONE
     if
     :: r.status == NOBODY || (r.generation < life_ && (r.status == VOID || r.status == DROPPED)) ->
-      r.status = VOID; r.generation = life_
+      r.status = (r.status == DROPPED -> DROPPED : VOID); r.generation = life_
     :: r.status != NOBODY && r.generation < life_ && r.status != VOID && r.status != DROPPED ->
       r.voided = (life_ > r.voided -> life_ : r.voided)
     :: else

@@ -26,6 +26,11 @@ export const unmodelled = [
   { cure: 'a crash counts for all that was held', why: 'needs more than 100 entries' },
   { cure: 'a whole lease of grace after Redis was away', why: TIME },
   { cure: 'no grace upon grace', why: TIME },
+  { cure: 'a look older than an outage takes nothing', why: TIME },
+  { cure: 'a look that seems late is put off once', why: TIME },
+  { cure: 'a dropped life is forgotten whatever is open', why: 'the history is not modelled' },
+  { cure: 'what was dropped stays dropped', why: 'a drop is not cut in two and taken up again' },
+  { cure: 'generation on drop', why: 'there is one drop, which is not sent again' },
   { cure: 'allow-oom on draining scripts', why: 'memory is not modelled' },
   {
     cure: 'give-back of what a lost reply brought',

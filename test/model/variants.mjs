@@ -317,7 +317,7 @@ export const variants = [
     configuration: 'queue side rolled back',
   },
   {
-    cure: 'a life is retained for longer than its create is on its way',
+    cure: 'a life is remembered until its create is too old',
     flag: 'SHORT_RETENTION',
     configuration: 'retained',
   },

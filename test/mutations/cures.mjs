@@ -74,6 +74,12 @@ export const luaCures = [
   { cure: 'a late read is no crash', test: TRACES, history: 'P12' },
   { cure: 'a whole lease of grace after Redis was away', test: TRACES, history: 'P13' },
   { cure: 'no grace upon grace', test: TRACES, history: 'P14' },
+  { cure: 'a dropped life is forgotten whatever is open', test: TRACES, history: 'P15' },
+  { cure: 'what was dropped stays dropped', test: TRACES, history: 'P15, again' },
+  { cure: 'a look older than an outage takes nothing', test: TRACES, history: 'P16' },
+  { cure: 'a look that seems late is put off once', test: TRACES, history: 'P16, again' },
+  { cure: 'a life is remembered until its create is too old', test: TRACES, history: 'P17' },
+  { cure: 'generation on drop', test: TRACES, history: 'P18' },
 ];
 
 /** Tests that switch off a flag: one for each script, all of which have to pass. */

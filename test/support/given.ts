@@ -89,7 +89,7 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     maxCrashes: options.maxCrashes ?? 3,
     window: options.window ?? 0,
     results: options.results ?? 'keep',
-    retentionMs: options.retentionMs ?? 60_000,
+    retentionMs: options.retentionMs ?? 200_000,
     toleratedFailures: options.toleratedFailures ?? 0,
     digest: 'digest',
     onProducerLost: options.onProducerLost ?? 'seal',
@@ -171,12 +171,14 @@ export async function popAll({ queue, connection }: Scene): Promise<string[]> {
 
 /** Ticks once and does with each claim what a ticking process does. Answers how many there were. */
 export async function tickOnce({ queue, connection }: Scene): Promise<number> {
-  const { claims, resumedAt } = await queue.tick('', '');
+  const { claims, resumedAt, now } = await queue.tick('', '');
   for (const claim of claims) {
     const tended = await new RequestCommands(connection, claim.id).tend(
       claim.generation,
       claim.passed,
       resumedAt,
+      undefined,
+      now,
     );
     if (tended.verdict === 'ok') await queue.writeBack(claim, tended);
     else {

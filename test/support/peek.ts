@@ -45,6 +45,8 @@ export interface Picture {
   tries: Record<string, number>;
   /** index → crashes so far. */
   crashes: Record<string, number>;
+  /** index → worker that was to run it alone. */
+  alone: Record<string, string>;
   failed: Record<string, string>;
   results: ResultRecord[];
   /** Indexes of what the stream still holds. */
@@ -110,7 +112,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   const unread = stream.filter((entry) => indexOf(entry) > delivered).length;
   const held = Object.values(due);
   const dueNow = held.filter((at) => at <= now).length;
-  const { plain, crashes } = triesOf(toRecord(reply(6)));
+  const { plain, crashes, alone } = triesOf(toRecord(reply(6)));
   const number = (field: string) => Number(fields[field] ?? 0);
   return {
     status: fields['status'] ?? 'none',
@@ -136,6 +138,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     due,
     tries: numbers(plain),
     crashes,
+    alone,
     failed: toRecord(reply(7)),
     results: ((reply(8) ?? []) as [string, string[]][]).flatMap(([, flat]) => recordsOf(flat)),
     work: stream.map(indexOf),
@@ -149,12 +152,14 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
 function triesOf(fields: Record<string, string>) {
   const plain: Record<string, string> = {};
   const crashes: Record<string, number> = {};
+  const alone: Record<string, string> = {};
   for (const [field, value] of Object.entries(fields)) {
     const [index, what] = field.split(':') as [string, string?];
     if (what === undefined) plain[index] = value;
     else if (what === 'crashes') crashes[index] = Number(value);
+    else if (what === 'alone') alone[index] = value;
   }
-  return { plain, crashes };
+  return { plain, crashes, alone };
 }
 
 const indexAfter = (id = '0-0') => (id === '0-0' ? -1 : indexOf(id));
@@ -337,15 +342,13 @@ export async function snapshot(scene: Scene): Promise<Record<string, string>> {
     else if (type === 'list') values.push(await client.lrange(key, 0, -1));
     else {
       values.push(await client.call('xrange', key, '-', '+'));
-      if (key === scene.request.keys.work) {
+      const groups = (await client.call('xinfo', 'GROUPS', key)) as unknown[][];
+      // What is left of a life whose retention was short has no group.
+      if (groups.length > 0 && key === scene.request.keys.work) {
         const pending = await client.call('xpending', key, 'workers', '-', '+', '1000');
         const rows = pending as unknown[][];
         values.push(rows.map(([entry, owner, , deliveries]) => [entry, owner, deliveries]));
-        values.push(
-          toRecord(((await client.call('xinfo', 'GROUPS', key)) as unknown[][])[0])[
-            'last-delivered-id'
-          ],
-        );
+        values.push(toRecord(groups[0])['last-delivered-id']);
       }
     }
     state[key] = JSON.stringify(values).replaceAll(/\d{13}/g, 'T');

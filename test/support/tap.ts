@@ -17,8 +17,9 @@ const names = new Map(
 );
 
 /**
- * A client that stops before each command that it sends on its own (not in a pipeline) until `look`
- * is done: what is in Redis then is what a process that dies there leaves behind.
+ * A client that stops before each command until `look` is done: what is in Redis then is what a process
+ * that dies there leaves behind. Also between the scripts of a pipeline, of which Redis may have got
+ * the first ones only; not in any other pipeline.
  */
 export class TappedRedis extends Redis {
   readonly #look: (sending: Sending) => Promise<void>;
@@ -26,6 +27,25 @@ export class TappedRedis extends Redis {
   constructor(url: string, look: (sending: Sending) => Promise<void>) {
     super(url, { lazyConnect: true, protocol: 2 });
     this.#look = look;
+  }
+
+  override pipeline(...[commands]: Parameters<Redis['pipeline']>): ReturnType<Redis['pipeline']> {
+    const all = commands as unknown[][];
+    if (!all?.every(([verb]) => verb === 'evalsha')) return super.pipeline(commands);
+    const exec = async () => {
+      const answers: [Error | null, unknown][] = [];
+      for (const [, ...args] of all) {
+        const call = this.evalsha(...(args as Parameters<Redis['evalsha']>));
+        answers.push(
+          await call.then(
+            (reply) => [null, reply],
+            (error: Error) => [error, undefined],
+          ),
+        );
+      }
+      return answers;
+    };
+    return { exec } as unknown as ReturnType<Redis['pipeline']>;
   }
 
   override sendCommand(

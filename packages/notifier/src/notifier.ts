@@ -54,14 +54,19 @@ export class Notifier implements AsyncDisposable {
 
   /**
    * Waits for the completion; it may have been long ago. A connection that breaks is waited for and
-   * never an error; of a redriven request the completion of its new life is awaited.
+   * never an error; of a redriven request the completion of its new life is awaited. Who knows a
+   * `generation` of the request (0: none) need not read its state to believe the notice of its end.
    * @throws InvalidOptionError, ClosedError · TimeoutError · AbortError · NotFoundError: no request
    *   of this id is known · ExpiredError: its retention is over · DroppedError
    */
-  async completion(id: string, options: WaitOptions = {}): Promise<CompletionOutcome> {
+  async completion(
+    id: string,
+    options: WaitOptions = {},
+    generation = 0,
+  ): Promise<CompletionOutcome> {
     this.#check(id);
     using stay = new Stay(`completion of ${id}`, checkOptions<WaitOptions>(waitOptions, options));
-    const ticket = this.#waiters.join(id);
+    const ticket = this.#waiters.join(id, generation);
     try {
       return new CompletionOutcome(id, await stay.race(ticket.ended));
     } finally {

@@ -29,15 +29,18 @@ function onAbort(signal: AbortSignal, act: () => void): () => void {
   };
 }
 
+/** Said to whoever aborts with a stay; without a reason, Node makes a DOMException each time. */
+const OVER = 'the stay is over';
+
 const unlisten = new WeakMap<Set<() => void>, () => void>();
 
 export class Stay implements Disposable {
-  /** Aborts when the stay is over, for whatever reason. */
-  readonly signal: AbortSignal;
-  readonly #controller = new AbortController();
+  /** Made when somebody asks for its signal: most stays end unasked, and it is dear. */
+  #controller: AbortController | undefined;
   readonly #ends = new Set<(error: unknown) => void>();
   readonly #timer: NodeJS.Timeout | undefined;
   readonly #stopListening: (() => void)[] = [];
+  #over = false;
   #error: unknown;
 
   /**
@@ -46,7 +49,6 @@ export class Stay implements Disposable {
    */
   constructor(what: string, { signal, timeoutMs }: WaitOptions, closing?: AbortSignal) {
     if (signal?.aborted) throw new AbortError(what, signal.reason);
-    this.signal = this.#controller.signal;
     if (signal) {
       const abort = () => this.end(new AbortError(what, signal.reason));
       this.#stopListening.push(onAbort(signal, abort));
@@ -59,37 +61,66 @@ export class Stay implements Disposable {
     }
   }
 
+  /** Aborts when the stay is over, for whatever reason. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#over) this.#controller.abort(OVER);
+    return this.#controller.signal;
+  }
+
   /** Ends the stay: what is raced, now or later, rejects with `error`. */
   end(error: unknown): void {
-    if (this.#error) return;
+    if (this.#over) return;
     this.#error = error;
-    clearTimeout(this.#timer);
-    for (const stop of this.#stopListening.splice(0)) stop();
+    this.#leave();
     for (const end of [...this.#ends]) end(error);
     this.#ends.clear();
-    this.#controller.abort();
+  }
+
+  #leave(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    for (const stop of this.#stopListening.splice(0)) stop();
+    this.#controller?.abort(OVER);
+  }
+
+  /** Why it is over; an error is dear, and of those who just leave nobody asks for it. */
+  get #reason(): unknown {
+    this.#error ??= new ClosedError('this wait');
+    return this.#error;
   }
 
   /** What `work` resolves to, unless the stay ends first. @throws AbortError · TimeoutError */
   race<T>(work: Promise<T>): Promise<T> {
     // Not Promise.race with one lasting promise: that keeps a reaction for every call.
     return new Promise((resolve, reject) => {
-      if (this.#error) {
+      if (this.#over) {
         work.catch(() => {});
-        reject(this.#error);
+        reject(this.#reason);
         return;
       }
       this.#ends.add(reject);
-      work.then(resolve, reject).finally(() => this.#ends.delete(reject));
+      work.then(
+        (value) => {
+          this.#ends.delete(reject);
+          resolve(value);
+        },
+        (error: unknown) => {
+          this.#ends.delete(reject);
+          reject(error);
+        },
+      );
     });
   }
 
   /** @throws AbortError · TimeoutError when it is over */
   throwIfOver(): void {
-    if (this.#error) throw this.#error;
+    if (this.#over) throw this.#reason;
   }
 
   [Symbol.dispose](): void {
-    this.end(new ClosedError('this wait'));
+    if (this.#over) return;
+    if (this.#ends.size > 0) this.end(this.#reason);
+    else this.#leave();
   }
 }

@@ -1,5 +1,8 @@
 import type { RequestState } from '@piecework/protocol';
 
+/** A reason of ours: without one, Node makes a DOMException each time. */
+const OVER = 'the request is over';
+
 /**
  * What one waiting caller holds of a watched request. It ends once: with the state of the complete
  * request, or with the error that there is nothing to wait for.
@@ -17,7 +20,9 @@ export class Ticket {
   readonly ask: () => void;
   /** The caller is not interested any more. */
   readonly leave: () => void;
-  readonly #over = new AbortController();
+  /** Made when somebody asks for its signal: who just awaits the end does not. */
+  #aborting: AbortController | undefined;
+  #isOver = false;
   #error: unknown;
   #onLook = () => {};
   #onEnd: { resolve: (state: RequestState) => void; reject: (error: unknown) => void };
@@ -38,7 +43,14 @@ export class Ticket {
 
   /** Aborts at the end, whichever it is. */
   get over(): AbortSignal {
-    return this.#over.signal;
+    this.#aborting ??= new AbortController();
+    if (this.#isOver) this.#aborting.abort(OVER);
+    return this.#aborting.signal;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#aborting?.abort(OVER);
   }
 
   /** @throws what `ended` throws, if it has */
@@ -56,13 +68,13 @@ export class Ticket {
     this.complete = state;
     this.noteLook(state.generation);
     this.#onEnd.resolve(state);
-    this.#over.abort();
+    this.#end();
   }
 
   fail(error: unknown): void {
     this.#error = error;
     this.#onLook();
     this.#onEnd.reject(error);
-    this.#over.abort();
+    this.#end();
   }
 }

@@ -7,14 +7,16 @@ import {
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
+import { noticeOf } from './notice.js';
 import { Subscriber } from './subscriber.js';
 import { Ticket } from './ticket.js';
 
 /**
  * Everything that is awaited through one notifier. A request that anybody waits for is watched once:
  * its channel is subscribed, and its state is read after that, after whatever may have cost a
- * notice, and on a slow sweep over all of them. A notice only says that there is something to read,
- * so a lost, doubled or late one costs time and nothing else. Completion cannot be missed (I5).
+ * notice, and on a slow sweep over all of them. A notice of the life that was seen, or of a later one,
+ * carries the final numbers and ends the wait. Any other only says that there is something to read: a
+ * lost, doubled or late one costs time and nothing else. Completion cannot be missed (I5).
  *
  * Reads that fail are repeated with backoff for as long as somebody waits. While there is anything
  * to wait for, the agenda is looked at too, so that deadlines fire with no worker alive.
@@ -58,16 +60,17 @@ export class Waiters {
     });
   }
 
-  /** Watches a request until the ticket is given back by `leave`. */
-  join(id: string): Ticket {
+  /** Watches a request until the ticket is given back by `leave`. `seen`: a life it is known to have, or 0. */
+  join(id: string, seen = 0): Ticket {
     const request = new RequestCommands(this.#connection, id);
     const { channel } = request.keys;
     let watch = this.#watches.get(channel);
     if (watch) {
       // Subscribed long ago; but what if a notice was lost since?
+      watch.seen = Math.max(watch.seen, seen);
       this.#ask([channel]);
     } else {
-      watch = { request, tickets: new Set(), seen: 0 };
+      watch = { request, tickets: new Set(), seen };
       this.#watches.set(channel, watch);
       this.#subscriber.add(channel);
       this.#sweepLater();
@@ -94,8 +97,12 @@ export class Waiters {
   #hear(channel: string, message: string): void {
     const watch = this.#watches.get(channel);
     if (!watch) return;
-    const [generation, outcome] = message.split(' ');
-    if (outcome === 'dropped' && Number(generation) >= watch.seen) {
+    const notice = noticeOf(message);
+    // One who has seen nothing yet may hear of a life that ended before it asked.
+    const isOurs = (generation: number) => watch.seen > 0 && generation >= watch.seen;
+    if (notice.kind === 'complete' && isOurs(notice.state.generation)) {
+      this.#end(channel, (ticket) => ticket.succeed(notice.state));
+    } else if (notice.kind === 'dropped' && isOurs(notice.generation)) {
       const error = new DroppedError(watch.request.keys.id);
       this.#end(channel, (ticket) => ticket.fail(error));
     } else {

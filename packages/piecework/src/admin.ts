@@ -119,15 +119,19 @@ export class Admin implements AsyncDisposable {
   /**
    * Removes a request and everything of it, whatever its state; workers that run its sub-requests
    * abort them. A tombstone stays for five minutes, so that waiters learn what happened. While Redis
-   * is away it goes on trying for 30 s; asking again is safe.
+   * is away it goes on trying for 30 s; asking again is safe. What goes is the life that is there when it
+   * is first asked: one that somebody begins under the same id meanwhile stays.
    * @throws NotFoundError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
    */
   async drop(id: string): Promise<void> {
     checkOption('id', id, option.name());
     const patience = new Patience(this.#connection, id, { forMs: TIMES.unavailableMs });
     const commands = new RequestCommands(this.#connection, id);
-    const dropped = await patience.call(() => commands.drop());
-    if (dropped.verdict === 'gone') throw new NotFoundError(id);
+    const seen = await patience.call(() => commands.state());
+    if (!seen || seen.status === 'void') throw new NotFoundError(id);
+    const dropped = await patience.call(() => commands.drop(seen.generation));
+    // Somebody, perhaps an earlier try of ours, dropped it, and its next life took the place of the tombstone.
+    if (dropped.verdict === 'gone') return;
     // Repeating a drop whose second half was cut off takes it up where it was.
     const queue = new QueueCommands(this.#connection, dropped.queue);
     await patience.call(() => queue.finish(id, dropped.generation, 'dropped'));

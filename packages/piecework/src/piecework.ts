@@ -72,8 +72,8 @@ export class Piecework implements AsyncDisposable {
   ): Promise<RequestHandle<Result>> {
     const { schema, plain } = taskOf(options);
     const source = schema ? await checkedItems(items, schema) : items;
-    const { id } = await this.#producer.submit(source, plain);
-    return this.request<Result>(id);
+    const { id, generation } = await this.#producer.submit(source, plain);
+    return new RequestHandle<Result>(id, this.#notifier, this.admin, generation);
   }
 
   /** Opens a request, or joins the open one of this id. @throws as Producer.open */
@@ -81,7 +81,9 @@ export class Piecework implements AsyncDisposable {
     options: SubmitOptions<Payload, Result> = {},
   ): Promise<OpenHandle<Result>> {
     const open = await this.#producer.open(taskOf(options).plain);
-    return Object.assign(open, { handle: this.request<Result>(open.id) });
+    return Object.assign(open, {
+      handle: new RequestHandle<Result>(open.id, this.#notifier, this.admin, open.generation),
+    });
   }
 
   /**

@@ -18,9 +18,12 @@ export class RequestHandle<Result = unknown> {
   readonly id: string;
   readonly #notifier: Notifier;
   readonly #admin: Admin;
+  readonly #generation: number;
 
-  constructor(id: string, notifier: Notifier, admin: Admin) {
+  /** `generation`: the life that is known to have begun; 0: none is. */
+  constructor(id: string, notifier: Notifier, admin: Admin, generation = 0) {
     this.id = id;
+    this.#generation = generation;
     this.#notifier = notifier;
     this.#admin = admin;
   }
@@ -30,7 +33,7 @@ export class RequestHandle<Result = unknown> {
    * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · DroppedError
    */
   completion(options: WaitOptions = {}): Promise<CompletionOutcome> {
-    return this.#notifier.completion(this.id, options);
+    return this.#notifier.completion(this.id, options, this.#generation);
   }
 
   /**

@@ -23,7 +23,7 @@ const LONGEST_WAIT_MS = 250;
 /**
  * Appends encoded items to one open request, a bounded number of chunks in flight.
  *
- * This producer numbers its items from 0. A chunk names the number of its first, so that one that is
+ * This producer numbers its items, from 0 as a rule. A chunk names the number of its first, so that one that is
  * sent twice adds nothing twice; one that overtook its predecessor is answered 'gap' and waits for it;
  * one that finds the window full asks for room, without its items, until there is some. Once a chunk
  * failed, or `stop` was called, nothing more is sent.
@@ -36,13 +36,14 @@ export class Appender {
   readonly #window: number;
   readonly #patience: Patience;
   readonly #chunkItems: number;
+  readonly #firstNumber: number;
   readonly #limit = pLimit(IN_FLIGHT);
   readonly #inFlight = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #previous: Promise<void> = Promise.resolve();
   #pending: string[] = [];
   #pendingBytes = 0;
-  #sent = 0;
+  #sent: number;
   #failure: { readonly error: unknown } | undefined;
 
   constructor(parts: {
@@ -52,6 +53,8 @@ export class Appender {
     producer: string;
     window: number;
     patience: Patience;
+    /** The number of its first item. @default 0 */
+    firstNumber?: number | undefined;
   }) {
     this.#queue = parts.queue;
     this.#request = parts.request;
@@ -59,6 +62,8 @@ export class Appender {
     this.#producer = parts.producer;
     this.#window = parts.window;
     this.#patience = parts.patience;
+    this.#firstNumber = parts.firstNumber ?? 0;
+    this.#sent = this.#firstNumber;
     // Several chunks have to fit into the window, or it would drain before the next one comes.
     this.#chunkItems =
       parts.window > 0
@@ -66,9 +71,14 @@ export class Appender {
         : CHUNK_ITEMS;
   }
 
-  /** How many items were handed over for sending. */
+  /** The number of the next item that is handed over for sending. */
   get sent(): number {
     return this.#sent;
+  }
+
+  /** How many items were handed over for sending. */
+  get added(): number {
+    return this.#sent - this.#firstNumber;
   }
 
   /** Adds one encoded item; a promise resolves when there is room for the next, none is room now. */

@@ -1,6 +1,8 @@
 import {
+  type AllIn,
   ConnectionError,
   type Created,
+  createField,
   type Patience,
   type QueueCommands,
   type RequestCommands,
@@ -18,6 +20,8 @@ export interface BroughtUp {
   readonly generation: number;
   /** What was found instead; undefined when the request is open and ours. */
   readonly found?: Found;
+  /** Set when it is all in and sealed already. */
+  readonly allIn?: AllIn;
 }
 
 /** What a request is, field by field, as `create` keeps it. */
@@ -44,20 +48,36 @@ export function fieldsOf(
   };
 }
 
-/** Intent, then create; again from the start when the intent was given up in between. */
+/**
+ * Intent, then create; again from the start when the intent was given up in between. `small`: all its
+ * items, of a submission that numbers them so. `atOnce`: they go with the create, and the seal behind.
+ */
 export async function bringUp(
   queue: QueueCommands,
   commands: RequestCommands,
-  parts: { owner: string; digest: string; options: CheckedOptions; patience: Patience },
+  parts: {
+    owner: string;
+    digest: string;
+    options: CheckedOptions;
+    patience: Patience;
+    small?: readonly string[] | undefined;
+    atOnce?: boolean;
+  },
 ): Promise<BroughtUp> {
-  const { owner, digest, options, patience } = parts;
+  const { owner, digest, options, patience, small, atOnce = false } = parts;
   const { id } = commands.keys;
+  const leaseMs = options.producerLeaseMs;
   const fields = Object.entries(fieldsOf(queue.keys.queue, digest, options)).flat();
+  if (small) fields.push(...createField(owner));
   for (let i = 0; i < VOID_TRIES; i += 1) {
     const generation = await patience.call(() => queue.intent(id));
-    const created = await patience.call(() =>
-      commands.create(generation, owner, options.producerLeaseMs, fields),
-    );
+    if (small && atOnce && !options.signal?.aborted) {
+      const whole = { generation, owner, leaseMs, fields, payloads: small };
+      const allIn = await patience.call(() => commands.createAllIn(whole));
+      if (allIn) return { generation, allIn };
+      // Something stood in the way, which the long way tells apart.
+    }
+    const created = await patience.call(() => commands.create(generation, owner, leaseMs, fields));
     if (created.verdict === 'created') return { generation };
     // Refused, or given up before it was used, as when this process stood still in between.
     const found = created.verdict === 'exists' ? created : undefined;

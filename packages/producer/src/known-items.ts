@@ -17,6 +17,10 @@ export class KnownItems implements Iterable<string> {
     this.#encode = encode;
   }
 
+  get length(): number {
+    return this.#items.length;
+  }
+
   /** @throws PayloadError when its turn comes */
   *[Symbol.iterator](): Generator<string> {
     yield* this.#kept;

@@ -46,6 +46,8 @@ export class OpenRequest implements AsyncDisposable {
       generation: number;
       producer: string;
       options: CheckedOptions;
+      /** The number of its first item. @default 0 */
+      firstNumber?: number;
       /** Ends every trying again, as when the connection is about to close. */
       closing: AbortSignal;
     },
@@ -71,6 +73,7 @@ export class OpenRequest implements AsyncDisposable {
       producer: parts.producer,
       window: parts.options.window,
       patience: this.#adding,
+      firstNumber: parts.firstNumber,
     });
     // A renewal that fails is tried again at the next; the lease bears two that are missing.
     const renew = () => void this.#renew().catch(() => {});
@@ -103,7 +106,7 @@ export class OpenRequest implements AsyncDisposable {
 
   /** How many items this producer has appended. */
   get appended(): number {
-    return this.#appender.sent;
+    return this.#appender.added;
   }
 
   /** Waits until everything appended so far is in Redis. */

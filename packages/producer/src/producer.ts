@@ -6,6 +6,7 @@ import {
   ConnectionError,
   checkOptions,
   encodePayload,
+  IndeterminateError,
   type OptionTable,
   option,
   Patience,
@@ -16,13 +17,13 @@ import {
   RequestCommands,
   RequestExistsError,
   SealedError,
-  SourceError,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { z } from 'zod';
 import { type BroughtUp, bringUp, type Found } from './bring-up.js';
 import { optionsDigest, submissionName } from './digest.js';
 import { checkDurability, confirmDurability } from './durability.js';
+import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
 import {
@@ -32,7 +33,8 @@ import {
   requestOptions,
 } from './options.js';
 import { type Asked, expectSame } from './same-again.js';
-import { type Items, Source, SourceFailure } from './source.js';
+import { announce, firstNumber, smallOf } from './small.js';
+import { type Items, Source } from './source.js';
 
 export interface ProducerOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -55,6 +57,12 @@ export interface Submitted {
   readonly generation: number;
   /** How many sub-requests this submission added. */
   readonly total: number;
+}
+
+/** What is submitted, and in which way. */
+interface Submission extends Asked {
+  /** All its items, when they are few and known. */
+  readonly small?: readonly string[] | undefined;
 }
 
 /** How long a close waits for the server, in ms. */
@@ -120,7 +128,8 @@ export class Producer implements AsyncDisposable {
       const first = await source.first();
       const id = await this.#idOf(checked);
       const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
-      const submission = { id, owner, digest, named: named !== undefined, options: checked };
+      const small = known && smallOf(known, checked.window);
+      const submission = { id, owner, digest, named: !!named, options: checked, small };
       return await this.#submit(submission, first, source).catch((error: unknown) => {
         this.#remember(id, owner, error);
         throw error;
@@ -141,74 +150,52 @@ export class Producer implements AsyncDisposable {
     }
   }
 
-  async #submit(submission: Asked, first: string | undefined, source: Source): Promise<Submitted> {
-    const { id, owner, options } = submission;
-    const brought = await this.#bringUp(submission);
+  async #submit(
+    submission: Submission,
+    first: string | undefined,
+    source: Source,
+  ): Promise<Submitted> {
+    const { id, owner, options, small } = submission;
+    const brought = await this.#bringUp(submission, true);
+    const { generation } = brought;
     if (brought.found) return this.#foundAgain(submission, brought.found);
+    if (brought.allIn && small) {
+      const seal = { generation, producer: owner, sent: firstNumber(small) + small.length };
+      return this.#isIn(submission, seal, small.length);
+    }
     try {
-      const request = this.#opened(id, brought.generation, owner, options);
-      const submitted = await this.#fill(request, first, source, options);
+      const request = this.#opened(generation, submission);
+      await fill(request, first, source, options);
       this.#unsure.delete(id);
-      return submitted;
+      return { id, generation, total: request.appended };
     } catch (error) {
       if (!(error instanceof SealedError)) throw error;
       // Perhaps by an earlier call of this very submission, which arrived meanwhile.
       const { found } = await this.#bringUp(submission);
-      if (found?.sealedBy !== owner || found.generation !== brought.generation) throw error;
+      if (found?.sealedBy !== owner || found.generation !== generation) throw error;
       return this.#foundAgain(submission, found);
     }
   }
 
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
-  async #foundAgain(submission: Asked, found: Found): Promise<Submitted> {
-    const { id, owner, options } = submission;
+  async #foundAgain(submission: Submission, found: Found): Promise<Submitted> {
     await expectSame(this.#connection, this.#queue.keys.queue, submission, found);
     const { generation, sealedBy, sent, total } = found;
-    const commands = new RequestCommands(this.#connection, id);
-    const seal = { generation, producer: sealedBy, sent };
-    await confirmDurability(this.#connection, commands, seal, options.durability);
-    this.#unsure.delete(id);
-    return { id, generation, total: sealedBy === owner ? sent : total };
+    const ours = sealedBy === submission.owner;
+    const all = ours ? sent - firstNumber(submission.small) : total;
+    return this.#isIn(submission, { generation, producer: sealedBy, sent }, all);
   }
 
-  /** Feeds the source into a new request and seals it; or ends that as the options say. */
-  async #fill(
-    request: OpenRequest,
-    first: string | undefined,
-    source: Source,
-    { onSourceError, signal }: CheckedOptions,
+  /** All of a submission is in, and sealed. */
+  async #isIn(
+    { id, options }: Submission,
+    seal: { generation: number; producer: string; sent: number },
+    total: number,
   ): Promise<Submitted> {
-    const abort = () => request.abort(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
-    if (signal?.aborted) abort();
-    try {
-      let payload = first;
-      while (payload !== undefined) {
-        // No turn of the microtask queue for each item of a source that has them at hand.
-        const room = request.appendEncoded(payload);
-        if (room) await room;
-        const next = source.next();
-        payload = next instanceof Promise ? await next : next;
-      }
-      await request.flush();
-      const total = request.appended;
-      await request.seal();
-      return { id: request.id, generation: request.generation, total };
-    } catch (error) {
-      // Asked again with the same id, it goes on where it is.
-      if (error instanceof PieceworkError && error.retryable) throw error;
-      // Somebody else ended it: perhaps the same submission, which is all in.
-      if (error instanceof SealedError) throw error;
-      if (onSourceError === 'cancel') await request.cancel().catch(() => {});
-      // What was read before the source failed is kept.
-      else if (!signal?.aborted) await request.flush().catch(() => {});
-      throw error instanceof SourceFailure
-        ? new SourceError(request.id, onSourceError, error.cause)
-        : error;
-    } finally {
-      signal?.removeEventListener('abort', abort);
-      request.close();
-    }
+    const commands = new RequestCommands(this.#connection, id);
+    await confirmDurability(this.#connection, commands, seal, options.durability);
+    this.#unsure.delete(id);
+    return { id, generation: seal.generation, total };
   }
 
   /**
@@ -229,7 +216,7 @@ export class Producer implements AsyncDisposable {
       throw new RequestExistsError(id, found.status);
     if (found && found.digest !== digest)
       throw new RequestExistsError(id, found.status, 'it is open with other options');
-    return this.#opened(id, generation, owner, checked);
+    return this.#opened(generation, { id, owner, options: checked });
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
@@ -268,7 +255,18 @@ export class Producer implements AsyncDisposable {
     const { key, periodMs = options.retentionMs } = dedupe;
     const patience = this.#patience(id, options);
     await this.#reach(patience);
-    return patience.call(() => this.#queue.dedupe(key, id, periodMs));
+    try {
+      return await patience.call(() => this.#queue.dedupe(key, id, periodMs));
+    } catch (error) {
+      // There is no request yet: it is asked for again by its key, not by an id that the key may not have.
+      throw this.#ended(id, options, error instanceof IndeterminateError ? error.cause : error);
+    }
+  }
+
+  /** What a call is told that failed: that it was ended from here, if it was. */
+  #ended(id: string, { signal }: Pick<CheckedOptions, 'signal'>, error: unknown): unknown {
+    if (this.#closing.signal.aborted) return new ClosedError('producer');
+    return signal?.aborted ? new AbortError(`submission of ${id}`, error) : error;
   }
 
   #patience(
@@ -294,23 +292,32 @@ export class Producer implements AsyncDisposable {
     if (unreached) throw unreached;
   }
 
-  async #bringUp({ id, owner, digest, options }: Asked): Promise<BroughtUp> {
+  /** `atOnce`: with all its items and the seal, if they are few. */
+  async #bringUp(submission: Submission, atOnce = false): Promise<BroughtUp> {
+    const { id, options } = submission;
     const commands = new RequestCommands(this.#connection, id);
-    const closing = this.#closing.signal;
     const patience = this.#patience(id, options);
     await this.#reach(patience);
-    await patience.call(() => checkDurability(this.#connection, commands, options.durability));
+    if (options.durability !== 'none')
+      await patience.call(() => checkDurability(this.#connection, commands, options.durability));
     try {
-      return await bringUp(this.#queue, commands, { owner, digest, options, patience });
+      const brought = await bringUp(this.#queue, commands, { ...submission, patience, atOnce });
+      const { generation, allIn } = brought;
+      if (allIn) await announce(this.#queue, { id, generation }, allIn, patience);
+      return brought;
     } catch (error) {
-      if (closing.aborted) throw new ClosedError('producer');
-      if (options.signal?.aborted) throw new AbortError(`submission of ${id}`, error);
-      throw error;
+      throw this.#ended(id, options, error);
     }
   }
 
-  #opened(id: string, generation: number, producer: string, options: CheckedOptions): OpenRequest {
-    const parts = { id, generation, producer, options, closing: this.#closing.signal };
+  #opened(
+    generation: number,
+    { id, owner, options, small }: Omit<Submission, 'digest' | 'named'>,
+  ): OpenRequest {
+    const parts = {
+      ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
+      firstNumber: firstNumber(small),
+    };
     const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
       this.#open.delete(closed);
       if (this.#open.size === 0) void this.#agenda.stop();

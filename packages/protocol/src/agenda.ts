@@ -15,6 +15,8 @@ import { pause } from './waiting.js';
 
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 5_000;
+/** A reason of ours: without one, Node makes a DOMException each time. */
+const STOPPED = 'stopped';
 
 export interface AgendaOptions {
   /** Boot id of the worker that ticks; '' for producers and notifiers. */
@@ -42,6 +44,8 @@ export class Agenda {
   #stopping: AbortController | undefined;
   #wake = new AbortController();
   #loop: Promise<void> = Promise.resolve();
+  /** When the next tick is due, by the clock of this process: also for a loop that is started anew. */
+  #dueMs = 0;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
     this.#connection = connection;
@@ -56,28 +60,33 @@ export class Agenda {
   }
 
   async stop(): Promise<void> {
-    this.#stopping?.abort();
-    this.#wake.abort();
+    this.#stopping?.abort(STOPPED);
     this.#stopping = undefined;
     await this.#loop;
   }
 
   /** Ticks now instead of at the next time, as when something is known to be due. */
   wake(): void {
-    this.#wake.abort();
+    this.#dueMs = 0;
+    this.#wake.abort(STOPPED);
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
+    let waitMs = this.#dueMs - performance.now();
     while (!stopping.aborted) {
-      let waitMs = LONGEST_MS;
+      if (waitMs > 0) {
+        this.#wake = new AbortController();
+        await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
+        if (stopping.aborted) return;
+      }
+      waitMs = LONGEST_MS;
+      this.#dueMs = performance.now() + waitMs;
       try {
         waitMs = await this.tick();
+        this.#dueMs = performance.now() + waitMs;
       } catch (error) {
         this.#options.onError?.(error);
       }
-      if (stopping.aborted) return;
-      this.#wake = new AbortController();
-      await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
     }
   }
 
@@ -85,9 +94,7 @@ export class Agenda {
   async tick(): Promise<number> {
     const tick = await this.#queue.tick(this.#options.worker ?? '', this.#options.info?.() ?? '');
     this.#options.onTick?.(tick);
-    const tended = await Promise.allSettled(
-      tick.claims.map((claim) => this.#tend(claim, tick.resumedAt)),
-    );
+    const tended = await Promise.allSettled(tick.claims.map((claim) => this.#tend(claim, tick)));
     for (const one of tended) {
       // The claim fires again by itself; one request that cannot be tended holds up no other.
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
@@ -97,12 +104,13 @@ export class Agenda {
     return Math.max(pace, Math.min(untilNext, LONGEST_MS));
   }
 
-  async #tend(claim: Claim, resumedAt: number): Promise<void> {
+  async #tend(claim: Claim, { now, resumedAt }: Tick): Promise<void> {
     const tended = await new RequestCommands(this.#connection, claim.id).tend(
       claim.generation,
       claim.passed,
       resumedAt,
       this.#options.auditMs,
+      now,
     );
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);

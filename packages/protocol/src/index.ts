@@ -1,4 +1,5 @@
 export * from './agenda.js';
+export { type AllIn, BEHIND_CREATE, createField } from './at-once.js';
 export { type CloneableSettings, cloneableSettings } from './cloneable-settings.js';
 export * from './codec.js';
 export * from './connection.js';
@@ -10,5 +11,5 @@ export * from './patience.js';
 export * from './queue-commands.js';
 export { redisError } from './redis-error.js';
 export * from './request-commands.js';
-export type { Client } from './run-script.js';
+export type { Argument, Client } from './run-script.js';
 export * from './waiting.js';

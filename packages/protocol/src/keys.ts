@@ -48,7 +48,7 @@ export interface RequestKeys {
   readonly id: string;
   /** hash · options, counters, permits and leases per worker · TTL after completion */
   readonly request: string;
-  /** stream · entries `<generation>-<index>`, group `workers` · gone at completion */
+  /** stream · entries `<generation>-<index>`, group `workers` · gone at completion; empty, with a TTL, after a short retention */
   readonly work: string;
   /** zset · entry → time it is ready, 0 = now; all of them owned by consumer `~` · gone at completion */
   readonly due: string;

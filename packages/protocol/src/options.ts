@@ -19,6 +19,8 @@ export type OptionTable = Readonly<Record<string, OptionSpec>>;
 /** What ids, queue names and task names look like: safe in keys, hash tags and tokens. */
 export const NAME = /^[A-Za-z0-9_.:-]{1,128}$/;
 const NAME_ALLOWED = '1 to 128 of A-Z a-z 0-9 _ . : -';
+/** Made once: every call that names a request checks one. */
+const NAME_SCHEMA = z.string().regex(NAME);
 
 const integer = (min: number, max: number, unit = ''): Omit<OptionSpec, 'default'> => ({
   schema: z.number().int().min(min).max(max),
@@ -43,7 +45,7 @@ export const option = {
     words,
   }),
   name: (byDefault?: string): OptionSpec => ({
-    schema: z.string().regex(NAME),
+    schema: NAME_SCHEMA,
     allowed: NAME_ALLOWED,
     default: byDefault,
   }),

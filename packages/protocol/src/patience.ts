@@ -62,15 +62,15 @@ export class Patience {
   async #answered<T>(call: () => Promise<T>, endMs: number): Promise<T> {
     if (this.#forMs === 0) return call();
     const leftMs = Math.max(LEAST_MS, endMs - performance.now());
-    const over = new AbortController();
-    const late = pause(leftMs, over.signal).then(() => {
-      if (over.signal.aborted) return;
-      throw new ConnectionError(`no answer within ${Math.round(leftMs)} ms`);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const tell = () => reject(new ConnectionError(`no answer within ${Math.round(leftMs)} ms`));
+      timer = setTimeout(tell, leftMs);
     });
     try {
-      return (await Promise.race([call(), late])) as T;
+      return await Promise.race([call(), late]);
     } finally {
-      over.abort();
+      clearTimeout(timer);
     }
   }
 }

@@ -89,11 +89,11 @@ export class QueueCommands {
    */
   async dedupe(key: string, id: string, periodMs: number): Promise<string> {
     const known = await this.#connection.client
-      .call('SET', this.keys.dedupe(key), id, 'PX', periodMs, 'NX', 'GET')
+      .set(this.keys.dedupe(key), id, 'PX', periodMs, 'NX', 'GET')
       .catch((error: unknown) => {
         throw redisError(error, 'dedupe');
       });
-    return known === null ? id : String(known);
+    return known ?? id;
   }
 
   /** Opens an id; answers its generation. */

@@ -1,3 +1,4 @@
+import { type AllIn, createAllIn, type WholeRequest } from './at-once.js';
 import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
@@ -166,6 +167,11 @@ export class RequestCommands {
       sent: Number(sent),
       total: Number(total),
     };
+  }
+
+  /** `create`, `append` and `seal` in one round trip; see at-once.ts. */
+  createAllIn(whole: WholeRequest): Promise<AllIn | undefined> {
+    return createAllIn(this.#connection, this.keys, whole);
   }
 
   /** Adds encoded items; `first` is this producer's number of the first of them. */
@@ -416,16 +422,18 @@ export class RequestCommands {
 
   /**
    * What a tick does to this request. `resumedAt`: when Redis was last back, as the tick says.
-   * `auditMs`: until the next look while workers may hold it.
+   * `auditMs`: until the next look while workers may hold it. `tickedAt`: when that tick was, 0: not known.
    */
   async tend(
     generation: number,
     passed: string,
     resumedAt = 0,
     auditMs: number = TIMES.auditMs,
+    tickedAt = 0,
   ): Promise<Tended | Complete | Gone> {
     const { channel } = this.keys;
-    const args = [generation, passed, channel, auditMs, TIMES.tombstoneMs, resumedAt];
+    const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs];
+    const args = [generation, passed, channel, ...times];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
     const [, mint, epoch, priority, before, next, parked, task, reclaimed] = reply as [
@@ -460,9 +468,13 @@ export class RequestCommands {
     return ended(reply);
   }
 
-  /** Removes everything but a tombstone. */
-  async drop(): Promise<{ verdict: 'dropped'; generation: number; queue: string } | Gone> {
-    const reply = await this.#run('drop', this.#allKeys, [this.keys.channel, TIMES.tombstoneMs]);
+  /** Removes everything of one life but a tombstone. @param of default: the life that is there now */
+  async drop(
+    of?: number,
+  ): Promise<{ verdict: 'dropped'; generation: number; queue: string } | Gone> {
+    const life = of ?? (await this.state())?.generation ?? 0;
+    const args = [life, this.keys.channel, TIMES.tombstoneMs];
+    const reply = await this.#run('drop', this.#allKeys, args);
     if (reply[0] === 'gone') return { verdict: 'gone' };
     return { verdict: 'dropped', generation: Number(reply[1]), queue: reply[2] as string };
   }

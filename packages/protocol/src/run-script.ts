@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
+import type { PieceworkError } from './errors.js';
 import { redisError } from './redis-error.js';
 import { type ScriptName, scripts } from './scripts.generated.js';
 
@@ -39,6 +40,39 @@ export async function runScript(
   } catch (error) {
     throw redisError(error, name);
   }
+}
+
+/** A script with its keys and arguments. */
+export interface ScriptCall {
+  readonly name: ScriptName;
+  readonly keys: readonly string[];
+  readonly args: readonly Argument[];
+}
+
+/**
+ * Several scripts in one round trip, carried out in this order, each whatever became of the ones
+ * before it: a script must tell by the state that one of them was refused. Answers the reply of each,
+ * its error, or undefined where the server did not know the script: nothing is sent again here.
+ */
+export async function runScripts(
+  client: Client,
+  calls: readonly ScriptCall[],
+): Promise<(unknown[] | PieceworkError | undefined)[]> {
+  const commands = calls.map(({ name, keys, args }) => {
+    const { sha } = build.scripts[name];
+    return ['evalsha', sha, keys.length, ...keys, ...args, ...build.clock()];
+  });
+  const answers = await client
+    .pipeline(commands)
+    .exec()
+    .catch((error: unknown) => {
+      throw redisError(error, calls.map(({ name }) => name).join(', '));
+    });
+  return calls.map(({ name }, i) => {
+    const [error, reply] = answers?.[i] ?? [];
+    if (!error) return reply as unknown[];
+    return hasNoScript(error) ? undefined : redisError(error, name);
+  });
 }
 
 /**

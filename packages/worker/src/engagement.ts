@@ -302,6 +302,8 @@ export class Engagement {
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) {
       this.#work(wanted > 0 && this.#core.takesWork);
+      // Answered after more than a lease, nothing is begun under it: what it brought goes back.
+      this.fence();
       this.#startUpTo(entered.entries);
       this.#account();
       if (entered.entries.length > 0 && entered.ready === 0 && this.#mode === 'working')

@@ -19,6 +19,9 @@ type Submit = (producer: Producer, id: string) => Promise<unknown>;
 const submitted: Submit = (producer, id) =>
   producer.submit(payloads(ITEMS), { ...OPTIONS, id, window: 8 });
 
+/** All in one chunk: created, filled and sealed in one round trip. */
+const atOnce: Submit = (producer, id) => producer.submit(payloads(ITEMS), { ...OPTIONS, id });
+
 /** In pieces, as somebody does who has them from elsewhere. */
 const openedUp: Submit = async (producer, id) => {
   const request = await producer.open({ ...OPTIONS, id });
@@ -64,5 +67,7 @@ async function play(stage: Stage, submit: Submit, asksAgain: boolean): Promise<s
 export const producers = {
   'producer, asked again': (stage: Stage) => play(stage, submitted, true),
   'producer, given up': (stage: Stage) => play(stage, submitted, false),
+  'producer of a small request, asked again': (stage: Stage) => play(stage, atOnce, true),
+  'producer of a small request, given up': (stage: Stage) => play(stage, atOnce, false),
   'producer of an open request': (stage: Stage) => play(stage, openedUp, false),
 };

@@ -114,6 +114,10 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     call('tend', 'the epoch before has passed', ({ request }) =>
       request.tend(generation, epochBefore),
     ),
+    call('tend', 'of a tick that is long ago', ({ request }) =>
+      request.tend(generation, '', 0, 15_000, 1),
+    ),
+    call('drop', '', ({ request }) => request.drop(generation)),
     ...['succeeded', 'dropped', 'gone'].map((outcome) =>
       call('finish', outcome, ({ queue, id }) => queue.finish(id, generation, outcome)),
     ),
@@ -143,7 +147,6 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
   const claims = { 'a claim that stands': agenda[scene.id] ?? 1, 'an old claim': 1 };
   const calls: Call[] = [
     { script: 'intent', name: '', send: ({ queue, id }) => queue.intent(id) },
-    { script: 'drop', name: '', send: ({ request }) => request.drop() },
     { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
     { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
     { script: 'depart', name: '', send: ({ queue }) => queue.depart('worker') },

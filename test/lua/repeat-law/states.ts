@@ -140,6 +140,18 @@ export const states: Record<string, () => Promise<Scene>> = {
     await scene.queue.finish(scene.id, scene.generation, 'failed');
     return scene;
   },
+  'complete, a short retention over': async () => {
+    const scene = await given.sealed({ items: 0, retentionMs: 1 });
+    await scene.connection.client.del(scene.request.keys.request);
+    return scene;
+  },
+  'dropped, the next one opened': async () => {
+    const first = await complete();
+    await first.queue.finish(first.id, first.generation, 'failed');
+    const generation = await first.queue.intent(first.id);
+    await first.request.drop(first.generation);
+    return { ...first, generation };
+  },
   'dropped, not finished': async () => dropped((await held()).scene),
   void: async () => {
     const scene = await given.opened();

@@ -1,24 +1,38 @@
-// Submits one request. Its only argument is JSON: { redis, queue, options, items, lose }.
-//   items: how many numbers from 0 · lose: whether the first reply to each script call gets lost
-// Says { ready }, waits for SIGUSR2, and then says { id, total }, or { error, differs }.
+// Submits requests, all at once. Its only argument is JSON: { redis, queue, submissions, lose }.
+//   submissions: { options, items }, items: how many numbers from 0
+//   lose: whether the first reply to each write gets lost; a pipeline is one write
+// Says { ready }, waits for SIGUSR2, and then says for each { id, generation, total }, or { error, differs }.
 import { once } from 'node:events';
 import { Producer } from '@piecework/producer';
 import { Redis } from 'ioredis';
 
-const { redis, queue, options, items, lose } = JSON.parse(process.argv[2]);
+const { redis, queue, submissions, lose } = JSON.parse(process.argv[2]);
+
+/** The server has carried it out, and the caller hears that the connection broke. */
+async function withoutFirstReply(what, reply) {
+  const text = JSON.stringify(what);
+  const again = asked.has(text);
+  asked.add(text);
+  if (again) return reply;
+  await reply.catch(() => {});
+  lost += 1;
+  throw new Error('Connection is closed.');
+}
 
 const asked = new Set();
-const { sendCommand } = Redis.prototype;
-Redis.prototype.sendCommand = function send(command, stream) {
-  const reply = sendCommand.call(this, command, stream);
-  const text = JSON.stringify(command.args);
-  if (!lose || !/^eval(sha)?$/.test(command.name) || asked.has(text)) return reply;
-  asked.add(text);
-  const lost = () => {
-    throw new Error('Connection is closed.');
+let lost = 0;
+if (lose) {
+  const { sendCommand, pipeline } = Redis.prototype;
+  Redis.prototype.sendCommand = function send(command, stream) {
+    const reply = sendCommand.call(this, command, stream);
+    if (stream || !/^(eval|evalsha|set)$/.test(command.name)) return reply;
+    return withoutFirstReply([command.name, ...command.args], reply);
   };
-  return reply.then(lost, lost);
-};
+  Redis.prototype.pipeline = function all(commands) {
+    const whole = pipeline.call(this, commands);
+    return { exec: () => withoutFirstReply(commands, whole.exec()) };
+  };
+}
 
 const producer = new Producer({ redis, queue });
 const told = once(process, 'SIGUSR2');
@@ -27,10 +41,13 @@ const waiting = setInterval(() => {}, 1_000);
 console.log(JSON.stringify({ ready: true }));
 await told;
 clearInterval(waiting);
-const numbers = Array.from({ length: items }, (_, i) => i);
-const said = await producer.submit(numbers, options).then(
-  ({ id, total }) => ({ id, total }),
-  ({ code, differs }) => ({ error: code, differs }),
-);
-console.log(JSON.stringify(said));
+const said = await Promise.all(
+  submissions.map(({ options, items }) =>
+    producer.submit(
+      Array.from({ length: items }, (_, i) => i),
+      options,
+    ),
+  ),
+).catch(({ code, message, differs }) => ({ error: code, message, differs }));
+console.log(JSON.stringify({ said, lost }));
 await producer.close();

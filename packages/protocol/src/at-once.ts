@@ -1,0 +1,79 @@
+import type { Connection } from './connection.js';
+import { TIMES } from './defaults.js';
+import { PieceworkError } from './errors.js';
+import type { RequestKeys } from './keys.js';
+import type { RequestOutcome } from './request-commands.js';
+import { type Argument, runScripts, type ScriptCall } from './run-script.js';
+
+/**
+ * The number of the first item of a producer that creates, appends and seals in one pipeline. Its
+ * create counts as number 0, in the field `sent:<owner>` that it writes. So the scripts behind it find
+ * a gap when it was refused, be it that somebody else's request of the same generation is there.
+ */
+export const BEHIND_CREATE = 1;
+
+/** A request that is all in. */
+export interface AllIn {
+  readonly mint: number;
+  readonly epoch: number;
+  readonly priority: number;
+  /** When it is over already, as when somebody cancelled it in between. */
+  readonly outcome: RequestOutcome | undefined;
+}
+
+export interface WholeRequest {
+  readonly generation: number;
+  readonly owner: string;
+  readonly leaseMs: number;
+  /** field, value, … of its options, and of `createField`. */
+  readonly fields: readonly Argument[];
+  readonly payloads: readonly string[];
+}
+
+/** What such a create writes beside the options. */
+export const createField = (owner: string): readonly Argument[] => [`sent:${owner}`, BEHIND_CREATE];
+
+/**
+ * Brings a request into being with all its items, and seals it: `create`, `append` and `seal` in one
+ * round trip. Answers undefined when it is not known to be all in: then the same calls, one after the
+ * other, find what is there.
+ * @throws what Redis says of the create
+ */
+export async function createAllIn(
+  connection: Connection,
+  keys: RequestKeys,
+  whole: WholeRequest,
+): Promise<AllIn | undefined> {
+  const replies = await runScripts(connection.client, callsOf(keys, whole));
+  const [created] = replies;
+  if (created instanceof PieceworkError) throw created;
+  const [first, appended, sealed] = replies.map((it) => (it instanceof PieceworkError ? [] : it));
+  const isSealed = sealed?.[0] === 'sealed' || sealed?.[0] === 'complete';
+  if (first?.[0] !== 'created' || appended?.[0] !== 'ok' || !isSealed) return undefined;
+  const [, , mint, epoch, priority] = appended as [string, number, number, number, string];
+  const outcome = sealed[0] === 'complete' ? (sealed[1] as RequestOutcome) : undefined;
+  return { mint, epoch, priority: Number(priority), outcome };
+}
+
+function callsOf(keys: RequestKeys, whole: WholeRequest): ScriptCall[] {
+  const { request, work, due, tries, progress, failed, results, channel } = keys;
+  const { generation, owner, leaseMs, fields, payloads } = whole;
+  const sent = BEHIND_CREATE + payloads.length;
+  return [
+    {
+      name: 'create',
+      keys: [request, work],
+      args: [generation, owner, TIMES.createWindowMs, leaseMs, ...fields],
+    },
+    {
+      name: 'append',
+      keys: [request, work, due],
+      args: [generation, owner, BEHIND_CREATE, ...payloads],
+    },
+    {
+      name: 'seal',
+      keys: [request, work, due, tries, progress, failed, results],
+      args: [generation, owner, sent, channel],
+    },
+  ];
+}

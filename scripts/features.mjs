@@ -1,0 +1,29 @@
+// What docs/features.md promises: each feature names the tests that show it, as `folder/file › part of
+// the title`. Says of which no test ran and passed.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const NAMED = /`([\w/-]+) › ([^`]+)`/g;
+
+/**
+ * @param root folder of the repository
+ * @param testResults of vitest's JSON report
+ * @returns {{ named: number, unproven: string[] }}
+ */
+export function unprovenFeatures(root, testResults) {
+  const page = join(root, 'docs/features.md');
+  if (!existsSync(page)) return { named: 0, unproven: [] };
+  const passed = testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === 'passed')
+      .map(({ fullName }) => ({ file: name.slice(join(root, 'test/').length), fullName })),
+  );
+  const named = [...readFileSync(page, 'utf8').matchAll(NAMED)];
+  const unproven = named
+    .filter(
+      ([, file, title]) =>
+        !passed.some((one) => one.file === `${file}.test.ts` && one.fullName.includes(title)),
+    )
+    .map(([, file, title]) => `${file} › ${title}`);
+  return { named: named.length, unproven };
+}

@@ -1,0 +1,162 @@
+/**
+ * A submission that fits into one chunk: created, filled and sealed in one round trip.
+ * @module-tag one-server
+ */
+import { type Argument, createField, RequestExistsError } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { beforeAll, describe, expect } from 'vitest';
+import { buildScripts } from '../../scripts/lua-source.mjs';
+import { type Flow, numbers, test } from '../support/flow.js';
+import { connected, fieldsOf, given, items } from '../support/given.js';
+
+// Opened before the first test counts its connections.
+beforeAll(async () => (await connected()).check());
+
+type Answers = [Error | null, unknown][];
+
+const shas = new Map(Object.entries(buildScripts()).map(([name, { sha }]) => [sha, name]));
+const broken = () => new Error('Connection is closed.');
+
+/** A client that notes its round trips, and may cut a pipeline off or refuse a script. */
+class Noting extends Redis {
+  readonly trips: string[] = [];
+  /** Of the next pipeline, so many commands arrive, and of so many the answer comes back. */
+  cut: { readonly arrive: number; readonly answered: number } | undefined;
+  refused: string | undefined;
+
+  override sendCommand(
+    ...[command, stream]: Parameters<Redis['sendCommand']>
+  ): ReturnType<Redis['sendCommand']> {
+    const script = command.name === 'evalsha' && shas.get(String(command.args[0]));
+    if (script && !stream) this.trips.push(script);
+    if (!script || script !== this.refused) return super.sendCommand(command, stream);
+    command.reject(broken());
+    return command.promise;
+  }
+
+  override pipeline(...[commands]: Parameters<Redis['pipeline']>): ReturnType<Redis['pipeline']> {
+    const all = commands as unknown[][];
+    const { cut } = this;
+    this.cut = undefined;
+    this.trips.push(all.map(([, sha]) => shas.get(String(sha))).join('+'));
+    if (!cut) return super.pipeline(commands);
+    const exec = async () => {
+      const sent = all.slice(0, cut.arrive);
+      const done = sent.length > 0 ? ((await super.pipeline(sent).exec()) as Answers) : [];
+      return all.map((_, i) => (i < cut.answered ? done[i] : [broken(), undefined]));
+    };
+    return { exec } as unknown as ReturnType<Redis['pipeline']>;
+  }
+}
+
+function noting(flow: Flow): Noting {
+  const client = new Noting(flow.redis as string, { protocol: 2 });
+  flow.after(() => client.disconnect());
+  return client;
+}
+
+async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
+  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
+  return rows.map(([, [, payload = '']]) => JSON.parse(payload));
+}
+
+describe('a small submission', () => {
+  test('takes three round trips; what is not small takes its time', async ({ flow }) => {
+    const redis = noting(flow);
+    const producer = flow.producer({ redis });
+    await producer.submit(numbers(501), { id: flow.id('large') });
+    const sendsAtOnce = async (name: string, count: number, options = {}) => {
+      redis.trips.length = 0;
+      const id = flow.id(name);
+      expect(await producer.submit(numbers(count), { id, ...options })).toMatchObject({ id });
+      expect(await payloadsOf(flow, id)).toEqual(numbers(count));
+      expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total: count });
+      const all = redis.trips.filter((trip) => trip !== 'tick').join(' ');
+      return all === 'intent create+append+seal push';
+    };
+    expect(await sendsAtOnce('one', 1)).toBe(true);
+    expect(await sendsAtOnce('500', 500)).toBe(true);
+    expect(await sendsAtOnce('501', 501)).toBe(false);
+    expect(await sendsAtOnce('wide', 5, { window: 20 })).toBe(true);
+    expect(await sendsAtOnce('narrow', 5, { window: 19 })).toBe(false);
+    const [id, text] = [flow.id('big'), 'x'.repeat(600_000)];
+    redis.trips.length = 0;
+    await producer.submit([text, text], { id });
+    expect(redis.trips).toContain('create');
+  });
+
+  test('is run like any other', async ({ flow }) => {
+    await flow.worker({ handler: (n: number) => n }).start();
+    const { id } = await flow.producer().submit(numbers(20), { limit: 3 });
+    expect(await flow.complete(id)).toMatchObject({ total: 20, succeeded: 20 });
+    expect((await flow.results(id)).size).toBe(20);
+  });
+
+  test('does nothing to the request of somebody else that it meets', async ({ flow }) => {
+    // Both opened the id, so that the generation is the same: only create tells them apart.
+    const scene = await given.created({ queue: flow.queue, producerLeaseMs: 60_000 });
+    const { id, generation, request } = scene;
+    const before = await flow.connection.client.hgetall(request.keys.request);
+    const fields: Argument[] = [...fieldsOf({}, flow.queue), ...createField('other')];
+    const whole = { generation, owner: 'other', leaseMs: 1_000, fields, payloads: items(3) };
+    expect(await request.createAllIn(whole)).toBeUndefined();
+    const submitting = flow.producer().submit(numbers(3), { id });
+    await expect(submitting).rejects.toBeInstanceOf(RequestExistsError);
+    expect(await flow.connection.client.hgetall(request.keys.request)).toEqual(before);
+    expect(await payloadsOf(flow, id)).toEqual([]);
+    await request.seal(generation, 'maker', 0);
+    await scene.queue.finish(id, generation, 'succeeded');
+  });
+
+  test('is one request, whoever asks for it again, and however many at once', async ({ flow }) => {
+    const id = flow.id('crowd');
+    const submit = () => flow.producer().submit(numbers(7), { id });
+    const first = await Promise.all(numbers(5).map(submit));
+    for (const one of [...first, await submit()])
+      expect(one).toEqual({ id, generation: first[0]?.generation, total: 7 });
+    expect(await payloadsOf(flow, id)).toEqual(numbers(7));
+    const other = flow.producer().submit(numbers(6), { id });
+    await expect(other).rejects.toBeInstanceOf(RequestExistsError);
+  });
+
+  test('is carried through wherever its pipeline is cut off', async ({ flow }) => {
+    const redis = noting(flow);
+    const producer = flow.producer({ redis });
+    for (let arrive = 0; arrive <= 3; arrive += 1) {
+      for (let answered = 0; answered <= Math.min(arrive, 2); answered += 1) {
+        const id = flow.id(`${arrive}-${answered}`);
+        redis.cut = { arrive, answered };
+        expect(await producer.submit(numbers(4), { id })).toMatchObject({ id, total: 4 });
+        expect(redis.cut).toBeUndefined();
+        expect(await payloadsOf(flow, id)).toEqual(numbers(4));
+        expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total: 4 });
+      }
+    }
+  });
+
+  test('is carried through by a server that has lost the scripts', {
+    tags: 'own-server',
+  }, async ({ flow }) => {
+    const redis = noting(flow);
+    const producer = flow.producer({ redis });
+    await redis.script('FLUSH');
+    const { id, total } = await producer.submit(numbers(3));
+    expect(total).toBe(3);
+    expect(await payloadsOf(flow, id)).toEqual(numbers(3));
+  });
+
+  test('is in although its token could not be pushed: it is counted, so it is missed', async ({
+    flow,
+  }) => {
+    const redis = noting(flow);
+    redis.refused = 'push';
+    const id = flow.id('unannounced');
+    const options = { id, unavailableMs: 0 };
+    const submitted = await flow.producer({ redis }).submit([1], options);
+    expect(submitted).toMatchObject({ id, total: 1 });
+    const request = flow.request(id);
+    expect(await flow.connection.client.hget(request.keys.request, 'out')).toBe('1');
+    expect(await request.state()).toMatchObject({ status: 'sealed', total: 1 });
+    expect(await flow.producer().submit([1], options)).toEqual(submitted);
+  });
+});
