@@ -1,6 +1,11 @@
+import { Agenda } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
+import { until } from '../support/until.js';
+
+useTestClock();
 
 const PROCESSES = 20;
 /** One that is created, filled and sealed in one round trip, and one that goes in chunk by chunk. */
@@ -29,6 +34,23 @@ async function expectOne(flow: Flow, id: string, total: number): Promise<void> {
   const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
   expect(rows.map(([, [, payload = '']]) => JSON.parse(payload))).toEqual(numbers(total));
   expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total });
+}
+
+/** What was minted in a call whose reply got lost was pushed by nobody: a look finds that. */
+async function lookUntilHinted(flow: Flow, ids: readonly string[]): Promise<void> {
+  const agenda = new Agenda(flow.connection, flow.queueCommands);
+  const list = flow.queueCommands.keys.list(50);
+  const hinted = async () => {
+    const tokens = await flow.connection.client.lrange(list, 0, -1);
+    return ids.some((id) => tokens.some((token) => token.includes(id)));
+  };
+  const look = async () => {
+    if (await hinted()) return true;
+    moveClock(3_000);
+    await agenda.tick();
+    return false;
+  };
+  await until(look, { what: 'there is a token' });
 }
 
 /** Works off what is there; how often each number was run, for each request. */
