@@ -8,7 +8,10 @@ import { until } from '../support/until.js';
 useTestClock();
 
 const PROCESSES = 20;
-/** One that is created, filled and sealed in one round trip, and one that goes in chunk by chunk. */
+/**
+ * One that is created, filled and sealed in one round trip, and one that goes in chunk by chunk; each in
+ * a priority list of its own.
+ */
 const SIZES = [3, 1_200];
 
 interface Told {
@@ -29,7 +32,7 @@ async function twenty(flow: Flow, submissions: object[], lose: boolean): Promise
   return Promise.all(programs.map((program) => program.said<Told>({ timeoutMs: 60_000 })));
 }
 
-/** It has each item once, in order, and each is run once. */
+/** It has each item once, in order. */
 async function expectOne(flow: Flow, id: string, total: number): Promise<void> {
   const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
   expect(rows.map(([, [, payload = '']]) => JSON.parse(payload))).toEqual(numbers(total));
@@ -39,18 +42,15 @@ async function expectOne(flow: Flow, id: string, total: number): Promise<void> {
 /** What was minted in a call whose reply got lost was pushed by nobody: a look finds that. */
 async function lookUntilHinted(flow: Flow, ids: readonly string[]): Promise<void> {
   const agenda = new Agenda(flow.connection, flow.queueCommands);
-  const list = flow.queueCommands.keys.list(50);
-  const hinted = async () => {
-    const tokens = await flow.connection.client.lrange(list, 0, -1);
-    return ids.some((id) => tokens.some((token) => token.includes(id)));
-  };
+  const { list } = flow.queueCommands.keys;
   const look = async () => {
-    if (await hinted()) return true;
+    const tokens = await Promise.all(ids.map((_, i) => flow.connection.client.llen(list(i))));
+    if (tokens.every((count) => count > 0)) return true;
     moveClock(3_000);
     await agenda.tick();
     return false;
   };
-  await until(look, { what: 'there is a token' });
+  await until(look, { what: 'there is a token of each' });
 }
 
 /** Works off what is there; how often each number was run, for each request. */
@@ -78,6 +78,7 @@ async function expectOneOfEach(flow: Flow, told: readonly Told[]): Promise<void>
   expect(told.map(({ said }) => said)).toEqual(told.map(() => first?.said));
   const ids = first!.said.map(({ id }) => id);
   for (const [i, id] of ids.entries()) await expectOne(flow, id, SIZES[i]!);
+  await lookUntilHinted(flow, ids);
   const runs = await workedOff(flow, ids);
   expect([...runs.keys()]).toEqual(ids);
   expect([...runs.values()]).toEqual(SIZES.map((total) => Array(total).fill(1)));
@@ -98,8 +99,8 @@ describe('submitted by twenty processes at once', () => {
   for (const lose of [false, true]) {
     const how = lose ? ', though every first reply is lost' : '';
     test(`the same id is one request${how}`, async ({ flow }) => {
-      const submissions = SIZES.map((items) => ({
-        options: { id: flow.id(`same-${items}`), limit: 50 },
+      const submissions = SIZES.map((items, priority) => ({
+        options: { id: flow.id(`same-${items}`), limit: 50, priority },
         items,
       }));
       const told = await twenty(flow, submissions, lose);
@@ -108,8 +109,12 @@ describe('submitted by twenty processes at once', () => {
     });
 
     test(`the same key of deduplication is one request${how}`, async ({ flow }) => {
-      const submissions = SIZES.map((items) => ({
-        options: { dedupe: { key: `${flow.queue}.${items}`, periodMs: 60_000 }, limit: 50 },
+      const submissions = SIZES.map((items, priority) => ({
+        options: {
+          dedupe: { key: `${flow.queue}.${items}`, periodMs: 60_000 },
+          limit: 50,
+          priority,
+        },
         items,
       }));
       const { client } = flow.connection;
