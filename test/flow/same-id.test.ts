@@ -1,4 +1,5 @@
-import { InvalidOptionError, RequestExistsError } from '@piecework/protocol';
+import { ConnectionError, InvalidOptionError, RequestExistsError } from '@piecework/protocol';
+import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -96,6 +97,47 @@ describe('a key of deduplication', () => {
     expect(error).toMatchObject({ requestId: first.id, differs: ['items'] });
     const elsewhere = await flow.producer().submit([1, 2]);
     expect(elsewhere.id).not.toBe(first.id);
+  });
+
+  test('that stands for an id without a request yet makes that request', async ({ flow }) => {
+    const [key, id] = [keyOf(flow), flow.id('reserved')];
+    // Whoever had the id died before its intent.
+    expect(await flow.queueCommands.dedupe(key, id, 60_000)).toBe(id);
+    const dedupe = { key, periodMs: 60_000 };
+    const first = await flow.producer().submit([1, 2], { dedupe });
+    expect(first).toMatchObject({ id, total: 2 });
+    expect(await flow.producer().submit([1, 2], { dedupe })).toEqual(first);
+  });
+
+  test('whose reply got lost is asked for again by the key', async ({ flow }) => {
+    const redis = new Redis(flow.redis as string, { protocol: 2 });
+    flow.after(() => redis.disconnect());
+    const { set } = redis;
+    redis.set = async (...args: unknown[]) => {
+      await (set as (...all: unknown[]) => Promise<unknown>).apply(redis, args);
+      throw new Error('Connection is closed.');
+    };
+    const dedupe = { key: keyOf(flow), periodMs: 60_000 };
+    const submit = (options = {}) =>
+      flow.producer(options).submit([1, 2], { dedupe, unavailableMs: 0 });
+    const error = await submit({ redis }).catch((thrown: unknown) => thrown);
+    // There may be a key, but no request: nothing is indeterminate.
+    expect(error).toBeInstanceOf(ConnectionError);
+    const known = await flow.connection.client.get(flow.queueCommands.keys.dedupe(dedupe.key));
+    expect(await submit()).toMatchObject({ id: known, total: 2 });
+  });
+
+  test('joins what is open under it, and says so', async ({ flow }) => {
+    const dedupe = { key: keyOf(flow) };
+    const one = await flow.producer().open({ dedupe });
+    const two = await flow.producer().open({ dedupe });
+    expect([one.joined, two.joined]).toEqual([false, true]);
+    expect(two.id).toBe(one.id);
+    const error = await refused(flow.producer().open({ dedupe, limit: 3 }));
+    expect(error).toMatchObject({ requestId: one.id, status: 'open', differs: ['limit'] });
+    await two.append(1);
+    await two.seal();
+    one.close();
   });
 
   test('is known for its period, from its first use', async ({ flow }) => {

@@ -32,7 +32,7 @@ import {
   type RequestOptions,
   requestOptions,
 } from './options.js';
-import { type Asked, expectSame } from './same-again.js';
+import { type Asked, expectSame, expectSameOptions } from './same-again.js';
 import { announce, firstNumber, smallOf } from './small.js';
 import { type Items, Source } from './source.js';
 
@@ -209,14 +209,14 @@ export class Producer implements AsyncDisposable {
     const id = await this.#idOf(checked);
     const owner = nanoid(12);
     const digest = optionsDigest(this.#queue.keys.queue, checked);
-    const { generation, found } = await this.#bringUp({
-      ...{ id, owner, digest, options: checked, named: false },
-    });
-    if (found && (found.status !== 'open' || found.generation !== generation))
-      throw new RequestExistsError(id, found.status);
-    if (found && found.digest !== digest)
-      throw new RequestExistsError(id, found.status, 'it is open with other options');
-    return this.#opened(generation, { id, owner, options: checked });
+    const asked = { id, owner, digest, options: checked, named: false };
+    const { generation, found } = await this.#bringUp(asked);
+    if (found) {
+      await expectSameOptions(this.#connection, this.#queue.keys.queue, asked, found);
+      if (found.status !== 'open' || found.generation !== generation)
+        throw new RequestExistsError(id, found.status);
+    }
+    return this.#opened(generation, asked, found !== undefined);
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
@@ -312,11 +312,12 @@ export class Producer implements AsyncDisposable {
 
   #opened(
     generation: number,
-    { id, owner, options, small }: Omit<Submission, 'digest' | 'named'>,
+    { id, owner, options, small }: Submission,
+    joined = false,
   ): OpenRequest {
     const parts = {
       ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
-      firstNumber: firstNumber(small),
+      ...{ firstNumber: firstNumber(small), joined },
     };
     const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
       this.#open.delete(closed);

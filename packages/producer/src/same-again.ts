@@ -26,15 +26,12 @@ export interface Asked {
 export async function expectSame(
   connection: Connection,
   queue: string,
-  { id, owner, digest, named, options }: Asked,
+  asked: Asked,
   found: Found,
 ): Promise<void> {
+  await expectSameOptions(connection, queue, asked, found);
+  const { id, owner, named } = asked;
   const { status, sealedBy } = found;
-  if (found.digest !== digest) {
-    const differs = await differing(new RequestCommands(connection, id), queue, digest, options);
-    const why = `a request of this id exists with other options (${differs.join(', ')})`;
-    throw new RequestExistsError(id, status, why, differs);
-  }
   if (sealedBy === owner) return;
   if (sealedBy === '') {
     const why =
@@ -47,6 +44,19 @@ export async function expectSame(
     throw new RequestExistsError(id, status, 'a request of this id exists with other items', [
       'items',
     ]);
+}
+
+/** @throws RequestExistsError that says which options differ */
+export async function expectSameOptions(
+  connection: Connection,
+  queue: string,
+  { id, digest, options }: Pick<Asked, 'id' | 'digest' | 'options'>,
+  found: Found,
+): Promise<void> {
+  if (found.digest === digest) return;
+  const differs = await differing(new RequestCommands(connection, id), queue, digest, options);
+  const why = `a request of this id exists with other options (${differs.join(', ')})`;
+  throw new RequestExistsError(id, found.status, why, differs);
 }
 
 /** Which options of a request are not those that are asked for. */

@@ -1,6 +1,6 @@
 import type { CompletionOutcome } from '@piecework/notifier';
 import type { RequestOptions } from '@piecework/producer';
-import { AbortError, InvalidOptionError } from '@piecework/protocol';
+import { AbortError, InvalidOptionError, RequestExistsError } from '@piecework/protocol';
 import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import prettyMs from 'pretty-ms';
@@ -92,6 +92,10 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
     const named = values.id !== undefined || options.dedupe !== undefined;
     const open = await pw.open({ ...options, ...(named ? {} : { id: nanoid() }) });
     const { handle } = open;
+    if (options.dedupe && open.joined) {
+      open.close();
+      throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
+    }
     request = handle;
     stopping.signal.addEventListener('abort', () => void open.cancel().catch(() => {}));
     const submitting = feed(items, open, stopping.signal);
