@@ -1,4 +1,6 @@
-import { QueueCommands } from '@piecework/protocol';
+import { Producer } from '@piecework/producer';
+import { QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
 import { test } from '../support/command-line.js';
 
@@ -28,5 +30,32 @@ describe('piecework submit --dedupe-key', () => {
     expect(alone.code).toBe(2);
     const name = new QueueCommands(connection, queue).keys.dedupe(key);
     expect(await connection.client.unlink(name)).toBe(1);
+  });
+});
+
+describe('piecework run --dedupe-key', () => {
+  test('runs a request of its own, and leaves that of another run alone', async ({
+    commandLine,
+  }) => {
+    const { run, file, queue, redis, connection } = commandLine;
+    const input = await file('items.txt', 'a\nb\n');
+    const key = `${queue}.key`;
+    const start = () =>
+      run('run', '--input', input, '--exec', 'cat', '--json', '--dedupe-key', key);
+    await using producer = new Producer({ redis, queue });
+    const other = await producer.open({ dedupe: { key }, results: 'discard' });
+    const refused = await start();
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('"EXISTS"');
+    const request = new RequestCommands(connection, other.id);
+    expect(await request.state()).toMatchObject({ status: 'open', total: 0 });
+    await other.cancel();
+    await new Admin({ redis: connection, queue }).drop(other.id);
+    // What a run leaves behind takes nothing from the next.
+    for (const ended of [await start(), await start()]) {
+      expect(ended).toMatchObject({ code: 0 });
+      expect(JSON.parse(ended.stdout)).toMatchObject({ id: other.id, counts: { succeeded: 2 } });
+    }
+    await connection.client.unlink(new QueueCommands(connection, queue).keys.dedupe(key));
   });
 });

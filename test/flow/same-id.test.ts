@@ -109,7 +109,9 @@ describe('a key of deduplication', () => {
     expect(await flow.producer().submit([1, 2], { dedupe })).toEqual(first);
   });
 
-  test('whose reply got lost is asked for again by the key', async ({ flow }) => {
+  test('whose reply got lost is asked for again by the key', {
+    tags: ['one-server'],
+  }, async ({ flow }) => {
     const redis = new Redis(flow.redis as string, { protocol: 2 });
     flow.after(() => redis.disconnect());
     const { set } = redis;
