@@ -127,9 +127,12 @@ describe('closing a worker', () => {
       numbers(20).map((n) => producer.open({ id: flow.id(`stream-${n}`), limit: 5 })),
     );
     let feeding = true;
+    let given = 0;
     const fed = (async () => {
-      for (let i = 0; feeding; i += 1) {
-        await Promise.all(open.map((one) => one.append(i).then(() => one.flush())));
+      for (; feeding; given += 1) {
+        await Promise.all(open.map((one) => one.append(given).then(() => one.flush())));
+        // Little is left to do at the end, however slow this machine is.
+        await until(async () => !feeding || (await doneOf()) > (given - 10) * open.length);
       }
     })();
     // Workers that come and go while tokens are pushed and popped.

@@ -289,19 +289,6 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'P10, again',
-    parts: [1],
-    world: 'one that throws at last',
-    aims: [
-      { step: 'w1 renew', fault: 'ends before' },
-      { step: 'w2 run-alone', fault: 'Redis stands still', hold: ["w1'"] },
-      { step: 'w2 tick', hold: ["w1'", 'w2 ends'] },
-      { step: 'w2 ends', hold: ["w1'"] },
-      { step: 'w2 take', hold: ["w1'"] },
-      { step: 'w2 run-alone', fault: 'ends before', hold: ["w1'"] },
-    ],
-  },
-  {
     history: 'P14',
     parts: [1],
     world: 'long work',

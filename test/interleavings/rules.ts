@@ -260,7 +260,7 @@ export class Rules {
       }
     }
     // Noted to run alone: from then on nothing else runs there, so that its end counts as its own.
-    for (const [index, who] of Object.entries(after.alone)) {
+    for (const [index, who] of name === 'run-alone' ? Object.entries(after.alone) : []) {
       const worker = this.#cast.workers.find(({ actor }) => actor.name === who);
       if (worker?.actor.dead) this.#cast.record(id, Number(index)).crashedAlone = true;
     }

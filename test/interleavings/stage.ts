@@ -226,6 +226,8 @@ export class Stage implements Wire {
         break;
       case 'ends after':
         await done();
+        // What it held when it died is what this step left to it.
+        await this.look(trip.tags);
         this.#die(actor, fault);
         break;
       case 'Redis stands still':

@@ -7,6 +7,11 @@ export const unmodelled = [
   { cure: 'explicit ids', why: 'a sub-request is its index' },
   { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
   { cure: 'tokens counted by the leave', why: TIME },
+  {
+    cure: 'XACK-gated counting, all together',
+    why: 'a worker of the model reports one by one; one by one it has a variant',
+  },
+  { cure: 'number of the hold', why: 'it decides what may be reported together' },
   { cure: 'top-up in retry', why: TIME },
   { cure: 'top-up in give-back', why: TIME },
   { cure: 'cancel of what a dead worker held', why: TIME },
