@@ -87,11 +87,6 @@ export class Rules {
       if (done.trip.name === 'tend') this.#lateLook = true;
       this.#owed = this.#owed.filter(({ worker }) => worker !== done.trip.actor.name);
     }
-    // What its last call settled or gave back did not end with it.
-    this.#owed = this.#owed.filter(({ id, index, worker }) => {
-      const held = pictures.get(id)?.pending.find((one) => one.index === index);
-      return worker !== done.trip.actor.name || held?.owner === worker;
-    });
     const wrong = undisturbed ? this.#uncounted() : [];
     const stuck = done.refused.filter((name) => !FILLING.includes(name));
     wrong.push(...stuck.map((name) => `${name} is refused as Redis is full`));
