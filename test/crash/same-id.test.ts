@@ -9,10 +9,10 @@ useTestClock();
 
 const PROCESSES = 20;
 /**
- * One that is created, filled and sealed in one round trip, and one that goes in chunk by chunk; each in
- * a priority list of its own.
+ * Under an id, and then under a key: one that is created, filled and sealed in one round trip, and one
+ * that goes in chunk by chunk; each in a priority list of its own.
  */
-const SIZES = [3, 1_200];
+const SIZES = [3, 1_200, 4, 1_100];
 
 interface Told {
   readonly said: readonly { id: string; generation: number; total: number }[];
@@ -100,35 +100,27 @@ describe('submitted by twenty processes at once', () => {
     const how = lose ? ', though every first reply is lost' : '';
     // What gets lost is a reply to the client of the one server.
     const tags = lose ? ['one-server'] : [];
-    test(`the same id is one request${how}`, { tags, timeout: 120_000 }, async ({ flow }) => {
-      const submissions = SIZES.map((items, priority) => ({
-        options: { id: flow.id(`same-${items}`), limit: 50, priority },
-        items,
-      }));
-      const told = await twenty(flow, submissions, lose);
-      expectLost(told, lose);
-      await expectOneOfEach(flow, told);
-    });
-
-    test(`the same key of deduplication is one request${how}`, { tags, timeout: 120_000 }, async ({
-      flow,
-    }) => {
-      const submissions = SIZES.map((items, priority) => ({
-        options: {
-          dedupe: { key: `${flow.queue}.${items}`, periodMs: 60_000 },
-          limit: 50,
-          priority,
-        },
-        items,
-      }));
+    test(`the same id, or the same key of deduplication, is one request${how}`, {
+      tags,
+      timeout: 120_000,
+    }, async ({ flow }) => {
+      const dedupe = SIZES.slice(2).map((items) => `${flow.queue}.${items}`);
+      const ids = SIZES.slice(0, 2).map((items) => flow.id(`same-${items}`));
       const { client } = flow.connection;
-      const keys = submissions.map(({ options }) =>
-        flow.queueCommands.keys.dedupe(options.dedupe.key),
-      );
+      const keys = dedupe.map((key) => flow.queueCommands.keys.dedupe(key));
       flow.after(() => client.unlink(...keys));
+      const named = [
+        ...ids.map((id) => ({ id })),
+        ...dedupe.map((key) => ({ dedupe: { key, periodMs: 60_000 } })),
+      ];
+      const submissions = SIZES.map((items, priority) => ({
+        options: { ...named[priority], limit: 50, priority },
+        items,
+      }));
       const told = await twenty(flow, submissions, lose);
       expectLost(told, lose);
-      expect(await client.mget(...keys)).toEqual(told[0]?.said.map(({ id }) => id));
+      const known = told[0]?.said.map(({ id }) => id);
+      expect(known).toEqual([...ids, ...(await client.mget(...keys))]);
       await expectOneOfEach(flow, told);
     });
   }

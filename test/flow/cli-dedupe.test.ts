@@ -5,9 +5,9 @@ import { describe, expect } from 'vitest';
 import { test } from '../support/command-line.js';
 
 describe('piecework submit --dedupe-key', () => {
-  test('takes the request that is there, and refuses what does not go with it', async ({
-    commandLine,
-  }) => {
+  test('takes the request that is there, and refuses what does not go with it', {
+    timeout: 180_000,
+  }, async ({ commandLine }) => {
     const { run, file, queue, connection } = commandLine;
     const input = await file('items.txt', 'a\nb\n');
     const key = `${queue}.key`;
@@ -34,9 +34,9 @@ describe('piecework submit --dedupe-key', () => {
 });
 
 describe('piecework run --dedupe-key', () => {
-  test('runs a request of its own, and leaves that of another run alone', async ({
-    commandLine,
-  }) => {
+  test('runs a request of its own, and leaves that of another run alone', {
+    timeout: 180_000,
+  }, async ({ commandLine }) => {
     const { run, file, queue, redis, connection } = commandLine;
     const input = await file('items.txt', 'a\nb\n');
     const key = `${queue}.key`;
