@@ -13,7 +13,7 @@
 -- REPLIES
 --   {'created', look}  the request exists, is open and is ours · look: server time at which it has to
 --      be looked at, as something begins or ends then; 0: none
---   {'exists', status, generation, digest, sealedBy, sent}
+--   {'exists', status, generation, digest, sealedBy, sent, total}
 --      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
 --   {'void'}      this generation was given up, or has had its life; start again with intent
@@ -51,7 +51,8 @@ if v[1] then
     end
     local sealedBy = redis.call('HGET', request, 'sealedBy') or ''
     local sent = tonumber(redis.call('HGET', request, 'sent:' .. sealedBy)) or 0
-    return { 'exists', v[2], v[1], v[4] or '', sealedBy, sent }
+    local total = tonumber(redis.call('HGET', request, 'total'))
+    return { 'exists', v[2], v[1], v[4] or '', sealedBy, sent, total }
   end
 elseif at - generation > windowMs then
   return { 'void' }

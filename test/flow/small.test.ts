@@ -145,6 +145,24 @@ describe('a small submission', () => {
     expect(await payloadsOf(flow, id)).toEqual(numbers(3));
   });
 
+  test('is announced by a server that knew only some of the scripts', {
+    tags: 'own-server',
+  }, async ({ flow }) => {
+    const redis = noting(flow);
+    const producer = flow.producer({ redis });
+    const scripts = buildScripts();
+    const known = ['create', 'append', 'seal'] as const;
+    for (const unknown of known) {
+      const id = flow.id(`without-${unknown}`);
+      await redis.script('FLUSH');
+      for (const name of known) if (name !== unknown) await redis.script('LOAD', scripts[name].lua);
+      expect(await producer.submit(numbers(3), { id })).toMatchObject({ total: 3 });
+      expect(await payloadsOf(flow, id)).toEqual(numbers(3));
+      const tokens = await flow.connection.client.lrange(flow.queueCommands.keys.list(50), 0, -1);
+      expect(tokens.filter((token) => token.includes(id))).not.toEqual([]);
+    }
+  });
+
   test('is in although its token could not be pushed: it is counted, so it is missed', async ({
     flow,
   }) => {

@@ -224,14 +224,15 @@ describe('a source that fails', () => {
         returned.push(name);
       }
     };
-    await flow.producer().submit([1], { id: flow.id('taken') });
+    const first = await flow.producer().submit([1], { id: flow.id('taken') });
     const producer = flow.producer();
     await expect(
-      producer.submit(source('exists', [1, 2]), { id: flow.id('taken') }),
+      producer.submit(source('exists', [1, 2]), { id: flow.id('taken'), limit: 3 }),
     ).rejects.toThrow();
+    expect(await producer.submit(source('is in', [1, 2]), { id: flow.id('taken') })).toEqual(first);
     await expect(producer.submit(source('bad first', [undefined, 2]))).rejects.toThrow();
     await expect(producer.submit(source('bad second', [1, undefined, 3]))).rejects.toThrow();
-    expect(returned).toEqual(['exists', 'bad first', 'bad second']);
+    expect(returned).toEqual(['exists', 'is in', 'bad first', 'bad second']);
   });
 });
 

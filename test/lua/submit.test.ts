@@ -50,6 +50,7 @@ describe('create', () => {
       digest: 'digest',
       sealedBy: '',
       sent: 0,
+      total: 0,
     });
   });
 

@@ -1,5 +1,6 @@
 export * from '@piecework/notifier';
 export {
+  type Dedupe,
   type Items,
   OpenRequest,
   Producer,

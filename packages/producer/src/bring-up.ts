@@ -28,9 +28,13 @@ export interface BroughtUp {
 }
 
 /** What a request is, field by field, as `create` keeps it. */
-function fieldsOf(queue: string, digest: string, options: CheckedOptions): (string | number)[] {
+export function fieldsOf(
+  queue: string,
+  digest: string,
+  options: CheckedOptions,
+): Record<string, string | number> {
   const { metadata, deadlineMs, delayMs, runAt } = options;
-  const fields = {
+  return {
     queue,
     priority: options.priority,
     limit: options.limit,
@@ -50,7 +54,6 @@ function fieldsOf(queue: string, digest: string, options: CheckedOptions): (stri
     ...(delayMs === undefined ? {} : { delayMs }),
     ...(runAt === undefined ? {} : { heldUntil: Number(runAt) }),
   };
-  return Object.entries(fields).flat();
 }
 
 /** Whether it is to be looked at at a time of its own, which `create` answers. */
@@ -76,7 +79,7 @@ export async function bringUp(
   const { owner, digest, options, patience, small, atOnce = false } = parts;
   const { id } = commands.keys;
   const leaseMs = options.producerLeaseMs;
-  const fields = fieldsOf(queue.keys.queue, digest, options);
+  const fields = Object.entries(fieldsOf(queue.keys.queue, digest, options)).flat();
   if (small) fields.push(...createField(owner));
   for (let i = 0; i < VOID_TRIES; i += 1) {
     const generation = await patience.call(() => queue.intent(id));

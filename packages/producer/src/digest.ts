@@ -35,7 +35,10 @@ function canonical(value: unknown): string {
 
 /** Digest by which the same id with other options is told from a repetition (docs/decisions/0003). */
 export function optionsDigest(queue: string, options: CheckedOptions): string {
-  const content = CONTENT.map((name) => [name, options[name] ?? null]);
+  const { runAt } = options;
+  // A time is the same however it is given.
+  const plain = { ...options, runAt: runAt === undefined ? undefined : Number(runAt) };
+  const content = CONTENT.map((name) => [name, plain[name] ?? null]);
   return createHash('sha256')
     .update(canonical([queue, content]))
     .digest('base64url');

@@ -1,5 +1,5 @@
 export { OpenRequest } from './open-request.js';
-export { type RequestOptions, requestOptions } from './options.js';
+export { type Dedupe, dedupeOptions, type RequestOptions, requestOptions } from './options.js';
 export {
   Producer,
   type ProducerOptions,

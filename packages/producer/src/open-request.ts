@@ -22,6 +22,8 @@ import type { CheckedOptions } from './options.js';
 export class OpenRequest implements AsyncDisposable {
   readonly id: string;
   readonly generation: number;
+  /** Whether somebody else had opened it. */
+  readonly joined: boolean;
   readonly #connection: Connection;
   readonly #queue: QueueCommands;
   readonly #commands: RequestCommands;
@@ -48,6 +50,7 @@ export class OpenRequest implements AsyncDisposable {
       options: CheckedOptions;
       /** The number of its first item. @default 0 */
       firstNumber?: number;
+      joined?: boolean;
       /** Ends every trying again, as when the connection is about to close. */
       closing: AbortSignal;
     },
@@ -56,6 +59,7 @@ export class OpenRequest implements AsyncDisposable {
     this.#connection = connection;
     this.id = parts.id;
     this.generation = parts.generation;
+    this.joined = parts.joined ?? false;
     this.#queue = queue;
     this.#commands = new RequestCommands(connection, parts.id);
     this.#producer = parts.producer;

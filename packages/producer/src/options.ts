@@ -3,6 +3,7 @@ import {
   backoffOption,
   checkOptions,
   InvalidOptionError,
+  NAME,
   type OptionTable,
   option,
   TIMES,
@@ -10,6 +11,11 @@ import {
   toleratedFailuresOption,
 } from '@piecework/protocol';
 import { z } from 'zod';
+
+export interface Dedupe {
+  readonly key: string;
+  readonly periodMs?: number;
+}
 
 export interface RequestOptions {
   /** Its name everywhere; also what makes a submission recognisable. @default a random one */
@@ -91,6 +97,13 @@ export interface RequestOptions {
    * @default 'none'
    */
   readonly durability?: 'none' | 'replica' | 'fsync';
+  /**
+   * A submission under a key that was used within the period is one under the id that the key had then:
+   * the request that is there is returned (see `submit`). `key`: as an id; `periodMs`: from the first use,
+   * from 1 to `retentionMs`, as the request is known no longer. Not together with `id`, which does the
+   * same without a period. @default periodMs: `retentionMs`
+   */
+  readonly dedupe?: Dedupe;
   /** Anything small as JSON, at most 8 KiB, shown by `status`. */
   readonly metadata?: unknown;
   /** Largest encoded payload, in bytes. @default 1048576 */
@@ -109,6 +122,17 @@ function isSmallJson(value: unknown): boolean {
     return false;
   }
 }
+
+/** The parts of `dedupe`, also as flags of the command line. */
+export const dedupeOptions = {
+  key: option.name(),
+  periodMs: option.ms(1, 31_536_000_000),
+} satisfies OptionTable;
+
+const isDedupe = z.strictObject({
+  key: dedupeOptions.key.schema,
+  periodMs: dedupeOptions.periodMs.schema.optional(),
+});
 
 export const requestOptions: OptionTable = {
   id: option.name(),
@@ -135,6 +159,7 @@ export const requestOptions: OptionTable = {
   producerLeaseMs: option.ms(1_000, 86_400_000, 30_000),
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
   durability: option.word('none', 'replica', 'fsync'),
+  dedupe: option.custom(isDedupe, `{ key, periodMs }: a key as ${NAME}, and ms of at least 1`),
   metadata: option.custom(z.any().refine(isSmallJson), `JSON of at most ${METADATA_BYTES} bytes`),
   maxPayloadBytes: option.integer(1, 536_870_912, 1_048_576),
   signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
@@ -146,7 +171,7 @@ export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
 
 /** Those without a default. */
 type Optional =
-  | ('id' | 'task' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal')
+  | ('id' | 'task' | 'dedupe' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal')
   | ('deadlineMs' | 'delayMs' | 'runAt');
 
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */
@@ -157,5 +182,16 @@ export function checkRequestOptions(options: RequestOptions): CheckedOptions {
     throw new InvalidOptionError('runAt', runAt, 'no delayMs beside it');
   if (deadlineMs !== undefined && deadlineMs <= (delayMs ?? 0))
     throw new InvalidOptionError('deadlineMs', deadlineMs, `longer than delayMs, ${delayMs}`);
+  checkDedupe(checked);
   return checked;
+}
+
+/** @throws InvalidOptionError when `dedupe` does not go with the other options */
+function checkDedupe({ dedupe, id, retentionMs }: CheckedOptions): void {
+  if (!dedupe) return;
+  if (id !== undefined) throw new InvalidOptionError('dedupe', dedupe, 'only without an id');
+  if ((dedupe.periodMs ?? 0) > retentionMs) {
+    const allowed = `at most retentionMs, ${retentionMs} ms`;
+    throw new InvalidOptionError('dedupe.periodMs', dedupe.periodMs, allowed);
+  }
 }

@@ -6,6 +6,7 @@ import {
   ConnectionError,
   checkOptions,
   encodePayload,
+  IndeterminateError,
   type OptionTable,
   option,
   Patience,
@@ -26,6 +27,7 @@ import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
 import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
+import { type Asked, expectSame, expectSameOptions } from './same-again.js';
 import { announce, firstNumber, smallOf } from './small.js';
 import { type Items, Source } from './source.js';
 
@@ -52,13 +54,8 @@ export interface Submitted {
   readonly total: number;
 }
 
-/** What is submitted, and under which name. */
-interface Submission {
-  readonly id: string;
-  /** Name of the submission; the same for a repetition. */
-  readonly owner: string;
-  readonly digest: string;
-  readonly options: CheckedOptions;
+/** What is submitted, and in which way. */
+interface Submission extends Asked {
   /** All its items, when they are few and known. */
   readonly small?: readonly string[] | undefined;
 }
@@ -102,7 +99,10 @@ export class Producer implements AsyncDisposable {
    * - items given as an array are recognised by their content, from any process, for as long as the
    *   request lives or is retained; the first submission may even still be under way;
    * - of any other source the word of the caller is taken that it gives the same items again, from
-   *   the start; only this Producer recognises it, and elsewhere it is a RequestExistsError.
+   *   the start. Once all of them are in, it is returned with its total, to anybody; before, only this
+   *   Producer goes on with it, and elsewhere it is a RequestExistsError.
+   * Other options under the same id, or other items of an array, are a RequestExistsError that says what
+   * differs. `dedupe` finds the id by a key.
    * Until it is asked again the request stays as it is, open; its lease ends after `producerLeaseMs`
    * and `onProducerLost` says what becomes of it. What was ended so is not taken up again
    * (RequestExistsError). After a drop, or when its retention is over, it is a new one.
@@ -118,12 +118,13 @@ export class Producer implements AsyncDisposable {
     const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
     const source = new Source(known ?? items, known ? encoded : encode, checked.signal);
     try {
-      const id = checked.id ?? nanoid();
       const digest = optionsDigest(this.#queue.keys.queue, checked);
-      const owner = known ? submissionName(digest, known) : (this.#unsure.get(id) ?? nanoid(12));
+      const named = known && submissionName(digest, known);
       const first = await source.first();
+      const id = await this.#idOf(checked);
+      const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
       const small = known && smallOf(known, checked.window);
-      const submission = { id, owner, digest, options: checked, small };
+      const submission = { id, owner, digest, named: !!named, options: checked, small };
       return await this.#submit(submission, first, source).catch((error: unknown) => {
         this.#remember(id, owner, error);
         throw error;
@@ -153,7 +154,10 @@ export class Producer implements AsyncDisposable {
     const brought = await this.#bringUp(submission, true);
     const { generation } = brought;
     if (brought.found) return this.#foundAgain(submission, brought.found);
-    if (brought.allIn && small) return this.#isIn(submission, generation, small.length);
+    if (brought.allIn && small) {
+      const seal = { generation, producer: owner, sent: firstNumber(small) + small.length };
+      return this.#isIn(submission, seal, small.length);
+    }
     try {
       const request = this.#opened(generation, submission);
       await fill(request, first, source, options);
@@ -170,19 +174,23 @@ export class Producer implements AsyncDisposable {
 
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
   async #foundAgain(submission: Submission, found: Found): Promise<Submitted> {
-    const { status, generation, sealedBy, sent } = found;
-    if (sealedBy !== submission.owner) throw new RequestExistsError(submission.id, status);
-    return this.#isIn(submission, generation, sent - firstNumber(submission.small));
+    await expectSame(this.#connection, this.#queue.keys.queue, submission, found);
+    const { generation, sealedBy, sent, total } = found;
+    const ours = sealedBy === submission.owner;
+    const all = ours ? sent - firstNumber(submission.small) : total;
+    return this.#isIn(submission, { generation, producer: sealedBy, sent }, all);
   }
 
-  /** All of a submission is in, and sealed by its own name. */
-  async #isIn(submission: Submission, generation: number, total: number): Promise<Submitted> {
-    const { id, owner, options, small } = submission;
+  /** All of a submission is in, and sealed. */
+  async #isIn(
+    { id, options }: Submission,
+    seal: { generation: number; producer: string; sent: number },
+    total: number,
+  ): Promise<Submitted> {
     const commands = new RequestCommands(this.#connection, id);
-    const seal = { generation, producer: owner, sent: firstNumber(small) + total };
     await confirmDurability(this.#connection, commands, seal, options.durability);
     this.#unsure.delete(id);
-    return { id, generation, total };
+    return { id, generation: seal.generation, total };
   }
 
   /**
@@ -193,15 +201,17 @@ export class Producer implements AsyncDisposable {
    */
   async open(options: RequestOptions = {}): Promise<OpenRequest> {
     const checked = this.#check(options);
-    const id = checked.id ?? nanoid();
+    const id = await this.#idOf(checked);
     const owner = nanoid(12);
     const digest = optionsDigest(this.#queue.keys.queue, checked);
-    const { generation, found } = await this.#bringUp({ id, owner, digest, options: checked });
-    if (found && (found.status !== 'open' || found.generation !== generation))
-      throw new RequestExistsError(id, found.status);
-    if (found && found.digest !== digest)
-      throw new RequestExistsError(id, found.status, 'it is open with other options');
-    return this.#opened(generation, { id, owner, options: checked });
+    const asked = { id, owner, digest, options: checked, named: false };
+    const { generation, found } = await this.#bringUp(asked);
+    if (found) {
+      await expectSameOptions(this.#connection, this.#queue.keys.queue, asked, found);
+      if (found.status !== 'open' || found.generation !== generation)
+        throw new RequestExistsError(id, found.status);
+    }
+    return this.#opened(generation, asked, found !== undefined);
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
@@ -232,15 +242,37 @@ export class Producer implements AsyncDisposable {
     return checkRequestOptions(options);
   }
 
-  /** `atOnce`: with all its items and the seal, if they are few. */
-  async #bringUp(submission: Submission, atOnce = false): Promise<BroughtUp> {
-    const { id, options } = submission;
-    const commands = new RequestCommands(this.#connection, id);
+  /** Under which id it goes: its own, the one that its key of deduplication stands for, or a new one. */
+  async #idOf({ id = nanoid(), dedupe, ...options }: CheckedOptions): Promise<string> {
+    if (!dedupe) return id;
+    const { key, periodMs = options.retentionMs } = dedupe;
+    const patience = this.#patience(id, options);
+    await this.#reach(patience);
+    try {
+      return await patience.call(() => this.#queue.dedupe(key, id, periodMs));
+    } catch (error) {
+      // There is no request yet: it is asked for again by its key, not by an id that the key may not have.
+      throw this.#ended(id, options, error instanceof IndeterminateError ? error.cause : error);
+    }
+  }
+
+  /** What a call is told that failed: that it was ended from here, if it was. */
+  #ended(id: string, { signal }: Pick<CheckedOptions, 'signal'>, error: unknown): unknown {
+    if (this.#closing.signal.aborted) return new ClosedError('producer');
+    return signal?.aborted ? new AbortError(`submission of ${id}`, error) : error;
+  }
+
+  #patience(
+    id: string,
+    { unavailableMs, signal }: Pick<CheckedOptions, 'unavailableMs' | 'signal'>,
+  ) {
     const closing = this.#closing.signal;
-    const signal = options.signal ? AbortSignal.any([closing, options.signal]) : closing;
-    const forMs = options.unavailableMs;
-    const patience = new Patience(this.#connection, id, { forMs, signal });
-    // That there is no Redis is told at once; what answers, or did before, is waited for.
+    const both = signal ? AbortSignal.any([closing, signal]) : closing;
+    return new Patience(this.#connection, id, { forMs: unavailableMs, signal: both });
+  }
+
+  /** That there is no Redis is told at once; what answers, or did before, is waited for. */
+  async #reach(patience: Patience): Promise<void> {
     let unreached: ConnectionError | undefined;
     await patience.call(async () => {
       try {
@@ -251,6 +283,14 @@ export class Producer implements AsyncDisposable {
       }
     });
     if (unreached) throw unreached;
+  }
+
+  /** `atOnce`: with all its items and the seal, if they are few. */
+  async #bringUp(submission: Submission, atOnce = false): Promise<BroughtUp> {
+    const { id, options } = submission;
+    const commands = new RequestCommands(this.#connection, id);
+    const patience = this.#patience(id, options);
+    await this.#reach(patience);
     if (options.durability !== 'none')
       await patience.call(() => checkDurability(this.#connection, commands, options.durability));
     try {
@@ -259,19 +299,18 @@ export class Producer implements AsyncDisposable {
       if (allIn) await announce(this.#queue, { id, generation }, allIn, patience);
       return brought;
     } catch (error) {
-      if (closing.aborted) throw new ClosedError('producer');
-      if (options.signal?.aborted) throw new AbortError(`submission of ${id}`, error);
-      throw error;
+      throw this.#ended(id, options, error);
     }
   }
 
   #opened(
     generation: number,
-    { id, owner, options, small }: Omit<Submission, 'digest'>,
+    { id, owner, options, small }: Submission,
+    joined = false,
   ): OpenRequest {
     const parts = {
       ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
-      firstNumber: firstNumber(small),
+      ...{ firstNumber: firstNumber(small), joined },
     };
     const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
       this.#open.delete(closed);

@@ -3,7 +3,13 @@ import { TIMES } from './defaults.js';
 import { PieceworkError } from './errors.js';
 import type { RequestKeys } from './keys.js';
 import type { RequestOutcome } from './request-commands.js';
-import { type Argument, runScripts, type ScriptCall } from './run-script.js';
+import {
+  type Argument,
+  type Client,
+  runScript,
+  runScripts,
+  type ScriptCall,
+} from './run-script.js';
 
 /**
  * The number of the first item of a producer that creates, appends and seals in one pipeline. Its
@@ -44,18 +50,28 @@ export async function createAllIn(
   keys: RequestKeys,
   whole: WholeRequest,
 ): Promise<AllIn | undefined> {
-  const replies = await runScripts(connection.client, callsOf(keys, whole));
+  const calls = callsOf(keys, whole);
+  const replies = await runScripts(connection.client, calls);
   const [created] = replies;
   if (created instanceof PieceworkError) throw created;
-  const [first, appended, sealed] = replies.map((it) => (it instanceof PieceworkError ? [] : it));
-  const isSealed = sealed?.[0] === 'sealed' || sealed?.[0] === 'complete';
-  if (first?.[0] !== 'created' || appended?.[0] !== 'ok' || !isSealed) return undefined;
+  const appended = wordsOf(replies[1]);
+  // Taken only behind a create of this name, be it one before: this server may not have known ours.
+  if (appended?.[0] !== 'ok') return undefined;
+  // What was minted is told once: a server that did not know the seal is asked for it here.
+  const sealed = wordsOf(replies[2] ?? (await runCall(connection.client, calls[2])));
+  if (sealed?.[0] !== 'sealed' && sealed?.[0] !== 'complete') return undefined;
   const [, , mint, epoch, priority] = appended as [string, number, number, number, string];
   const outcome = sealed[0] === 'complete' ? (sealed[1] as RequestOutcome) : undefined;
   return { mint, epoch, priority: Number(priority), outcome };
 }
 
-function callsOf(keys: RequestKeys, whole: WholeRequest): ScriptCall[] {
+const wordsOf = (reply: unknown[] | PieceworkError | undefined): unknown[] | undefined =>
+  reply instanceof PieceworkError ? undefined : reply;
+
+const runCall = (client: Client, { name, keys, args }: ScriptCall) =>
+  runScript(client, name, keys, args);
+
+function callsOf(keys: RequestKeys, whole: WholeRequest): [ScriptCall, ScriptCall, ScriptCall] {
   const { request, work, due, tries, progress, failed, results, channel } = keys;
   const { generation, owner, leaseMs, fields, payloads } = whole;
   const sent = BEHIND_CREATE + payloads.length;

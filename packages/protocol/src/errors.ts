@@ -57,16 +57,30 @@ export class SourceError extends PieceworkError {
   }
 }
 
-/** A request of this id lives or is retained, and it is not the one that was asked for. */
+/**
+ * A request of this id lives or is retained, and it is not the one that was asked for, or is still being
+ * submitted by somebody else.
+ */
 export class RequestExistsError extends PieceworkError {
   override readonly name = 'RequestExistsError';
   readonly requestId: string;
   readonly status: string;
+  /**
+   * What differs from what was asked for: names of options, 'items', or 'options' where it cannot be told
+   * which; empty when nothing is known to.
+   */
+  readonly differs: readonly string[];
 
-  constructor(requestId: string, status: string, why = 'a request of this id exists') {
+  constructor(
+    requestId: string,
+    status: string,
+    why = 'a request of this id exists',
+    differs: readonly string[] = [],
+  ) {
     super(`${requestId}: ${why} (status ${status})`, { code: 'EXISTS' });
     this.requestId = requestId;
     this.status = status;
+    this.differs = differs;
   }
 }
 

@@ -42,6 +42,8 @@ export interface QueueKeys {
   readonly list: (priority: number) => string;
   /** list · tokens of due delayed requests that asked to go before their priority's list */
   readonly lane: (priority: number) => string;
+  /** string · id of the request that was submitted last under this key of deduplication · goes after its period */
+  readonly dedupe: (key: string) => string;
   /** All 100 priority lists in the order in which they are served. */
   readonly lists: readonly string[];
 }
@@ -89,6 +91,7 @@ export function queueKeys(queue: string): QueueKeys {
     paused: `${tag}:paused`,
     control: `${tag}:control`,
     list: (priority) => `${tag}:${priority}`,
+    dedupe: (key) => `${tag}:dedupe:${key}`,
     lane: (priority) => `${tag}:${priority}:due`,
     lists: Array.from({ length: PRIORITIES }, (_, priority) => `${tag}:${priority}`),
   };

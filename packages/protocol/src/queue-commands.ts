@@ -87,6 +87,19 @@ export class QueueCommands {
     return runScript(this.#connection.client, name, keys, args);
   }
 
+  /**
+   * The id that this key of deduplication stands for: `id`, for `periodMs` from now, unless it stands for
+   * another one already. Asked again, it answers the same.
+   */
+  async dedupe(key: string, id: string, periodMs: number): Promise<string> {
+    const known = await this.#connection.client
+      .set(this.keys.dedupe(key), id, 'PX', periodMs, 'NX', 'GET')
+      .catch((error: unknown) => {
+        throw redisError(error, 'dedupe');
+      });
+    return known ?? id;
+  }
+
   /** Opens an id; answers its generation. */
   async intent(id: string): Promise<number> {
     const { open, agenda, counters } = this.keys;

@@ -99,6 +99,8 @@ export type Created =
       /** The producer that sealed it, or '', and how many items that one appended. */
       sealedBy: string;
       sent: number;
+      /** How many sub-requests it has, whoever appended them. */
+      total: number;
     };
 
 export type Sealed =
@@ -165,7 +167,7 @@ export class RequestCommands {
     const { request, work } = this.keys;
     const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
     const reply = (await this.#run('create', [request, work], args)) as string[];
-    const [verdict, status = '', known, digest = '', sealedBy = '', sent] = reply;
+    const [verdict, status = '', known, digest = '', sealedBy = '', sent, total] = reply;
     if (verdict === 'created') return { verdict, look: Number(status) };
     if (verdict !== 'exists') return { verdict: 'void' };
     return {
@@ -175,6 +177,7 @@ export class RequestCommands {
       digest,
       sealedBy,
       sent: Number(sent),
+      total: Number(total),
     };
   }
 
@@ -505,6 +508,16 @@ export class RequestCommands {
       string[],
     ];
     return { now, ready, inFlight, delayed, state: record(state), progress: record(reported) };
+  }
+
+  /** Some fields of the state as they are, '' for what is not there. One plain read. */
+  async fields(...names: readonly string[]): Promise<Record<string, string>> {
+    const values = await this.#connection.client
+      .hmget(this.keys.request, ...names)
+      .catch((error: unknown) => {
+        throw redisError(error, 'fields');
+      });
+    return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']));
   }
 
   /** The few fields that waiters need, or null. One plain read. */

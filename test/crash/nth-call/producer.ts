@@ -22,6 +22,10 @@ const submitted: Submit = (producer, id) =>
 /** All in one chunk: created, filled and sealed in one round trip. */
 const atOnce: Submit = (producer, id) => producer.submit(payloads(ITEMS), { ...OPTIONS, id });
 
+/** By a key, which stands for the id already, as whoever had it first died. */
+const byKey: Submit = (producer, id) =>
+  producer.submit(payloads(ITEMS), { ...OPTIONS, dedupe: { key: id, periodMs: 60_000 } });
+
 /** In pieces, as somebody does who has them from elsewhere. */
 const openedUp: Submit = async (producer, id) => {
   const request = await producer.open({ ...OPTIONS, id });
@@ -64,10 +68,20 @@ async function play(stage: Stage, submit: Submit, asksAgain: boolean): Promise<s
   });
 }
 
+async function playByKey(stage: Stage): Promise<string[]> {
+  const key = `${stage.queue}.request`;
+  const { queue, connection } = stage.scene('');
+  await queue.dedupe(key, key, 60_000);
+  const wrong = await play(stage, byKey, true);
+  await connection.client.unlink(queue.keys.dedupe(key));
+  return wrong;
+}
+
 export const producers = {
   'producer, asked again': (stage: Stage) => play(stage, submitted, true),
   'producer, given up': (stage: Stage) => play(stage, submitted, false),
   'producer of a small request, asked again': (stage: Stage) => play(stage, atOnce, true),
   'producer of a small request, given up': (stage: Stage) => play(stage, atOnce, false),
+  'producer with a key, asked again': playByKey,
   'producer of an open request': (stage: Stage) => play(stage, openedUp, false),
 };

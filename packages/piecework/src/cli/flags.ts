@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { failuresOptions } from '@piecework/notifier';
-import { requestOptions } from '@piecework/producer';
+import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/producer';
 import {
   checkOption,
   InvalidOptionError,
@@ -156,6 +156,17 @@ export const requestFlags: readonly Flag[] = [
     '--durability <what>',
     'what the seal waits for: none, replica or fsync',
     requestOptions['durability'],
+  ),
+  flag(
+    '--dedupe-key <key>',
+    'the request that was submitted under this key before is taken instead; not with --id',
+    dedupeOptions.key,
+  ),
+  flag(
+    '--dedupe-period-ms <ms>',
+    'how long the key is known, from its first use (default: the retention)',
+    dedupeOptions.periodMs,
+    'number',
   ),
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
 ];
@@ -363,6 +374,27 @@ export function readFlags<T>(
     values[name] = value;
   }
   return values as T;
+}
+
+/** The options of a request from the values of `requestFlags`. @throws InvalidOptionError */
+export function requestOf(values: Record<string, unknown>): RequestOptions {
+  const options = optionsOf<RequestOptions>(requestOptions, values);
+  const { dedupeKey, dedupePeriodMs } = values as { dedupeKey?: string; dedupePeriodMs?: number };
+  if (dedupeKey === undefined) {
+    if (dedupePeriodMs === undefined) return options;
+    throw new InvalidOptionError(
+      '--dedupe-period-ms',
+      dedupePeriodMs,
+      'together with --dedupe-key',
+    );
+  }
+  if (values['id'] !== undefined)
+    throw new InvalidOptionError('--dedupe-key', dedupeKey, 'without --id');
+  const dedupe = {
+    key: dedupeKey,
+    ...(dedupePeriodMs === undefined ? {} : { periodMs: dedupePeriodMs }),
+  };
+  return { ...options, dedupe };
 }
 
 /** Those of `values` that are options of `table`. */

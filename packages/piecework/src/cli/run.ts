@@ -1,6 +1,6 @@
 import type { CompletionOutcome } from '@piecework/notifier';
-import { type RequestOptions, requestOptions } from '@piecework/producer';
-import { AbortError, InvalidOptionError } from '@piecework/protocol';
+import type { RequestOptions } from '@piecework/producer';
+import { AbortError, InvalidOptionError, RequestExistsError } from '@piecework/protocol';
 import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import prettyMs from 'pretty-ms';
@@ -11,10 +11,10 @@ import type { RequestHandle } from '../request-handle.js';
 import {
   addFlags,
   commonFlags,
-  optionsOf,
   outFlag,
   readFlags,
   requestFlags,
+  requestOf,
   workerFlags,
 } from './flags.js';
 import { openInput } from './input.js';
@@ -51,6 +51,7 @@ export function runCommand(program: Command): void {
     const logLevel = read.logLevel ?? 'warn';
     const values: RunValues = { ...read, queue, logLevel, ...(results ? { results } : {}) };
     checkWork(values);
+    requestOf({ ...values });
     if (values.out !== undefined && values.results === 'discard') {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
     }
@@ -87,9 +88,14 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
       },
       () => workers.kill(),
     );
-    const options = optionsOf<RequestOptions>(requestOptions, { ...values });
-    const open = await pw.open({ ...options, ...(values.id ? {} : { id: nanoid() }) });
+    const options = requestOf({ ...values });
+    const named = values.id !== undefined || options.dedupe !== undefined;
+    const open = await pw.open({ ...options, ...(named ? {} : { id: nanoid() }) });
     const { handle } = open;
+    if (options.dedupe && open.joined) {
+      open.close();
+      throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
+    }
     request = handle;
     stopping.signal.addEventListener('abort', () => void open.cancel().catch(() => {}));
     const submitting = feed(items, open, stopping.signal);

@@ -1,7 +1,7 @@
-import { type RequestOptions, requestOptions } from '@piecework/producer';
+import type { RequestOptions } from '@piecework/producer';
 import { InvalidOptionError, option } from '@piecework/protocol';
 import type { Command } from 'commander';
-import { addFlags, commonFlags, optionsOf, outFlag, readFlags, requestFlags } from './flags.js';
+import { addFlags, commonFlags, outFlag, readFlags, requestFlags, requestOf } from './flags.js';
 import { openInput } from './input.js';
 import { writeResults } from './output.js';
 import { showProgress } from './progress-bar.js';
@@ -39,11 +39,11 @@ export function submitCommand(program: Command): void {
     if (values.out !== undefined && values.results === 'discard') {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
     }
+    const options = requestOf({ ...values });
     const items = openInput(values.input, values.split);
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
     await using pw = await openPiecework(values);
-    const options = optionsOf<RequestOptions>(requestOptions, { ...values });
     const request = await pw.submit(items, { ...options, signal: stopping.signal });
     unlisten();
     if (!values.wait) {

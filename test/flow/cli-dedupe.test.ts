@@ -1,0 +1,61 @@
+import { Producer } from '@piecework/producer';
+import { QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Admin } from 'piecework';
+import { describe, expect } from 'vitest';
+import { test } from '../support/command-line.js';
+
+describe('piecework submit --dedupe-key', () => {
+  test('takes the request that is there, and refuses what does not go with it', {
+    timeout: 180_000,
+  }, async ({ commandLine }) => {
+    const { run, file, queue, connection } = commandLine;
+    const input = await file('items.txt', 'a\nb\n');
+    const key = `${queue}.key`;
+    const submit = async (...more: string[]) =>
+      run('submit', '--input', input, '--json', '--dedupe-key', key, ...more);
+    const [first, second] = [
+      await submit('--dedupe-period-ms', '600000'),
+      await submit('--dedupe-period-ms', '600000'),
+    ];
+    expect(first).toMatchObject({ code: 0 });
+    expect(second).toMatchObject({ code: 0, stdout: first.stdout });
+    const other = await submit('--limit', '3');
+    expect(other.code).toBe(1);
+    expect(other.stderr).toContain('"EXISTS"');
+    expect(other.stderr).toContain('limit');
+    const named = await submit('--id', 'x');
+    expect(named.code).toBe(2);
+    expect(named.stderr).toContain('--dedupe-key');
+    const alone = await run('submit', '--input', input, '--dedupe-period-ms', '5');
+    expect(alone.code).toBe(2);
+    const name = new QueueCommands(connection, queue).keys.dedupe(key);
+    expect(await connection.client.unlink(name)).toBe(1);
+  });
+});
+
+describe('piecework run --dedupe-key', () => {
+  test('runs a request of its own, and leaves that of another run alone', {
+    timeout: 180_000,
+  }, async ({ commandLine }) => {
+    const { run, file, queue, redis, connection } = commandLine;
+    const input = await file('items.txt', 'a\nb\n');
+    const key = `${queue}.key`;
+    const start = () =>
+      run('run', '--input', input, '--exec', 'cat', '--json', '--dedupe-key', key);
+    await using producer = new Producer({ redis, queue });
+    const other = await producer.open({ dedupe: { key }, results: 'discard' });
+    const refused = await start();
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('"EXISTS"');
+    const request = new RequestCommands(connection, other.id);
+    expect(await request.state()).toMatchObject({ status: 'open', total: 0 });
+    await other.cancel();
+    await new Admin({ redis: connection, queue }).drop(other.id);
+    // What a run leaves behind takes nothing from the next.
+    for (const ended of [await start(), await start()]) {
+      expect(ended).toMatchObject({ code: 0 });
+      expect(JSON.parse(ended.stdout)).toMatchObject({ id: other.id, counts: { succeeded: 2 } });
+    }
+    await connection.client.unlink(new QueueCommands(connection, queue).keys.dedupe(key));
+  });
+});
