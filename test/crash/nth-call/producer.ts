@@ -64,6 +64,14 @@ async function play(stage: Stage, submit: Submit, asksAgain: boolean): Promise<s
   });
 }
 
+/** Of a request that begins later: then it is noted when it has to be looked at. */
+const delayed: Submit = (producer, id) =>
+  producer.submit(payloads(ITEMS), { ...OPTIONS, id, delayMs: 30_000, deadlineMs: 3_600_000 });
+
+export const delayedProducers = {
+  'producer of a delayed request, asked again': (stage: Stage) => play(stage, delayed, true),
+};
+
 export const producers = {
   'producer, asked again': (stage: Stage) => play(stage, submitted, true),
   'producer, given up': (stage: Stage) => play(stage, submitted, false),
