@@ -53,7 +53,11 @@ export class Redriver extends Actor {
       () => commands.open(generation, this.#owner, LEASE_MS),
       (opened) => {
         if (opened.verdict === 'opened') this.#life = { scene, generation, left, ...opened };
-        else if (opened.verdict !== 'exists' || opened.generation !== generation)
+        // 'gone': dropped meanwhile, and perhaps submitted anew under this intent.
+        else if (
+          opened.verdict === 'void' ||
+          (opened.verdict === 'exists' && opened.generation !== generation)
+        )
           this.finish(scene, generation, 'gone');
       },
     );
