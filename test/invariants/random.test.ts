@@ -32,7 +32,7 @@ const setting = fc.record({
 });
 
 const step = fc.record({
-  who: fc.nat({ max: 15 }),
+  who: fc.nat({ max: 18 }),
   what: fc.nat({ max: 1_000 }),
   fault: fc.nat({ max: 99 }),
 });

@@ -5,7 +5,7 @@ import type { World } from './world.js';
 
 const LEASE_MS = 12_000;
 /** Failures that one call moves. */
-const CHUNK = 2;
+const CHUNK = 1;
 
 /** The life that it opened, and what is still to be moved. */
 interface Life {

@@ -679,7 +679,8 @@ export class World {
       else this.#operator = new Operator(this);
       return;
     }
-    const i = who % 2;
+    // Mostly the first one, so that it comes to an end among what workers do.
+    const i = who === 14 ? 1 : 0;
     const redriver = this.#redrivers[i] as Redriver;
     if (redriver.alive) await this.#act(redriver, what, fault);
     else this.#redrivers[i] = new Redriver(this);
