@@ -42,7 +42,7 @@
 -- REPEAT  the same permits; nothing is counted, parked or freed again
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early
+--- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -136,7 +136,7 @@ end
 redis.call('HSET', request, 'succeeded', state.succeeded, 'failed', state.failed,
   'cancelled', state.cancelled, 'granted', state.granted)
 if #records > 0 then
-  redis.call('XADD', results, generation .. '-' .. state.settled, unpack(records))
+  redis.call('XADD', results, recordId(state), unpack(records))
 end
 
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }

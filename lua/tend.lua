@@ -30,7 +30,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, cancel, exceeded, complete, crashes, reclaim, ended-early
+--- @include now, state, record-id, books, tokens, cancel, exceeded, complete, crashes, reclaim, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

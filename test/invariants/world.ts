@@ -1,17 +1,19 @@
 import {
   type Claim,
+  ControlCommands,
   type Entry,
   indexOf,
-  type Minted,
   type Outcome,
   parseToken,
-  type RequestOutcome,
   type Tended,
 } from '@piecework/protocol';
 import { clockOffset, moveClock } from '../support/clock.js';
 import { fieldsOf, freshName, given, items, type Options, type Scene } from '../support/given.js';
 import { keysOf } from '../support/leaks.js';
 import { faultsOf, type Picture, peek, peekQueue, queueFaultsOf } from '../support/peek.js';
+import { Actor, type Call, call } from './actor.js';
+import { Operator, PRIORITIES } from './operator.js';
+import { Redriver } from './redriver.js';
 
 /*
  * A small world that lives by the protocol: submitters, workers, tickers and an admin, each of which
@@ -34,8 +36,15 @@ export interface Setting {
   readonly items: number;
   /** Whether the first request is there from the start. */
   readonly submitted: boolean;
+  /** Whether all of it has failed then, so that it may be redriven. */
+  readonly failed: boolean;
   /** Whether an admin cancels and drops. */
   readonly meddling: boolean;
+  /** Whether an operator pauses, resumes, holds and changes requests, and somebody redrives them. */
+  readonly operated: boolean;
+  readonly deadlineMs: number | null;
+  /** More failures than so many end it. */
+  readonly tolerated: number | null;
   /** Whether a second request shares the queue; its priority is lower by so much. */
   readonly neighbour: number | null;
 }
@@ -53,46 +62,6 @@ const PRODUCER_LEASE_MS = 12_000;
 const ACTIVE = new Set(['open', 'sealed', 'cancelling']);
 
 const time = () => Date.now() + clockOffset();
-
-/** A call with its arguments fixed, so that it can be sent again. */
-type Call = { readonly send: () => Promise<unknown>; readonly heard: (reply: never) => void };
-const call = <T>(send: () => Promise<T>, heard: (reply: T) => void = () => {}): Call => ({
-  send,
-  heard,
-});
-
-/** What an actor does next, decided when its turn comes; nothing: there was nothing to do. */
-type Deed = (what: number) => Call | undefined;
-
-abstract class Actor {
-  alive = true;
-  protected readonly todo: Deed[] = [];
-  protected constructor(readonly world: World) {}
-
-  protected abstract choose(what: number): Call | undefined;
-
-  next(what: number): Call | undefined {
-    while (this.todo.length > 0) {
-      const chosen = (this.todo.shift() as Deed)(what);
-      if (chosen) return chosen;
-    }
-    return this.choose(what);
-  }
-
-  die(): void {
-    this.alive = false;
-    this.todo.length = 0;
-  }
-
-  protected push(scene: Scene, minted: Omit<Minted, 'id'>): void {
-    if (minted.mint > 0)
-      this.todo.push(() => call(() => scene.queue.push({ ...minted, id: scene.id })));
-  }
-
-  protected finish(scene: Scene, generation: number, outcome: RequestOutcome | 'gone' | 'dropped') {
-    this.todo.push(() => call(() => scene.queue.finish(scene.id, generation, outcome)));
-  }
-}
 
 /** Submits one life of an id: intent, create, append, push, seal. */
 class Submitter extends Actor {
@@ -558,6 +527,35 @@ class Admin extends Actor {
   }
 }
 
+const ABOVE = 'granted above the limit';
+
+const ranAs = (started: string, { id }: Scene, index: number) =>
+  started.startsWith(`${id} `) && started.endsWith(`-${index}`);
+
+/** What may not have come since the picture before. */
+function faultsSince(
+  before: Picture | undefined,
+  { granted, limit, fields, ...now }: Picture,
+): string[] {
+  if (!before || before.generation !== now.generation || before.status === 'none') return [];
+  if (now.status === 'dropped' || now.status === 'void') return [];
+  const faults: string[] = [];
+  const more = granted - before.granted;
+  // A lowered limit: what was granted may drain.
+  if (granted > limit && more > 0) faults.push(`granted ${more} more above the limit`);
+  const held = (picture: Pick<Picture, 'fields' | 'now'>) =>
+    picture.fields['paused'] === '1' || Number(picture.fields['heldUntil'] ?? 0) > picture.now;
+  if (held(before) && held({ fields, ...now })) {
+    if (more > 0) faults.push(`granted ${more} while it is halted`);
+    if (now.out + now.outBefore > before.out + before.outBefore) faults.push('minted while halted');
+  }
+  const settled = (counts: Picture['counts']) => counts.succeeded + counts.cancelled;
+  if (settled(now.counts) < settled(before.counts)) faults.push('what was settled is not any more');
+  const [was, is] = [before.fields['endReason'], fields['endReason']];
+  if (was !== undefined && is !== was) faults.push(`ended for ${was}, then for ${is}`);
+  return faults;
+}
+
 export class World {
   readonly scenes: Scene[] = [];
   readonly pictures = new Map<string, Picture>();
@@ -573,18 +571,24 @@ export class World {
   readonly ends: Record<string, number> = {};
   /** How many sub-requests failed by a crash. */
   crashed = 0;
+  /** How many requests ended in a life that was a redrive. */
+  redriven = 0;
   healing = false;
   healedAfterMs = 0;
   #workers: Worker[] = [];
   #tickers: Ticker[] = [];
   #submitters: Submitter[] = [];
   #admin: Admin;
+  #operator: Operator;
+  #redrivers: Redriver[];
   /** Calls that will arrive (again) at a later step. */
   #ghosts: { readonly send: () => Promise<unknown>; readonly at: number }[] = [];
   #steps = 0;
 
   private constructor(readonly setting: Setting) {
     this.#admin = new Admin(this);
+    this.#operator = new Operator(this);
+    this.#redrivers = [new Redriver(this), new Redriver(this)];
   }
 
   static async create(setting: Setting): Promise<World> {
@@ -601,14 +605,40 @@ export class World {
     if (setting.submitted) {
       const [submitter] = world.#submitters as [Submitter];
       while (!submitter.done) await world.#act(submitter, 0, 0);
+      if (setting.failed) await world.#failAll(world.scenes[0] as Scene);
     }
     return world;
   }
 
+  /** One who comes and goes fails everything, before anybody else is there. */
+  async #failAll({ request, id }: Scene): Promise<void> {
+    const { generation } = this.pictures.get(id) as Picture;
+    const name = freshName('w');
+    for (let op = 1; this.pictures.get(id)?.status !== 'complete'; op += 2) {
+      const entered = await request.enter(generation, name, op, 9, LEASE_MS, '*', []);
+      if (entered.verdict !== 'ok') break;
+      const entries = (await request.read(name, entered.permits)) as Entry[];
+      const outcomes = entries.map(({ entry }): Outcome => {
+        const run = `${id} ${entry}`;
+        this.started.add(run);
+        for (let i = 0; i < this.setting.attempts; i += 1) this.failures.push(run);
+        return { entry, kind: 'f', value: '{}', delayMs: -1 };
+      });
+      const { since } = entered;
+      const numbers = { op: op + 1, since, leaseMs: LEASE_MS, keep: 0, running: 0, read: 0 };
+      await request.settle(generation, name, numbers, outcomes);
+      await this.check('all fails');
+    }
+  }
+
   optionsOf(scene: Scene): Options {
     const { limit, attempts, maxCrashes, onProducerLost, neighbour } = this.setting;
+    const { deadlineMs, tolerated } = this.setting;
     const priority = scene === this.scenes[0] ? 50 : 50 + (neighbour ?? 0);
-    return { limit, attempts, maxCrashes, onProducerLost, priority };
+    const ends =
+      tolerated === null ? {} : { toleratedFailures: tolerated, onExceeded: 'cancel' as const };
+    const times = deadlineMs === null ? {} : { deadlineMs };
+    return { limit, attempts, maxCrashes, onProducerLost, priority, ...ends, ...times };
   }
 
   async step({ who, what, fault }: Step): Promise<void> {
@@ -635,10 +665,25 @@ export class World {
     } else if (who === 11) {
       moveClock([100, 900, 3_000, 5_500, 8_500, 16_000, 31_000][what % 7] as number);
       this.log.push(`clock ${clockOffset()}`);
+    } else if (who > 12) {
+      if (this.setting.operated) await this.#operate(who, what, fault);
     } else if (this.setting.meddling) {
       if (this.#admin.alive) await this.#act(this.#admin, what, fault);
       else this.#admin = new Admin(this);
     }
+  }
+
+  async #operate(who: number, what: number, fault: number): Promise<void> {
+    if (who === 13) {
+      if (this.#operator.alive) await this.#act(this.#operator, what, fault);
+      else this.#operator = new Operator(this);
+      return;
+    }
+    // Mostly the first one, so that it comes to an end among what workers do.
+    const i = who === 14 ? 1 : 0;
+    const redriver = this.#redrivers[i] as Redriver;
+    if (redriver.alive) await this.#act(redriver, what, fault);
+    else this.#redrivers[i] = new Redriver(this);
   }
 
   async #act(actor: Actor, what: number, fault: number): Promise<void> {
@@ -666,8 +711,9 @@ export class World {
     const faults: string[] = [];
     for (const scene of this.scenes) {
       const picture = await peek(scene);
+      faults.push(...faultsOf(picture).filter((fault) => fault !== ABOVE));
+      faults.push(...faultsSince(this.pictures.get(scene.id), picture));
       this.pictures.set(scene.id, picture);
-      faults.push(...faultsOf(picture));
       if (ACTIVE.has(picture.status)) faults.push(...this.#running(scene, picture));
     }
     const queue = await this.peekQueue();
@@ -695,13 +741,15 @@ export class World {
         if (owner !== worker.name) faults.push(`${index} is run by another than its owner`);
       }
     }
-    if (all > picture.limit) faults.push(`${all} running, limit ${picture.limit}`);
+    // Above a lowered limit it may run until it has ended.
+    if (all > Math.max(picture.limit, picture.granted))
+      faults.push(`${all} running, limit ${picture.limit}`);
     return faults;
   }
 
   peekQueue() {
     const priorities = this.scenes.map((scene) => this.optionsOf(scene).priority as number);
-    return peekQueue(this.scenes[0] as Scene, [...new Set(priorities)]);
+    return peekQueue(this.scenes[0] as Scene, [...new Set([...priorities, ...PRIORITIES])]);
   }
 
   fail(what: string, queue: unknown): never {
@@ -715,6 +763,9 @@ export class World {
     this.healing = true;
     for (const submitter of this.#submitters) submitter.die();
     this.#admin.die();
+    this.#operator.die();
+    for (const redriver of this.#redrivers) redriver.die();
+    await this.#resumeAll();
     if (!this.#workers.some(({ alive }) => alive)) this.#workers.push(new Worker(this));
     const from = clockOffset();
     for (let round = 0; round < 80; round += 1) {
@@ -740,6 +791,20 @@ export class World {
     this.fail('not healed', await this.peekQueue());
   }
 
+  /** Somebody sees that they are paused. */
+  async #resumeAll(): Promise<void> {
+    for (const { connection, id, queue } of this.scenes) {
+      const control = new ControlCommands(connection, id);
+      const life = await control.life();
+      if (!life) continue;
+      const { generation } = life;
+      const resumed = await control.resume(generation);
+      if (resumed.verdict !== 'ok') continue;
+      if (resumed.mint > 0) await queue.push({ id, generation, ...resumed });
+      await queue.note(id, generation, 0);
+    }
+  }
+
   /** Lets the ghosts arrive whose time has come; by default all. */
   async #haunt(until = Number.POSITIVE_INFINITY): Promise<void> {
     const due = this.#ghosts.filter(({ at }) => at <= until);
@@ -763,7 +828,9 @@ export class World {
       const picture = await peek(scene);
       this.pictures.set(scene.id, picture);
       if (['none', 'void', 'dropped'].includes(picture.status)) continue;
-      const { counts, results, generation } = picture;
+      const { counts, results, generation, fields } = picture;
+      const redriven = fields['redriving'] !== undefined;
+      if (redriven) this.redriven += 1;
       if (counts.total > this.setting.items) faults.push(`${counts.total} of so many items`);
       if (picture.status !== 'complete') faults.push(`${scene.id} is ${picture.status}`);
       const settled = counts.succeeded + counts.failed + counts.cancelled;
@@ -771,9 +838,14 @@ export class World {
       ends[picture.outcome] = (ends[picture.outcome] ?? 0) + 1;
       if (settled !== counts.total) faults.push(`settled ${settled} of ${counts.total}`);
       if (results.length + counts.cancelled !== counts.total) faults.push('results are missing');
-      if (picture.outcome !== 'cancelled' && counts.cancelled > 0) faults.push('cancelled some');
+      const early = /^(deadline|failures)$/.test(fields['endReason'] ?? '');
+      if (early && picture.outcome !== 'failed') faults.push(`${fields['endReason']}, not failed`);
+      if (picture.outcome !== 'cancelled' && !early && counts.cancelled > 0)
+        faults.push('cancelled some');
       for (const { index, failed } of results) {
-        const run = `${scene.id} ${generation}-${index}`;
+        // What an earlier life of it settled is kept.
+        const life = (failed && picture.failed[`${index}:runs`]?.split(' ')[0]) || generation;
+        const run = `${scene.id} ${life}-${index}`;
         const crashed = picture.failed[index]?.includes('CrashError') ?? false;
         if (crashed) {
           this.crashed += 1;
@@ -781,7 +853,8 @@ export class World {
           if (maxCrashes > 1 && !this.alone.has(run)) faults.push(`${index} was never alone`);
           continue;
         }
-        if (!this.started.has(run)) faults.push(`${index} was never run`);
+        const ranBefore = redriven && [...this.started].some((one) => ranAs(one, scene, index));
+        if (!this.started.has(run) && !ranBefore) faults.push(`${index} was never run`);
         const times = this.failures.filter((failure) => failure === run).length;
         if (failed && times < this.setting.attempts) {
           faults.push(`${index} failed for good after ${times} attempts`);

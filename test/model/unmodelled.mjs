@@ -2,6 +2,11 @@
 
 const TIME = 'time has no length in the model: without it things happen later, not never';
 
+const HALTED = 'requests of the model are not paused or held back';
+const FIXED = 'limit and priority are fixed numbers of the model';
+const TOLERATED = 'how many failures are tolerated is not modelled';
+const LIFE = 'a second life with what failed: one life of an id is modelled';
+
 /** @type {{ cure: string, why: string }[]} */
 export const unmodelled = [
   { cure: 'explicit ids', why: 'a sub-request is its index' },
@@ -48,6 +53,38 @@ export const unmodelled = [
   },
   { cure: 'producer lease, renewed by time', why: TIME },
   { cure: 'watchdog of the blocking connection', why: 'a dead connection is a token eaten' },
+  { cure: 'a paused request grants, mints and hands out nothing', why: HALTED },
+  { cure: 'top-up in resume', why: HALTED },
+  { cure: 'a resume does not end a hold', why: HALTED },
+  { cure: 'top-up in update', why: FIXED },
+  { cure: 'permits above a lowered limit are taken back', why: FIXED },
+  { cure: 'tokens of an old priority die', why: FIXED },
+  { cure: 'a change of the priority is made once', why: FIXED },
+  { cure: 'a hold is never made shorter', why: HALTED },
+  { cure: 'the end of a hold is on the agenda', why: HALTED },
+  { cure: 'the deadline is on the agenda', why: TIME },
+  { cure: 'the first reason of an early end stays', why: 'why a request ended is not modelled' },
+  { cure: 'too many failures end it in settle', why: TOLERATED },
+  { cure: 'too many failures end it in tend', why: TOLERATED },
+  { cure: 'a share of failures waits for the seal', why: TOLERATED },
+  {
+    cure: 'no further attempt when there is to be none',
+    why: 'a failure of the model is tried again while attempts are left',
+  },
+  { cure: 'a checkpoint counts from its owner only', why: 'what handlers leave is not modelled' },
+  { cure: 'a checkpoint goes with its success', why: 'what handlers leave is not modelled' },
+  { cure: 'records rise while a redrive moves', why: LIFE },
+  { cure: 'records of crashes rise while a redrive moves', why: LIFE },
+  { cure: 'a failure moves once', why: LIFE },
+  { cure: 'what was moved is not failed any more', why: LIFE },
+  { cure: 'a redrive belongs to its owner', why: LIFE },
+  { cure: 'only a complete request is redriven', why: LIFE },
+  { cure: 'a refused redrive is refused for good', why: LIFE },
+  { cure: 'a redriven request takes no new items', why: LIFE },
+  { cure: 'permits end with their life', why: LIFE },
+  { cure: 'a redriven request is kept', why: LIFE },
+  { cure: 'a lost redrive is sealed', why: LIFE },
+  { cure: 'what an earlier life cancelled stays so', why: LIFE },
 ];
 
 /** Scripts that write and are no step of the model, and why. */

@@ -14,6 +14,8 @@
 
 const TRACES = 'test/lua/traces.test.ts';
 const CURES = 'test/lua/cures.test.ts';
+const CONTROL = 'test/lua/cures-control.test.ts';
+const REDRIVE = 'test/lua/cures-redrive.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -80,6 +82,59 @@ export const luaCures = [
   { cure: 'a look that seems late is put off once', test: TRACES, history: 'P16, again' },
   { cure: 'a life is remembered until its create is too old', test: TRACES, history: 'P17' },
   { cure: 'generation on drop', test: TRACES, history: 'P18' },
+  {
+    cure: 'a paused request grants, mints and hands out nothing',
+    test: CONTROL,
+    history: 'paused',
+  },
+  { cure: 'top-up in resume', test: CONTROL, history: 'top-up, resume' },
+  { cure: 'a resume does not end a hold', test: CONTROL, history: 'resumed, still held' },
+  { cure: 'top-up in update', test: CONTROL, history: 'top-up, update' },
+  { cure: 'permits above a lowered limit are taken back', test: CONTROL, history: 'lowered limit' },
+  { cure: 'tokens of an old priority die', test: CONTROL, history: 'changed priority' },
+  {
+    cure: 'a change of the priority is made once',
+    test: CONTROL,
+    history: 'changed priority, once',
+  },
+  { cure: 'a hold is never made shorter', test: CONTROL, history: 'longest hold' },
+  { cure: 'the end of a hold is on the agenda', test: CONTROL, history: 'hold, over' },
+  { cure: 'the deadline is on the agenda', test: CONTROL, history: 'deadline' },
+  { cure: 'the first reason of an early end stays', test: CONTROL, history: 'first reason' },
+  { cure: 'too many failures end it in settle', test: CONTROL, history: 'too many failures' },
+  { cure: 'too many failures end it in tend', test: CONTROL, history: 'too many crashes' },
+  { cure: 'a share of failures waits for the seal', test: CONTROL, history: 'share of all' },
+  {
+    cure: 'no further attempt when there is to be none',
+    test: CONTROL,
+    history: 'no further attempt',
+  },
+  {
+    cure: 'a checkpoint counts from its owner only',
+    test: CONTROL,
+    history: 'checkpoint, of its owner',
+  },
+  { cure: 'a checkpoint goes with its success', test: CONTROL, history: 'checkpoint, taken out' },
+  { cure: 'records rise while a redrive moves', test: REDRIVE, history: 'records, rising' },
+  {
+    cure: 'records of crashes rise while a redrive moves',
+    test: REDRIVE,
+    history: 'records of crashes, rising',
+  },
+  { cure: 'a failure moves once', test: REDRIVE, history: 'moved once' },
+  { cure: 'what was moved is not failed any more', test: REDRIVE, history: 'failed less' },
+  { cure: 'a redrive belongs to its owner', test: REDRIVE, history: 'redriven by one' },
+  { cure: 'only a complete request is redriven', test: REDRIVE, history: 'redrive after the end' },
+  { cure: 'a refused redrive is refused for good', test: REDRIVE, history: 'redrive refused' },
+  {
+    cure: 'a redriven request takes no new items',
+    test: REDRIVE,
+    history: 'redrive without appends',
+  },
+  { cure: 'permits end with their life', test: REDRIVE, history: 'permits of the life before' },
+  { cure: 'a redriven request is kept', test: REDRIVE, history: 'redrive, kept' },
+  { cure: 'a lost redrive is sealed', test: REDRIVE, history: 'redrive, lost producer' },
+  { cure: 'what an earlier life cancelled stays so', test: REDRIVE, history: 'cancelled before' },
 ];
 
 /** Tests that switch off a flag: one for each script, all of which have to pass. */

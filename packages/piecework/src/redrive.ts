@@ -155,9 +155,11 @@ export class Redrive {
         this.#commands.open(generation, this.#owner, LEASE_MS),
       );
       if (opened.verdict === 'opened') return { ...opened, generation };
+      // Dropped meanwhile. Nothing refuses this generation to somebody who submits the id again under
+      // the same intent, so it is left to the agenda.
+      if (opened.verdict === 'gone') throw new NotFoundError(this.#id);
       if (opened.verdict !== 'exists' || opened.generation !== generation)
         await this.#finish(generation, 'gone');
-      if (opened.verdict === 'gone') throw new NotFoundError(this.#id);
       if (opened.verdict === 'exists') throw new NotCompleteError(this.#id, opened.status);
     }
     throw new ConnectionError(`request ${this.#id}: its intent was given up ${VOID_TRIES} times`);

@@ -76,6 +76,13 @@ async function playByKey(stage: Stage): Promise<string[]> {
   await connection.client.unlink(queue.keys.dedupe(key));
   return wrong;
 }
+/** Of a request that begins later: then it is noted when it has to be looked at. */
+const delayed: Submit = (producer, id) =>
+  producer.submit(payloads(ITEMS), { ...OPTIONS, id, delayMs: 30_000, deadlineMs: 3_600_000 });
+
+export const delayedProducers = {
+  'producer of a delayed request, asked again': (stage: Stage) => play(stage, delayed, true),
+};
 
 export const producers = {
   'producer, asked again': (stage: Stage) => play(stage, submitted, true),

@@ -3,6 +3,7 @@ import { Notifier, type NotifierOptions } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
 import { type Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { type HandlerContext, Worker, type WorkerOptions } from '@piecework/worker';
+import { Admin } from 'piecework';
 import { clockOffset, moveClock } from '../../support/clock.js';
 import { FaultyClients as Clients, type FaultyClients } from '../../support/faulty-client.js';
 import { Log } from '../../support/flow.js';
@@ -92,6 +93,10 @@ export class Stage {
 
   async producer(how: 'faulty' | 'well'): Promise<Producer> {
     return this.#keep(new Producer({ redis: await this.client(how), queue: this.queue }));
+  }
+
+  async admin(how: 'faulty' | 'well'): Promise<Admin> {
+    return this.#keep(new Admin({ redis: await this.client(how), queue: this.queue }));
   }
 
   async notifier(

@@ -11,12 +11,12 @@ import { fill, payloads, type Stage } from './stage.js';
 const ROUNDS = 7;
 const ROUND_MS = 8_000;
 
-async function agendaOf(stage: Stage, how: 'faulty' | 'well'): Promise<Agenda> {
+export async function agendaOf(stage: Stage, how: 'faulty' | 'well'): Promise<Agenda> {
   const connection = Connection.open(await stage.client(how));
   return new Agenda(connection, new QueueCommands(connection, stage.queue));
 }
 
-async function filled(stage: Stage, name: string, n: number, options: Options = {}) {
+export async function filled(stage: Stage, name: string, n: number, options: Options = {}) {
   const scene = await given.created({
     limit: 2,
     ...options,

@@ -1,0 +1,269 @@
+import { expect } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
+import {
+  failure,
+  given,
+  Hand,
+  items,
+  PRODUCER,
+  popAll,
+  type Scene,
+  success,
+  tickOnce,
+} from '../support/given.js';
+import { inspect } from '../support/peek.js';
+import {
+  completeWithFailures,
+  openedAgain,
+  REDRIVE_LEASE_MS,
+  REDRIVER,
+  redriveOf,
+  runAgain,
+} from '../support/redriven.js';
+import { playTraces, type Trace } from '../support/trace.js';
+
+/* Short histories of redrives, each for one cure of the scripts. */
+
+useTestClock();
+
+/** A script that throws half-way is judged by what it leaves. */
+const whatever = (call: Promise<unknown>) => call.catch(() => undefined);
+
+/** The next life is open, and its first failure runs again and is settled, before the second moves. */
+async function oneOfTwoSettled(): Promise<Scene> {
+  const scene = await openedAgain(await completeWithFailures([0, 1], { items: 2 }));
+  await runAgain(scene, [0]);
+  const worker = new Hand(scene);
+  const [first] = await worker.hold(1);
+  await worker.settle([success(first!)], { keep: 0 });
+  return scene;
+}
+
+const traces: Record<string, Trace> = {
+  'records, rising': {
+    says: 'what is settled while a redrive still moves others keeps its result',
+    async play() {
+      const scene = await oneOfTwoSettled();
+      await runAgain(scene, [1]);
+      await scene.request.seal(scene.generation, PRODUCER, 0);
+      const worker = new Hand(scene);
+      const [second] = await worker.hold(1);
+      await whatever(worker.trySettle([success(second!)]));
+      const { results, status } = await inspect(scene);
+      expect(status).toBe('complete');
+      expect(results).toEqual([
+        { index: 0, failed: false, value: 'done' },
+        { index: 1, failed: false, value: 'done' },
+      ]);
+    },
+    without: [
+      {
+        script: 'settle',
+        from: '(state.settled + state.moved)',
+        to: 'state.settled',
+      },
+    ],
+  },
+
+  'records of crashes, rising': {
+    says: 'and what failed by a crash meanwhile is recorded as well',
+    async play() {
+      const before = await completeWithFailures([0, 1], { items: 2, maxCrashes: 1 });
+      const scene = await openedAgain(before);
+      await runAgain(scene, [0]);
+      const worker = new Hand(scene);
+      const [first] = await worker.hold(1);
+      await worker.settle([success(first!)], { keep: 0 });
+      await runAgain(scene, [1]);
+      await new Hand(scene, 'dead').hold(1);
+      await scene.request.seal(scene.generation, PRODUCER, 0);
+      moveClock(REDRIVE_LEASE_MS + 1);
+      await whatever(scene.request.tend(scene.generation, ''));
+      expect((await inspect(scene)).counts).toMatchObject({ succeeded: 1, failed: 1 });
+    },
+    without: [{ script: 'tend', from: '(state.settled + state.moved)', to: 'state.settled' }],
+  },
+
+  'moved once': {
+    says: 'what failed anew in this life is not moved again by a call that comes late',
+    async play() {
+      const scene = await openedAgain(await completeWithFailures([0, 1], { items: 2 }));
+      await runAgain(scene, [0, 1]);
+      const worker = new Hand(scene);
+      const [first] = await worker.hold(1);
+      await worker.settle([failure(first!)], { keep: 0 });
+      const again = redriveOf(scene).runAgain(scene.generation, REDRIVER, [0, 1]);
+      expect(await whatever(again)).toMatchObject({ verdict: 'ok', moved: 2 });
+      const { counts, work } = await inspect(scene);
+      expect(counts).toMatchObject({ failed: 1, ready: 1 });
+      expect(work).toEqual([0, 1]);
+    },
+    // Each refuses it alone: an entry cannot be added twice, and its failure is of this life.
+    without: [
+      [
+        { script: 'run-again', from: 'and life ~= generation and', to: 'and' },
+        { script: 'run-again', from: ' and tonumber(index) > movedTo then', to: ' then' },
+      ],
+    ],
+  },
+
+  'failed less': {
+    says: 'what runs again does not count as failed, so that the books are right',
+    async play() {
+      const scene = await openedAgain(await completeWithFailures([1], { items: 3 }));
+      await runAgain(scene, [1]);
+      expect((await inspect(scene)).counts).toMatchObject({ failed: 0, ready: 1, total: 3 });
+    },
+    without: [
+      { script: 'run-again', from: 'state.failed = state.failed - moved', to: '' },
+      { script: 'run-again', from: "redis.call('HDEL', failed, unpack(fields))", to: '' },
+    ],
+  },
+
+  'redriven by one': {
+    says: 'another redrive of the same life moves nothing, and opens nothing',
+    async play() {
+      const scene = await openedAgain(await completeWithFailures([0, 1], { items: 2 }));
+      const redrive = redriveOf(scene);
+      const { generation } = scene;
+      const opened = await redrive.open(generation, 'another', REDRIVE_LEASE_MS);
+      expect(opened).toMatchObject({ verdict: 'exists' });
+      expect(await redrive.runAgain(generation, 'another', [0])).toEqual({ verdict: 'sealed' });
+      expect((await inspect(scene)).counts.failed).toBe(2);
+    },
+    without: [
+      { script: 'redrive', from: "if status == 'open' and v[3] == owner then", to: 'if true then' },
+      { script: 'run-again', from: 'if v[1] ~= owner then', to: 'if false then' },
+    ],
+  },
+
+  'redrive after the end': {
+    says: 'only of what is complete: a life under way is not turned over',
+    async play() {
+      const scene = await given.sealed({ items: 2, limit: 2 });
+      const worker = new Hand(scene);
+      const [first] = await worker.hold(2);
+      await worker.settle([failure(first!)], { keep: 1, running: 1 });
+      const asked = scene.generation + 5;
+      const opened = await redriveOf(scene).open(asked, REDRIVER, REDRIVE_LEASE_MS);
+      expect(opened).toMatchObject({ verdict: 'exists', status: 'sealed' });
+      expect(await inspect(scene)).toMatchObject({ status: 'sealed', counts: { inFlight: 1 } });
+    },
+    without: [{ script: 'redrive', from: "if status ~= 'complete' then", to: 'if false then' }],
+  },
+
+  'redrive refused': {
+    says: 'a redrive that was refused cannot be carried out later, when nobody looks after it',
+    async play() {
+      const scene = await given.sealed({ items: 1 });
+      const asked = scene.generation + 5;
+      const redrive = redriveOf(scene);
+      await redrive.open(asked, REDRIVER, REDRIVE_LEASE_MS);
+      const worker = new Hand(scene);
+      const [only] = await worker.hold(1);
+      await worker.trySettle([failure(only!)]);
+      expect(await redrive.open(asked, REDRIVER, REDRIVE_LEASE_MS)).toEqual({ verdict: 'void' });
+    },
+    without: [
+      { script: 'redrive', from: "redis.call('HSET', request, 'voided', asked)", to: '' },
+      { script: 'redrive', from: '(asked > known and asked <= voided)', to: 'false' },
+    ],
+  },
+
+  'redrive without appends': {
+    says: 'a life that is open for what failed takes no new items under the indexes of old ones',
+    async play() {
+      const scene = await openedAgain(await completeWithFailures([1], { items: 3 }));
+      await scene.request.append(scene.generation, 'new', 0, items(1));
+      await whatever(runAgain(scene, [1]));
+      expect((await inspect(scene)).counts.total).toBe(3);
+    },
+    without: [{ script: 'append', from: "if v[4] then\nreturn { 'sealed' }", to: 'if false then' }],
+  },
+
+  'permits of the life before': {
+    says: 'a worker that held a permit as its life ended holds none in the next one',
+    async play() {
+      const first = await given.sealed({ items: 2, limit: 2 });
+      const [dead, worker] = [new Hand(first, 'dead'), new Hand(first)];
+      await dead.enter(1);
+      const [one] = await worker.hold(1);
+      const [two] = await worker.read(1);
+      await worker.trySettle([failure(one!), failure(two!)]);
+      await first.queue.finish(first.id, first.generation, 'failed');
+      const scene = await openedAgain(first);
+      await runAgain(scene, [0, 1]);
+      expect(await inspect(scene)).toMatchObject({ granted: 0, permits: {} });
+      expect(await new Hand(scene, 'new').enter(2)).toMatchObject({ permits: 2 });
+    },
+    without: [
+      {
+        script: 'redrive',
+        from: 'over[#over + 1] = field',
+        to: '',
+      },
+    ],
+  },
+
+  'redrive, kept': {
+    says: 'what a redriven request still needs does not go with the retention of the life before',
+    async play() {
+      const before = await completeWithFailures([1], { retentionMs: 5_000 });
+      const scene = await openedAgain(before);
+      const { client } = scene.connection;
+      for (const key of ['request', 'failed', 'results'] as const)
+        expect(await client.pttl(scene.request.keys[key])).toBe(-1);
+    },
+    without: ['request', 'failed', 'results'].map((key) => ({
+      script: 'redrive',
+      from: `redis.call('PERSIST', ${key})`,
+      to: '',
+    })),
+  },
+
+  'redrive, lost producer': {
+    says: 'a redrive whose process ended is sealed at the end of its lease: what was moved completes it',
+    async play() {
+      const before = await completeWithFailures([0, 1], { items: 2, onProducerLost: 'cancel' });
+      const scene = await openedAgain(before);
+      await runAgain(scene, [0]);
+      await popAll(scene);
+      const worker = new Hand(scene);
+      const [first] = await worker.hold(1);
+      await worker.settle([success(first!)], { keep: 0 });
+      moveClock(REDRIVE_LEASE_MS + 1);
+      await tickOnce(scene);
+      expect(await inspect(scene)).toMatchObject({ status: 'complete', outcome: 'failed' });
+    },
+    without: [{ script: 'redrive', from: "'onProducerLost', 'seal', ", to: '' }],
+  },
+
+  'cancelled before': {
+    says: 'a redrive of what failed does not make good what was cancelled in the life before',
+    async play() {
+      const before = await given.sealed({ items: 2, limit: 1 });
+      const { id, generation, queue, request } = before;
+      const worker = new Hand(before);
+      const [one] = await worker.hold(1);
+      await worker.settle([failure(one!)], { keep: 0 });
+      await request.cancel(generation);
+      await queue.finish(id, generation, 'cancelled');
+      const scene = await openedAgain(before);
+      await runAgain(scene, [0]);
+      await request.seal(scene.generation, PRODUCER, 0);
+      const next = new Hand(scene, 'next');
+      const [again] = await next.hold(1);
+      expect(await next.trySettle([success(again!)])).toMatchObject({ outcome: 'cancelled' });
+      expect(await request.state()).toMatchObject({ endReason: '' });
+    },
+    without: [
+      {
+        script: 'settle',
+        from: "elseif state.status == 'cancelling' or state.cancelled > 0 then",
+        to: "elseif state.status == 'cancelling' then",
+      },
+    ],
+  },
+};
+
+playTraces('cures of a redrive', traces);
