@@ -29,7 +29,7 @@ export interface BroughtUp {
 
 /** What a request is, field by field, as `create` keeps it. */
 function fieldsOf(queue: string, digest: string, options: CheckedOptions): (string | number)[] {
-  const { metadata, deadlineMs, delayMs, runAt } = options;
+  const { metadata, deadlineMs, delayMs, runAt, expedite } = options;
   const fields = {
     queue,
     priority: options.priority,
@@ -49,6 +49,7 @@ function fieldsOf(queue: string, digest: string, options: CheckedOptions): (stri
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(delayMs === undefined ? {} : { delayMs }),
     ...(runAt === undefined ? {} : { heldUntil: Number(runAt) }),
+    ...(expedite ? { expedite: 1 } : {}),
   };
   return Object.entries(fields).flat();
 }

@@ -22,6 +22,10 @@ const submitted: Submit = (producer, id) =>
 /** All in one chunk: created, filled and sealed in one round trip. */
 const atOnce: Submit = (producer, id) => producer.submit(payloads(ITEMS), { ...OPTIONS, id });
 
+/** Due since long ago: its tokens go into the lane from the first chunk on. */
+const expedited: Submit = (producer, id) =>
+  producer.submit(payloads(ITEMS), { ...OPTIONS, id, window: 8, runAt: 5, expedite: true });
+
 /** In pieces, as somebody does who has them from elsewhere. */
 const openedUp: Submit = async (producer, id) => {
   const request = await producer.open({ ...OPTIONS, id });
@@ -69,5 +73,6 @@ export const producers = {
   'producer, given up': (stage: Stage) => play(stage, submitted, false),
   'producer of a small request, asked again': (stage: Stage) => play(stage, atOnce, true),
   'producer of a small request, given up': (stage: Stage) => play(stage, atOnce, false),
+  'producer of an expedited request': (stage: Stage) => play(stage, expedited, true),
   'producer of an open request': (stage: Stage) => play(stage, openedUp, false),
 };
