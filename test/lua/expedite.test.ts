@@ -1,4 +1,10 @@
-import { ControlCommands, parseToken, QueueCommands, RequestCommands } from '@piecework/protocol';
+import {
+  Agenda,
+  ControlCommands,
+  parseToken,
+  QueueCommands,
+  RequestCommands,
+} from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -100,6 +106,30 @@ describe('an expedited request that is due', () => {
     });
     await letAllComeDue([a, b, c], 10_000);
     expect(names(await popAll(a))).toEqual(['b', 'c', 'a']);
+  });
+
+  it('is pushed in due order by who finds several due', async () => {
+    const { a, b, c, plain, names } = await requests({
+      a: late(9_000),
+      b: late(5_000),
+      c: late(7_000),
+      plain: { delayMs: 8_000 },
+    });
+    // A worker that waits takes what is pushed first, so the order of the calls counts.
+    const written: string[] = [];
+    class Watched extends QueueCommands {
+      override writeBack(...args: Parameters<QueueCommands['writeBack']>) {
+        written.push(`${args[0].id}~`);
+        return super.writeBack(...args);
+      }
+    }
+    const due = [a, b, c, plain];
+    for (const { queue, id, generation } of due) await queue.note(id, generation, generation + 1);
+    moveClock(10_000);
+    const queue = new Watched(a.connection, a.queue.keys.queue);
+    await new Agenda(a.connection, queue).tick();
+    expect(names(written).filter((name) => name !== 'plain')).toEqual(['b', 'c', 'a']);
+    expect(names(await popAll({ ...a, queue }))).toEqual(['b', 'c', 'a', 'plain']);
   });
 
   it('goes in the order of creation where the due times are equal', async () => {
