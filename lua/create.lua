@@ -9,7 +9,8 @@
 --   windowMs    int     a create older than this is refused, as its tombstone may be gone
 --   leaseMs     int     how long the producer is believed without a sign of life
 --   fields...   string  field, value, … of the options. Two are lengths, and what ends with them is
---                       kept too: delayMs until heldUntil, deadlineMs until deadline
+--                       kept too: delayMs until heldUntil, deadlineMs until deadline. With expedite,
+--                       priority becomes 'priority~due', which every reply hands on
 -- REPLIES
 --   {'created', look}  the request exists, is open and is ours · look: server time at which it has to
 --      be looked at, as something begins or ends then; 0: none
@@ -81,6 +82,15 @@ for i = 5, #ARGV, 2 do
     fields[#fields + 1] = ends
     fields[#fields + 1] = at + ARGV[i + 1]
   end
+end
+local given = {}
+for i = 1, #fields, 2 do
+  given[fields[i]] = fields[i + 1]
+end
+if given.expedite then
+  fields[#fields + 1] = 'priority'
+  local due = math.min(given.heldUntil or at, 2 ^ 44 - 1)
+  fields[#fields + 1] = ('%s~%.0f'):format(given.priority, due)
 end
 redis.call('DEL', work)
 redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')

@@ -9,11 +9,13 @@
 --   errors      list  the last errors
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   parked      hash  id -> 'generation task'
---   lists...    list  all token lists
+--   lists...    list  all token lists, and the lanes that `lanes` names
 -- ARGV
 --   worker  string  boot id
+--   lanes   string  what an earlier call answered, or ''
 -- REPLIES
---   {'departed'}  it is not in the registry any more
+--   {'departed', lanes}  it is not in the registry any more
+--      lanes: '', or which lanes are left to be cleared away: call again with those
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
@@ -22,9 +24,9 @@
 local open, workers, workerInfo, history, counters, errors, pushed, parked =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local lists = { unpack(KEYS, 9) }
-local worker = ARGV[1]
+local worker, lanes = ARGV[1], ARGV[2]
 
 redis.call('ZREM', workers, worker)
 redis.call('HDEL', workerInfo, worker)
-sweep(open, workers, history, { pushed, parked, unpack(lists) }, { counters, errors })
-return { 'departed' }
+local left = sweep(open, workers, history, pushed, lanes, { parked, unpack(lists) }, { counters, errors })
+return { 'departed', left }

@@ -13,16 +13,18 @@
 --   errors      list  the last errors
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
---   lists...    list  all token lists
+--   lists...    list  all token lists, and the lanes that `lanes` names
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the request
 --   outcome     string  'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten
 --   historyMs   int     how long an ended id is remembered
 --   historyMax  int     how many are remembered
+--   lanes       string  what an earlier call answered, or ''
 -- REPLIES
---   {'finished'}  done by this call
---   {'closed'}    was not open under this generation
+--   {'finished', lanes}  done by this call
+--   {'closed', lanes}    was not open under this generation
+--      lanes: '', or which lanes are left to be cleared away: call again with those
 -- REPEAT  'closed'
 -- FLAGS allow-oom
 
@@ -30,8 +32,8 @@
 
 local open, agenda, wait, marks, parked, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local id, generation, outcome, historyMs, historyMax =
-  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local id, generation, outcome, historyMs, historyMax, lanes =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local lists = { unpack(KEYS, 12) }
 
 local forget = outcome == 'dropped' or outcome == 'gone'
@@ -57,6 +59,6 @@ elseif verdict == 'finished' and not forget then
   redis.call('ZREMRANGEBYRANK', history, 0, -historyMax - 1)
 end
 redis.call('PEXPIRE', history, historyMs)
-local perOpen = { agenda, wait, marks, parked, pushed, unpack(lists) }
-sweep(open, workers, history, perOpen, { counters, errors, workerInfo })
-return { verdict }
+local perOpen = { agenda, wait, marks, parked, unpack(lists) }
+local perQueue = { counters, errors, workerInfo }
+return { verdict, sweep(open, workers, history, pushed, lanes, perOpen, perQueue) }

@@ -25,7 +25,8 @@
 local request, work, failed, results = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, owner, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local v = redis.call('HMGET', request, 'generation', 'status', 'redriving', 'voided', 'sealedBy')
+local v = redis.call('HMGET', request, 'generation', 'status', 'redriving', 'voided', 'sealedBy',
+  'priority')
 local status, sealedBy = v[2], v[5] or ''
 if not v[1] or status == 'void' or status == 'dropped' then
   return { 'gone' }
@@ -67,7 +68,9 @@ redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
 -- An owner of its own: whoever submitted the first life does not take this one for its own.
 redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'granted', 0,
   'out', 0, 'outBefore', 0, 'epoch', 1, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
-  'onProducerLost', 'seal', 'redriving', owner)
+  'onProducerLost', 'seal', 'redriving', owner,
+  -- It was not delayed, so it stands with those that were not.
+  'priority', v[6]:match('^%d+'))
 redis.call('PERSIST', request)
 redis.call('PERSIST', failed)
 redis.call('PERSIST', results)

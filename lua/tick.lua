@@ -5,7 +5,8 @@
 -- KEYS
 --   open        hash  id -> generation
 --   agenda      zset  id -> time of its next attention
---   wait        zset  id -> priority * 2^44 + mark: asleep until its list has been popped up to mark
+--   wait        zset  id -> priority * 2^44 + mark: asleep until its list has been popped up to mark;
+--                     (100 + priority) * 2^44 + due: until what is due before it has left its lane
 --   marks       hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   parked      hash  id -> 'generation task'
@@ -13,7 +14,7 @@
 --   workerInfo  hash  boot id -> JSON
 --   counters    hash  time of the last tick; when Redis was last back after it had been away
 --   paused      hash  until: when the pause of the queue ends by itself, 0: never
---   lists...    list  tokens of the priorities 0 … 99
+--   lists...    list  tokens of the priorities 0 … 99, and the lanes that `lanes` names
 -- ARGV
 --   worker   string  boot id, or '' when a producer or notifier ticks
 --   info     string  JSON about the worker
@@ -23,23 +24,25 @@
 --   goneMs   int     a worker without a sign of life for so long is struck out
 --   awayMs   int     when nobody ticked for so long, Redis was away …
 --   awayPerWorkerMs  int  … or for so long times the number of workers
+--   lanes    string  priorities whose lanes are among the lists, '5,50', or ''
 -- REPLIES
---   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil}
+--   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil, lanes}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
 --      pausedUntil: when the queue goes on; 0: when it is resumed; -1: it is not paused
+--      lanes: priorities whose lanes are used, as in the argument
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
 
---- @include now
+--- @include now, lane
 
 local open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local lists = { unpack(KEYS, 11) }
 local worker, info, lockMs, graceMs, max, goneMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local awayMs, awayPerWorkerMs = tonumber(ARGV[7]), tonumber(ARGV[8])
+local awayMs, awayPerWorkerMs, lanes = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 
 local at = now()
 local span = 2 ^ 44
@@ -73,6 +76,42 @@ end
 
 -- Lists are first in, first out: when as many were ever popped as had been pushed at the mark,
 -- every token counted before it has been popped.
+local function passedInList(priority)
+  local base = priority * span
+  local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
+  local popped = ever - redis.call('LLEN', lists[priority + 1])
+  return redis.call('ZRANGEBYSCORE', wait, base, base + popped, 'LIMIT', 0, 500)
+end
+
+-- A lane is in order of due time: what goes before its next token has none in it any more. What goes
+-- before, and has a token to come, would get a slot before all others anyway.
+local laneOf, given = {}, 100
+for priority in lanes:gmatch('%d+') do
+  given = given + 1
+  laneOf[tonumber(priority)] = lists[given]
+end
+local function passedInLane(priority)
+  local lane, base = laneOf[priority], (100 + priority) * span
+  if not lane then
+    -- Whoever ticks here does not know it yet, and does with the reply.
+    return {}
+  end
+  local first = redis.call('LINDEX', lane, -1)
+  if not first then
+    return redis.call('ZRANGEBYSCORE', wait, base, base + span - 1, 'LIMIT', 0, 500)
+  end
+  local _, due = placeInLane(first)
+  local passed = {}
+  local waiting = redis.call('ZRANGEBYSCORE', wait, base, base + due, 'WITHSCORES', 'LIMIT', 0, 500)
+  for i = 1, #waiting, 2 do
+    local generation = tonumber(redis.call('HGET', open, waiting[i])) or 0
+    if goesBefore(generation, waiting[i + 1] - base, first) then
+      passed[#passed + 1] = waiting[i]
+    end
+  end
+  return passed
+end
+
 local from = 0
 while true do
   local first = redis.call('ZRANGEBYSCORE', wait, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
@@ -80,16 +119,14 @@ while true do
     break
   end
   local priority = math.floor(tonumber(first[2]) / span)
-  local base = priority * span
-  local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
-  local popped = ever - redis.call('LLEN', lists[priority + 1])
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', wait, base, base + popped, 'LIMIT', 0, 500)) do
+  local passed = priority < 100 and passedInList(priority) or passedInLane(priority - 100)
+  for _, id in ipairs(passed) do
     local epoch = (redis.call('HGET', marks, id) or '0'):match('^%d+')
     redis.call('ZREM', wait, id)
     redis.call('HSET', marks, id, epoch .. ':' .. at)
     redis.call('ZADD', agenda, 'LT', at + graceMs, id)
   end
-  from = base + span
+  from = (priority + 1) * span
 end
 
 local claims = {}
@@ -114,5 +151,5 @@ if pausedUntil > 0 and pausedUntil <= at then
 end
 return {
   'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
-  pausedUntil,
+  pausedUntil, redis.call('HGET', pushed, 'lanes') or '',
 }

@@ -44,9 +44,10 @@ end
 if toleratedFailures ~= '' then
   redis.call('HSET', request, 'toleratedFailures', toleratedFailures)
 end
-if priority ~= '' and priority ~= state.priority then
-  state.priority, state.epoch, state.out, state.outBefore = priority, state.epoch + 2, 0, 0
-  redis.call('HSET', request, 'priority', priority, 'epoch', state.epoch, 'out', 0, 'outBefore', 0)
+local known, suffix = state.priority:match('^(%d+)(.*)$')
+if priority ~= '' and priority ~= known then
+  state.priority, state.epoch, state.out, state.outBefore = priority .. suffix, state.epoch + 2, 0, 0
+  redis.call('HSET', request, 'priority', state.priority, 'epoch', state.epoch, 'out', 0, 'outBefore', 0)
 end
 local mint = topUp(request, state, readBooks(state, work, due, now()))
 return { 'ok', mint, state.epoch, state.priority }

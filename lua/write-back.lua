@@ -4,11 +4,11 @@
 -- KEYS
 --   open    hash  id -> generation
 --   agenda  zset  id -> time of its next attention
---   wait    zset  id -> priority * 2^44 + mark
+--   wait    zset  id -> priority * 2^44 + mark; (100 + priority) * 2^44 + due
 --   marks   hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed  hash  priority -> tokens ever pushed to its list
 --   parked  hash  id -> 'generation task'
---   list    list  tokens of the request's priority
+--   list    list  tokens of the request's priority; with due, its lane
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the request
@@ -21,6 +21,8 @@
 --   parkedTask  string  '+' and the task when the request is parked, or ''
 --   graceMs     int     from a token's pop to its enter at the latest
 --   slowMs      int     until it is looked at in any case
+--   due         int     when it was due, of one that is expedited; left out: it is not
+--   channel     string  shard channel of the queue's workers, with due
 -- REPLIES
 --   {'ok', next}  asleep; next: time of its next attention, or 0 when only its tokens wake it
 --   {'moved'}     somebody else claimed it since
@@ -28,15 +30,16 @@
 -- REPEAT  pushes again (surplus tokens die at enter); the rest is done once, by the claim
 -- FLAGS allow-oom
 
---- @include now, push
+--- @include now, lane, push
 
 local open, agenda, wait, marks, pushed, parked, list =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local id, generation, claim, mint, epoch, priority, before, next, parkedTask, graceMs, slowMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7],
   tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
+local due, channel = ARGV[12], ARGV[13]
 
-if pushTokens(open, pushed, list, priority, id, generation, epoch, mint) == 'closed' then
+if pushTokens(open, pushed, list, priority, id, generation, epoch, mint, due, channel) == 'closed' then
   return { 'closed' }
 end
 if tonumber(redis.call('ZSCORE', agenda, id)) ~= claim then
@@ -50,9 +53,13 @@ if before == '' then
   redis.call('ZREM', wait, id)
   mark, waits = '', false
 elseif mark:match('^%d+') ~= before then
-  local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
   redis.call('HSET', marks, id, before)
-  redis.call('ZADD', wait, priority * 2 ^ 44 + ever, id)
+  if due then
+    redis.call('ZADD', wait, (100 + priority) * 2 ^ 44 + due, id)
+  else
+    local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
+    redis.call('ZADD', wait, priority * 2 ^ 44 + ever, id)
+  end
   mark, waits = before, true
 end
 if parkedTask ~= '' then

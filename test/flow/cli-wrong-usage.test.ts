@@ -159,6 +159,8 @@ test('refuses a split that does not fit the input, and results that nobody can h
     ['submit', '--input', folder, '--split', 'lines'],
     ['submit', '--input', input, '--split', 'files'],
     ['submit', '--input', input, '--out', 'x'],
+    ['submit', '--input', input, '--expedite'],
+    ['run', '--input', input, '--handler', handler, '--expedite'],
     ['submit', '--input', input, '--wait', '--results', 'discard', '--out', 'x'],
     ['run', '--input', input, '--handler', handler, '--results', 'discard', '--out', 'x'],
     ['worker', '--handler', handler, '--exec', 'cat'],

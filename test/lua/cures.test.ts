@@ -1,4 +1,4 @@
-import { Connection, RequestCommands } from '@piecework/protocol';
+import { Connection, parseToken, RequestCommands } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -157,6 +157,53 @@ const traces: Record<string, Trace> = {
     without: [
       { script: 'tend', from: 'local mint = topUp(request, state, books)', to: 'local mint = 0' },
       { script: 'tend', from: 'next = math.min(next, tonumber(first))', to: '' },
+    ],
+  },
+
+  'lane, in due order': {
+    says: 'what was due first is popped first, whoever put its tokens out before',
+    async play() {
+      const later = await given.sealed({ runAt: 7, expedite: true });
+      const options = { runAt: 5, expedite: true, queue: later.queue.keys.queue };
+      const first = await given.sealed(options);
+      const tokens = await popAll(first);
+      expect(tokens.map((token) => parseToken(token).id)).toEqual([first.id, later.id]);
+    },
+    without: [
+      {
+        script: 'push',
+        from: "if high == 0 or not goesBefore(generation, due, redis.call('LINDEX', lane, 0)) then",
+        to: 'if true then',
+      },
+    ],
+  },
+
+  'lane, lost tokens': {
+    says: 'a token that is lost from a lane is missed while another one waits there',
+    async play() {
+      const first = await given.sealed({ runAt: 5, expedite: true });
+      await popAll(first);
+      const options = { runAt: 7, expedite: true, queue: first.queue.keys.queue };
+      const later = await given.sealed(options);
+      for (let passed = 0; passed < 60_000; passed += 3_000) {
+        moveClock(3_000);
+        await tickOnce(first);
+      }
+      const tokens = await popAll(first);
+      expect(tokens.map((token) => parseToken(token).id)).toEqual([first.id, later.id]);
+    },
+    without: [
+      {
+        script: 'tick',
+        from: 'if goesBefore(generation, waiting[i + 1] - base, first) then',
+        to: 'if false then',
+      },
+      // Then those that wait would be taken for lost, and become more and more.
+      {
+        script: 'tick',
+        from: 'if goesBefore(generation, waiting[i + 1] - base, first) then',
+        to: 'if true then',
+      },
     ],
   },
 

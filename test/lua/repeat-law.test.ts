@@ -22,7 +22,7 @@ const without = (state: State, what: RegExp): State =>
   Object.fromEntries(Object.entries(state).filter(([key]) => !what.test(key)));
 
 /** The tokens of a list and how many were ever pushed to it: a surplus dies at enter. */
-const noLists = (state: State) => without(state, /:(pushed|\d+)$/);
+const noLists = (state: State) => without(state, /:(pushed|\d+|\d+:due)$/);
 
 /** A repeated tend turns the epoch of what the first one minted, and forgets an old op number. */
 function turned(state: State): State {

@@ -52,6 +52,8 @@ export const luaCures = [
   { cure: 'token epochs', test: TRACES, history: 'R13' },
   { cure: 'token epochs, of what a tend minted', test: TRACES, history: 'P8' },
   { cure: 'partial loss', test: CURES, history: 'partial loss' },
+  { cure: 'a lane in due order', test: CURES, history: 'lane, in due order' },
+  { cure: 'tokens lost from a lane', test: CURES, history: 'lane, lost tokens' },
   { cure: 'compare-and-set in write-back', test: TRACES, history: 'R14' },
   { cure: 'reclaim from any consumer without a permit', test: TRACES, history: 'D11' },
   { cure: 'consumer deleted only when empty', test: TRACES, history: 'D9' },
@@ -167,6 +169,18 @@ export const codeCures = [
     ],
   },
   {
+    cure: 'what is due together is written back in due order',
+    test: 'test/lua/expedite.test.ts',
+    name: 'is pushed in due order by who finds several due',
+    code: 'packages/protocol/dist/agenda.js',
+    edits: [
+      {
+        from: 'expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);',
+        to: ';',
+      },
+    ],
+  },
+  {
     cure: 'leave before push',
     test: 'test/flow/crossings.test.ts',
     name: 'is counted before it can be popped, also when its worker leaves',
@@ -176,7 +190,7 @@ export const codeCures = [
         from: 'const numbers = { op, since, leaseMs, keep, running, read };',
         to: `const numbers = { op, since, leaseMs, keep, running, read };
         const { generation } = this;
-        const leaving = { id: this.id, generation, mint: this.#permits - keep, epoch: 1, priority: this.#priority };
+        const leaving = { id: this.id, generation, mint: this.#permits - keep, epoch: 1, priority: this.#place.priority };
         if (leaving.mint > 0) await this.#core.queue.push(leaving);`,
       },
       {

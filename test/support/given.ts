@@ -28,6 +28,9 @@ export interface Options {
   attempts?: number;
   maxCrashes?: number;
   delayMs?: number;
+  /** ms since 1970. */
+  runAt?: number;
+  expedite?: boolean;
   deadlineMs?: number;
   onExceeded?: 'continue' | 'cancel';
   toleratedFailures?: number | string;
@@ -100,6 +103,8 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     metadata: '',
     onExceeded: options.onExceeded ?? 'continue',
     ...(options.delayMs === undefined ? {} : { delayMs: options.delayMs }),
+    ...(options.runAt === undefined ? {} : { heldUntil: options.runAt }),
+    ...(options.expedite ? { expedite: 1 } : {}),
     ...(options.deadlineMs === undefined ? {} : { deadlineMs: options.deadlineMs }),
   };
   return Object.entries(fields).flat();
@@ -167,7 +172,7 @@ export async function append(scene: Scene, n: number, first = 0): Promise<void> 
 
 /** Takes every token out of the lists of a queue, in the order in which they are served. */
 export async function popAll({ queue, connection }: Scene): Promise<string[]> {
-  const { lists } = queue.keys;
+  const { lists } = queue.lanes;
   const tokens: string[] = [];
   for (;;) {
     const popped = await connection.client.call('lmpop', lists.length, ...lists, 'RIGHT');

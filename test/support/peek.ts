@@ -260,6 +260,8 @@ export interface QueuePicture {
   parked: Record<string, string>;
   /** Tokens by priority, those served first at the front; only lists that exist. */
   lists: Record<number, string[]>;
+  /** The same of the lanes that are used. */
+  lanes: Record<number, string[]>;
   counters: Record<string, number>;
   history: Record<string, number>;
   workers: Record<string, number>;
@@ -293,6 +295,10 @@ export async function peekQueue(
     const tokens = (replies[10 + i]?.[1] ?? []) as string[];
     if (tokens.length > 0) lists[priority] = tokens.reverse();
   }
+  const { lanes: used = '', ...pushed } = record(4);
+  const lanes: Record<number, string[]> = {};
+  for (const priority of used === '' ? [] : used.split(',').map(Number))
+    lanes[priority] = (await connection.client.lrange(keys.lane(priority), 0, -1)).reverse();
   const span = 2 ** 44;
   const wait = Object.entries(numbers(record(2))).map(([id, score]) => {
     return [id, { priority: Math.floor(score / span), mark: score % span }];
@@ -302,9 +308,10 @@ export async function peekQueue(
     agenda: numbers(record(1)),
     wait: Object.fromEntries(wait),
     marks: record(3),
-    pushed: numbers(record(4)),
+    pushed: numbers(pushed),
     parked: record(5),
     lists,
+    lanes,
     counters: numbers(record(6)),
     history: numbers(record(7)),
     workers: numbers(record(8)),

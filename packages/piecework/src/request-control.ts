@@ -111,10 +111,10 @@ export class RequestControl {
   async #goOn(change: (generation: number) => Promise<GoesOn>): Promise<void> {
     const { reply, generation, queue } = await this.#onLife(change);
     if (reply.verdict !== 'ok') throw new EndedError(this.#id, reply.verdict);
-    const { mint, epoch, priority } = reply;
+    const { mint, epoch, priority, due } = reply;
     const id = this.#id;
     if (mint > 0)
-      await this.#patience.call(() => queue.push({ id, generation, mint, epoch, priority }));
+      await this.#patience.call(() => queue.push({ id, generation, mint, epoch, priority, due }));
     // Whatever was marked of the queue's lists before may not hold any more.
     await this.#patience.call(() => queue.note(id, generation, 0));
   }

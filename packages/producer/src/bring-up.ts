@@ -33,7 +33,7 @@ export function fieldsOf(
   digest: string,
   options: CheckedOptions,
 ): Record<string, string | number> {
-  const { metadata, deadlineMs, delayMs, runAt } = options;
+  const { metadata, deadlineMs, delayMs, runAt, expedite } = options;
   return {
     queue,
     priority: options.priority,
@@ -53,6 +53,7 @@ export function fieldsOf(
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(delayMs === undefined ? {} : { delayMs }),
     ...(runAt === undefined ? {} : { heldUntil: Number(runAt) }),
+    ...(expedite ? { expedite: 1 } : {}),
   };
 }
 

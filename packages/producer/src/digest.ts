@@ -15,6 +15,7 @@ const CONTENT = [
   'deadlineMs',
   'delayMs',
   'runAt',
+  'expedite',
   'toleratedFailures',
   'onExceeded',
   'retentionMs',

@@ -67,6 +67,12 @@ export interface RequestOptions {
   /** Until when its sub-requests wait: a Date, or ms since 1970, by the clock of Redis. @default now */
   readonly runAt?: Date | number;
   /**
+   * Whether, once it is due, it goes before the requests of its priority that were not delayed, and
+   * among those that ask the same in the order in which they were due. Only with `delayMs` or `runAt`.
+   * @default false
+   */
+  readonly expedite?: boolean;
+  /**
    * How many sub-requests may fail for good without the request failing: a count, or a share of all as
    * '5%' or `{ percent: 5 }`. @default 0
    */
@@ -153,6 +159,7 @@ export const requestOptions: OptionTable = {
     z.union([z.date(), z.number().int().min(0).max(8.64e15)]),
     'a Date, or a whole number of ms since 1970',
   ),
+  expedite: option.boolean(false),
   retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),
@@ -177,9 +184,11 @@ type Optional =
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */
 export function checkRequestOptions(options: RequestOptions): CheckedOptions {
   const checked = checkOptions<CheckedOptions>(requestOptions, options);
-  const { delayMs, runAt, deadlineMs } = checked;
+  const { delayMs, runAt, deadlineMs, expedite } = checked;
   if (delayMs !== undefined && runAt !== undefined)
     throw new InvalidOptionError('runAt', runAt, 'no delayMs beside it');
+  if (expedite && delayMs === undefined && runAt === undefined)
+    throw new InvalidOptionError('expedite', expedite, 'delayMs or runAt beside it');
   if (deadlineMs !== undefined && deadlineMs <= (delayMs ?? 0))
     throw new InvalidOptionError('deadlineMs', deadlineMs, `longer than delayMs, ${delayMs}`);
   checkDedupe(checked);

@@ -76,6 +76,8 @@ async function differing(
   };
   const nameOf = (option: string) => (option === 'producerLeaseMs' ? 'leaseMs' : option);
   const kept = await commands.fields(...Object.keys(asked).map(nameOf), 'policy');
+  // With the time by which it is expedited, if it is.
+  kept['priority'] = (kept['priority'] ?? '').split('~')[0] ?? '';
   const differs = Object.keys(asked).filter(
     (option) => (kept[nameOf(option)] ?? '') !== String(asked[option]),
   );

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
 import type { Claim, QueueCommands, Tick } from './queue-commands.js';
-import { RequestCommands } from './request-commands.js';
+import { RequestCommands, type Tended } from './request-commands.js';
 import { pause } from './waiting.js';
 
 /**
@@ -17,6 +17,13 @@ const SHORTEST_MS = 1_000;
 const LONGEST_MS = 5_000;
 /** A reason of ours: without one, Node makes a DOMException each time. */
 const STOPPED = 'stopped';
+
+/** One that was tended, is due, and asked to go first. */
+interface Expedited {
+  readonly claim: Claim;
+  readonly tended: Tended;
+  readonly due: number;
+}
 
 export interface AgendaOptions {
   /** Boot id of the worker that ticks; '' for producers and notifiers. */
@@ -94,17 +101,33 @@ export class Agenda {
   async tick(): Promise<number> {
     const tick = await this.#queue.tick(this.#options.worker ?? '', this.#options.info?.() ?? '');
     this.#options.onTick?.(tick);
-    const tended = await Promise.allSettled(tick.claims.map((claim) => this.#tend(claim, tick)));
+    const expedited: Expedited[] = [];
+    const tended = await Promise.allSettled(
+      tick.claims.map((claim) => this.#tend(claim, tick, expedited)),
+    );
     for (const one of tended) {
       // The claim fires again by itself; one request that cannot be tended holds up no other.
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
     }
+    await this.#writeBackInOrder(expedited);
     const pace = Math.max(SHORTEST_MS, tick.fleet * 50) * (0.75 + Math.random() / 2);
     const untilNext = tick.next < 0 ? LONGEST_MS : tick.next - tick.now;
     return Math.max(pace, Math.min(untilNext, LONGEST_MS));
   }
 
-  async #tend(claim: Claim, { now, resumedAt }: Tick): Promise<void> {
+  /** A worker that waits takes what is pushed first: what is due together is pushed in due order. */
+  async #writeBackInOrder(expedited: Expedited[]): Promise<void> {
+    expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);
+    for (const { claim, tended } of expedited) {
+      try {
+        await this.#queue.writeBack(claim, tended);
+      } catch (error) {
+        this.#options.onError?.(error);
+      }
+    }
+  }
+
+  async #tend(claim: Claim, { now, resumedAt }: Tick, expedited: Expedited[]): Promise<void> {
     const tended = await new RequestCommands(this.#connection, claim.id).tend(
       claim.generation,
       claim.passed,
@@ -114,7 +137,8 @@ export class Agenda {
     );
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
-      await this.#queue.writeBack(claim, tended);
+      if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
+      else await this.#queue.writeBack(claim, tended);
     } else {
       const outcome = tended.verdict === 'complete' ? tended.outcome : 'gone';
       await this.#queue.finish(claim.id, claim.generation, outcome);

@@ -2,6 +2,7 @@ import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { PieceworkError } from './errors.js';
 import type { RequestKeys } from './keys.js';
+import { type Place, placeOf } from './lanes.js';
 import type { RequestOutcome } from './request-commands.js';
 import {
   type Argument,
@@ -19,10 +20,9 @@ import {
 export const BEHIND_CREATE = 1;
 
 /** A request that is all in. */
-export interface AllIn {
+export interface AllIn extends Place {
   readonly mint: number;
   readonly epoch: number;
-  readonly priority: number;
   /** When it is over already, as when somebody cancelled it in between. */
   readonly outcome: RequestOutcome | undefined;
 }
@@ -62,7 +62,7 @@ export async function createAllIn(
   if (sealed?.[0] !== 'sealed' && sealed?.[0] !== 'complete') return undefined;
   const [, , mint, epoch, priority] = appended as [string, number, number, number, string];
   const outcome = sealed[0] === 'complete' ? (sealed[1] as RequestOutcome) : undefined;
-  return { mint, epoch, priority: Number(priority), outcome };
+  return { mint, epoch, ...placeOf(priority), outcome };
 }
 
 const wordsOf = (reply: unknown[] | PieceworkError | undefined): unknown[] | undefined =>

@@ -1,5 +1,6 @@
 import type { Connection } from './connection.js';
 import { type QueueKeys, queueKeys, type RequestKeys, requestKeys } from './keys.js';
+import { type Place, placeOf } from './lanes.js';
 import { redisError } from './redis-error.js';
 import type { Complete, Gone } from './request-commands.js';
 import { runScript } from './run-script.js';
@@ -19,12 +20,7 @@ export interface Life {
 }
 
 export type GoesOn =
-  | {
-      readonly verdict: 'ok';
-      readonly mint: number;
-      readonly epoch: number;
-      readonly priority: number;
-    }
+  | ({ readonly verdict: 'ok'; readonly mint: number; readonly epoch: number } & Place)
   | { readonly verdict: 'cancelling' }
   | Complete
   | Gone;
@@ -124,18 +120,23 @@ export class QueueControlCommands {
 /** What a message on the control channel says; undefined: nothing that this version knows. */
 export function parseControl(
   message: string,
-): { request: { id: string; generation: number } } | { queue: QueuePause } | undefined {
+):
+  | { request: { id: string; generation: number } }
+  | { queue: QueuePause }
+  | { lane: number }
+  | undefined {
   const [verb, what = '', number = ''] = message.split(' ');
   if (verb === 'cancel' || verb === 'drop')
     return { request: { id: what, generation: Number(number) } };
   if (verb === 'pause-queue') return { queue: { until: Number(what), at: Number(number) } };
   if (verb === 'resume-queue') return { queue: { until: -1, at: Number(number) } };
+  if (verb === 'lane') return { lane: Number(what) };
   return undefined;
 }
 
 function goesOn(reply: readonly unknown[]): GoesOn {
   const [verdict, mint, epoch, priority] = reply as [string, number, number, string];
-  if (verdict === 'ok') return { verdict, mint, epoch, priority: Number(priority) };
+  if (verdict === 'ok') return { verdict, mint, epoch, ...placeOf(priority) };
   if (verdict === 'complete') return { verdict, outcome: reply[1] as Complete['outcome'] };
   return { verdict: verdict === 'cancelling' ? 'cancelling' : 'gone' };
 }

@@ -10,6 +10,7 @@ export * from './errors.js';
 export * from './failure-commands.js';
 export * from './hold-commands.js';
 export * from './keys.js';
+export * from './lanes.js';
 export * from './options.js';
 export * from './patience.js';
 export * from './queue-commands.js';

@@ -16,11 +16,11 @@ export interface QueueKeys {
   readonly open: string;
   /** zset · id → server time in ms of its next attention */
   readonly agenda: string;
-  /** zset · id → priority·2^44 + mark: asleep until its list has been popped up to the mark */
+  /** zset · id → priority·2^44 + mark: asleep until its list has been popped up to the mark; expedited: (100 + priority)·2^44 + due */
   readonly wait: string;
   /** hash · id → 'epoch' whose tokens are still out, or 'epoch:passedAt' once all were popped */
   readonly marks: string;
-  /** hash · priority → tokens ever pushed to its list; popped so far = that − LLEN */
+  /** hash · priority → tokens ever pushed to its list; popped so far = that − LLEN · 'lanes' → priorities whose lanes are used */
   readonly pushed: string;
   /** hash · id → 'generation task': met by a worker that does not serve its task */
   readonly parked: string;
@@ -40,7 +40,7 @@ export interface QueueKeys {
   readonly control: string;
   /** list · tokens `id~generation~epoch` of one priority · pushed left, popped right, never else */
   readonly list: (priority: number) => string;
-  /** list · tokens of due delayed requests that asked to go before their priority's list */
+  /** list · tokens `id~generation~epoch~due` of due requests that go before those of the list, in due order */
   readonly lane: (priority: number) => string;
   /** string · id of the request that was submitted last under this key of deduplication · goes after its period */
   readonly dedupe: (key: string) => string;

@@ -1,17 +1,23 @@
 import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK, HISTORY_MAX, TIMES } from './defaults.js';
 import { type QueueKeys, queueKeys } from './keys.js';
+import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
 import { type Client, runScript } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 /** What a script on the request side minted and the queue side is to push. */
-export interface Minted {
+export interface Minted extends Place {
   readonly id: string;
   readonly generation: number;
   readonly mint: number;
   readonly epoch: number;
-  readonly priority: number;
+}
+
+/** What `contended` is told of a request that is expedited. */
+export interface Expedited {
+  readonly due: number;
+  readonly generation: number;
 }
 
 export interface Claim {
@@ -76,11 +82,14 @@ export interface Tick {
 /** The scripts of the queue side, in the order of a request's way. Hash slot of `{<queue>}`. */
 export class QueueCommands {
   readonly keys: QueueKeys;
+  /** The lanes of expedited requests, as far as this process knows them. */
+  readonly lanes: Lanes;
   readonly #connection: Connection;
 
   constructor(connection: Connection, queue: string) {
     this.#connection = connection;
     this.keys = queueKeys(queue);
+    this.lanes = new Lanes(this.keys);
   }
 
   #run(name: ScriptName, keys: readonly string[], args: readonly (string | number)[]) {
@@ -123,27 +132,43 @@ export class QueueCommands {
   }
 
   /** Pushes minted tokens; 'closed' when the request is not open any more. */
-  async push({ id, generation, mint, epoch, priority }: Minted): Promise<'pushed' | 'closed'> {
-    const { open, pushed, list } = this.keys;
+  async push(minted: Minted): Promise<'pushed' | 'closed'> {
+    const { open, pushed } = this.keys;
+    const { id, generation, mint, epoch, priority } = minted;
     const reply = await this.#run(
       'push',
-      [open, pushed, list(priority)],
-      [id, generation, epoch, mint, priority],
+      [open, pushed, this.lanes.listOf(minted)],
+      [id, generation, epoch, mint, priority, ...this.#lane(minted)],
     );
     return reply[0] as 'pushed' | 'closed';
   }
 
   /** Whether anybody else of the same or a higher priority waits. */
-  async contended(id: string, priority: number): Promise<boolean> {
-    const reply = await this.#run('contended', this.keys.lists.slice(0, priority + 1), [id]);
+  async contended(id: string, priority: number, expedited?: Expedited): Promise<boolean> {
+    const { due = 0, generation = 0 } = expedited ?? {};
+    const lists = this.lanes.upTo({ priority, due });
+    const reply = await this.#run('contended', lists, due ? [id, generation, due] : [id]);
     return reply[0] === 'leave';
   }
 
+  /** Learns which lanes are used. A tick does too; this is for who may have missed a message. */
+  async learnLanes(): Promise<void> {
+    const used = await this.#read((client) => client.hget(this.keys.pushed, 'lanes'));
+    this.lanes.learn(used ?? '');
+  }
+
+  /** What the scripts are told besides of a place in a lane. */
+  #lane({ due }: Place): (string | number)[] {
+    return due ? [due, this.keys.control] : [];
+  }
+
   /** Returns minted tokens and takes up to `take` others, in one call. */
-  async swap({ id, generation, mint, epoch, priority }: Minted, take: number): Promise<string[]> {
-    const { open, pushed, lists } = this.keys;
-    const args = [id, generation, epoch, mint, priority, priority + 1, take];
-    const reply = await this.#run('swap', [open, pushed, ...lists], args);
+  async swap(minted: Minted, take: number): Promise<string[]> {
+    const { open, pushed } = this.keys;
+    const { id, generation, mint, epoch, priority } = minted;
+    const own = this.lanes.upTo(minted).length;
+    const args = [id, generation, epoch, mint, priority, own, take, ...this.#lane(minted)];
+    const reply = await this.#run('swap', [open, pushed, ...this.lanes.lists], args);
     return reply.slice(1) as string[];
   }
 
@@ -158,9 +183,11 @@ export class QueueCommands {
     const { open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, lists } =
       this.keys;
     const { paused } = this.keys;
+    const lanes = this.lanes.text;
+    const all = [...lists, ...laneKeys(this.keys, lanes)];
     const reply = await this.#run(
       'tick',
-      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused, ...lists],
+      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused, ...all],
       [
         worker,
         info,
@@ -170,9 +197,10 @@ export class QueueCommands {
         TIMES.workerGoneMs,
         TIMES.awayMs,
         TIMES.awayPerWorkerMs,
+        lanes,
       ],
     );
-    const [, now, next, fleet, flat, aside, resumedAt, pausedUntil] = reply as [
+    const [, now, next, fleet, flat, aside, resumedAt, pausedUntil, used] = reply as [
       string,
       number,
       number,
@@ -181,7 +209,9 @@ export class QueueCommands {
       string[],
       number,
       number,
+      string,
     ];
+    this.lanes.learn(used);
     const claims: Claim[] = [];
     for (let i = 0; i < flat.length; i += 4) {
       claims.push({
@@ -202,20 +232,19 @@ export class QueueCommands {
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */
   async writeBack(
     { id, generation, claim }: Claim,
-    tended: {
+    tended: Place & {
       mint: number;
       epoch: number;
-      priority: number;
       before: string;
       next: number;
       parked: string;
     },
   ): Promise<'ok' | 'moved' | 'closed'> {
-    const { open, agenda, wait, marks, pushed, parked, list } = this.keys;
+    const { open, agenda, wait, marks, pushed, parked } = this.keys;
     const { mint, epoch, priority, before, next } = tended;
     const reply = await this.#run(
       'write-back',
-      [open, agenda, wait, marks, pushed, parked, list(priority)],
+      [open, agenda, wait, marks, pushed, parked, this.lanes.listOf(tended)],
       [
         id,
         generation,
@@ -228,6 +257,7 @@ export class QueueCommands {
         tended.parked,
         TIMES.graceMs,
         TIMES.slowMs,
+        ...this.#lane(tended),
       ],
     );
     return reply[0] as 'ok' | 'moved' | 'closed';
@@ -242,7 +272,7 @@ export class QueueCommands {
   /** Takes an ended request off the queue side. */
   async finish(id: string, generation: number, outcome: string): Promise<void> {
     const k = this.keys;
-    await this.#run(
+    await this.#clearingLanes(
       'finish',
       [
         k.open,
@@ -265,7 +295,7 @@ export class QueueCommands {
   /** Strikes a worker out of the registry. */
   async depart(worker: string): Promise<void> {
     const k = this.keys;
-    await this.#run(
+    await this.#clearingLanes(
       'depart',
       [
         k.open,
@@ -280,6 +310,22 @@ export class QueueCommands {
       ],
       [worker],
     );
+  }
+
+  /**
+   * When nothing is open any more, the lanes go too. They are not passed with every call, as few queues
+   * have any; so the script says which there are, and is called again with those.
+   */
+  async #clearingLanes(
+    name: 'finish' | 'depart',
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<void> {
+    let lanes = '';
+    do {
+      const all = [...keys, ...laneKeys(this.keys, lanes)];
+      lanes = (await this.#run(name, all, [...args, lanes]))[1] as string;
+    } while (lanes !== '');
   }
 
   /** What the queue side knows of an id: its open generation, or when it ended (server ms). */
@@ -336,18 +382,24 @@ export class QueueCommands {
   }
 
   async counts(): Promise<QueueCounts> {
-    const { open, parked, workers, counters, paused, lists } = this.keys;
-    const [opened, aside, alive, ended, until, ...lengths] = await this.#read((client) =>
+    const { open, parked, workers, counters, paused, pushed, lists } = this.keys;
+    const [opened, aside, alive, ended, until, used, ...lengths] = await this.#read((client) =>
       Promise.all([
         client.hlen(open),
         client.hlen(parked),
         client.zcard(workers),
         client.hmget(counters, 'succeeded', 'failed', 'cancelled'),
         client.hget(paused, 'until'),
+        client.hget(pushed, 'lanes'),
         ...lists.map((list) => client.llen(list)),
       ]),
     );
     const [succeeded, failed, cancelled] = ended.map(Number) as [number, number, number];
+    for (const lane of laneKeys(this.keys, used ?? '')) {
+      const priority = Number(lane.split(':').at(-2));
+      lengths[priority] =
+        (lengths[priority] ?? 0) + (await this.#read((client) => client.llen(lane)));
+    }
     const waiting = lengths.map((tokens, priority) => [priority, tokens] as const);
     return {
       open: opened,

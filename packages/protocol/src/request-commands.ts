@@ -2,6 +2,7 @@ import { type AllIn, createAllIn, type WholeRequest } from './at-once.js';
 import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
+import { type Place, placeOf } from './lanes.js';
 import { redisError } from './redis-error.js';
 import { type Client, runScript, runScriptThen } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
@@ -34,12 +35,11 @@ export type Outcome =
   | { readonly entry: string; readonly kind: 'f'; readonly value: string; readonly delayMs: number }
   | { readonly entry: string; readonly kind: 'b' };
 
-export interface Settled {
+export interface Settled extends Place {
   readonly verdict: 'ok';
   readonly permits: number;
   readonly mint: number;
   readonly epoch: number;
-  readonly priority: number;
   /** Parked sub-requests that are ready now. */
   readonly dueNow: number;
   /** Server time at which the next delayed one is ready, or 0. */
@@ -48,12 +48,11 @@ export interface Settled {
   readonly cancelling: boolean;
 }
 
-export interface Entered {
+export interface Entered extends Place {
   readonly verdict: 'ok';
   readonly permits: number;
   readonly mint: number;
   readonly epoch: number;
-  readonly priority: number;
   readonly dueNow: number;
   readonly task: string;
   readonly attempts: number;
@@ -69,11 +68,10 @@ export interface Entered {
   readonly policy: string;
 }
 
-export interface Tended {
+export interface Tended extends Place {
   readonly verdict: 'ok';
   readonly mint: number;
   readonly epoch: number;
-  readonly priority: number;
   readonly before: string;
   readonly next: number;
   readonly parked: string;
@@ -82,7 +80,7 @@ export interface Tended {
 }
 
 export type Appended =
-  | { verdict: 'ok'; total: number; mint: number; epoch: number; priority: number }
+  | ({ verdict: 'ok'; total: number; mint: number; epoch: number } & Place)
   | { verdict: 'gap'; sent: number }
   | { verdict: 'full'; unsettled: number }
   | { verdict: 'sealed' | 'cancelling' | 'complete' | 'gone' };
@@ -200,7 +198,7 @@ export class RequestCommands {
       [generation, producer, first, ...payloads],
     );
     const [verdict, a, b, c, d] = reply as [string, number, number, number, string];
-    if (verdict === 'ok') return { verdict, total: a, mint: b, epoch: c, priority: Number(d) };
+    if (verdict === 'ok') return { verdict, total: a, mint: b, epoch: c, ...placeOf(d) };
     if (verdict === 'gap') return { verdict, sent: a };
     if (verdict === 'full') return { verdict, unsettled: a };
     return { verdict: verdict as 'sealed' | 'cancelling' | 'complete' | 'gone' };
@@ -274,13 +272,13 @@ export class RequestCommands {
         ...[string | number, number, string, ...string[]],
       ];
       return {
-        ...{ verdict: 'ok', permits, mint, epoch, priority: Number(priority), dueNow },
+        ...{ verdict: 'ok', permits, mint, epoch, ...placeOf(priority), dueNow },
         ...{ task, attempts, ends, since: String(since), ready, policy },
         entries: freshEntries(flat),
       };
     }
     if (reply[0] === 'unserved') {
-      return { verdict: 'unserved', task: reply[1] as string, priority: Number(reply[2]) };
+      return { verdict: 'unserved', task: reply[1] as string, ...placeOf(reply[2] as string) };
     }
     return ended(reply);
   }
@@ -465,7 +463,7 @@ export class RequestCommands {
       verdict: 'ok',
       mint,
       epoch,
-      priority: Number(priority),
+      ...placeOf(priority),
       before,
       next,
       parked: parked ? `+${task}` : '',
@@ -628,7 +626,7 @@ function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
     number,
     number?,
   ];
-  const numbers = { permits, mint, epoch, priority: Number(priority), dueNow, nextDue };
+  const numbers = { permits, mint, epoch, ...placeOf(priority), dueNow, nextDue };
   return { verdict: 'ok', ...numbers, cancelling: cancelling === 1 };
 }
 

@@ -7,7 +7,7 @@ const PING_MS = 5_000;
 
 /**
  * Hears what is told to all workers of the queue: that a request was cancelled or dropped, that the
- * queue was paused or goes on. On a connection of its own, which is built anew whenever it breaks.
+ * queue was paused or goes on, that a lane is used. On a connection of its own, which is built anew whenever it breaks.
  * Nothing depends on it but time: renewals, settles and ticks learn the same.
  */
 export class Control {
@@ -21,6 +21,9 @@ export class Control {
     hooks: {
       readonly onRequest: (request: { id: string; generation: number }) => void;
       readonly onQueue: (pause: QueuePause) => void;
+      readonly onLane: (priority: number) => void;
+      /** It may have missed something until now. */
+      readonly onMaybeMissed: () => void;
     },
     logger: Logger,
   ) {
@@ -29,9 +32,10 @@ export class Control {
       onNotice: (_: string, message: string) => {
         const said = parseControl(message);
         if (said && 'request' in said) hooks.onRequest(said.request);
+        else if (said && 'lane' in said) hooks.onLane(said.lane);
         else if (said) hooks.onQueue(said.queue);
       },
-      onMaybeMissed: () => {},
+      onMaybeMissed: hooks.onMaybeMissed,
       onError: (error: unknown) => logger.debug({ err: error }, 'control channel lost'),
     };
     this.#subscriber = new Subscriber(connection, events, 'piecework-control');

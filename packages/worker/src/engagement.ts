@@ -6,6 +6,7 @@ import {
   indexOf,
   type Minted,
   type Outcome,
+  type Place,
   RequestCommands,
   type Settled,
   TIMES,
@@ -79,7 +80,7 @@ export class Engagement {
   #terms: AttemptTerms;
   /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
   readonly #heard = new Map<string, number>();
-  #priority = 0;
+  #place: Place = { priority: 0 };
   #sliceStart = 0;
   /** Own monotonic clock: the lease is not believed beyond this. */
   #until = 0;
@@ -318,15 +319,15 @@ export class Engagement {
     this.#extend(asked);
     this.#replies += 1;
     const { id: request, generation } = this;
-    const { priority } = entered;
+    const { priority, due } = entered;
     if (epochs.length === 0 && wanted === 0)
-      this.#core.waitingRoom.add({ id: request, generation, priority });
+      this.#core.waitingRoom.add({ id: request, generation, priority, due });
     else if (entered.permits <= this.#permits) this.#core.waitingRoom.delete(request);
     this.#permits = entered.permits;
     this.#task = entered.task;
     const { attempts, policy } = entered;
     this.#terms = new AttemptTerms(this.#core, attempts, decodePolicy(policy));
-    this.#priority = entered.priority;
+    this.#place = { priority, due };
     this.#dueNow = entered.dueNow;
     this.#account();
     this.#haveLookedAt(entered.ends);
@@ -401,8 +402,12 @@ export class Engagement {
   async #askToStay(): Promise<void> {
     const { waitingRoom, queue } = this.#core;
     const contended =
-      waitingRoom.next(this.#priority, this.id) !== undefined ||
-      (await this.#core.insist(this.id, () => queue.contended(this.id, this.#priority)));
+      waitingRoom.next(this.#place, this.id) !== undefined ||
+      (await this.#core.insist(this.id, () => {
+        const { priority, due } = this.#place;
+        const expedited = due ? { due, generation: this.generation } : undefined;
+        return queue.contended(this.id, priority, expedited);
+      }));
     this.#sliceStart = performance.now();
     if (!contended || this.#mode !== 'working') return;
     this.#mode = 'leaving';
@@ -460,7 +465,7 @@ export class Engagement {
   /** Who of the waiting room gets the slot that this one leaves. */
   #nextWaiting(): Waiting | undefined {
     const { closing, slots, waitingRoom } = this.#core;
-    return closing || slots.free === 0 ? undefined : waitingRoom.next(this.#priority, this.id);
+    return closing || slots.free === 0 ? undefined : waitingRoom.next(this.#place, this.id);
   }
 
   async #take(max: number): Promise<void> {
@@ -479,7 +484,7 @@ export class Engagement {
     this.#replies += 1;
     this.#permits = settled.permits;
     if (this.#permits === 0) this.#outcomes.doubt();
-    this.#priority = settled.priority;
+    this.#place = { priority: settled.priority, due: settled.due };
     this.#dueNow = settled.dueNow;
     if (this.#soonest < Number.POSITIVE_INFINITY) {
       this.#core.lookWithin(this.#soonest + SLACK_MS);
@@ -597,7 +602,7 @@ export class Engagement {
   }
 
   #minted(mint: number, epoch: number): Minted {
-    return { id: this.id, generation: this.generation, mint, epoch, priority: this.#priority };
+    return { id: this.id, generation: this.generation, mint, epoch, ...this.#place };
   }
 
   #end(outcome: string | undefined): void {

@@ -1,11 +1,12 @@
-import { backoff, type Connection, PRIORITIES, pause, type QueueKeys } from '@piecework/protocol';
+import { backoff, type Connection, pause, type QueueCommands } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import type { Events } from './events.js';
 import type { Slots } from './slots.js';
 
 /**
- * Waits for tokens: one blocking connection of its own over all priority lists, as long as there is
+ * Waits for tokens: one blocking connection of its own over all priority lists (and the lanes that are
+ * known to be used, each before its list; a new one ends the pop under way), as long as there is
  * a free slot. A token is only a hint, so whatever breaks here loses no work: a connection that
  * fails, or does not answer in time, is thrown away and built anew (ioredis' own reconnect would
  * send the pop again, or leave it alive on the server to eat the next token).
@@ -34,7 +35,7 @@ const OPTIONS = {
 
 export class Intake {
   readonly #connection: Connection;
-  readonly #keys: QueueKeys;
+  readonly #queue: QueueCommands;
   readonly #slots: Slots;
   readonly #logger: Logger;
   readonly #onTokens: (tokens: readonly string[]) => void;
@@ -46,17 +47,20 @@ export class Intake {
   #down = 'not connected yet';
   #over = false;
   #lost = false;
+  /** Aborted when the pop under way has ended. */
+  #popping: AbortController | undefined;
 
   constructor(
     connection: Connection,
-    keys: QueueKeys,
+    queue: QueueCommands,
     slots: Slots,
     logger: Logger,
     onTokens: (tokens: readonly string[]) => void,
     events: Events,
   ) {
     this.#connection = connection;
-    this.#keys = keys;
+    this.#queue = queue;
+    queue.lanes.onNew(() => this.#popAnew());
     this.#slots = slots;
     this.#logger = logger;
     this.#onTokens = onTokens;
@@ -123,26 +127,24 @@ export class Intake {
         BLOCK_SECONDS * 1_000 + WATCHDOG_MS,
       );
     });
+    const { lists } = this.#queue.lanes;
+    const ended = new AbortController();
+    this.#popping = ended;
     try {
       const popped = await Promise.race([
-        this.#client.blmpop(
-          BLOCK_SECONDS,
-          PRIORITIES,
-          ...this.#keys.lists,
-          'RIGHT',
-          'COUNT',
-          count,
-        ),
+        this.#client.blmpop(BLOCK_SECONDS, lists.length, ...lists, 'RIGHT', 'COUNT', count),
         late,
       ]);
       return (popped as [string, string[]] | null)?.[1] ?? [];
     } finally {
       clearTimeout(watchdog);
+      this.#popping = undefined;
+      ended.abort();
     }
   }
 
   async #connect(): Promise<Redis> {
-    const { client } = await this.#connection.openFor(this.#keys.open, OPTIONS);
+    const { client } = await this.#connection.openFor(this.#queue.keys.open, OPTIONS);
     try {
       await client.connect();
       this.#clientId = Number(await client.client('ID'));
@@ -154,6 +156,11 @@ export class Intake {
     if (this.#lost) this.#events.tell('reconnected', { connection: 'intake' });
     this.#lost = false;
     return client;
+  }
+
+  /** The next pop names the lanes that this one does not. */
+  #popAnew(): void {
+    if (this.#popping) void this.#unblock(this.#popping.signal);
   }
 
   /**

@@ -24,7 +24,8 @@ export function giveBackNextLife(
   core.later(requestId, async () => {
     const { settled } = await commands.settle(generation, id, numbers, outcomes);
     if (settled.verdict !== 'ok' || settled.mint === 0) return;
-    const { mint, epoch, priority } = settled;
-    core.later(requestId, () => queue.push({ id: requestId, generation, mint, epoch, priority }));
+    const { mint, epoch, priority, due } = settled;
+    const minted = { id: requestId, generation, mint, epoch, priority, due };
+    core.later(requestId, () => queue.push(minted));
   });
 }

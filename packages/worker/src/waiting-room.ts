@@ -1,8 +1,9 @@
+import { goesBefore, type Place } from '@piecework/protocol';
+
 /** A request that waits for a slot of this worker. */
-export interface Waiting {
+export interface Waiting extends Place {
   readonly id: string;
   readonly generation: number;
-  readonly priority: number;
 }
 
 /**
@@ -22,12 +23,12 @@ export class WaitingRoom {
     this.#waiting.delete(id);
   }
 
-  /** The most urgent one of this priority or a more urgent one, but for `except`. */
-  next(priority: number, except: string): Waiting | undefined {
+  /** The most urgent one of those that this place does not go before, but for `except`. */
+  next(place: Place, except: string): Waiting | undefined {
     let found: Waiting | undefined;
     for (const waiting of this.#waiting.values()) {
-      if (waiting.id === except || waiting.priority > priority) continue;
-      if (!found || waiting.priority < found.priority) found = waiting;
+      if (waiting.id === except || goesBefore(place, waiting)) continue;
+      if (!found || goesBefore(waiting, found)) found = waiting;
     }
     return found;
   }

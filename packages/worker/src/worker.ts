@@ -122,17 +122,13 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       onRequest: ({ id, generation }: { id: string; generation: number }) =>
         this.#engagements.get(`${id}~${generation}`)?.ask(),
       onQueue: (pause: QueuePause) => this.#pause.learn(pause),
+      onLane: (priority: number) => core.queue.lanes.learn(priority),
+      // Not answered, the next tick tells it.
+      onMaybeMissed: () => void core.queue.learnLanes().catch(() => {}),
     };
     this.#control = new Control(connection, core.queue.keys.control, hooks, ownLogger);
     const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
-    this.#intake = new Intake(
-      connection,
-      core.queue.keys,
-      core.slots,
-      core.logger,
-      onTokens,
-      events,
-    );
+    this.#intake = new Intake(connection, core.queue, core.slots, core.logger, onTokens, events);
     this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger, events);
     const about = {
       pid: process.pid,

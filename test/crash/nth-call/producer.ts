@@ -25,6 +25,9 @@ const atOnce: Submit = (producer, id) => producer.submit(payloads(ITEMS), { ...O
 /** By a key, which stands for the id already, as whoever had it first died. */
 const byKey: Submit = (producer, id) =>
   producer.submit(payloads(ITEMS), { ...OPTIONS, dedupe: { key: id, periodMs: 60_000 } });
+/** Due since long ago: its tokens go into the lane from the first chunk on. */
+const expedited: Submit = (producer, id) =>
+  producer.submit(payloads(ITEMS), { ...OPTIONS, id, window: 8, runAt: 5, expedite: true });
 
 /** In pieces, as somebody does who has them from elsewhere. */
 const openedUp: Submit = async (producer, id) => {
@@ -90,5 +93,6 @@ export const producers = {
   'producer of a small request, asked again': (stage: Stage) => play(stage, atOnce, true),
   'producer of a small request, given up': (stage: Stage) => play(stage, atOnce, false),
   'producer with a key, asked again': playByKey,
+  'producer of an expedited request': (stage: Stage) => play(stage, expedited, true),
   'producer of an open request': (stage: Stage) => play(stage, openedUp, false),
 };

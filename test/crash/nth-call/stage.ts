@@ -58,6 +58,7 @@ export class Stage {
   readonly log = new Log();
   readonly #url: string;
   readonly #connection: Connection;
+  #queueCommands: QueueCommands | undefined;
   readonly #well = new Clients();
   readonly #opened: AsyncDisposable[] = [];
   readonly #coming: Promise<unknown>[] = [];
@@ -83,7 +84,9 @@ export class Stage {
 
   scene(id: string, generation = 0): Scene {
     const connection = this.#connection;
-    const queue = new QueueCommands(connection, this.queue);
+    // One for all, which remembers the lanes that it was told of.
+    this.#queueCommands ??= new QueueCommands(connection, this.queue);
+    const queue = this.#queueCommands;
     return { id, generation, connection, queue, request: new RequestCommands(connection, id) };
   }
 

@@ -31,7 +31,8 @@ async function request(
   await scene.request.seal(scene.generation, PRODUCER, ITEMS);
   const mint = await before(new Hand(scene, 'before'));
   const { generation } = scene;
-  await scene.queue.push({ id, generation, mint, epoch: 1, priority: 50 });
+  const due = options.expedite ? (options.runAt ?? 0) : 0;
+  await scene.queue.push({ id, generation, mint, epoch: 1, priority: 50, due });
   return scene;
 }
 
@@ -75,6 +76,29 @@ async function twoRequests(stage: Stage): Promise<string[]> {
   ];
 }
 
+/** Both were delayed and go first; the one that is due later came first. Beside them one that was not. */
+async function expedited(stage: Stage): Promise<string[]> {
+  const options = { limit: 2, expedite: true };
+  const ids: string[] = [];
+  for (const [name, more] of Object.entries({
+    plain: { limit: 2 },
+    later: { ...options, runAt: 7 },
+    first: { ...options, runAt: 5 },
+  })) {
+    const { id } = await request(stage, name, more, async (hand) => {
+      const entries = await hand.hold(2);
+      return (await hand.settle(entries.map(back), { keep: 0 })).mint;
+    });
+    ids.push(id);
+  }
+  const worker = await stage.worker('faulty', { quantumMs: 0 });
+  whenEnded(stage, () => stage.worker('well'));
+  await start(stage, worker);
+  await stage.heal(Promise.resolve());
+  const wrong = await Promise.all(ids.map((id) => stage.judge(id, { counts: COUNTS })));
+  return wrong.flat();
+}
+
 /** It serves another task than the one that is asked for, until somebody comes who serves that. */
 async function anotherTask(stage: Stage): Promise<string[]> {
   const serving = (task: string) => ({ handlers: [{ task, run: stage.handler as never }] });
@@ -92,5 +116,6 @@ async function anotherTask(stage: Stage): Promise<string[]> {
 
 export const workers = {
   'worker of two requests': twoRequests,
+  'worker of expedited requests': expedited,
   'worker of another task': anotherTask,
 };

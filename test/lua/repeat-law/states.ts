@@ -136,6 +136,13 @@ export const states: Record<string, () => Promise<Scene>> = {
     return scene;
   },
   'delayed, with a deadline': () => given.sealed({ ...FOUR, delayMs: 9_000, deadlineMs: 60_000 }),
+  'due, and expedited': () => given.sealed({ ...FOUR, runAt: 5, expedite: true }),
+  'held, expedited, its tokens out in two epochs': async () => {
+    const scene = await given.sealed({ items: 8, limit: 8, runAt: 5, expedite: true });
+    await new Hand(scene).hold(2);
+    await scene.request.tend(scene.generation, '');
+    return scene;
+  },
   'held, past its deadline': async () => {
     const { scene } = await held({ deadlineMs: 9_000 });
     moveClock(9_001);

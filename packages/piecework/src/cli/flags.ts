@@ -144,6 +144,12 @@ export const requestFlags: readonly Flag[] = [
     requestOptions['runAt'],
     'time',
   ),
+  flag(
+    '--expedite',
+    'when it is due, go before the undelayed ones of its priority; with --delay-ms or --run-at',
+    requestOptions['expedite'],
+    'switch',
+  ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
   flag(
