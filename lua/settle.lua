@@ -136,7 +136,7 @@ end
 redis.call('HSET', request, 'succeeded', state.succeeded, 'failed', state.failed,
   'cancelled', state.cancelled, 'granted', state.granted)
 if #records > 0 then
-  redis.call('XADD', results, generation .. '-' .. state.settled, unpack(records))
+  redis.call('XADD', results, generation .. '-' .. state.settled + state.moved, unpack(records))
 end
 
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }

@@ -37,5 +37,5 @@ local function recordCrashes(keys, state, records)
   end
   state.settled = state.succeeded + state.failed + state.cancelled
   redis.call('HSET', keys.request, 'failed', state.failed)
-  redis.call('XADD', keys.results, state.generation .. '-' .. state.settled, unpack(records))
+  redis.call('XADD', keys.results, state.generation .. '-' .. state.settled + state.moved, unpack(records))
 end

@@ -4,7 +4,7 @@
 local function readState(request, generation)
   local v = redis.call('HMGET', request, 'generation', 'status', 'total', 'succeeded', 'failed',
     'cancelled', 'limit', 'granted', 'out', 'outBefore', 'epoch', 'priority', 'paused', 'parked',
-    'heldUntil')
+    'heldUntil', 'moved')
   if v[1] ~= generation or v[2] == 'void' or v[2] == 'dropped' then
     return nil
   end
@@ -23,6 +23,8 @@ local function readState(request, generation)
     priority = v[12],
     parked = v[14] == '1',
     heldUntil = tonumber(v[15]) or 0,
+    -- Taken back by a redrive in this life: what is settled falls by it and rises again.
+    moved = tonumber(v[16]) or 0,
     at = now(),
   }
   state.halted = v[13] == '1' or state.heldUntil > state.at

@@ -20,7 +20,7 @@ export interface ReadItem {
 
 /** One entry of the results stream: what one settling recorded. */
 export interface ReadEntry {
-  /** `<generation>-<settled so far>`, rising. */
+  /** `<generation>-<settled so far + moved>`, rising. */
   readonly position: string;
   readonly items: readonly ReadItem[];
 }

@@ -60,7 +60,7 @@ export interface RequestKeys {
   readonly progress: string;
   /** hash · index → error JSON, 'index:payload' → payload, 'index:runs' → 'generation attempts crashes' · TTL after completion */
   readonly failed: string;
-  /** stream · `<generation>-<settled so far>`: index, result or !index, attempts, … · TTL after completion */
+  /** stream · `<generation>-<settled so far + moved>`: index, result or !index, attempts, … · TTL after completion */
   readonly results: string;
   /** shard channel · '<generation> <outcome>' at completion */
   readonly channel: string;
