@@ -98,7 +98,8 @@ export function planOf(seed: number, number: number): Plan {
     manner: inPieces && deadlineMs === 0 ? 'in pieces' : 'at once',
     piece: dice.magnitude(1, 500),
     window: inPieces && dice.chance(0.3) ? Math.max(20, limit * 8) : 0,
-    failing: dice.chance(0.3) ? 0.05 : 0,
+    // Now and then so many that a redrive takes several calls, with workers between them.
+    failing: dice.chance(0.3) ? life.pick([0.02, 0.05, 0.5]) : 0,
     waiters: dice.chance(0.25) ? [first, second] : [first],
     lateMs: dice.between(0, 4_000),
     attempts: life.whole(1, 3),

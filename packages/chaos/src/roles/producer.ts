@@ -128,7 +128,8 @@ async function produce(plan: Plan): Promise<void> {
   await (plan.manner === 'at once' ? submitAtOnce(plan) : submitInPieces(plan)).catch(
     (error: unknown) => {
       // Its time was over before it was complete; what of it was taken is not known.
-      if (plan.deadlineMs === 0 || !(error instanceof SealedError)) throw error;
+      const ended = error instanceof SealedError || error instanceof RequestExistsError;
+      if (plan.deadlineMs === 0 || !ended) throw error;
     },
   );
   report({ report: 'sealed', id: plan.id });
