@@ -13,7 +13,8 @@
 ---
 --- A worker that has held permits without a gap since it read what it reports still has all of it:
 --- entries are taken from those without a permit only. `since` says which hold that was; if it is the
---- one that lasts, the successes are acknowledged together. Otherwise each is asked for on its own.
+--- one that lasts, the successes are acknowledged together. Otherwise each is asked for on its own, and so
+--- it is once a worker without a permit succeeded with what another one had by then (`contested`).
 --
 -- KEYS
 --   request   hash    state of the request
@@ -61,13 +62,13 @@ if state.status == 'complete' then
 end
 local at = state.at
 local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
-  'since:' .. worker, 'checkpoints')
+  'since:' .. worker, 'checkpoints', 'contested')
 local permits, pinned, checkpoints = tonumber(v[1]) or 0, v[4], v[7]
 local late = op and op <= tonumber((v[5] or '0'):match('^%d+'))
 state.keepResults, state.attempts = v[2] == 'keep', tonumber(v[3])
 
 local keys = {
-  work = work, due = due, tries = tries, failed = failed,
+  request = request, work = work, due = due, tries = tries, failed = failed, worker = worker,
   held = redis.call('ZCARD', due), unparked = {}, tried = {},
 }
 local reporting = redis.call('EXISTS', progress) == 1
@@ -86,7 +87,7 @@ local prefix, others = generation .. '-', 10 + 2 * successes
 for i = 10, checkpoints and others - 1 or 0, 2 do
   keys.tried[#keys.tried + 1] = ARGV[i] .. ':checkpoint'
 end
-if permits > 0 and not late and since == v[6] then
+if permits > 0 and not late and since == v[6] and not v[8] then
   newest = succeedTogether(keys, state, 10, others - 1, records, reporting and ended, pinned)
 else
   for i = 10, others - 1, 2 do

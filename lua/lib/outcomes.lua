@@ -19,7 +19,13 @@ local function cancelOwned(keys, state, id)
   state.cancelled = state.cancelled + 1
 end
 
+-- `contested`: the success of a worker that lost its lease takes an entry from the one that has it now.
+-- From then on nobody is believed to have all that it reports.
 local function succeed(keys, state, id, index, value, records)
+  local owned = redis.call('XPENDING', keys.work, 'workers', id, id, 1)[1]
+  if owned and owned[2] ~= keys.worker and owned[2] ~= '~' then
+    redis.call('HSET', keys.request, 'contested', 1)
+  end
   if redis.call('XACK', keys.work, 'workers', id) == 0 then
     return
   end

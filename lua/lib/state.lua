@@ -23,6 +23,7 @@ local function readState(request, generation)
     priority = v[12],
     parked = v[14] == '1',
     heldUntil = tonumber(v[15]) or 0,
+    -- Taken back by a redrive in this life: what is settled falls by it and rises again.
     moved = tonumber(v[16]) or 0,
     at = now(),
   }

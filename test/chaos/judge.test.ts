@@ -153,6 +153,9 @@ describe('of what a run wrote down, the judge', () => {
   it('lets as many results be missing as were cancelled', async () => {
     const lines = (cancelled: number): Line[] => [
       ...without((event) => ['await', 'read', 'inspect'].some((word) => did(word)(event))),
+      at(5, 'waiter', {
+        ...{ does: 'control', request: 'r', step: 0, act: 'cancel', limit: 2 },
+      }),
       ...told('r', countsOf(3 - cancelled, 0, cancelled)),
       wasRead('r', [value(0)]),
     ];

@@ -136,7 +136,7 @@ export class Model {
     if (this.status === 'complete') return 'gone';
     if (!this.permits.has(worker)) return 'lost';
     this.leases.set(worker, this.now + LEASE_MS);
-    return 'ok';
+    return this.status === 'cancelling' ? 'cancelling' : 'ok';
   }
 
   cancel(): string {

@@ -379,6 +379,31 @@ const traces: Record<string, Trace> = {
     without: [{ script: 'settle', from: 'not late and since == v[6]', to: 'not late' }],
   },
 
+  // Found by `npm run chaos -- --minutes 0.5 --seed 1`: a zombie's success counts, though its entry is with
+  // another worker by then, whose hold lasts and who reports it together with others.
+  'together, contested': {
+    says: 'what a zombie succeeded with is not recorded again by who reports it with others',
+    async play() {
+      const scene = await given.filled({ items: 4, limit: 3 });
+      const zombie = new Hand(scene, 'zombie');
+      const [lost] = await zombie.hold(2);
+      moveClock(LEASE_MS + 1);
+      await scene.request.tend(scene.generation, '');
+      const heir = new Hand(scene, 'heir');
+      await heir.enter(2, []);
+      const taken = await heir.take(2);
+      await zombie.trySettle([success(lost!, 'zombie')]);
+      await heir.settle(taken.map((entry) => success(entry, 'heir')));
+      const { counts, results } = await inspect(scene);
+      expect(counts).toMatchObject({ succeeded: 2 });
+      expect(results.map(({ index, value }) => `${index} ${value}`)).toEqual([
+        '0 zombie',
+        '1 heir',
+      ]);
+    },
+    without: [{ script: 'settle', from: ' and not v[8] then', to: ' then' }],
+  },
+
   // A script does not roll back: what it did before the publication failed, stands.
   'state before publish': {
     says: 'a request is complete although nobody could be told',

@@ -16,6 +16,10 @@ export const unmodelled = [
     cure: 'XACK-gated counting, all together',
     why: 'a worker of the model reports one by one; one by one it has a variant',
   },
+  {
+    cure: 'no success together once one was contested',
+    why: 'a worker of the model reports one by one',
+  },
   { cure: 'number of the hold', why: 'it decides what may be reported together' },
   { cure: 'top-up in retry', why: TIME },
   { cure: 'top-up in give-back', why: TIME },

@@ -26,6 +26,11 @@ export const luaCures = [
     history: 'partly acknowledged',
   },
   { cure: 'XACK-gated counting, all together', test: CURES, history: 'together, counted' },
+  {
+    cure: 'no success together once one was contested',
+    test: CURES,
+    history: 'together, contested',
+  },
   { cure: 'number of the hold', test: CURES, history: 'together, of one hold' },
   { cure: 'owner check on failure', test: TRACES, history: 'D3' },
   { cure: 'due entry removed on success', test: TRACES, history: 'D4' },

@@ -1,170 +1,217 @@
 // One request through all that can happen to it: sub-requests that fail once, and some for good, the
-// limit changed twice, a pause, a redrive. In the end every count has to be exact, and at no time may
-// more have run than the limit allowed, once what ran before a change of it had ended.
+// limit changed twice, a pause, a redrive. In the end every count has to be exact, and after each
+// worker's next settle nothing may have started above a new limit, or while the request was paused.
 //
-//   node test/scale/whole-life.mjs [--items 100000] [--workers 4]
+//   node test/scale/whole-life.mjs [--items 100000] [--workers 4] [--seed 1]
 //   node test/scale/whole-life.mjs --kill-every-ms 1000        the same under kill -9
-import { ok, strictEqual } from 'node:assert/strict';
+//
+// `--kills N` stops the killing after N; `--work-ms N`: handlers take up to N ms. Exit code 0: all of
+// it was so. What is not so is thrown.
+import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import Table from 'cli-table3';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { startRedis } from 'piecework/embedded';
+import { Dice } from '../../packages/chaos/dist/dice.js';
+import { judgeStarts } from './starts.mjs';
 
 const { values } = parseArgs({
   options: {
     items: { type: 'string', default: '100000' },
     workers: { type: 'string', default: '4' },
+    seed: { type: 'string', default: '1' },
+    'work-ms': { type: 'string', default: '8' },
     'kill-every-ms': { type: 'string' },
+    kills: { type: 'string' },
+    json: { type: 'boolean', default: false },
   },
 });
-const items = Number(values.items);
-const fleet = Number(values.workers);
-const killEveryMs = values['kill-every-ms'] ? Number(values['kill-every-ms']) : undefined;
+const [items, fleet, workMs] = [values.items, values.workers, values['work-ms']].map(Number);
+const mostKills = Number(values.kills ?? Number.POSITIVE_INFINITY);
+const dice = new Dice(Number(values.seed));
 const folder = mkdtempSync(join(tmpdir(), 'piecework-life-'));
 const program = fileURLToPath(new URL('./whole-life-worker.mjs', import.meta.url));
+const now = () => process.hrtime.bigint();
 const crew = new Set();
+/** Of every worker that ever was: its journal, and when it was gone. */
+const journals = [];
 let over = false;
 let kills = 0;
-let started = 0;
 
 function hire(url) {
-  started += 1;
-  const worker = spawn(process.execPath, [program, url, join(folder, `${started}.txt`)], {
+  const journal = join(folder, `${journals.length}.txt`);
+  const child = spawn(process.execPath, [program, JSON.stringify({ url, journal, workMs })], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
+  const worker = { child, journal, endNs: undefined, ended: once(child, 'exit') };
   crew.add(worker);
-  worker.once('exit', () => {
+  journals.push(worker);
+  child.once('exit', () => {
+    worker.endNs = now();
     crew.delete(worker);
     if (!over) hire(url);
   });
 }
 
 async function killNowAndThen() {
-  while (!over) {
-    await sleep(killEveryMs);
-    const victims = [...crew].filter(({ pid }) => pid);
-    const victim = victims[kills % victims.length];
-    if (over || !victim) continue;
+  while (!over && kills < mostKills) {
+    await sleep(Number(values['kill-every-ms']));
+    if (over) return;
+    dice.pick([...crew]).child.kill('SIGKILL');
     kills += 1;
-    process.kill(victim.pid, 'SIGKILL');
   }
-}
-
-/** Every run, as [from, to] in ms of the server's clock. */
-const runs = () =>
-  readdirSync(folder)
-    .flatMap((name) => readFileSync(join(folder, name), 'utf8').trimEnd().split('\n'))
-    .filter(Boolean)
-    .map((line) => line.split(' ').map(Number).slice(1, 3));
-
-/** The most that ran at once from `from` to `to`. */
-function mostAtOnce(all, from, to) {
-  const steps = all
-    .filter(([a, b]) => b > from && a < to)
-    .flatMap(([a, b]) => [
-      [a, 1],
-      [b, -1],
-    ])
-    .sort(([a, x], [b, y]) => a - b || x - y);
-  let [n, most] = [0, 0];
-  for (const [at, by] of steps) {
-    n += by;
-    if (at >= from && at < to) most = Math.max(most, n);
-  }
-  return most;
 }
 
 const server = await startRedis({});
 const redis = new Redis(server.url);
-const now = async () => {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1_000 + Number(micros) / 1_000;
-};
 const pw = new Piecework({ redis: server.url });
-try {
-  for (let i = 0; i < fleet; i += 1) hire(server.url);
-  if (killEveryMs) void killNowAndThen();
-  const request = await pw.submit(
-    Array.from({ length: items }, (_, n) => ({ n })),
-    {
-      limit: 40,
-      attempts: 2,
-      // Killed from outside, again and again: nothing of it is the fault of what ran.
-      maxCrashes: 1_000,
-      backoff: { type: 'fixed', delayMs: 50 },
-    },
+const changes = [];
+const began = now();
+
+/** Changes the limit of the request, or what comes to the same. */
+async function change(limit, call) {
+  const askedNs = now();
+  const answer = await call();
+  changes.push({ limit, askedNs, doneNs: now() });
+  return answer;
+}
+
+async function live() {
+  const request = await change(40, () =>
+    pw.submit(
+      Array.from({ length: items }, (_, n) => ({ n })),
+      {
+        ...{ limit: 40, attempts: 2, backoff: { type: 'fixed', delayMs: 50 } },
+        // Killed from outside, again and again: nothing of it is the fault of what ran.
+        maxCrashes: 1_000,
+      },
+    ),
   );
   const counts = async () => (await request.status()).counts;
   const reached = async (share) => {
-    while ((await counts()).succeeded < items * share) await sleep(20);
+    while ((await counts()).succeeded < items * share) await sleep(10);
   };
-  /** From when on no more than `limit` may run. */
-  const drained = async (limit) => {
-    while ((await counts()).inFlight > limit) await sleep(2);
-    return now();
-  };
-
   await reached(0.1);
-  await request.update({ limit: 10 });
-  const lowFrom = await drained(10);
+  await change(10, () => request.update({ limit: 10 }));
   await reached(0.15);
-  const lowTo = await now();
-  await request.update({ limit: 60 });
+  await change(60, () => request.update({ limit: 60 }));
   await reached(0.4);
-  await request.pause();
-  const pausedFrom = await drained(0);
-  await sleep(1_500);
-  const pausedTo = await now();
-  await request.resume();
-
+  await change(0, () => request.pause());
+  while ((await counts()).inFlight > 0) await sleep(10);
+  // Nobody stands still meanwhile: another request is worked off, by workers that have nothing else.
+  const aside = Array.from({ length: 200 }, (_, n) => ({ n, aside: true }));
+  const others = await pw.submit(aside, { limit: 60, maxCrashes: 1_000 });
+  strictEqual((await others.completion()).counts.succeeded, aside.length);
+  await others.drop();
+  const paused = await counts();
+  await change(60, () => request.resume());
   const first = await request.completion();
-  const permanent = Math.floor((items - 8) / 100) + 1;
-  strictEqual(first.counts.failed, permanent);
-  strictEqual(first.counts.succeeded, items - permanent);
+  const failed = [];
+  for await (const { index, attempts, error } of request.failures()) {
+    strictEqual(error.name, 'UnrecoverableError');
+    failed.push([index, attempts]);
+  }
   await redis.set('healed', 1);
-  await request.redrive();
+  const { redriven } = await request.redrive();
   const second = await request.completion();
-  ok(second.generation > first.generation);
-  strictEqual(second.counts.failed, 0);
-  strictEqual(second.counts.succeeded, items);
+  return { request, paused, first, failed, redriven, second };
+}
 
-  const seen = new Map();
+function checkCounts({ paused, first, failed, redriven, second }) {
+  strictEqual(paused.inFlight, 0);
+  const none = { ready: 0, inFlight: 0, delayed: 0, cancelled: 0 };
+  const permanent = Array.from({ length: items }, (_, n) => n).filter((n) => n % 100 === 7);
+  const succeeded = items - permanent.length;
+  deepStrictEqual(
+    { ...first.counts },
+    { total: items, ...none, succeeded, failed: permanent.length },
+  );
+  // An attempt that ended with its worker is none.
+  deepStrictEqual(
+    failed.toSorted(([a], [b]) => a - b),
+    permanent.map((n) => [n, 1]),
+  );
+  strictEqual(redriven, permanent.length);
+  ok(second.generation > first.generation);
+  deepStrictEqual({ ...second.counts }, { total: items, ...none, succeeded: items, failed: 0 });
+}
+
+async function checkResults(request) {
+  const seen = new Set();
   for await (const { index, value } of request.results()) {
     ok(!seen.has(index), `two results of ${index}`);
-    seen.set(index, value);
+    strictEqual(value, index * 2);
+    seen.add(index);
   }
   strictEqual(seen.size, items);
-  for (const [index, value] of seen) strictEqual(value, index * 2);
-  const all = runs();
-  const low = mostAtOnce(all, lowFrom, lowTo);
-  const whilePaused = all.filter(([from]) => from > pausedFrom && from < pausedTo).length;
-  console.log(
-    JSON.stringify({
-      ...{ items, fleet, kills, first: first.counts, second: second.counts },
-      ...{ runs: all.length, mostAtLimit10: low, begunWhilePaused: whilePaused },
-      most: mostAtOnce(all, 0, Number.MAX_SAFE_INTEGER),
-    }),
-  );
-  // A worker that is killed leaves its permits to its lease, so a kill can only make it fewer.
-  ok(low <= 10, `${low} at once at a limit of 10`);
-  strictEqual(whilePaused, 0);
-} finally {
+}
+
+async function dismiss() {
   over = true;
-  await Promise.all(
-    [...crew].map((worker) => {
-      worker.kill('SIGTERM');
-      return once(worker, 'exit');
-    }),
+  for (const { child } of crew) child.kill('SIGTERM');
+  await Promise.all([...crew].map(({ ended }) => ended));
+}
+
+function show(figures) {
+  const table = new Table({ head: ['', ''], style: { head: [], border: [] } });
+  for (const [name, value] of Object.entries(figures)) table.push([name, value]);
+  console.log(table.toString());
+}
+
+try {
+  for (let i = 0; i < fleet; i += 1) hire(server.url);
+  const killing = values['kill-every-ms'] ? killNowAndThen() : undefined;
+  const life = await live();
+  const seconds = Number(now() - began) / 1e9;
+  await dismiss();
+  await killing;
+  checkCounts(life);
+  await checkResults(life.request);
+  const started = judgeStarts(
+    journals.map(({ journal, endNs }) => ({ text: readText(journal), endNs })),
+    changes,
   );
+  const { runs, zombies, killed, figures, violations } = started;
+  if (values.json) console.log(JSON.stringify({ items, kills, seconds, ...started }));
+  else
+    show({
+      'sub-requests': items,
+      'seconds, start of the workers included': seconds.toFixed(1),
+      'workers killed': kills,
+      'runs of a handler': runs,
+      'of them cut off by a kill': killed,
+      'of them told to abort (zombies)': zombies,
+      'succeeded, failed at first': `${life.first.counts.succeeded}, ${life.first.counts.failed}`,
+      'succeeded, failed after the redrive': `${life.second.counts.succeeded}, ${life.second.counts.failed}`,
+      ...Object.fromEntries(
+        figures.map(({ limit, starts, most, above }, i) => [
+          `limit ${limit}${limit === 0 ? ' (paused)' : ''}, from change ${i}`,
+          `${starts} starts, at most ${most} at once, ${above} above`,
+        ]),
+      ),
+    });
+  deepStrictEqual(violations.slice(0, 10), []);
+} finally {
+  await dismiss();
   await pw.close();
   redis.disconnect();
-  await server.close();
+  await server.stop();
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Of one that was killed before it opened it, nothing. */
+function readText(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }

@@ -126,7 +126,7 @@ class Scene {
       this.crew,
       { seed, producers: PRODUCERS },
       {
-        onRead: ({ id }) => observer.inspect(id),
+        onRead: (plan) => observer.inspect(plan),
         onGaveUp: (by, id, code) => this.#trouble(`${by} gave up ${id}: ${code}`),
       },
     );

@@ -1,13 +1,13 @@
 import type { Crew, Member, RoleName } from './crew.js';
-import type { Report, Task } from './messages.js';
-import { type Plan, planOf } from './plan.js';
+import type { Report } from './messages.js';
+import { type Plan, planOf, type Step } from './plan.js';
 
 /*
  * Keeps the list of what is to be done and asks the processes for it. The desk is never killed: who
  * takes over from a killed process is asked for all that its place has not reported done.
  */
 
-type Stage = 'producing' | 'awaited' | 'inspecting' | 'dropping';
+type Stage = 'producing' | 'awaited' | 'inspecting' | 'redriving' | 'dropping';
 
 interface Order {
   readonly plan: Plan;
@@ -16,6 +16,13 @@ interface Order {
   /** Places of waiters that have not read it yet; asked: those that have been told. */
   readonly reading: Set<number>;
   readonly asked: Set<number>;
+  /** The next step that is to be done to it, and whether somebody was asked. */
+  step: number;
+  asking: 'no' | 'soon' | 'asked';
+  /** Whether its steps have begun. */
+  meddled: boolean;
+  /** The life whose end is awaited, or a later one; 0: any. */
+  life: number;
 }
 
 export interface DeskEvents {
@@ -65,7 +72,10 @@ export class Desk {
     this.#number += 1;
     this.#items += plan.size;
     const reading = new Set(plan.waiters);
-    const order: Order = { plan, stage: 'producing', sealed: false, reading, asked: new Set() };
+    const order: Order = {
+      ...{ plan, stage: 'producing', sealed: false, reading, asked: new Set() },
+      ...{ step: 0, asking: 'no', meddled: false, life: 0 },
+    };
     this.#orders.set(plan.id, order);
     this.#crew.ask('producer', place, { task: 'produce', plan });
     return true;
@@ -80,12 +90,19 @@ export class Desk {
     const order = this.#orders.get(report.id);
     if (!order) return;
     const { number } = member.place;
-    if (report.report === 'opened') this.#askWaiter(order, 0);
-    else if (report.report === 'sealed') this.#sealed(order);
+    if (report.report === 'opened') {
+      this.#askWaiter(order, 0);
+      this.#meddle(order);
+    } else if (report.report === 'controlled') {
+      if (report.step === order.step) this.#controlled(order, report.generation);
+    } else if (report.report === 'sealed') this.#sealed(order);
     else if (report.report === 'read') this.#read(order, number);
     else if (report.report === 'dropped') this.#orders.delete(report.id);
     else {
       this.#events.onGaveUp(member.name, report.id, report.code);
+      const by = this.#stepOf(order);
+      if (order.asking === 'asked' && by?.role === member.place.role && by.place === number)
+        this.#controlled(order, 0);
       if (member.place.role === 'waiter') this.#read(order, number);
       else if (order.stage === 'dropping') this.#orders.delete(report.id);
       else this.#sealed(order);
@@ -94,9 +111,63 @@ export class Desk {
 
   #sealed(order: Order): void {
     order.sealed = true;
+    this.#askWaiters(order);
+    if (order.meddled) this.#nextStep(order);
+    else this.#meddle(order);
+    // Waiters may know of the seal before the desk does.
+    this.#endIfRead(order);
+  }
+
+  #askWaiters(order: Order): void {
     this.#askWaiter(order, 0);
     setTimeout(() => this.#askWaiter(order, 1), order.plan.lateMs);
-    // Waiters may know of the seal before the desk does.
+  }
+
+  /** From when on it exists; once. */
+  #meddle(order: Order): void {
+    if (order.meddled) return;
+    order.meddled = true;
+    this.#nextStep(order);
+  }
+
+  #stepOf({ plan, step }: Order): Step | undefined {
+    return plan.steps[step];
+  }
+
+  /** Asks for the next step when its time has come. A redrive waits until all have read. */
+  #nextStep(order: Order): void {
+    const step = this.#stepOf(order);
+    if (!step || order.asking !== 'no') return;
+    const { act } = step;
+    if (act === 'redrive' && order.stage !== 'redriving') return;
+    // Once it is gone, whoever goes on adding would bring it into being again.
+    if ((act === 'cancel' || act === 'drop') && !order.sealed) return;
+    order.asking = 'soon';
+    setTimeout(() => {
+      order.asking = 'asked';
+      this.#askStep(order);
+    }, step.afterMs);
+  }
+
+  #askStep(order: Order): void {
+    const step = this.#stepOf(order);
+    if (!step) return;
+    const { plan, step: number } = order;
+    this.#crew.ask(step.role, step.place, { task: 'control', plan, step: number });
+  }
+
+  #controlled(order: Order, generation: number): void {
+    const step = this.#stepOf(order);
+    order.step += 1;
+    order.asking = 'no';
+    if (step?.act === 'redrive') {
+      order.life = generation;
+      order.stage = 'awaited';
+      for (const place of order.plan.waiters) order.reading.add(place);
+      order.asked.clear();
+      this.#askWaiters(order);
+    }
+    this.#nextStep(order);
     this.#endIfRead(order);
   }
 
@@ -105,7 +176,7 @@ export class Desk {
     if (place === undefined || order.asked.has(place)) return;
     if (order.stage === 'producing') order.stage = 'awaited';
     order.asked.add(place);
-    this.#crew.ask('waiter', place, { task: 'await', plan: order.plan });
+    this.#crew.ask('waiter', place, { task: 'await', plan: order.plan, after: order.life });
   }
 
   #read(order: Order, place: number): void {
@@ -115,8 +186,15 @@ export class Desk {
 
   #endIfRead(order: Order): void {
     if (order.reading.size > 0 || !order.sealed || order.stage !== 'awaited') return;
+    const next = this.#stepOf(order);
+    if (next && next.act !== 'redrive') return;
     order.stage = 'inspecting';
     void this.#events.onRead(order.plan).then(() => {
+      if (next) {
+        order.stage = 'redriving';
+        this.#nextStep(order);
+        return;
+      }
       order.stage = 'dropping';
       this.#crew.ask('producer', this.#producerOf(order.plan), { task: 'drop', plan: order.plan });
     });
@@ -128,20 +206,17 @@ export class Desk {
 
   #askAgain(role: RoleName, place: number): void {
     for (const order of this.#orders.values()) {
-      for (const task of tasksOf(order, role)) {
-        const mine =
-          role === 'waiter'
-            ? order.reading.has(place) && order.asked.has(place)
-            : this.#producerOf(order.plan) === place;
-        if (mine) this.#crew.ask(role, place, { task, plan: order.plan });
+      const { plan, stage, sealed, reading, asked, life } = order;
+      const step = this.#stepOf(order);
+      if (order.asking === 'asked' && step?.role === role && step.place === place)
+        this.#askStep(order);
+      if (role === 'waiter') {
+        if (stage === 'awaited' && reading.has(place) && asked.has(place))
+          this.#crew.ask(role, place, { task: 'await', plan, after: life });
+      } else if (role === 'producer' && this.#producerOf(plan) === place) {
+        if (stage === 'dropping') this.#crew.ask(role, place, { task: 'drop', plan });
+        else if (!sealed) this.#crew.ask(role, place, { task: 'produce', plan });
       }
     }
   }
-}
-
-function tasksOf({ stage, sealed }: Order, role: RoleName): Task['task'][] {
-  if (role === 'waiter') return stage === 'awaited' ? ['await'] : [];
-  if (role === 'worker') return [];
-  if (stage === 'dropping') return ['drop'];
-  return sealed ? [] : ['produce'];
 }

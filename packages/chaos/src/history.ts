@@ -1,3 +1,5 @@
+import type { Act } from './plan.js';
+
 /*
  * What the processes of an attack write down, one line of JSON for each entry, each process into a
  * journal of its own. A line is written through (a synchronous write) before the step that it
@@ -15,12 +17,24 @@ export interface Entry {
   readonly event: Event;
 }
 
-export type Event = ProducerEvent | WorkerEvent | WaiterEvent | FaultEvent | ObserverEvent;
+export type Event =
+  | ProducerEvent
+  | ControlEvent
+  | WorkerEvent
+  | WaiterEvent
+  | FaultEvent
+  | ObserverEvent;
 
 /** A producer. Items of a request are numbered from 0; the payload of an item names its number. */
 export type ProducerEvent =
   /** About to bring the request into being. */
-  | { readonly does: 'open'; readonly request: string; readonly limit: number }
+  | {
+      readonly does: 'open';
+      readonly request: string;
+      readonly limit: number;
+      /** From its creation: then what is left of it is cancelled. */
+      readonly deadlineMs?: number;
+    }
   /** About to add the items `from` (included) to `to` (excluded). */
   | {
       readonly does: 'append';
@@ -50,6 +64,31 @@ export type ProducerEvent =
       readonly message: string;
     };
 
+/**
+ * Whoever meddles with a request that goes on. Steps of a request are numbered from 0 and done one
+ * after the other; who takes over from a killed process does its step once more.
+ */
+export type ControlEvent =
+  | {
+      readonly does: 'control';
+      readonly request: string;
+      readonly step: number;
+      readonly act: Act;
+      /** The limit from here on; 0 while it is paused. */
+      readonly limit: number;
+    }
+  /** It is acknowledged. */
+  | { readonly did: 'control'; readonly request: string; readonly step: number; readonly act: Act }
+  /** It was refused, or its fate is unknown. What is over cannot be meddled with: that is no fault. */
+  | {
+      readonly failed: 'control';
+      readonly request: string;
+      readonly step: number;
+      readonly act: Act;
+      readonly code: string;
+      readonly message: string;
+    };
+
 export type WorkerEvent =
   /** It waits for work. `boot` is its name in the registry. */
   | { readonly did: 'start'; readonly boot: string; readonly leaseMs: number }
@@ -70,12 +109,24 @@ export type WorkerEvent =
       readonly did: 'run';
       readonly request: string;
       readonly index: number;
-      readonly ended: 'succeeded' | 'failed' | 'aborted';
+      /** 'held': it held its request back, and is to come again. */
+      readonly ended: 'succeeded' | 'failed' | 'aborted' | 'held';
+    }
+  /**
+   * The server has taken the outcome of a run that ended at `endedNs`, and this worker was told so; of
+   * requests whose limit changes only.
+   */
+  | {
+      readonly did: 'settle';
+      readonly request: string;
+      readonly index: number;
+      readonly endedNs: string;
     };
 
 /** Who awaits a completion and reads the results. */
 export type WaiterEvent =
-  | { readonly does: 'await'; readonly request: string }
+  /** `after`: no life before this one is to be told of; left out: any. */
+  | { readonly does: 'await'; readonly request: string; readonly after?: number }
   | {
       readonly did: 'await';
       readonly request: string;

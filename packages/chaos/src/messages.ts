@@ -19,7 +19,10 @@ export interface RoleArgument {
 export type Task =
   | { readonly task: 'produce'; readonly plan: Plan }
   | { readonly task: 'drop'; readonly plan: Plan }
-  | { readonly task: 'await'; readonly plan: Plan };
+  /** `after`: the life that it is to see the end of, or a later one; 0: any. */
+  | { readonly task: 'await'; readonly plan: Plan; readonly after: number }
+  /** Step number `step` of the plan. */
+  | { readonly task: 'control'; readonly plan: Plan; readonly step: number };
 
 /** What processes tell the desk. */
 export type Report =
@@ -29,5 +32,12 @@ export type Report =
   | { readonly report: 'sealed'; readonly id: string }
   | { readonly report: 'read'; readonly id: string }
   | { readonly report: 'dropped'; readonly id: string }
+  /** The step is done, or came too late; of a redrive, the life it is in now. */
+  | {
+      readonly report: 'controlled';
+      readonly id: string;
+      readonly step: number;
+      readonly generation: number;
+    }
   /** It cannot be finished: Redis does not know it any more, or somebody else ended it. */
   | { readonly report: 'gave up'; readonly id: string; readonly code: string };

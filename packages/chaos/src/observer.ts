@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Connection, NotFoundError, QueueCommands } from '@piecework/protocol';
+import {
+  Connection,
+  DroppedError,
+  ExpiredError,
+  NotFoundError,
+  QueueCommands,
+} from '@piecework/protocol';
 import { Piecework } from 'piecework';
 import type { Crew } from './crew.js';
 import type { Journal } from './journal.js';
@@ -70,19 +76,27 @@ export class Observer {
   }
 
   /** The books of a request that is complete, once, before it is dropped. */
-  async inspect(id: string): Promise<void> {
+  async inspect({ id, size }: { id: string; size: number }): Promise<void> {
     for (;;) {
       try {
         const { generation, counts } = await this.#piecework.request(id).status();
         this.#journal.write({ did: 'inspect', request: id, generation, counts: { ...counts } });
-        this.#inspected.add(id);
-        this.#settledBefore += counts.succeeded + counts.failed + counts.cancelled;
+        const { succeeded, failed, cancelled } = counts;
+        this.#isOver(id, succeeded + failed + cancelled);
         return;
       } catch (error) {
-        if (error instanceof NotFoundError) return;
+        const gone = [NotFoundError, DroppedError, ExpiredError];
+        // Dropped before it was complete: nothing of it is left to do.
+        if (gone.some((kind) => error instanceof kind)) return this.#isOver(id, size);
         await sleep(100);
       }
     }
+  }
+
+  /** Counted once; a redriven one comes here again. */
+  #isOver(id: string, settled: number): void {
+    if (!this.#inspected.has(id)) this.#settledBefore += settled;
+    this.#inspected.add(id);
   }
 
   /** What is known of requests that are still open. */

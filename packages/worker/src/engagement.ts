@@ -435,7 +435,9 @@ export class Engagement {
     const freed = this.#permits - settled.permits;
     this.#apply(settled);
     if (settled.permits < running) this.#lose('the lease was withdrawn');
-    this.#startUpTo(entries);
+    // A handler that ended since the call was sent makes no room: above a lowered limit, or paused, its
+    // permit is not to be used again, as the next settle will say.
+    this.#startUpTo(entries, settled.permits - running);
     if (settled.cancelling) this.#cancel();
     const dry = entries.length < read && settled.dueNow === 0;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
@@ -498,10 +500,11 @@ export class Engagement {
     }
   }
 
-  /** Starts what was read up to the permits in hand; the rest goes back unstarted. */
-  #startUpTo(entries: readonly Entry[]): void {
+  /** Starts what was read up to the permits in hand, `most` at most; the rest goes back unstarted. */
+  #startUpTo(entries: readonly Entry[], most = entries.length): void {
+    const end = this.#busy + most;
     // It may have been told to leave while the read was under way.
-    const mayStart = () => this.#mode === 'working' && this.#busy < this.#permits;
+    const mayStart = () => this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
     const suspect = mayStart() ? entries.find((entry) => entry.suspect) : undefined;
     // Claimed first: this engagement leaves with all others, and what came along goes back.
     if (suspect && this.#core.alone.claim(this, () => this.#runAlone())) this.#suspect = suspect;

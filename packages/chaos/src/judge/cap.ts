@@ -1,5 +1,6 @@
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
+import { startsAbove } from './limits.js';
 import { endOf, type Interval, type Process } from './processes.js';
 import type { Run } from './runs.js';
 import { type Part, sweep } from './sweep.js';
@@ -31,6 +32,8 @@ import type { Cap } from './verdict.js';
  * whose way that is: runs are doubtful from the last sign + ¾ of a lease on. A run that *begins* more than a lease after the
  * trouble did is believed: beginning needs a permit, and the old lease is no excuse for a new run. So
  * what a doubt or a zombie can excuse is an old run that goes on, never one more that starts.
+ *
+ * Where the limit changes while the request runs, limits.ts looks at each start instead.
  */
 
 /** Share of a lease after the last sign of a renewal for which a run is believed in any case. */
@@ -47,11 +50,13 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
   const zombieWorkers = new Set<number>();
   const outages = processes.outages();
   for (const [number, itsRuns] of runs.byRequest()) {
-    const { id, limit } = requests.at(number);
+    const request = requests.at(number);
+    const { id, limit, cancelledMs, deadlineMs, goneMs } = request;
+    const overMs = Math.min(cancelledMs, deadlineMs, goneMs);
     const signs = new Signs(itsRuns);
     const parts = itsRuns.map((run) => {
       const process = processes.at(run.process);
-      return partOf(run, process, processes.cutOff(process), outages, signs);
+      return partOf(run, process, processes.cutOff(process), outages, signs, overMs);
     });
     for (const { run, zombieMs, endMs } of parts) {
       if (zombieMs >= endMs) continue;
@@ -60,6 +65,14 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
       const asleepMs = overlap(processes.at(run.process).frozen, zombieMs, endMs);
       cap.zombieSeconds += (endMs - zombieMs) / 1_000;
       cap.zombieAwakeSeconds += (endMs - zombieMs - asleepMs) / 1_000;
+    }
+    if (request.changes.length > 0) {
+      for (const { run, believed, allowed } of startsAbove(parts, request)) {
+        const at = (run.startMs - evidence.firstMs).toFixed(1);
+        const what = `index ${run.index} began as number ${believed} of ${allowed}`;
+        findings.add('cap exceeded', `${id}: ${what} at ${at} ms`);
+      }
+      continue;
     }
     const swept = sweep(parts, limit);
     cap.mostOver = Math.max(cap.mostOver, swept.mostOver);
@@ -105,6 +118,8 @@ function partOf(
   cutOff: readonly Interval[],
   outages: readonly Interval[],
   signs: Signs,
+  /** When the request was ended: its handlers are told to stop from then on, under their leases. */
+  overMs: number,
 ): Part {
   const endMs = Number.isNaN(run.endMs) ? Math.max(run.startMs, endOf(process)) : run.endMs;
   const leaseMs = process.leaseMs ?? Number.POSITIVE_INFINITY;
@@ -126,7 +141,7 @@ function partOf(
     const overMs = Math.max(trouble.fromMs, signMs) + leaseMs;
     if (trouble.toMs >= overMs) zombieMs = Math.min(zombieMs, overMs);
   }
-  if (run.toldMs < endMs) {
+  if (run.toldMs < endMs && run.toldMs < overMs) {
     doubtfulMs = Math.min(doubtfulMs, run.toldMs);
     zombieMs = Math.min(zombieMs, run.toldMs + FENCE * leaseMs);
   }

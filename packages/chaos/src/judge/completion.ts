@@ -1,7 +1,7 @@
 import { sameCounts } from './delivery.js';
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
-import type { Request } from './requests.js';
+import type { Request, Told } from './requests.js';
 import type { Verdict } from './verdict.js';
 
 /*
@@ -21,34 +21,51 @@ export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict
       generations.first += 1;
       generations.later += lives - 1;
       judgeTold(request, findings);
-    } else if (Number.isFinite(request.acknowledgedMs)) {
-      // Before an acknowledgement nobody was promised anything: it may never have come to be.
+    } else if (
+      Number.isFinite(request.acknowledgedMs) &&
+      request.droppedEarlyMs === Number.POSITIVE_INFINITY
+    ) {
+      // What was dropped completes no more. Before an acknowledgement nobody was promised anything: it may never have come to be.
       findings.add('never completed', request.id);
     }
   }
   return { ...sums, told: evidence.told, generations };
 }
 
-/** An id is used for one life only in these runs, so whatever is told of it has to be the same. */
-function judgeTold({ id, told, inspected, sealed }: Request, findings: Findings): void {
-  const [first] = told;
-  if (!first) return;
-  const other = told.find(
-    ({ generation, status, counts }) =>
-      generation !== first.generation ||
-      status !== first.status ||
-      !sameCounts(counts, first.counts),
-  );
-  if (other) {
-    const said = [first, other].map((one) => JSON.stringify(one));
-    findings.add('completed twice', `${id}: ${said.join(' and ')}`);
-    return;
+/**
+ * Of one life everybody has to be told the same. There is a second one only if somebody redrove the
+ * request; who waits since then is told of the old one no more, nor of one that was dropped.
+ */
+function judgeTold(request: Request, findings: Findings): void {
+  const wrong = wrongTold(request) ?? wrongLife(request);
+  if (wrong) findings.add('completed twice', `${request.id}: ${wrong}`);
+}
+
+function wrongTold({ told, redriveMs, goneMs }: Request): string | undefined {
+  const firstOf = new Map<number, Told>();
+  for (const one of told) {
+    const first = firstOf.get(one.generation) ?? one;
+    firstOf.set(one.generation, first);
+    const differs = one.status !== first.status || !sameCounts(one.counts, first.counts);
+    const anew = firstOf.size > 1 && redriveMs === Number.POSITIVE_INFINITY;
+    if (differs || anew) {
+      const [other] = differs ? [first] : told;
+      return [other, one].map((each) => JSON.stringify(each)).join(' and ');
+    }
+    if (one.generation < one.after)
+      return `${one.generation} was told to who waited for ${one.after}`;
+    if (one.beganMs > goneMs) return 'it was told as complete after it was dropped';
   }
-  const seen = [...inspected, ...(sealed ? [sealed] : [])];
-  const later = seen.find(({ generation }) => generation !== first.generation);
-  if (!later) return;
-  findings.add(
-    'completed twice',
-    `${id}: generation ${first.generation} was told, ${later.generation} was there`,
-  );
+  return undefined;
+}
+
+/** What was sealed is the first life, and what the server has is one of those that were told. */
+function wrongLife({ told, inspected, sealed }: Request): string | undefined {
+  const known = new Set(told.map(({ generation }) => generation));
+  const first = Math.min(...known);
+  const other =
+    inspected.find(({ generation }) => !known.has(generation)) ??
+    // Of the first life perhaps nobody was told.
+    (sealed && sealed.generation > first ? sealed : undefined);
+  return other && `generation ${first} was told, ${other.generation} was there`;
 }

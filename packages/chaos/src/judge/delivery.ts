@@ -1,6 +1,6 @@
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
-import type { Counts, Reading, Request } from './requests.js';
+import type { Counts, Reading, Request, Told } from './requests.js';
 import type { Run } from './runs.js';
 import type { Verdict } from './verdict.js';
 
@@ -25,7 +25,7 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
       (ms) => ms > request.acknowledgedMs && ms < request.dropMs,
     );
     if (early !== undefined) findings.add('lost', `${request.id}: acknowledged, and not found`);
-    const counts = request.told[0]?.counts;
+    const counts = lastTold(request)?.counts;
     if (!counts) continue;
     const { succeeded = 0, failed = 0, cancelled = 0 } = counts;
     sums.succeeded += succeeded;
@@ -34,12 +34,15 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     sums.settled += succeeded + failed + cancelled;
     judgeCounts(request, findings);
     const whole = request.readings.filter(({ over }) => over);
-    if (whole.length === 0) {
+    if (whole.length === 0 && request.droppedEarlyMs === Number.POSITIVE_INFINITY) {
       findings.add('cut short', `${request.id}: nobody read its results to their end`);
     }
     const started = ran.get(request.number) ?? new Uint8Array();
     for (const reading of whole) {
-      const itsOwn = request.told.find(({ process }) => process === reading.process)?.counts;
+      const itsOwn = request.told.find(
+        ({ process, generation }) =>
+          process === reading.process && generation === reading.generation,
+      )?.counts;
       const items = { attempted, acknowledged, started };
       judgeReading(request, itsOwn ?? counts, reading, items, findings);
     }
@@ -57,13 +60,22 @@ function indexesThatRan(request: Request, runs: readonly Run[], findings: Findin
   return ran;
 }
 
+const lastTold = ({ told }: Request) =>
+  told.reduce<Told | undefined>(
+    (last, one) => (last && last.generation >= one.generation ? last : one),
+    undefined,
+  );
+
 function judgeCounts(request: Request, findings: Findings): void {
   const { told, inspected, sealed, id } = request;
   const heard = told.map(({ counts }) => counts);
   const said = [...heard, ...inspected.map(({ counts }) => counts)];
   const sum = ({ total: _, ...counts }: Counts) => Object.values(counts).reduce((a, b) => a + b, 0);
+  const uncalled = Math.min(request.cancelMs, request.deadlineMs) === Number.POSITIVE_INFINITY;
   const wrong =
     said.find((counts) => sum(counts) !== counts['total']) ??
+    // Nobody asked for its end, and it had no deadline.
+    said.find((counts) => uncalled && (counts['cancelled'] ?? 0) > 0) ??
     said.find((counts) => UNSETTLED.some((state) => (counts[state] ?? 0) > 0)) ??
     said.find((counts) => sealed && sealed.total !== counts['total']) ??
     // Waiters that were told different things are told of elsewhere (completion.ts).

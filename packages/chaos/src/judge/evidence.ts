@@ -1,4 +1,5 @@
 import type {
+  ControlEvent,
   Entry,
   FaultEvent,
   ObserverEvent,
@@ -6,6 +7,7 @@ import type {
   WaiterEvent,
   WorkerEvent,
 } from '../history.js';
+import type { Act } from '../plan.js';
 import type { Findings } from './findings.js';
 import { type Process, Processes } from './processes.js';
 import { JournalError } from './read-journals.js';
@@ -25,7 +27,8 @@ export class Evidence {
   readonly runs = new Runs();
   readonly noticeMs: number[] = [];
   readonly withoutNoticeMs: number[] = [];
-  readonly waiting = new Map<string, number>();
+  readonly acts: Partial<Record<Act, number>> = {};
+  readonly waiting = new Map<string, { ms: number; after: number }>();
   firstMs = Number.POSITIVE_INFINITY;
   lastToldMs = Number.NaN;
   drainMs = Number.NaN;
@@ -48,6 +51,7 @@ export class Evidence {
     else if (isWorker(event)) this.#worker(event, process, ms);
     else if (isWaiter(event)) this.#waiter(event, process, ms);
     else if (isProducer(event)) this.#producer(event, ms);
+    else if (isControl(event)) this.#control(event, ms);
     else if (isObserver(event)) this.#observer(event, ms);
     else throw new JournalError(`an entry that the judge does not know: ${JSON.stringify(event)}`);
   }
@@ -56,7 +60,7 @@ export class Evidence {
     const request = this.requests.named(event.request);
     if ('failed' in event) return;
     if ('does' in event) {
-      if (event.does === 'open') this.#open(request, event.limit, ms);
+      if (event.does === 'open') this.#open(request, event, ms);
       else if (event.does === 'append') request.attempt(event.from, event.to);
       else if (event.does === 'drop') request.dropMs = Math.min(request.dropMs, ms);
       return;
@@ -66,8 +70,14 @@ export class Evidence {
     else this.#sealed(request, event, ms);
   }
 
-  #open(request: Request, limit: number, ms: number): void {
+  #open(
+    request: Request,
+    { limit, deadlineMs }: { limit: number; deadlineMs?: number },
+    ms: number,
+  ): void {
     request.limit = limit;
+    if (deadlineMs !== undefined)
+      request.deadlineMs = Math.min(request.deadlineMs, ms + deadlineMs);
     if (!(request.openedMs <= ms)) request.openedMs = ms;
   }
 
@@ -85,6 +95,33 @@ export class Evidence {
     }
   }
 
+  /** A step that was done twice, as its process was killed, began with the first and holds from then on. */
+  #control(event: ControlEvent, ms: number): void {
+    const request = this.requests.named(event.request);
+    if ('failed' in event) return;
+    const { step, act } = event;
+    const asked = 'does' in event;
+    if (!asked) this.acts[act] = (this.acts[act] ?? 0) + 1;
+    const earliest = (before: number) => Math.min(before, ms);
+    if (['limit', 'pause', 'resume'].includes(act)) {
+      const change = request.change(step);
+      if (asked) change.limit = event.limit;
+      if (asked) change.askedMs = earliest(change.askedMs);
+      else change.doneMs = earliest(change.doneMs);
+    } else if (act === 'cancel' && asked) {
+      request.cancelMs = earliest(request.cancelMs);
+    } else if (act === 'cancel') {
+      request.cancelledMs = earliest(request.cancelledMs);
+    } else if (act === 'redrive' && asked) {
+      request.redriveMs = earliest(request.redriveMs);
+    } else if (act === 'drop' && asked) {
+      request.droppedEarlyMs = earliest(request.droppedEarlyMs);
+      request.dropMs = earliest(request.dropMs);
+    } else if (act === 'drop') {
+      request.goneMs = earliest(request.goneMs);
+    }
+  }
+
   #worker(event: WorkerEvent, process: Process, ms: number): void {
     if ('does' in event) {
       const { request: id, index, attempt, item } = event;
@@ -95,6 +132,9 @@ export class Evidence {
       process.leaseMs = event.leaseMs;
     } else if (event.did === 'abort') {
       this.runs.told(process.number, this.requests.named(event.request).number, event.index, ms);
+    } else if (event.did === 'settle') {
+      const endedMs = Number(event.endedNs) / 1e6;
+      this.requests.named(event.request).settles.push({ process: process.number, endedMs, ms });
     } else {
       const { request: id, index, ended } = event;
       const { number } = this.requests.named(id);
@@ -112,14 +152,16 @@ export class Evidence {
     if ('failed' in event) {
       if (event.code === 'NOT_FOUND') request.notFoundMs.push(ms);
     } else if ('does' in event) {
-      this.waiting.set(waiting, ms);
+      this.waiting.set(waiting, { ms, after: event.after ?? 0 });
     } else if (event.did === 'await') {
       const { generation, status, counts, latencyMs } = event;
-      request.told.push({ process: process.name, generation, status, counts });
+      const began = this.waiting.get(waiting) ?? { ms, after: 0 };
+      const whose = { process: process.name, beganMs: began.ms, after: began.after };
+      request.told.push({ ...whose, generation, status, counts });
       this.told += 1;
       if (!(this.lastToldMs >= ms)) this.lastToldMs = ms;
       // Who came when it was over was answered, not told.
-      const waitedMs = ms - (this.waiting.get(waiting) ?? ms);
+      const waitedMs = ms - began.ms;
       if (waitedMs < latencyMs + THERE_BEFORE_MS) return;
       (event.notices ? this.noticeMs : this.withoutNoticeMs).push(latencyMs);
     } else {
@@ -151,9 +193,10 @@ const wordOf = (event: Event): string =>
 
 const isFault = (event: Event): event is FaultEvent => wordOf(event) === 'fault';
 const isWorker = (event: Event): event is WorkerEvent =>
-  ['start', 'run', 'abort'].includes(wordOf(event));
+  ['start', 'run', 'abort', 'settle'].includes(wordOf(event));
 const isWaiter = (event: Event): event is WaiterEvent => ['await', 'read'].includes(wordOf(event));
 const isProducer = (event: Event): event is ProducerEvent =>
   ['open', 'append', 'seal', 'drop'].includes(wordOf(event));
+const isControl = (event: Event): event is ControlEvent => wordOf(event) === 'control';
 const isObserver = (event: Event): event is ObserverEvent =>
   ['sample', 'inspect', 'look for keys', 'drain'].includes(wordOf(event));

@@ -15,7 +15,8 @@ export function countExecutions(evidence: Evidence): {
   const repeats = Object.fromEntries(REPEATS.map((why) => [why, 0])) as Record<Repeat, number>;
   const recoveryMs: number[] = [];
   let [aborted, again] = [0, 0];
-  for (const [, itsRuns] of runs.byRequest()) {
+  for (const [number, itsRuns] of runs.byRequest()) {
+    const { redriveMs } = evidence.requests.at(number);
     const before = new Map<number, Run>();
     const repeated = new Set<number>();
     for (const run of itsRuns) {
@@ -25,7 +26,7 @@ export function countExecutions(evidence: Evidence): {
       if (!last) continue;
       repeated.add(run.index);
       const process = processes.at(last.process);
-      repeats[reason(last, run, process)] += 1;
+      repeats[reason(last, run, process, redriveMs)] += 1;
       const { killMs } = process;
       const wasKilled = last.ended === 'none' && killMs !== undefined && killMs <= run.startMs;
       if (wasKilled) recoveryMs.push(run.startMs - killMs);
@@ -35,7 +36,10 @@ export function countExecutions(evidence: Evidence): {
   return { executions: { starts: runs.length, aborted, again, repeats }, recoveryMs };
 }
 
-function reason(last: Run, run: Run, { killMs, frozen }: Process): Repeat {
+function reason(last: Run, run: Run, { killMs, frozen }: Process, redriveMs: number): Repeat {
+  if (last.ended === 'failed' && last.startMs < redriveMs && redriveMs <= run.startMs)
+    return 'after a redrive';
+  if (last.ended === 'held') return 'after a hold';
   if (run.attempt > last.attempt) return 'after a failure';
   // Its outcome may have died with it: it ended, and was not settled.
   if (killMs !== undefined && killMs <= run.startMs && !(last.endMs > run.startMs)) {

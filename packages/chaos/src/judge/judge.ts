@@ -30,7 +30,7 @@ export async function judge(folder: string): Promise<Verdict> {
   const drainedInMs = known(drainedMs - drainMs);
   return {
     ...{ runs: 1, clean: findings.clean, findings: findings.all(), journals, entries },
-    ...{ faults: evidence.processes.faults, requests, items, executions, cap },
+    ...{ faults: evidence.processes.faults, acts: evidence.acts, requests, items, executions, cap },
     durations: {
       attackMs: known(drainMs - firstMs),
       drainMs: drainedInMs,

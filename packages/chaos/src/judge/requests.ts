@@ -8,6 +8,25 @@ export interface Told {
   readonly generation: number;
   readonly status: string;
   readonly counts: Counts;
+  /** When that process began to wait. */
+  readonly beganMs: number;
+  /** The life before which it was not to be told of any. */
+  readonly after: number;
+}
+
+/** A limit that is in force from a step on; 0 while the request is paused. */
+export interface Change {
+  readonly step: number;
+  limit: number;
+  askedMs: number;
+  doneMs: number;
+}
+
+/** A worker was told that the server has an outcome, of a run that ended at `endedMs`. */
+export interface Settle {
+  readonly process: number;
+  readonly endedMs: number;
+  readonly ms: number;
 }
 
 /** The results of one request as one process read them. */
@@ -34,6 +53,16 @@ export class Request {
   acknowledgedMs = Number.POSITIVE_INFINITY;
   dropMs = Number.POSITIVE_INFINITY;
   dropped = false;
+  /** Dropped before it was complete, or not: when that was asked for, and acknowledged. */
+  droppedEarlyMs = Number.POSITIVE_INFINITY;
+  goneMs = Number.POSITIVE_INFINITY;
+  /** When somebody asked for its end first, when that was acknowledged, and its deadline at the earliest. */
+  cancelMs = Number.POSITIVE_INFINITY;
+  cancelledMs = Number.POSITIVE_INFINITY;
+  deadlineMs = Number.POSITIVE_INFINITY;
+  redriveMs = Number.POSITIVE_INFINITY;
+  readonly settles: Settle[] = [];
+  readonly #changes = new Map<number, Change>();
   sealed: { readonly generation: number; readonly total: number } | undefined;
   readonly told: Told[] = [];
   readonly inspected: { readonly generation: number; readonly counts: Counts }[] = [];
@@ -45,6 +74,18 @@ export class Request {
   constructor(number: number, id: string) {
     this.number = number;
     this.id = id;
+  }
+
+  /** The limits after the first one, in their order. */
+  get changes(): Change[] {
+    return [...this.#changes.values()].sort((a, b) => a.step - b.step);
+  }
+
+  change(step: number): Change {
+    const never = Number.POSITIVE_INFINITY;
+    const known = this.#changes.get(step) ?? { step, limit: never, askedMs: never, doneMs: never };
+    this.#changes.set(step, known);
+    return known;
   }
 
   attempt(from: number, to: number): void {

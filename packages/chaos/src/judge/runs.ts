@@ -1,7 +1,7 @@
 import { Numbers } from './numbers.js';
 
-export type Ending = 'none' | 'succeeded' | 'failed' | 'aborted';
-const ENDINGS: readonly Ending[] = ['none', 'succeeded', 'failed', 'aborted'];
+export type Ending = 'none' | 'succeeded' | 'failed' | 'aborted' | 'held';
+const ENDINGS: readonly Ending[] = ['none', 'succeeded', 'failed', 'aborted', 'held'];
 
 /** One run of a handler. `endMs` is NaN when the journal knows of no end. */
 export interface Run {

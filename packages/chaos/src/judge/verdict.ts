@@ -1,4 +1,5 @@
 import type { Fault } from '../history.js';
+import type { Act } from '../plan.js';
 
 /** What may be found wrong. */
 export const KINDS = [
@@ -37,6 +38,8 @@ export interface Verdict {
   readonly journals: number;
   readonly entries: number;
   readonly faults: Readonly<Partial<Record<Fault, number>>>;
+  /** Steps that were acknowledged, by what they did. */
+  readonly acts: Readonly<Partial<Record<Act, number>>>;
   readonly requests: {
     readonly opened: number;
     readonly completed: number;
@@ -87,6 +90,8 @@ export interface Verdict {
 /** What became of the run before: why a sub-request started again. */
 export const REPEATS = [
   'after a failure',
+  'after a redrive',
+  'after a hold',
   'after a kill',
   'after a lost lease',
   'beside a zombie',

@@ -19,6 +19,7 @@ function both(a: Verdict, b: Verdict): Verdict {
     journals: a.journals + b.journals,
     entries: a.entries + b.entries,
     faults: sums(a.faults, b.faults),
+    acts: sums(a.acts, b.acts),
     requests: {
       ...sums(flat(a.requests), flat(b.requests)),
       generations: sums(a.requests.generations, b.requests.generations),

@@ -63,6 +63,7 @@ function examples({ findings }: Verdict): string[] {
 function faultsTable({
   runs,
   faults,
+  acts,
   requests,
   items,
   executions,
@@ -84,6 +85,7 @@ function faultsTable({
     ['cancelled', items.cancelled],
     ['starts of a handler', executions.starts],
     ...Object.entries(faults),
+    ...Object.entries(acts).map(([act, n]) => [`meddled: ${act}`, n] as const),
   ] as const;
   return { head: ['', ''], rows: told.map(([name, n]) => [name, whole(n)]) };
 }

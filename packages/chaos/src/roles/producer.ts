@@ -1,7 +1,14 @@
-import { NotFoundError, PieceworkError, RequestExistsError } from '@piecework/protocol';
+import {
+  DroppedError,
+  NotFoundError,
+  PieceworkError,
+  RequestExistsError,
+  SealedError,
+} from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework, type RequestOptions } from 'piecework';
 import { type Payload, type Plan, payloadOf } from '../plan.js';
+import { control } from './control.js';
 import { enterRole, insist, onStop, serve } from './role.js';
 
 /*
@@ -9,7 +16,8 @@ import { enterRole, insist, onStop, serve } from './role.js';
  * successor is asked for the same requests and finishes them.
  */
 
-const { argument, journal, report } = enterRole();
+const role = enterRole();
+const { argument, journal, report } = role;
 const { redis, queue, seed } = argument;
 /** A successor has to be there before a producer counts as lost. */
 const PRODUCER_LEASE_MS = 60_000;
@@ -18,9 +26,14 @@ const MAX_CRASHES = 1_000;
 
 const pw = new Piecework({ redis, queue });
 
-function optionsOf({ id, limit, priority, window }: Plan): RequestOptions {
-  const times = { producerLeaseMs: PRODUCER_LEASE_MS, maxCrashes: MAX_CRASHES };
-  return { id, limit, priority, window, ...times };
+function optionsOf({ id, limit, priority, window, ...plan }: Plan): RequestOptions {
+  const { attempts, backoffMs: delayMs, deadlineMs } = plan;
+  return {
+    ...{ id, limit, priority, window, attempts },
+    backoff: { type: 'exponential', delayMs, maxDelayMs: 2_000, jitter: 0.5 },
+    ...{ producerLeaseMs: PRODUCER_LEASE_MS, maxCrashes: MAX_CRASHES },
+    ...(deadlineMs > 0 ? { deadlineMs } : {}),
+  };
 }
 
 function noteFailure(failed: 'open' | 'append' | 'seal' | 'drop', { id }: Plan, error: unknown) {
@@ -31,10 +44,11 @@ function noteFailure(failed: 'open' | 'append' | 'seal' | 'drop', { id }: Plan, 
 /** An array is recognised by its content, whoever submits it: asking again adds nothing twice. */
 async function submitAtOnce(plan: Plan): Promise<void> {
   const { id: request, size, limit } = plan;
+  const ends = plan.deadlineMs > 0 ? { deadlineMs: plan.deadlineMs } : {};
   const items = Array.from({ length: size }, (_, n): Payload => payloadOf(seed, plan, n));
   await insist(
     async () => {
-      journal.write({ does: 'open', request, limit });
+      journal.write({ does: 'open', request, limit, ...ends });
       if (size > 0) journal.write({ does: 'append', request, from: 0, to: size });
       journal.write({ does: 'seal', request, total: size });
       await pw.submit(items, optionsOf(plan));
@@ -111,7 +125,13 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
 }
 
 async function produce(plan: Plan): Promise<void> {
-  await (plan.manner === 'at once' ? submitAtOnce(plan) : submitInPieces(plan));
+  await (plan.manner === 'at once' ? submitAtOnce(plan) : submitInPieces(plan)).catch(
+    (error: unknown) => {
+      // Its time was over before it was complete; what of it was taken is not known.
+      const ended = error instanceof SealedError || error instanceof RequestExistsError;
+      if (plan.deadlineMs === 0 || !ended) throw error;
+    },
+  );
   report({ report: 'sealed', id: plan.id });
 }
 
@@ -124,7 +144,7 @@ async function drop(plan: Plan): Promise<void> {
         .request(request)
         .drop()
         .catch((error: unknown) => {
-          if (!(error instanceof NotFoundError)) throw error;
+          if (!(error instanceof NotFoundError) && !(error instanceof DroppedError)) throw error;
         });
     },
     (error) => noteFailure('drop', plan, error),
@@ -137,7 +157,10 @@ async function drop(plan: Plan): Promise<void> {
 const last = new Map<string, Promise<void>>();
 
 onStop(() => pw.close());
-serve(async ({ task, plan }) => {
+serve(async (asked) => {
+  const { task, plan } = asked;
+  // Beside what is under way: pieces may still be added.
+  if (task === 'control') return control(role, pw, plan, asked.step);
   // A predecessor's word that it is sealed may come when this one was asked for it already; asked once
   // more behind the drop, it would be another request.
   const before = last.get(plan.id);

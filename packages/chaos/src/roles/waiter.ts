@@ -1,23 +1,30 @@
-import { NotFoundError, type PieceworkError } from '@piecework/protocol';
+import {
+  DroppedError,
+  ExpiredError,
+  NotFoundError,
+  type PieceworkError,
+} from '@piecework/protocol';
 import { Piecework } from 'piecework';
 import type { WaiterEvent } from '../history.js';
 import type { Plan } from '../plan.js';
+import { control } from './control.js';
 import { enterRole, insist, onStop, serve } from './role.js';
 
 /** A waiter: awaits the completion of what it is asked to, then reads all results. */
 
 type Read = Extract<WaiterEvent, { did: 'read' }>['results'];
 
-const { argument, journal, report } = enterRole();
+const role = enterRole();
+const { argument, journal, report } = role;
 const { redis, queue, notices } = argument;
 const pw = new Piecework({ redis, queue });
 
-async function awaitRequest({ id: request, size }: Plan): Promise<void> {
+async function awaitRequest({ id: request, size, steps }: Plan, after: number): Promise<void> {
   const note = (failed: 'await' | 'read') => (error: PieceworkError) =>
     journal.write({ failed, request, code: error.code, message: error.message });
   const handle = pw.request<number>(request);
   const beganAt = Date.now();
-  journal.write({ does: 'await', request });
+  journal.write({ does: 'await', request, ...(after > 0 ? { after } : {}) });
   try {
     const outcome = await insist(() => handle.completion(), note('await'));
     // The server runs on this machine, so its clock is ours.
@@ -38,6 +45,11 @@ async function awaitRequest({ id: request, size }: Plan): Promise<void> {
     journal.write({ did: 'read', request, generation, results, over: true });
     report({ report: 'read', id: request });
   } catch (error) {
+    const gone = [DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
+    if (gone && steps.some(({ act }) => act === 'drop')) {
+      report({ report: 'read', id: request });
+      return;
+    }
     const code = error instanceof NotFoundError ? error.code : String(error);
     report({ report: 'gave up', id: request, code });
   }
@@ -58,6 +70,7 @@ async function readAll(items: AsyncIterable<Item>): Promise<Read> {
 
 onStop(() => pw.close());
 serve(async (task) => {
-  if (task.task === 'await') await awaitRequest(task.plan);
+  if (task.task === 'await') await awaitRequest(task.plan, task.after);
+  if (task.task === 'control') await control(role, pw, task.plan, task.step);
 });
 report({ report: 'ready' });

@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { UnrecoverableError } from '@piecework/protocol';
 import { type HandlerContext, Worker } from '@piecework/worker';
-import type { Payload } from '../plan.js';
+import { changesLimit, type Payload, planOf } from '../plan.js';
+import { healedBy } from './control.js';
 import { enterRole, insist, onStop } from './role.js';
 
 /*
@@ -9,14 +12,30 @@ import { enterRole, insist, onStop } from './role.js';
  */
 
 const { argument, journal, report } = enterRole();
-const { redis, queue, concurrency, leaseMs } = argument;
+const { redis, queue, concurrency, leaseMs, seed, journals } = argument;
+/** What this process held back once. */
+const held = new Set<string>();
+/** Of requests whose limit changes: when the run of each sub-request ended that is not settled yet. */
+const unsettled = new Map<string, bigint>();
+const watched = new Map<string, boolean>();
+
+function isWatched(request: string): boolean {
+  let known = watched.get(request);
+  if (known === undefined) {
+    known = changesLimit(planOf(seed, Number(request.split('-r')[1])));
+    watched.set(request, known);
+  }
+  return known;
+}
 
 async function handle(payload: Payload, context: HandlerContext): Promise<number> {
   const { requestId: request, index, attempt, crashes, signal } = context;
-  const { item, fails, workMs, deaf } = payload;
+  const { item, fate, holdMs, workMs, deaf } = payload;
   journal.write({ does: 'run', request, index, attempt, crashes, item });
-  const ended = (how: 'succeeded' | 'failed' | 'aborted') =>
+  const ended = (how: 'succeeded' | 'failed' | 'aborted' | 'held') => {
+    if (isWatched(request)) unsettled.set(`${request} ${index}`, process.hrtime.bigint());
     journal.write({ did: 'run', request, index, ended: how });
+  };
   signal.addEventListener('abort', () => journal.write({ did: 'abort', request, index }), {
     once: true,
   });
@@ -26,12 +45,30 @@ async function handle(payload: Payload, context: HandlerContext): Promise<number
     ended('aborted');
     throw error;
   }
+  const key = `${request} ${index}`;
+  if (holdMs > 0 && !held.has(key)) {
+    held.add(key);
+    const back = context.holdRequest(holdMs);
+    ended('held');
+    throw back;
+  }
+  const fails =
+    fate !== 'succeeds' &&
+    (fate !== 'fails first' || attempt === 1) &&
+    !existsSync(healedBy(journals, request));
   ended(fails ? 'failed' : 'succeeded');
+  if (fails && fate === 'fails for good') throw new UnrecoverableError('this item fails for good');
   if (fails) throw new Error('this item fails');
   return item;
 }
 
 const worker = new Worker({ redis, queue, concurrency, leaseMs, handler: handle });
+worker.on('settled', ({ requestId: request, index }) => {
+  const endedNs = unsettled.get(`${request} ${index}`);
+  if (endedNs === undefined) return;
+  unsettled.delete(`${request} ${index}`);
+  journal.write({ did: 'settle', request, index, endedNs: String(endedNs) });
+});
 onStop(() => worker.close({ timeoutMs: 5_000 }));
 // One that was born while Redis is away tries until it is back.
 await insist(

@@ -1,0 +1,80 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  DroppedError,
+  EndedError,
+  ExpiredError,
+  NotCompleteError,
+  NotFoundError,
+  type PieceworkError,
+} from '@piecework/protocol';
+import type { Piecework } from 'piecework';
+import type { Plan, Step } from '../plan.js';
+import { insist, type Role } from './role.js';
+
+/*
+ * Meddling with a request, from whatever process is asked to. A step that comes too late, because the
+ * request is over, is as good as done.
+ */
+
+/** A file that says that nothing of the request fails any more. */
+export const healedBy = (folder: string, id: string): string => join(folder, `healed-${id}`);
+
+const isOver = (error: unknown): boolean =>
+  [EndedError, DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
+
+export async function control(
+  { argument, journal, report }: Role,
+  pw: Piecework,
+  plan: Plan,
+  number: number,
+): Promise<void> {
+  const { id: request } = plan;
+  const step = plan.steps[number] as Step;
+  const { act, limit } = step;
+  const note = (error: PieceworkError) => {
+    const { code, message } = error;
+    journal.write({ failed: 'control', request, step: number, act, code, message });
+  };
+  let generation = 0;
+  try {
+    if (act === 'redrive') writeFileSync(healedBy(argument.journals, request), '');
+    await insist(async () => {
+      journal.write({ does: 'control', request, step: number, act, limit });
+      generation = await acts[act](pw.request(request), step);
+    }, note);
+    journal.write({ did: 'control', request, step: number, act });
+  } catch (error) {
+    if (!isOver(error)) {
+      report({ report: 'gave up', id: request, code: `${act}: ${error}` });
+      return;
+    }
+    note(error as PieceworkError);
+  }
+  report({ report: 'controlled', id: request, step: number, generation });
+}
+
+type Handle = ReturnType<Piecework['request']>;
+
+const acts: Record<Step['act'], (handle: Handle, step: Step) => Promise<number>> = {
+  pause: (handle) => handle.pause().then(() => 0),
+  resume: (handle) => handle.resume().then(() => 0),
+  limit: (handle, { limit }) => handle.update({ limit }).then(() => 0),
+  priority: (handle, { priority }) => handle.update({ priority }).then(() => 0),
+  cancel: (handle) => handle.cancel().then(() => 0),
+  drop: (handle) => handle.drop().then(() => 0),
+  redrive: redriveAll,
+};
+
+/** A redrive that was cut off is sealed when its lease is over; then the rest is redriven. */
+async function redriveAll(handle: Handle): Promise<number> {
+  for (;;) {
+    try {
+      return (await handle.redrive()).generation;
+    } catch (error) {
+      if (!(error instanceof NotCompleteError)) throw error;
+      await sleep(200);
+    }
+  }
+}

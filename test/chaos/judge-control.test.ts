@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest';
+import type { Act } from '../../packages/chaos/src/plan.js';
+import {
+  at,
+  countsOf,
+  ended,
+  foundIn,
+  judged,
+  type Line,
+  ran,
+  started,
+  submitted,
+  told,
+  value,
+  wasRead,
+} from './journals.js';
+
+/** A step of meddling: asked for at `ms`, acknowledged at `done`, if it was. */
+function step(number: number, act: Act, limit: number, ms: number, done?: number): Line[] {
+  const about = { request: 'r', step: number, act } as const;
+  return [
+    at(ms, 'waiter-9', { does: 'control', ...about, limit }),
+    ...(done === undefined ? [] : [at(done, 'waiter-9', { did: 'control', ...about })]),
+  ];
+}
+const settled = (process: string, index: number, endedMs: number, ms: number): Line =>
+  at(ms, process, {
+    ...{ did: 'settle', request: 'r', index },
+    endedNs: String(endedMs * 1e6),
+  });
+const begun: readonly Line[] = [started('worker-1'), started('worker-2'), ...submitted('r', 4, 2)];
+const counts = countsOf(4);
+const over: readonly Line[] = [
+  ...told('r', counts),
+  wasRead(
+    'r',
+    [0, 1, 2, 3].map((index) => value(index)),
+  ),
+  ...ended('r', counts),
+];
+
+describe('a limit that changes', () => {
+  const run = (index: number, from: number, to: number, process = 'worker-1') =>
+    ran(process, 'r', index, [from, to]);
+  /** 0 and 1 run when it is lowered to 1; 0 ends, and its settle is answered at 130. */
+  const lowered = [...begun, ...step(0, 'limit', 1, 100, 110), ...run(0, 50, 120)];
+  const known = settled('worker-1', 0, 120, 130);
+
+  it('lets what runs go on, and the next one begin when it has ended', async () => {
+    const lines = [...lowered, known, ...run(1, 50, 200), ...run(2, 200, 210), ...run(3, 210, 220)];
+    expect(foundIn(await judged([...lines, ...over]))).toEqual({});
+  });
+
+  it('is exceeded by one that begins after the next settle of its worker', async () => {
+    const lines = [...lowered, known, ...run(1, 50, 200), ...run(2, 140, 150), ...run(3, 210, 220)];
+    const verdict = await judged([...lines, ...over]);
+    expect(foundIn(verdict)).toEqual({ 'cap exceeded': 1 });
+    expect(verdict.findings['cap exceeded'].examples[0]).toContain('number 2 of 1');
+  });
+
+  it('is not known to a worker that has not settled since', async () => {
+    const others = [...run(1, 50, 200), ...run(2, 140, 150, 'worker-2'), ...run(3, 210, 220)];
+    expect(foundIn(await judged([...lowered, known, ...others, ...over]))).toEqual({});
+    // What it reported had ended before, so perhaps it was settled before.
+    const early = [...begun, ...step(0, 'limit', 1, 100, 110), ...run(0, 50, 105)];
+    const lines = [...early, settled('worker-1', 0, 105, 130)];
+    const rest = [...run(1, 50, 200), ...run(2, 140, 150), ...run(3, 210, 220)];
+    expect(foundIn(await judged([...lines, ...rest, ...over]))).toEqual({});
+  });
+
+  it('may be used from when it was asked for, acknowledged or not', async () => {
+    const lines = (ms: number) => [
+      ...[...begun, ...step(0, 'limit', 3, ms)],
+      ...[...run(0, 50, 200), ...run(1, 50, 200), ...run(2, 120, 200), ...run(3, 210, 220)],
+      ...over,
+    ];
+    expect(foundIn(await judged(lines(110)))).toEqual({});
+    expect(foundIn(await judged(lines(130)))).toEqual({ 'cap exceeded': 1 });
+  });
+
+  it('is nothing while the request is paused', async () => {
+    const paused = [...begun, ...step(0, 'pause', 0, 100, 110), ...step(1, 'resume', 2, 300, 310)];
+    const ran0 = [...run(0, 50, 120), known, ...run(1, 50, 125)];
+    const lawful = [...paused, ...ran0, ...run(2, 300, 320), ...run(3, 300, 320), ...over];
+    expect(foundIn(await judged(lawful))).toEqual({});
+    const unlawful = [...paused, ...ran0, ...run(2, 250, 260), ...run(3, 300, 320), ...over];
+    expect(foundIn(await judged(unlawful))).toEqual({ 'cap exceeded': 1 });
+  });
+});
+
+const allRan = [0, 1, 2, 3].flatMap((n) => ran('worker-1', 'r', n, [10 * n + 10, 10 * n + 15]));
+
+describe('a request that was ended', () => {
+  const cancelled = countsOf(2, 0, 2);
+  const told2 = [
+    ...told('r', cancelled),
+    wasRead('r', [value(0), value(1)]),
+    ...ended('r', cancelled),
+  ];
+
+  it('may lack what was cancelled, if somebody asked for it', async () => {
+    const lines = [...begun, ...allRan.slice(0, 4), ...told2];
+    expect(foundIn(await judged([...lines, ...step(0, 'cancel', 2, 30)]))).toEqual({});
+    expect(foundIn(await judged(lines))).toEqual({ miscounted: 1 });
+  });
+
+  it('may by its deadline', async () => {
+    const deadline = at(0, 'producer-2', { does: 'open', request: 'r', limit: 2, deadlineMs: 20 });
+    expect(foundIn(await judged([deadline, ...begun, ...allRan.slice(0, 4), ...told2]))).toEqual(
+      {},
+    );
+  });
+
+  it('has no zombies in handlers that were told to stop by that', async () => {
+    const deaf = [...ran('worker-1', 'r', 0, [10, 900]), ...ran('worker-1', 'r', 1, [10, 15])];
+    const stop = at(50, 'worker-1', { did: 'abort', request: 'r', index: 0 });
+    const lines = [...begun, ...deaf, stop, ...told2];
+    const verdict = await judged([...lines, ...step(0, 'cancel', 2, 30, 40)]);
+    expect(foundIn(verdict)).toEqual({});
+    expect(verdict.cap.zombieRuns).toBe(0);
+    // Told before anybody had ended it, it lost its lease.
+    const lost = await judged([...lines, ...step(0, 'cancel', 2, 300, 310)]);
+    expect(lost.cap.zombieRuns).toBe(1);
+  });
+});
+
+describe('a request that was dropped half-way', () => {
+  const dropped = [...begun, ...allRan.slice(0, 4), ...step(0, 'drop', 2, 60, 70)];
+  const end = ended('r', counts).slice(1);
+
+  it('need not complete, and is not found afterwards', async () => {
+    const gone = at(80, 'waiter', {
+      failed: 'await',
+      request: 'r',
+      code: 'NOT_FOUND',
+      message: '',
+    });
+    expect(foundIn(await judged([...dropped, gone, ...end]))).toEqual({});
+  });
+
+  it('leaves no key', async () => {
+    const lines = [...dropped, ...end.slice(0, -1)];
+    const left = at(1_500, 'observer', { did: 'look for keys', left: ['sub:{r}'] });
+    expect(foundIn(await judged([...lines, left]))).toEqual({ 'key left': 1 });
+  });
+
+  it('is told as complete to nobody who waits since', async () => {
+    const late = told('r', countsOf(2, 0), { ms: 1_000 });
+    const lines = [...begun, ...allRan, ...step(0, 'drop', 2, 60, 70), ...end];
+    const before = told('r', counts, { ms: 950 });
+    expect(foundIn(await judged([...lines, ...before]))).toEqual({});
+    const since = late.map((line) => ({ ...line, ms: line.ms + 500 }));
+    expect(foundIn(await judged([...lines, ...since]))).toHaveProperty('completed twice');
+  });
+});
+
+describe('a request that was redriven', () => {
+  const half = countsOf(3, 1);
+  const first = [
+    ...[...begun, ...allRan.slice(0, 6), ...ran('worker-1', 'r', 3, [40, 45], 'failed')],
+    ...told('r', half, { ms: 1_000 }),
+    wasRead('r', [value(0), value(1), value(2), { index: 3, status: 'failed', item: null }]),
+  ];
+  const again = ran('worker-2', 'r', 3, [1_210, 1_215]);
+  const redrive = step(0, 'redrive', 2, 1_200, 1_205);
+  const second = (read = [0, 1, 2, 3], after = 8, generation = 8): Line[] => [
+    at(1_220, 'waiter', { does: 'await', request: 'r', after }),
+    at(1_230, 'waiter', {
+      ...{ did: 'await', request: 'r', generation, status: 'succeeded', counts },
+      ...{ notices: true, latencyMs: 5 },
+    }),
+    at(1_240, 'waiter', {
+      ...{ did: 'read', request: 'r', generation, over: true },
+      results: read.map((index) => value(index)),
+    }),
+    at(1_250, 'observer', { did: 'inspect', request: 'r', generation, counts }),
+    ...ended('r', counts).slice(1),
+  ];
+
+  it('completes as a second life, whose results are each there once', async () => {
+    const verdict = await judged([...first, ...redrive, ...again, ...second()]);
+    expect(foundIn(verdict)).toEqual({});
+    expect(verdict.requests.generations).toEqual({ first: 1, later: 1 });
+    expect(verdict.executions.repeats['after a redrive']).toBe(1);
+    expect(verdict.acts).toEqual({ redrive: 1 });
+  });
+
+  it('has no second life that nobody asked for', async () => {
+    const lines = [...first, ...again, ...second()];
+    expect(foundIn(await judged(lines))).toEqual({ 'completed twice': 1 });
+  });
+
+  it('loses no result, and has none twice', async () => {
+    const lines = [...first, ...redrive, ...again];
+    expect(foundIn(await judged([...lines, ...second([0, 1, 2])]))).toEqual({ lost: 1 });
+    const twice = await judged([...lines, ...second([0, 1, 2, 3, 3])]);
+    expect(foundIn(twice)).toEqual({ 'counted twice': 1 });
+  });
+
+  it('is not told of its first life to who waits for the second', async () => {
+    const lines = [...first, ...redrive, ...again];
+    expect(foundIn(await judged([...lines, ...second(undefined, 9)]))).toEqual({
+      'completed twice': 1,
+    });
+  });
+});
