@@ -5,6 +5,7 @@ import { Connection, queueKeys, requestKeys } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { type EmbeddedCluster, startCluster, startRedis } from 'piecework/embedded';
+import { buildScripts } from '../../../../scripts/lua-source.mjs';
 import { difference, type RedisFigures, redisFigures } from '../redis-figures.js';
 import { type Counts, sum } from './call-counter.js';
 import type { WorkerCount, WorkerOrder } from './real-worker.js';
@@ -40,6 +41,8 @@ export interface RealRun {
   readonly queueMaster: number;
 }
 
+const load = (probe: Redis, lua: string) => probe.script('LOAD', lua);
+
 /** Starts servers and workers, submits everything, and counts until the last one is settled. */
 export async function realRun(setting: RealSetting): Promise<RealRun> {
   await using servers = await startServers(setting.masters);
@@ -56,7 +59,10 @@ export async function realRun(setting: RealSetting): Promise<RealRun> {
     for (let seed = 1; seed <= setting.workers; seed += 1) {
       workers.push(await startWorker({ ...order, seed }));
     }
-    // Not counted: loads the scripts everywhere, and compiles the workers' code.
+    // A script that a master does not know is counted twice by who sends it first.
+    const scripts = Object.values(buildScripts());
+    await Promise.all(probes.flatMap((probe) => scripts.map(({ lua }) => load(probe, lua))));
+    // Not counted: compiles the workers' code.
     await workOff(pw, { ...setting, size: Math.ceil(setting.size / 4) }, 'warm-up');
     await Promise.all(workers.map((worker) => ask(worker, 'start')));
     const before = await Promise.all(probes.map(redisFigures));
