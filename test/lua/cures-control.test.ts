@@ -161,7 +161,7 @@ const traces: Record<string, Trace> = {
       const again = await control(scene).update(scene.generation, { priority: 3 });
       expect(again).toMatchObject({ mint: 0, epoch: 3 });
     },
-    without: [{ script: 'update', from: ' and priority ~= state.priority then', to: ' then' }],
+    without: [{ script: 'update', from: ' and priority ~= known then', to: ' then' }],
   },
 
   'longest hold': {
