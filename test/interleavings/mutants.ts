@@ -33,6 +33,8 @@ async function load(): Promise<Mutant[]> {
   }));
   await import('../lua/traces.test.js');
   await import('../lua/cures.test.js');
+  await import('../lua/cures-control.test.js');
+  await import('../lua/cures-redrive.test.js');
   vi.doUnmock('../support/trace.js');
   const flags = scriptNames
     .filter((script) => parseHeader(script, readSource(script)).flags.includes('allow-oom'))

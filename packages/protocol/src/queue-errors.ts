@@ -33,14 +33,18 @@ export class QueueErrors {
   async note(errors: readonly QueueError[]): Promise<void> {
     const texts = errors.slice(-ERRORS_MAX).map((error) => JSON.stringify(error));
     if (texts.length === 0) return;
-    const calls = this.#connection.client.multi();
-    for (const text of texts) calls.lrem(this.#key, 0, text);
-    calls.lpush(this.#key, ...texts);
-    calls.ltrim(this.#key, 0, ERRORS_MAX - 1);
-    calls.pexpire(this.#key, TIMES.historyMs);
-    await calls.exec().catch((error: unknown) => {
-      throw redisError(error, 'note errors');
-    });
+    const calls = [
+      ...texts.map((text) => ['lrem', this.#key, 0, text]),
+      ['lpush', this.#key, ...texts],
+      ['ltrim', this.#key, 0, ERRORS_MAX - 1],
+      ['pexpire', this.#key, TIMES.historyMs],
+    ];
+    await this.#connection.client
+      .multi(calls)
+      .exec()
+      .catch((error: unknown) => {
+        throw redisError(error, 'note errors');
+      });
   }
 
   /** The last one first. */
