@@ -131,7 +131,9 @@ export class Rules {
         const runs = this.#cast.runsOf(actor, id);
         const permits = picture.permits[actor.name] ?? 0;
         const counting = Object.keys(picture.crashes).length > 0;
-        const used = runs.filter((run) => !run.context.signal.aborted).length;
+        // One that a cancel aborted has its permit until its handler ends.
+        const ends = picture.status === 'cancelling';
+        const used = runs.filter((run) => ends || !run.context.signal.aborted).length;
         if (permits > used && !counting)
           held.set(`${id}: ${actor.name} holds a permit and runs nothing`, UNUSED_MS);
         const mine = picture.pending.filter(({ owner }) => owner === actor.name);
