@@ -119,18 +119,6 @@ export const aimed: readonly Aimed[] = [
     ],
   },
   {
-    history: 'D8',
-    parts: [1],
-    world: 'a wide limit',
-    aims: [{ step: 'w1 enter', fault: 'sent again' }],
-  },
-  {
-    history: 'D8, late',
-    parts: [1],
-    world: 'a wide limit',
-    aims: [{ step: 'w1 enter', fault: 'late' }],
-  },
-  {
     history: 'P1',
     parts: [1],
     world: 'a long one among short ones',
