@@ -35,7 +35,7 @@ export function plot(title: string, rows: readonly Row[], caption: readonly stri
     body.push(text(12, y + 14, line, 'caption'));
     y += 15;
   }
-  return `${head(y + 12)}${body.join('\n')}\n</svg>\n`;
+  return `${head(title, y + 12)}${body.join('\n')}\n</svg>\n`;
 }
 
 function bar(row: Row, y: number, scale: (value: number) => number): string {
@@ -82,8 +82,9 @@ function escaped(content: string): string {
   return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-function head(height: number): string {
+function head(title: string, height: number): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif">
+<title>${escaped(title)}</title>
 <style>
 text { font-size: 12px; fill: #222 }
 .title { font-size: 15px; font-weight: bold }
