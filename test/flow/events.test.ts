@@ -89,9 +89,9 @@ describe('a worker tells', () => {
     await until(() => worker.running === 0);
   });
 
-  test('that its connections are back, and why one was lost', { tags: 'own-server' }, async ({
-    flow,
-  }) => {
+  test('that its connections are back, and why one was lost', {
+    tags: ['own-server', 'one-server'],
+  }, async ({ flow }) => {
     const worker = flow.worker({ handler: (n: number) => n });
     const back = told(worker, 'reconnected');
     const errors = told(worker, 'error');

@@ -154,7 +154,7 @@ describe('a redrive', () => {
 
 describe('a redrive whose n-th call goes wrong', () => {
   for (const fault of ['not sent', 'reply lost', 'sent again', 'TRYAGAIN'] as const) {
-    test(`is done all the same, and once: ${fault}`, async ({ flow }) => {
+    test(`is done all the same, and once: ${fault}`, { tags: 'one-server' }, async ({ flow }) => {
       const failing = new Map<number, string>();
       await working(flow, failing);
       const pw = pieceworkOf(flow);
