@@ -237,10 +237,10 @@ export class Running implements HandlerContext {
   }
 }
 
-/** What was error may be anything, also something that throws when it is looked at. */
-function encodeThrown(error: unknown): string {
+/** What was thrown may be anything, also something that throws when it is looked at. */
+function encodeThrown(thrown: unknown): string {
   try {
-    return encodeError(error);
+    return encodeError(thrown);
   } catch {
     return encodeError(new Error('the handler threw something that cannot be put into words'));
   }
