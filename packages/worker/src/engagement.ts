@@ -78,6 +78,8 @@ export class Engagement {
   #soonest = Number.POSITIVE_INFINITY;
   #task = '';
   #terms: AttemptTerms;
+  /** What every sub-request is given alike. */
+  readonly #parts: ConstructorParameters<typeof Running>[3];
   /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
   readonly #heard = new Map<string, number>();
   #place: Place = { priority: 0 };
@@ -111,6 +113,10 @@ export class Engagement {
     this.#commands = new RequestCommands(core.connection, id);
     this.#holds = new HoldCommands(core.connection, id);
     this.#terms = new AttemptTerms(core, 1, {});
+    this.#parts = {
+      logger: core.logger,
+      holds: { request: this.#hold, queue: core.holdQueue },
+    };
     this.#holding = core.renewal.holding(id, generation);
     this.#tokens = new TokenReturn(core, {
       isYielding: () => this.#yielding,
@@ -188,13 +194,13 @@ export class Engagement {
         this.#renewing = false;
       });
     const { verdict } = renewed;
-    if (verdict === 'ok' || verdict === 'cancelling')
-      for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
+    const granted = verdict === 'ok' || verdict === 'cancelling';
+    if (granted) for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
     if (this.#permits === 0) return;
     if (verdict === 'cancelling') this.#cancel();
     // A settle or enter that was answered meanwhile knows better, but not that it is over.
     if (replies !== this.#replies && verdict !== 'gone') return;
-    if (verdict === 'ok' || verdict === 'cancelling') this.#extend(asked);
+    if (granted) this.#extend(asked);
     else this.#lose(verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
   }
 
@@ -548,9 +554,7 @@ export class Engagement {
   #start(entry: Entry): void {
     const handler = this.#core.handlers.for(this.#task);
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
-    const { logger, holdQueue } = this.#core;
-    const holds = { request: this.#hold, queue: holdQueue };
-    const running = new Running(this.id, entry, { logger, terms: this.#terms, holds });
+    const running = new Running(this.id, entry, this.#terms, this.#parts);
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
     if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);

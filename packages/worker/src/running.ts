@@ -64,7 +64,8 @@ export class Running implements HandlerContext {
   constructor(
     requestId: string,
     { entry, index, tries, crashes, checkpoint = '' }: Entry,
-    parts: { logger: Logger; terms: AttemptTerms; holds: Holds },
+    terms: AttemptTerms,
+    parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
     this.requestId = requestId;
     this.entry = entry;
@@ -72,7 +73,7 @@ export class Running implements HandlerContext {
     this.attempt = tries + 1;
     this.crashes = crashes;
     this.#logger = parts.logger;
-    this.#terms = parts.terms;
+    this.#terms = terms;
     this.#holds = parts.holds;
     this.#left = checkpoint;
   }
