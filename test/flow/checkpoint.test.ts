@@ -32,6 +32,21 @@ describe('a checkpoint', () => {
     expect(seen).toEqual([undefined, { attempt: 1 }, { attempt: 2 }]);
   });
 
+  test('of an attempt that was over its time is given to the next', async ({ flow }) => {
+    const seen: unknown[] = [];
+    const held = gate();
+    const handler = async (_: unknown, { attempt, checkpoint, checkpointed }: HandlerContext) => {
+      seen.push(checkpointed);
+      checkpoint({ attempt });
+      if (attempt === 1) await held.opened;
+    };
+    await flow.worker({ handler, concurrency: 2 }).start();
+    const { id } = await flow.producer().submit(['a'], { attempts: 2, attemptTimeoutMs: 50 });
+    expect(await flow.complete(id)).toMatchObject({ outcome: 'succeeded', succeeded: 1 });
+    expect(seen).toEqual([undefined, { attempt: 1 }]);
+    held.open();
+  });
+
   test('is kept by the next attempt that says nothing', async ({ flow }) => {
     const seen: unknown[] = [];
     const handler = (_: unknown, { attempt, checkpoint, checkpointed }: HandlerContext) => {

@@ -574,11 +574,7 @@ export class Engagement {
     const wanted = this.#running.get(running.entry) === running;
     if (wanted) this.#running.delete(running.entry);
     if (this.#zombies.delete(running) || wanted) {
-      if (outcome) this.#report(outcome);
-      if (outcome && this.#core.events.heard('settled'))
-        this.#heard.set(outcome.entry, running.attempt);
-      if (outcome && outcome.kind !== 's') this.#lastCheckpoints.add(running);
-      if (outcome?.kind === 'f') this.#core.errors.note(running, outcome.value);
+      if (outcome) this.#report(running, outcome);
       if (!wanted) this.#outcomes.doubt();
       this.#kick();
     } else {
@@ -598,12 +594,16 @@ export class Engagement {
     this.#running.delete(running.entry);
     slots.take(1);
     void running.ended.then(() => slots.take(-1));
-    this.#report(outcome);
+    this.#report(running, outcome);
     this.#kick();
   };
 
-  #report(outcome: Outcome): void {
+  /** What came of an attempt, however it ended, and what goes with it. */
+  #report(running: Running, outcome: Outcome): void {
     this.#outcomes.push(outcome);
+    if (this.#core.events.heard('settled')) this.#heard.set(outcome.entry, running.attempt);
+    if (outcome.kind !== 's') this.#lastCheckpoints.add(running);
+    if (outcome.kind === 'f') this.#core.errors.note(running, outcome.value);
     if (outcome.kind === 'f' && outcome.delayMs > 0)
       this.#soonest = Math.min(this.#soonest, outcome.delayMs);
   }
