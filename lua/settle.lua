@@ -1,15 +1,17 @@
 --- Gives sub-requests their outcome, keeps or returns permits, completes the request. The one hot
---- script: it takes everything that a worker finished for this request in one turn.
+--- script: it takes everything that a worker finished for this request in one turn, and reads new ones for
+--- the permits that are left without a handler.
 ---
---- At most 1,000 outcomes a call. First the successes, the many: index, result of each. Then all
---- others, four arguments each: index, kind, value, number.
+--- At most 1,000 outcomes a call. First the successes, the many: the entry of each, with all their results
+--- in one text, as they are recorded (lib/outcomes). Then all others, four arguments each: index, kind,
+--- value, number.
 ---   'f' failure  value: error                       number: delayMs before the next attempt, if any is left; -1: none is to be
 ---   'b' back     read or started, but not finished  value, number: unused
 ---
 --- `keep` is the number of permits that the worker means to hold, absolute, so that a call that
 --- arrives twice frees nothing twice; it is never below `running`, the handlers that still run.
 --- `op` numbers the enters and settles of one worker process upwards, in the order of sending: of a
---- call that arrives after a later one only the successes count.
+--- call that arrives after a later one only the successes count, and it reads nothing.
 ---
 --- A worker that has held permits without a gap since it read what it reports still has all of it:
 --- entries are taken from those without a permit only. `since` says which hold that was; if it is the
@@ -23,7 +25,7 @@
 --   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
 --   progress  hash    index -> what its handler last reported
 --   failed    hash    index -> error; 'index:payload' -> payload
---   results   stream  outcomes in the order of settling: index, result or !index, attempts
+--   results   stream  outcomes in the order of settling: ok, results or !index, attempts
 -- ARGV
 --   generation   int     of the request
 --   worker       string  boot id of the worker process
@@ -34,23 +36,28 @@
 --   channel      string  shard channel of the request
 --   successes    int     how many there are
 --   since        int     number of the hold under which they were read, from enter; '' when unsure
---   outcomes...  string  two for each success, then four for each other
+--   newest       int     greatest index among all outcomes; -1: there are none
+--   values       string  RS, index, space, result of each success, in their order; '' when none are kept
+--   read         int     sub-requests to read; never more than permits are left without a handler
+--   outcomes...  string  one for each success, then four for each other
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling}  permits is absolute · nextDue: time at
---      which it has to be looked at; 0: none · cancelling: 1, or left out
+--   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling, entries}  permits is absolute · nextDue:
+--      time at which it has to be looked at; 0: none · cancelling: 1 or 0 · entries: what was read, one text of
+--      entry, RS, payload, RS, …, or an array of entry, payload, … where a payload holds an RS; -1: a repeat or a
+--      late call, which may not say what its first reply brought
 --   {'complete', outcome}  the request is complete
 --   {'gone'}               no such life
--- REPEAT  the same permits; nothing is counted, parked or freed again
+-- REPEAT  the same permits; nothing is counted, parked, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early
+--- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early, fresh
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, worker, op, leaseMs, keep, running, channel, successes =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]),
   ARGV[7], tonumber(ARGV[8])
-local since = ARGV[9]
+local since, newest, values, read = ARGV[9], tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12])
 local opField = 'op:' .. worker
 
 local state = readState(request, generation)
@@ -72,7 +79,7 @@ local keys = {
   held = redis.call('ZCARD', due), unparked = {}, tried = {},
 }
 local reporting = redis.call('EXISTS', progress) == 1
-local before, records, ended, gaveBack, newest = state.settled, {}, {}, false, -1
+local before, records, ended, gaveBack = state.settled, {}, {}, false
 local failedBefore = state.failed
 local function reported(id, index)
   if pinned and not redis.call('XPENDING', work, 'workers', id, id, 1)[1] then
@@ -81,22 +88,26 @@ local function reported(id, index)
   if reporting then
     ended[#ended + 1] = index
   end
-  newest = math.max(newest, tonumber(index))
 end
-local prefix, others = generation .. '-', 10 + 2 * successes
-for i = 10, checkpoints and others - 1 or 0, 2 do
-  keys.tried[#keys.tried + 1] = ARGV[i] .. ':checkpoint'
+local prefix, others = generation .. '-', 13 + successes
+for i = 13, checkpoints and others - 1 or 0 do
+  keys.tried[#keys.tried + 1] = ARGV[i]:sub(#prefix + 1) .. ':checkpoint'
 end
+local refused
 if permits > 0 and not late and since == v[6] and not v[8] then
-  newest = succeedTogether(keys, state, 10, others - 1, records, reporting and ended, pinned)
+  refused = succeedTogether(keys, state, 13, others - 1, pinned)
+  for i = 13, reporting and others - 1 or 0 do
+    ended[#ended + 1] = ARGV[i]:sub(#prefix + 1)
+  end
 else
-  for i = 10, others - 1, 2 do
-    local index = ARGV[i]
-    local id = prefix .. index
-    succeed(keys, state, id, index, ARGV[i + 1], records)
-    reported(id, index)
+  refused = {}
+  for i = 13, others - 1 do
+    local id = ARGV[i]
+    refused[i - 12] = not succeed(keys, state, id) and '' or nil
+    reported(id, id:sub(#prefix + 1))
   end
 end
+recordSuccesses(state, values, refused, records)
 for i = others, #ARGV, 4 do
   local index, kind, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local id = prefix .. index
@@ -165,5 +176,11 @@ end
 if #keys.tried > 0 then
   redis.call('HDEL', tries, unpack(keys.tried))
 end
-local cancelling = state.status == 'cancelling' and 1 or nil
-return { 'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue), cancelling }
+local entries, count = '', math.min(read, permits - running)
+if late and read > 0 then
+  entries = -1
+elseif count > 0 then
+  entries = readFresh(work, worker, count)
+end
+local cancelling = state.status == 'cancelling' and 1 or 0
+return { 'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue), cancelling, entries }

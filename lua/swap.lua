@@ -3,14 +3,14 @@
 -- KEYS
 --   open      hash  id -> generation
 --   pushed    hash  priority -> tokens ever pushed to its list
---   lists...  list  all lists in the order in which they are served, lanes that are known to be used among them
+--   lists...  list  those that are served before the request's, in their order, lanes that are known to be
+--                   used among them; as the last the request's, of one that is expedited its lane
 -- ARGV
 --   id          string  of the request that was left
 --   generation  int     of the request
 --   epoch       int     in which the tokens were counted
---   count       int     how many to return
+--   count       int     how many to return, 1 or more
 --   priority    int     of the request's list
---   own         int     which of the lists it is, from 1; of one that is expedited, its lane
 --   take        int     how many to take at most, 1 or more
 --   due         int     when it was due, of one that is expedited; left out: it is not
 --   channel     string  shard channel of the queue's workers, with due
@@ -22,11 +22,11 @@
 --- @include lane, push
 
 local open, pushed, lists = KEYS[1], KEYS[2], { unpack(KEYS, 3) }
-local id, generation, epoch, count, priority, own, take =
-  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local due, channel = ARGV[8], ARGV[9]
+local id, generation, epoch, count, priority, take =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local due, channel = ARGV[7], ARGV[8]
 
-pushTokens(open, pushed, lists[own], priority, id, generation, epoch, count, due, channel)
+pushTokens(open, pushed, lists[#lists], priority, id, generation, epoch, count, due, channel)
 local args = { #lists, unpack(lists) }
 args[#args + 1] = 'RIGHT'
 args[#args + 1] = 'COUNT'

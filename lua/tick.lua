@@ -30,7 +30,7 @@
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
 --      pausedUntil: when the queue goes on; 0: when it is resumed; -1: it is not paused
---      lanes: priorities whose lanes are used, as in the argument
+--      lanes: priorities whose lanes are used, or waited for, as in the argument
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
@@ -85,7 +85,7 @@ end
 
 -- A lane is in order of due time: what goes before its next token has none in it any more. What goes
 -- before, and has a token to come, would get a slot before all others anyway.
-local laneOf, given = {}, 100
+local laneOf, given, unheardOf = {}, 100, {}
 for priority in lanes:gmatch('%d+') do
   given = given + 1
   laneOf[tonumber(priority)] = lists[given]
@@ -93,7 +93,9 @@ end
 local function passedInLane(priority)
   local lane, base = laneOf[priority], (100 + priority) * span
   if not lane then
-    -- Whoever ticks here does not know it yet, and does with the reply.
+    -- Whoever ticks here does not know it yet, and does with the reply: also of a lane into which no token
+    -- ever came, because the one that is waited for was lost before.
+    unheardOf[#unheardOf + 1] = priority
     return {}
   end
   local first = redis.call('LINDEX', lane, -1)
@@ -145,11 +147,12 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, 
   end
 end
 local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
+unheardOf[#unheardOf + 1] = redis.call('HGET', pushed, 'lanes') or nil
 local pausedUntil = tonumber(redis.call('HGET', paused, 'until')) or -1
 if pausedUntil > 0 and pausedUntil <= at then
   pausedUntil = -1
 end
 return {
   'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
-  pausedUntil, redis.call('HGET', pushed, 'lanes') or '',
+  pausedUntil, table.concat(unheardOf, ','),
 }

@@ -1,6 +1,8 @@
 // Runs the tests. Arguments go to vitest, such as a part of a file name or `-t <test name>`.
 // Against which Redis, PIECEWORK_TEST_REDIS says (see CONTRIBUTING.md).
-// `--cluster`: against a Redis Cluster, those tests that make sense there.
+// `--cluster`: against a Redis Cluster, those tests that make sense there (see vitest.config.ts).
+// `--acl`: the flow tests as the ACL users of docs/operations.md (also with `--cluster`).
+// `--tls`: the flow tests on servers that speak TLS and nothing else.
 // Says what was skipped and why, and ends with the line `N passed, N failed`; the exit code is
 // vitest's own.
 import { spawn } from 'node:child_process';
@@ -12,13 +14,18 @@ import { fileURLToPath } from 'node:url';
 import { sweepContainers, whyNoEngine, whyNoImage } from './docker-engine.mjs';
 import { unprovenFeatures } from './features.mjs';
 
-const CLUSTER_TESTS = ['test/flow', 'test/cluster', 'test/lua'];
 const root = fileURLToPath(new URL('..', import.meta.url));
-const cluster = process.argv.includes('--cluster');
-const given = process.argv.slice(2).filter((argument) => argument !== '--cluster');
+/** Each sets one variable (see test/support/mode.ts). */
+const SWITCHES = {
+  '--cluster': { PIECEWORK_TEST_REDIS: 'cluster' },
+  '--acl': { PIECEWORK_TEST_ACL: '1' },
+  '--tls': { PIECEWORK_TEST_TLS: '1' },
+};
+const asked = process.argv.slice(2).filter((argument) => argument in SWITCHES);
+const given = process.argv.slice(2).filter((argument) => !(argument in SWITCHES));
 const run = `${hostname()}:${process.pid}`;
 const env = { ...process.env, PIECEWORK_TEST_RUN: run };
-if (cluster) env.PIECEWORK_TEST_REDIS = 'cluster';
+for (const one of asked) Object.assign(env, SWITCHES[one]);
 const inDocker = env.PIECEWORK_TEST_REDIS === 'docker';
 
 if (inDocker) {
@@ -36,7 +43,7 @@ const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=$
 sweepContainers(run);
 const vitest = spawn(
   join(root, 'node_modules', '.bin', 'vitest'),
-  ['run', ...reporters, ...(cluster ? CLUSTER_TESTS : []), ...given],
+  ['run', ...reporters, ...given],
   { cwd: root, stdio: 'inherit', env },
 );
 // Ctrl-C reaches vitest as well; what is left here is to clean up after it.
@@ -74,7 +81,8 @@ function sum({ numPassedTests, numFailedTests, testResults }) {
     console.log(`${here.length} of those passed (tag processes) ${rest}`);
   }
   // Only a whole run, on servers of this machine, can tell what was not shown.
-  const unproven = given.length === 0 && !env.PIECEWORK_TEST_REDIS ? missingProofs(testResults) : 0;
+  const whole = given.length + asked.length === 0 && !env.PIECEWORK_TEST_REDIS;
+  const unproven = whole ? missingProofs(testResults) : 0;
   const failed = numFailedTests + unloaded.length + unproven;
   console.log(`${numPassedTests} passed, ${failed} failed`);
   if (unproven > 0) process.exitCode = 1;

@@ -21,23 +21,21 @@ end
 
 -- `contested`: the success of a worker that lost its lease takes an entry from the one that has it now.
 -- From then on nobody is believed to have all that it reports.
-local function succeed(keys, state, id, index, value, records)
+-- Returns whether it counts.
+local function succeed(keys, state, id)
   local owned = redis.call('XPENDING', keys.work, 'workers', id, id, 1)[1]
   if owned and owned[2] ~= keys.worker and owned[2] ~= '~' then
     redis.call('HSET', keys.request, 'contested', 1)
   end
   if redis.call('XACK', keys.work, 'workers', id) == 0 then
-    return
+    return false
   end
   -- As long as nothing is held, it was not either.
   if keys.held > 0 then
     keys.unparked[#keys.unparked + 1] = id
   end
   state.succeeded = state.succeeded + 1
-  if state.keepResults then
-    records[#records + 1] = index
-    records[#records + 1] = value
-  end
+  return true
 end
 
 -- How far the group has read: the greatest index that was ever delivered.
@@ -50,37 +48,49 @@ local function lastRead(work)
   end
 end
 
--- Successes that are all still this worker's: index, result, … from argument `first` to `last`.
--- Returns the greatest index. XACK counts, as ever. Fewer are acknowledged only where Redis lost
--- writes: what it does not know to have been read will be read again, and is recorded then.
-local function succeedTogether(keys, state, first, last, records, ended, pinned)
-  local prefix, ids, newest = state.generation .. '-', {}, -1
-  for i = first, last, 2 do
-    local index = ARGV[i]
-    ids[#ids + 1] = prefix .. index
-    newest = math.max(newest, tonumber(index))
-    if ended then
-      ended[#ended + 1] = index
-    end
+-- Successes that are all still this worker's: their entries are the arguments from `first` to `last`.
+-- XACK counts, as ever. Fewer are acknowledged only where Redis lost writes: what it does not know to
+-- have been read will be read again, and is recorded then. Returns what is refused, as recordSuccesses
+-- wants it.
+local function succeedTogether(keys, state, first, last, pinned)
+  if last < first then
+    return nil
   end
-  if #ids == 0 then
-    return newest
-  end
-  local acknowledged = redis.call('XACK', keys.work, 'workers', unpack(ids))
+  local acknowledged = redis.call('XACK', keys.work, 'workers', unpack(ARGV, first, last))
   state.succeeded = state.succeeded + acknowledged
-  if pinned and acknowledged == #ids then
-    redis.call('XDEL', keys.work, unpack(ids))
+  if acknowledged == last - first + 1 then
+    if pinned then
+      redis.call('XDEL', keys.work, unpack(ARGV, first, last))
+    end
+    return nil
   end
-  if state.keepResults and acknowledged > 0 then
-    local known = acknowledged == #ids and newest or lastRead(keys.work)
-    for i = first, last, 2 do
-      if tonumber(ARGV[i]) <= known then
-        records[#records + 1] = ARGV[i]
-        records[#records + 1] = ARGV[i + 1]
-      end
+  local known, refused = acknowledged > 0 and lastRead(keys.work) or -1, {}
+  for i = first, last do
+    if tonumber(ARGV[i]:match('%d+$')) > known then
+      refused[i - first + 1] = ''
     end
   end
-  return newest
+  return refused
+end
+
+-- All results of one settling are one text, which is recorded as it came: a record separator, which no
+-- JSON can hold, before the index and the result of each. `refused`: '' at the place of each that does
+-- not count, which is taken out; nil when all count.
+local function recordSuccesses(state, values, refused, records)
+  if not state.keepResults then
+    return
+  end
+  if refused then
+    local place = 0
+    values = values:gsub('\30[^\30]*', function()
+      place = place + 1
+      return refused[place]
+    end)
+  end
+  if values ~= '' then
+    records[#records + 1] = 'ok'
+    records[#records + 1] = values
+  end
 end
 
 local function fail(keys, state, worker, id, index, failure, delayMs, at, records)

@@ -8,7 +8,7 @@ const PROGRAM = fileURLToPath(new URL('../../packages/chaos/dist/main.js', impor
 
 /** The short form of `npm run chaos`, which starts a server of its own and judges what it did. */
 test('half a minute of chaos loses nothing and counts nothing twice', {
-  timeout: 150_000,
+  timeout: 300_000,
   tags: ['processes'],
 }, async ({ onTestFinished }) => {
   const args = [PROGRAM, 'chaos', '--minutes', '0.5', '--seed', '1'];

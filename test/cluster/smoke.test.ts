@@ -38,12 +38,13 @@ test('fifty requests are worked off on a cluster, over all of its masters', asyn
     numbers(50).map((n) => producer.submit(numbers(20 + n), { priority: n % 3, limit: 5 })),
   );
   // Each request lives where its id says; fifty of them are on every master.
-  await until(async () => {
+  const over = async () => {
     const states = await Promise.all(
       submitted.map(({ id }) => new RequestCommands(connection, id).state()),
     );
     return states.every((state) => state?.status === 'complete' && state.outcome === 'succeeded');
-  });
+  };
+  await until(over, { timeoutMs: 45_000, what: 'all are worked off' });
   const perMaster = await Promise.all(
     mastersOf(connection).map(async (master) => (await master.keys('request:*')).length),
   );

@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Producer, requestOptions } from '@piecework/producer';
 import { Connection, QueueCommands, RequestCommands, TIMES } from '@piecework/protocol';
+import { Cluster } from 'ioredis';
 import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
@@ -150,12 +151,15 @@ async function checkResults(commands) {
 
 async function nothingLeft(connection) {
   const { client } = connection;
+  const servers = client instanceof Cluster ? client.nodes('master') : [client];
   const left = [];
-  for await (const keys of client.scanStream({ match: `*${queue}*`, count: 1_000 })) {
-    for (const key of keys) {
-      const tombstone =
-        key === `request:{${id}}` && (await client.hget(key, 'status')) === 'dropped';
-      if (!tombstone) left.push(key);
+  for (const server of servers) {
+    for await (const keys of server.scanStream({ match: `*${queue}*`, count: 1_000 })) {
+      for (const key of keys) {
+        const tombstone =
+          key === `request:{${id}}` && (await client.hget(key, 'status')) === 'dropped';
+        if (!tombstone) left.push(key);
+      }
     }
   }
   check(left.length === 0, `nothing is left, and not ${left.join(' ')}`);

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { testRedis } from '../support/redis.js';
+import { testUrl } from '../support/redis.js';
 
 const PROGRAM = fileURLToPath(new URL('./kill-storm.mjs', import.meta.url));
 const SIZE = 4_000;
@@ -11,7 +11,7 @@ const SIZE = 4_000;
 test('4,000 sub-requests outlive a fleet whose workers are killed one after the other', {
   timeout: 240_000,
 }, async ({ onTestFinished }) => {
-  const { url } = await testRedis();
+  const url = await testUrl();
   const args = [PROGRAM, '--size', String(SIZE), '--seed', '7', '--redis', url, '--json'];
   const storm = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void storm.kill('SIGTERM'));

@@ -1,6 +1,7 @@
 /**
  * Redis itself stands still, or is gone, while workers live on.
  * @module-tag own-server
+ * @module-tag one-server
  */
 
 import { Redis } from 'ioredis';

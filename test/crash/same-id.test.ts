@@ -102,7 +102,7 @@ describe('submitted by twenty processes at once', () => {
     const tags = lose ? ['one-server'] : [];
     test(`the same id, or the same key of deduplication, is one request${how}`, {
       tags,
-      timeout: 120_000,
+      timeout: 240_000,
     }, async ({ flow }) => {
       const dedupe = SIZES.slice(2).map((items) => `${flow.queue}.${items}`);
       const ids = SIZES.slice(0, 2).map((items) => flow.id(`same-${items}`));
@@ -111,7 +111,7 @@ describe('submitted by twenty processes at once', () => {
       flow.after(() => client.unlink(...keys));
       const named = [
         ...ids.map((id) => ({ id })),
-        ...dedupe.map((key) => ({ dedupe: { key, periodMs: 60_000 } })),
+        ...dedupe.map((key) => ({ dedupe: { key, periodMs: 3_600_000 } })),
       ];
       const submissions = SIZES.map((items, priority) => ({
         options: { ...named[priority], limit: 50, priority },

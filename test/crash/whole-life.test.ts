@@ -21,7 +21,7 @@ describe('a request through retries, failures, changes of its limit, a pause and
     ],
   };
   for (const [name, more] of Object.entries(forms)) {
-    test(name, { timeout: 120_000 }, async ({ onTestFinished }) => {
+    test(name, { timeout: 240_000 }, async ({ onTestFinished }) => {
       const args = [PROGRAM, '--items', '3000', '--workers', '3', '--json', ...more];
       const life = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
       onTestFinished(() => void life.kill('SIGTERM'));

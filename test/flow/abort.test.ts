@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@piecework/worker';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
-import { mastersOf, numbers, test } from '../support/flow.js';
+import { heard, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** A third of it is the time between two renewals: none comes in a test. */
@@ -23,17 +23,10 @@ describe('before its next renewal', () => {
           });
         });
       };
-      const { control } = flow.queueCommands.keys;
       for (let i = 0; i < WORKERS; i += 1)
         await flow.worker({ concurrency: SLOTS, leaseMs: LEASE_MS, handler }).start();
       // Who does not listen yet would learn it with the renewal.
-      await until(async () => {
-        const masters = mastersOf(flow.connection);
-        const replies = await Promise.all(
-          masters.map((master) => master.call('PUBSUB', 'SHARDNUMSUB', control)),
-        );
-        return replies.some((reply) => (reply as unknown[])[1] === WORKERS);
-      });
+      await heard(flow, WORKERS);
       const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
       flow.after(() => pw.close());
       const limit = WORKERS * SLOTS;

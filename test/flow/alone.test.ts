@@ -129,7 +129,7 @@ describe('a suspect', { tags: 'one-server' }, () => {
   });
 });
 
-test('what is read behind a settle of a life that is over goes back at once', async ({ flow }) => {
+test('a settle of a life that is over takes nothing of the next one', async ({ flow }) => {
   const slow = gate();
   const id = flow.id('again');
   let lives = 0;

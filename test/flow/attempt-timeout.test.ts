@@ -4,6 +4,9 @@ import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
+/** In time for a handler that ends at once, also on a machine that stands still for a moment. */
+const AMPLE_MS = 500;
+
 describe('an attempt that takes longer than it may', () => {
   test('fails at once, and what it does later counts for nothing', async ({ flow }) => {
     const hold = gate();
@@ -17,7 +20,7 @@ describe('an attempt that takes longer than it may', () => {
     };
     const worker = flow.worker({ handler, concurrency: 4 });
     await worker.start();
-    const options = { attempts: 2, attemptTimeoutMs: 50 };
+    const options = { attempts: 2, attemptTimeoutMs: AMPLE_MS };
     const { id } = await flow.producer().submit(numbers(2), options);
     expect(await flow.complete(id)).toMatchObject({ succeeded: 2, failed: 0 });
     expect(reasons).toEqual([expect.any(TimeoutError), expect.any(TimeoutError)]);
@@ -52,8 +55,12 @@ describe('an attempt that takes longer than it may', () => {
     };
     const worker = flow.worker({ handler, concurrency: 2 });
     await worker.start();
-    const { id } = await flow.producer().submit(numbers(40), { attemptTimeoutMs: 30 });
-    expect(await flow.complete(id)).toMatchObject({ succeeded: 39, failed: 1 });
+    // Only the one that is held has little time: others may be stopped with their machine in the middle.
+    const late = await flow.producer().submit([0], { id: flow.id('late'), attemptTimeoutMs: 30 });
+    expect(await flow.complete(late.id)).toMatchObject({ failed: 1 });
+    const { id } = await flow.producer().submit(numbers(39, 1), { id: flow.id('in-time') });
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 39, failed: 0 });
+    // All beside it, one after the other.
     expect(most).toBe(2);
     hold.open();
     await until(() => worker.running === 0);
@@ -82,8 +89,10 @@ describe('an attempt that takes longer than it may', () => {
     };
     const stuck = flow.worker({ handler, concurrency: 1 });
     await stuck.start();
-    const options = { attempts: 2, attemptTimeoutMs: 30, limit: 1 };
+    const options = { attempts: 2, attemptTimeoutMs: AMPLE_MS, limit: 1 };
     const { id } = await flow.producer().submit([1], options);
+    // It is ready before it is taken, too.
+    await until(() => starts === 1);
     await until(async () => (await flow.request(id).inspect())?.ready === 1);
     expect(starts).toBe(1);
     // Somebody else takes the next attempt.

@@ -4,8 +4,10 @@
  * @module-tag one-server
  */
 import { ConnectionError, IndeterminateError } from '@piecework/protocol';
-import { Admin } from 'piecework';
+import { Redis } from 'ioredis';
+import { Admin, Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
+import { freePort } from '../../packages/piecework/src/embedded/free-port.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { LossyRedis } from '../support/lossy-redis.js';
 import { startOwnRedis } from '../support/redis.js';
@@ -191,6 +193,36 @@ describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
     expect(refused).toMatchObject({ code: 'CONNECTION', retryable: true });
     await expect(producer.open(options)).rejects.toBeInstanceOf(ConnectionError);
     await Promise.all([producer.close(), admin.close()]);
+  });
+
+  test('is named as such to those whose patience is over', async ({ flow }) => {
+    const redis = `redis://127.0.0.1:${await freePort()}`;
+    const admin = new Admin({ redis, queue: flow.queue, unavailableMs: 100 });
+    flow.after(() => admin.close());
+    for (const asked of [admin.counts(), admin.cancel('nothing')])
+      await expect(asked).rejects.toMatchObject({
+        code: 'CONNECTION',
+        message: expect.stringContaining('ECONNREFUSED'),
+      });
+  });
+
+  test('ends no client that was passed in, and holds up no close', async ({ flow }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.stop());
+    const client = new Redis(server.url);
+    client.on('error', () => {});
+    flow.after(() => client.disconnect());
+    const own = new Piecework({ redis: server.url, queue: flow.queue });
+    const producer = flow.producer({ redis: client });
+    for (const from of [own, producer]) await (await from.open()).append(1);
+    await server.kill('SIGKILL');
+    // A look at the agenda is under way.
+    const { offlineQueue } = client as unknown as { offlineQueue: { length: number } };
+    await until(() => client.status === 'reconnecting' && offlineQueue.length > 0, {
+      timeoutMs: 20_000,
+    });
+    await Promise.all([producer.close(), own.close()]);
+    expect(client.status).not.toBe('end');
   });
 
   test('is waited for by those who have the patience', async ({ flow }) => {

@@ -41,7 +41,7 @@ describe('a checkpoint', () => {
       if (attempt === 1) await held.opened;
     };
     await flow.worker({ handler, concurrency: 2 }).start();
-    const { id } = await flow.producer().submit(['a'], { attempts: 2, attemptTimeoutMs: 50 });
+    const { id } = await flow.producer().submit(['a'], { attempts: 2, attemptTimeoutMs: 500 });
     expect(await flow.complete(id)).toMatchObject({ outcome: 'succeeded', succeeded: 1 });
     expect(seen).toEqual([undefined, { attempt: 1 }]);
     held.open();

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
+import { STARTS } from '../support/cli.js';
 import { jsonLines, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
@@ -100,7 +101,7 @@ describe('a program for each sub-request', () => {
       if (!existsSync(pids)) return false;
       const found = (await readFile(pids, 'utf8')).trim().split('\n').map(Number);
       return found.length === 2 && found;
-    });
+    }, STARTS);
     expect(runs(shell) && runs(inner)).toBe(true);
     expect((await run('drop', `${unique}-endless`)).code).toBe(0);
     await until(() => !runs(shell) && !runs(inner), { what: 'both have ended' });
@@ -214,6 +215,9 @@ describe('a program that lives on', () => {
       ...['run', '--input', input, '--out', '-', '--concurrency', '2'],
       ...['--exec', 'read -r line; echo \'{"value":"once"}\'', '--persistent'],
     );
-    expect(ended.code, ended.stdout).toBe(0);
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(jsonLines<Line>(ended.stdout)).toEqual(
+      Array.from({ length: 6 }, (_, index) => ({ index, status: 'succeeded', value: 'once' })),
+    );
   });
 });

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
-import { expect } from 'vitest';
-import { cli, startCli } from '../support/cli.js';
+import { expect, onTestFinished } from 'vitest';
+import { CommandLines, cli, STARTS, startCli } from '../support/cli.js';
 import { jsonLines, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { until } from '../support/until.js';
@@ -123,7 +123,10 @@ test('dev runs a Redis that other commands can use, until it is stopped', {
   const input = await file('one.txt', 'a\nb\n');
   for (const round of ['first', 'second']) {
     const dev = startCli(['dev', '--dir', dir]);
-    const [, url = ''] = await until(() => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout));
+    const [, url = ''] = await until(
+      () => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout),
+      STARTS,
+    );
     if (round === 'first') {
       expect(
         (await cli(['submit', '--input', input, '--id', `${unique}-kept`], { redis: url })).code,
@@ -218,10 +221,12 @@ test('the script for bash needs nothing else, and runs nothing of what was typed
 });
 
 test('the help of every command has examples, and every example is one of its command', async () => {
-  const { stdout } = await cli(['--help']);
+  const lines = new CommandLines();
+  onTestFinished(() => lines.close());
+  const { stdout } = await lines.run(['--help']);
   const names = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name as string);
   for (const name of names.filter((one) => one !== 'help')) {
-    const help = (await cli([name, '--help'])).stdout;
+    const help = (await lines.run([name, '--help'])).stdout;
     const examples = help.split('Examples:\n')[1]?.match(/piecework [a-z]+/g) ?? [];
     expect(examples.length, name).toBeGreaterThan(0);
     expect(
@@ -230,3 +235,39 @@ test('the help of every command has examples, and every example is one of its co
     ).toBe(true);
   }
 });
+
+test('a queue of several shards is one queue for every command', async ({ commandLine }) => {
+  const { file, run, start, redis } = commandLine;
+  const input = await file('two.txt', 'a\nb\n');
+  const shards = ['--shards', '3'];
+  const ids = ['a', 'b', 'c'].map((name) => `${unique}-shard-${name}`);
+  const ofAll = (...command: string[]) =>
+    Promise.all(ids.map((id) => run(...command, id, ...shards)));
+  await ofAll('submit', '--input', input, '--id');
+  const listed = jsonLines<Listed>((await run('list', '--json', ...shards)).stdout);
+  expect(listed.map(({ id }) => id).sort()).toEqual(ids);
+  const worker = start('worker', '--handler', handler, '--processes', '2', ...shards);
+  for (const { code } of await ofAll('watch')) expect(code).toBe(0);
+  const doctor = await run('doctor', '--json', ...shards);
+  const checks = jsonLines<{ check: string; what: string }>(doctor.stdout);
+  expect(checks.filter(({ check }) => check === 'queue')).toHaveLength(3);
+  await until(async () => {
+    const workers = await run('workers', '--json', ...shards);
+    return jsonLines(workers.stdout).length === 2;
+  }, STARTS);
+  worker.kill('SIGTERM');
+  await worker.finished;
+  await ofAll('drop');
+  const refused = await run('list', '--shards', '65');
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--shards') });
+  // Before a server or a process is started.
+  const long = ['--queue', 'q'.repeat(128), '--exec', 'cat', ...shards];
+  for (const command of [
+    ['run', '--input', '-'],
+    ['worker', '--processes', '2'],
+  ])
+    expect(await cli([...command, ...long], { redis })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^piecework: queue: .* at most 126 characters$/m),
+    });
+}, 120_000);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   commonFlags,
   devFlags,
+  doctorFlags,
   type Flag,
   failuresFlags,
   healthFlags,
@@ -22,7 +23,7 @@ import {
   watchFlags,
   workerFlags,
 } from '../../packages/piecework/dist/cli/flags.js';
-import { cli } from '../support/cli.js';
+import { CommandLines, cli } from '../support/cli.js';
 import { testRedis } from '../support/redis.js';
 
 // Every flag of every command, with values that its own schema refuses.
@@ -51,6 +52,7 @@ const commands: Record<string, { args: string[]; flags: readonly Flag[] }> = {
   list: { args: ['list'], flags: [...commonFlags, ...listFlags] },
   workers: { args: ['workers'], flags: commonFlags },
   watch: { args: ['watch', 'x'], flags: [...commonFlags, ...watchFlags] },
+  doctor: { args: ['doctor'], flags: [...commonFlags, ...doctorFlags] },
   dev: { args: ['dev'], flags: devFlags },
 };
 
@@ -84,13 +86,16 @@ function wrongTexts(flag: Flag): string[] {
 
 let url: string;
 let probe: Redis;
+let lines: CommandLines;
 beforeAll(async () => {
   url = (await testRedis()).url;
   probe = new Redis(url);
   await probe.set('foreign', 'key');
+  lines = new CommandLines(url);
 });
 afterAll(async () => {
   await probe.quit();
+  await lines.close();
 });
 
 /** Flags that a command before has too: that they are this one's as well is seen by a few of them. */
@@ -109,37 +114,31 @@ describe.each(Object.entries(commands))('piecework %s', (_, { args, flags }) => 
     ),
   ];
 
-  // One process for each value.
-  const timeout = { timeout: 240_000 };
-  test(
-    'refuses a wrong value of every flag that takes one, names it, and writes nothing',
-    timeout,
-    async () => {
-      const untested = flags.filter(
-        (flag) => flag.kind !== 'switch' && wrongTexts(flag).length === 0,
-      );
-      expect(untested.map(({ usage }) => usage)).toEqual([]);
-      for (const { flag, text } of cases) {
-        const name = flag.usage.split(' ')[0] as string;
-        const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
-        const ended = await cli([...without, '--json', name, text], { redis: url });
-        const what = `${name}=${text}: ${ended.stderr}`;
-        expect(ended.code, what).toBe(2);
-        const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };
-        expect(error.code, what).toBe('INVALID_OPTION');
-        expect(error.message, what).toContain(name);
-        expect(error.message, what).toContain(flag.spec.allowed);
-        expect(await probe.keys('*'), what).toEqual(['foreign']);
-      }
-    },
-  );
+  test('refuses a wrong value of every flag that takes one, names it, and writes nothing', async () => {
+    const untested = flags.filter(
+      (flag) => flag.kind !== 'switch' && wrongTexts(flag).length === 0,
+    );
+    expect(untested.map(({ usage }) => usage)).toEqual([]);
+    for (const { flag, text } of cases) {
+      const name = flag.usage.split(' ')[0] as string;
+      const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
+      const ended = await lines.run([...without, '--json', name, text]);
+      const what = `${name}=${text}: ${ended.stderr}`;
+      expect(ended.code, what).toBe(2);
+      const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };
+      expect(error.code, what).toBe('INVALID_OPTION');
+      expect(error.message, what).toContain(name);
+      expect(error.message, what).toContain(flag.spec.allowed);
+      expect(await probe.keys('*'), what).toEqual(['foreign']);
+    }
+  });
 
   test('refuses an unknown flag and a missing argument', async () => {
     expect((await cli([...args, '--no-such-flag'], { redis: url })).code).toBe(2);
     const [command = ''] = args;
     // These do something sensible without any.
-    if (!['list', 'workers', 'errors', 'watch', 'dev'].includes(command)) {
-      expect((await cli([command], { redis: url })).code).toBe(2);
+    if (!['list', 'workers', 'errors', 'watch', 'doctor', 'dev'].includes(command)) {
+      expect((await lines.run([command])).code).toBe(2);
     }
     expect(await probe.keys('*')).toEqual(['foreign']);
   });
@@ -176,7 +175,7 @@ test('refuses a split that does not fit the input, and results that nobody can h
     ['watch', 'a{b}'],
   ];
   for (const args of wrong) {
-    const ended = await cli(args, { redis: url });
+    const ended = await lines.run(args);
     expect(ended.code, args.join(' ')).toBe(2);
   }
   expect(await probe.keys('*')).toEqual(['foreign']);

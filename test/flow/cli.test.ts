@@ -7,29 +7,36 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
+import { Connection } from '@piecework/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { asEverybody, nobodyDenied } from '../support/acl.js';
 import { cli, startCli } from '../support/cli.js';
-import { testRedis } from '../support/redis.js';
+import { nodesOf } from '../support/flow.js';
+import { allKeys } from '../support/own-keys.js';
+import { testUrl } from '../support/redis.js';
 import { until } from '../support/until.js';
 
 const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
 let redis: string;
-let probe: Redis;
+let connection: Connection;
 let folder: string;
 
 beforeAll(async () => {
-  redis = (await testRedis()).url;
-  probe = new Redis(redis);
+  const url = await testUrl();
+  connection = Connection.open(url);
+  await connection.check();
+  redis = await asEverybody(url, nodesOf(connection));
   folder = await mkdtemp(join(tmpdir(), 'piecework-cli-'));
 });
 afterAll(async () => {
-  await probe.quit();
+  await nobodyDenied(nodesOf(connection));
+  await connection.close();
   await rm(folder, { recursive: true, force: true });
 });
 // Everything that these commands submit is dropped in the end: only tombstones may be left.
 afterEach(async () => {
-  for (const key of await probe.keys('*')) {
+  const probe = connection.client;
+  for (const key of await allKeys(probe)) {
     expect(key).toMatch(/^request:/);
     expect(await probe.hget(key, 'status')).toBe('dropped');
     expect(await probe.pttl(key)).toBeGreaterThan(0);
@@ -170,8 +177,9 @@ test('Ctrl-C lets what runs end, cancels the rest, and exits 1', async () => {
   await until(
     async () => {
       // What a worker has read runs; a permit alone does not.
-      for (const key of await probe.keys('sub:*')) {
-        const [pending] = (await probe.xpending(key, 'workers')) as [number];
+      for (const key of await allKeys(connection.client)) {
+        if (!key.startsWith('sub:')) continue;
+        const [pending] = (await connection.client.xpending(key, 'workers')) as [number];
         if (pending === 4) return true;
       }
       return false;
@@ -258,12 +266,12 @@ test('worker processes end when their parent is killed', async () => {
   const fleet = startCli(['worker', '--handler', handler, '--queue', queue, '--processes', '2'], {
     redis,
   });
-  await until(async () => (await probe.zcard(`{${queue}}:workers`)) === 2, {
+  await until(async () => (await connection.client.zcard(`{${queue}}:workers`)) === 2, {
     what: 'two workers are registered',
   });
   fleet.child.kill('SIGKILL');
   await once(fleet.child, 'close');
-  await until(async () => (await probe.exists(`{${queue}}:workers`)) === 0, {
+  await until(async () => (await connection.client.exists(`{${queue}}:workers`)) === 0, {
     what: 'both have left',
   });
 });

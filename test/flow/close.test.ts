@@ -98,7 +98,7 @@ describe('closing a worker', () => {
       expect(await flow.connection.client.zcard(workers)).toBe(0);
       expect(await flow.connection.client.hlen(workerInfo)).toBe(0);
     }
-  }, 20_000);
+  });
 
   test('does not wait for the blocking pop to end by itself', async ({ flow }) => {
     // Thirty idle pops of five seconds would be far beyond the time of this test.
@@ -108,7 +108,7 @@ describe('closing a worker', () => {
       if (i % 2) await until(() => flow.connection.client.zcard(flow.queueCommands.keys.workers));
       await worker.close();
     }
-  }, 20_000);
+  });
 
   test('takes it out of the registry, which showed it', async ({ flow }) => {
     const { workers, workerInfo } = flow.queueCommands.keys;

@@ -10,7 +10,7 @@ import {
 import type { HandlerContext } from '@piecework/worker';
 import { Admin, Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
+import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
@@ -20,19 +20,6 @@ function piecework(flow: Flow): Piecework {
   const pw = new Piecework({ redis: flow.redis as RedisInput, queue: flow.queue });
   flow.after(() => pw.close());
   return pw;
-}
-
-/** Waits until so many workers hear the control channel of the queue. */
-async function heard(flow: Flow, workers = 1): Promise<void> {
-  const { control } = flow.queueCommands.keys;
-  await until(async () => {
-    const replies = await Promise.all(
-      mastersOf(flow.connection).map((master) => master.call('PUBSUB', 'SHARDNUMSUB', control)),
-    );
-    return (
-      replies.reduce((sum: number, reply) => sum + Number((reply as unknown[])[1]), 0) === workers
-    );
-  });
 }
 
 /** A handler that runs until it is told to stop, or let go; counts both. */

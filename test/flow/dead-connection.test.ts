@@ -8,7 +8,7 @@ import { until } from '../support/until.js';
 useTestClock();
 
 test('a worker whose blocking connection died without a word builds a new one', {
-  tags: ['one-server'],
+  tags: ['one-server', 'plain'],
 }, async ({ flow }) => {
   if (typeof flow.redis !== 'string') throw new Error('needs one server');
   const proxy = await startDeafProxy(flow.redis);

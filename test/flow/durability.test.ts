@@ -5,7 +5,7 @@
  */
 import { DurabilityError, ServerError } from '@piecework/protocol';
 import { Redis } from 'ioredis';
-import { describe, expect } from 'vitest';
+import { describe, expect, type TestContext } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -98,10 +98,67 @@ describe("durability 'fsync'", () => {
     expect(await plain.client.dbsize()).toBe(0);
   });
 
-  test('is confirmed by a server that writes a file', async ({ flow, skip }) => {
+  /** A server that writes a file; without WAITAOF the test is skipped, and the report says why. */
+  async function writing({
+    flow,
+    task,
+    skip,
+  }: Pick<TestContext, 'task' | 'skip'> & { flow: Flow }) {
     const kept = await server(flow, ['--appendonly', 'yes']);
-    skip(!(await knowsWaitAof(kept.client)), 'this server has no WAITAOF (Redis before 7.2)');
-    const { id } = await flow.producer({ redis: kept.url }).submit([1], options);
-    expect(await kept.client.hget(flow.request(id).keys.request, 'status')).toBe('sealed');
+    if (await knowsWaitAof(kept.client)) return kept;
+    const reason = 'this server has no WAITAOF (Redis before 7.2)';
+    task.meta.skipped = reason;
+    return skip(reason);
+  }
+
+  /** How often the server was asked whether its file is on the disk. */
+  async function asked(client: Redis): Promise<number> {
+    const info = await client.info('commandstats');
+    return Number(/^cmdstat_waitaof:calls=(\d+)/m.exec(info)?.[1] ?? 0);
+  }
+
+  test('is confirmed by a server that writes a file', async ({ flow, task, skip }) => {
+    const kept = await writing({ flow, task, skip });
+    const producer = flow.producer({ redis: kept.url });
+    const { id } = await producer.submit(numbers(1_200), { ...options, id: flow.id('kept') });
+    // Once whether it may be asked, once whether it is there.
+    expect(await asked(kept.client)).toBe(2);
+    const { request } = flow.request(id).keys;
+    expect(await kept.client.hmget(request, 'status', 'total')).toEqual(['sealed', '1200']);
+    const open = await producer.open({ ...options, id: flow.id('open') });
+    await open.append(1);
+    await open.seal();
+    expect(await asked(kept.client)).toBe(4);
+  });
+
+  test('is refused to a user without the right to ask, before anything is written', async ({
+    flow,
+    task,
+    skip,
+  }) => {
+    const kept = await writing({ flow, task, skip });
+    await kept.client.call('ACL', 'SETUSER', 'default', '-waitaof');
+    await expect(flow.producer({ redis: kept.url }).submit([1], options)).rejects.toThrow(
+      /waitaof/,
+    );
+    expect(await kept.client.dbsize()).toBe(0);
+  });
+
+  test('that is not confirmed says so, and asking again confirms it', async ({
+    flow,
+    task,
+    skip,
+  }) => {
+    const kept = await writing({ flow, task, skip });
+    // The file is written, and brought to the disk when the system likes.
+    await kept.client.config('SET', 'appendfsync', 'no');
+    const producer = flow.producer({ redis: kept.url });
+    const late = { ...options, id: flow.id('late') };
+    const unsure = await producer.submit(numbers(3), late).catch((thrown: unknown) => thrown);
+    expect(unsure).toBeInstanceOf(DurabilityError);
+    expect(unsure).toMatchObject({ code: 'DURABILITY', retryable: true, requestId: late.id });
+    await kept.client.config('SET', 'appendfsync', 'always');
+    expect(await producer.submit(numbers(3), late)).toMatchObject({ total: 3 });
+    expect(await kept.client.hget(flow.request(late.id).keys.request, 'total')).toBe('3');
   });
 });

@@ -162,6 +162,21 @@ describe('the choice of a server', () => {
     expect(await findHere()).toMatchObject({ origin: 'path', title: /redis-server 7\.2\.4/ });
   });
 
+  it('is the program that PIECEWORK_REDIS_SERVER names, and no other', async () => {
+    await program('redis-server', 'echo "Redis server v=7.2.4 sha=0"');
+    await program('valkey-9', 'echo "Valkey server v=9.1.2 sha=0"');
+    const named = (name: string) => findHere({ PIECEWORK_REDIS_SERVER: name });
+    for (const name of ['valkey-9', join(folder, 'valkey-9')]) {
+      const title = `valkey-9 9.1.2 (${join(folder, 'valkey-9')})`;
+      expect(await named(name)).toMatchObject({ origin: 'path', title });
+    }
+    await program('old', 'echo "Redis server v=6.2.14 sha=0"');
+    const refused = (name: string) => named(name).catch((thrown: Error) => thrown.message);
+    expect(await refused('absent')).toBe('PIECEWORK_REDIS_SERVER: absent is not on PATH');
+    expect(await refused('old')).toMatch(/old is version 6\.2\.14, older than 7\.0$/);
+    expect(await refused(join(folder, 'absent'))).toMatch(/absent does not run$/);
+  });
+
   it('passes over a server that is too old or does not run, and says so', async () => {
     await program('redis-server', 'echo "Redis server v=6.2.14 sha=0"');
     await program('valkey-server', 'exit 127');
@@ -246,7 +261,10 @@ async function findWithoutServers(cache: string) {
   }
   const { env, osRelease } = thisMachine();
   return findServer({
-    machine: { env: { ...env, PATH: path, PIECEWORK_CACHE_DIR: cache }, osRelease },
+    machine: {
+      env: { ...env, PATH: path, PIECEWORK_CACHE_DIR: cache, PIECEWORK_REDIS_SERVER: '' },
+      osRelease,
+    },
   });
 }
 

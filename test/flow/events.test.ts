@@ -63,7 +63,10 @@ describe('a worker tells', () => {
   });
 
   test('whose work it took back', async ({ flow }) => {
-    const { id } = await flow.producer().submit(numbers(3), { limit: 3 });
+    const producer = flow.producer();
+    const { id } = await producer.submit(numbers(3), { limit: 3 });
+    // It would look as well.
+    await producer.close();
     await deadHolder(flow, id);
     const worker = flow.worker({ handler: (n: number) => n });
     const reclaimed = told(worker, 'reclaimed');
@@ -74,7 +77,7 @@ describe('a worker tells', () => {
 
   test('that a lease is over, and what ran under it', async ({ flow }) => {
     const worker = flow.worker({
-      leaseMs: 1_000,
+      leaseMs: 3_000,
       handler: async (_: number, { signal }) => {
         await new Promise((resolve) => signal.addEventListener('abort', resolve));
       },

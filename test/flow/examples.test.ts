@@ -8,44 +8,59 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
+import { Connection } from '@piecework/protocol';
+import type { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { asEverybody, nobodyDenied } from '../support/acl.js';
 import { example, startExample } from '../support/examples.js';
-import { testRedis } from '../support/redis.js';
+import { nodesOf } from '../support/flow.js';
+import { allKeys } from '../support/own-keys.js';
+import { testUrl } from '../support/redis.js';
 import { until } from '../support/until.js';
 
 const REQUESTS_FILE = 'requests-file/requests-file.mjs';
+const PULL = 'pull/pull.mjs';
 const CONSUMER = 'throughput/consumer.mjs';
 const PRODUCER = 'throughput/producer.mjs';
 const sample = fileURLToPath(new URL('../../examples/requests-file/sample.txt', import.meta.url));
 
 let redis: string;
-let probe: Redis;
+let connection: Connection;
 let folder: string;
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
-  redis = (await testRedis()).url;
-  probe = new Redis(redis);
+  const url = await testUrl();
+  connection = Connection.open(url);
+  await connection.check();
+  redis = await asEverybody(url, nodesOf(connection));
   folder = await mkdtemp(join(tmpdir(), 'piecework-examples-'));
 });
 afterAll(async () => {
-  await probe.quit();
+  await nobodyDenied(nodesOf(connection));
+  await connection.close();
   await rm(folder, { recursive: true, force: true });
 });
 afterEach(async () => {
   for (const child of running.splice(0)) child.kill('SIGKILL');
   // The samples drop what they submit: only tombstones may be left, and no connection but ours.
-  for (const key of await probe.keys('*')) {
+  const probe = connection.client;
+  for (const key of await allKeys(probe)) {
     expect(key).toMatch(/^request:/);
     expect(await probe.hget(key, 'status')).toBe('dropped');
     expect(await probe.pttl(key)).toBeGreaterThan(0);
   }
-  await until(async () => (await connections()) === 1, { what: 'all processes have left Redis' });
+  // A cluster's connections come and go.
+  const [server, ...others] = nodesOf(connection);
+  if (!server || others.length > 0) return;
+  await until(async () => (await connections(server)) === 1, {
+    what: 'all processes have left Redis',
+  });
 });
 
-const connections = async () => ((await probe.client('LIST')) as string).trim().split('\n').length;
+const connections = async (server: Redis) =>
+  ((await server.client('LIST')) as string).trim().split('\n').length;
 
 async function file(name: string, content: string): Promise<string> {
   const path = join(folder, name);
@@ -119,7 +134,7 @@ describe('requests-file', () => {
       'wrong.txt',
       '2:fine\n0:zero\n\n# comment\n7\n1:a::c\nmany:a # limit\n:a\n1.5:a\n3:#all comment\n4:fine',
     );
-    const before = (await probe.keys('*')).sort();
+    const before = await allKeys(connection.client);
     const { code, stdout, stderr } = await example(REQUESTS_FILE, [input], redis);
     expect(code).toBe(2);
     expect(stdout).toBe('');
@@ -128,7 +143,7 @@ describe('requests-file', () => {
     expect(named[0]?.[2]).toContain('limit "0"');
     expect(named[1]?.[2]).toContain('no parts');
     expect(named[2]?.[2]).toContain('part 2 of 3 is empty');
-    expect((await probe.keys('*')).sort()).toEqual(before);
+    expect(await allKeys(connection.client)).toEqual(before);
   });
 
   test('Ctrl-C drops the requests and ends the workers', async () => {
@@ -147,14 +162,19 @@ test.each([
   [REQUESTS_FILE, [sample]],
   [PRODUCER, ['--wait']],
   [CONSUMER, []],
+  [PULL, []],
 ])('on a Redis that Piecework refuses %s ends and says why', async (program, args) => {
-  await probe.config('SET', 'maxmemory', '1gb', 'maxmemory-policy', 'allkeys-lru');
+  const configure = (maxmemory: string, policy: string) => {
+    const settings = ['SET', 'maxmemory', maxmemory, 'maxmemory-policy', policy];
+    return Promise.all(nodesOf(connection).map((node) => node.call('CONFIG', ...settings)));
+  };
+  await configure('1gb', 'allkeys-lru');
   try {
     const { code, stderr } = await example(program, args, redis);
     expect(code).toBe(1);
     expect(stderr).toContain('maxmemory-policy is allkeys-lru');
   } finally {
-    await probe.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction');
+    await configure('0', 'noeviction');
   }
 });
 
@@ -170,11 +190,41 @@ test.each([
   [CONSUMER, ['--slots', '0']],
   [CONSUMER, ['--queue', '{x}']],
   [CONSUMER, ['--unknown']],
+  [PULL, ['--slots', '0']],
 ])('wrong usage of %s %j is explained with exit code 2', async (program, args) => {
   const { code, stdout, stderr } = await example(program, args, redis);
   expect(code).toBe(2);
   expect(stdout).toBe('');
   expect(stderr).toMatch(/^error: ./);
+});
+
+describe('pull', () => {
+  test('an RxJS stream holds no more than its slots, and what failed at first is tried again', async () => {
+    const args = ['--items', '120', '--slots', '6', '--at-once', '3', '--work-ms', '10'];
+    const { code, stdout, stderr } = await example(PULL, args, redis);
+    expect(code, stderr).toBe(0);
+    const lines = stdout.trim().split('\n');
+    expect(lines).toEqual([
+      '120 items: 120 succeeded, 12 failed at first',
+      // A slow machine may have fewer at a time.
+      expect.stringMatching(/^held at most [1-6] of 6, at work at most [1-3]$/),
+    ]);
+  });
+
+  test('Ctrl-C gives back what is out, and drops the request', async () => {
+    const started = startExample(PULL, ['--work-ms', '600000'], redis);
+    running.push(started.child);
+    const held = async () => {
+      const keys = (await allKeys(connection.client)).filter((key) => key.startsWith('request:'));
+      const granted = await Promise.all(keys.map((key) => connection.client.hget(key, 'granted')));
+      return granted.some((n) => Number(n) > 0);
+    };
+    await until(held, { what: 'the stream holds something' });
+    started.child.kill('SIGINT');
+    const { code, stderr } = await started.finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain('stopped by SIGINT');
+  });
 });
 
 describe('throughput', () => {
@@ -224,13 +274,16 @@ describe('throughput', () => {
       redis,
     );
     expect(appended.code, appended.stderr).toBe(0);
-    expect(await probe.keys('request:*')).not.toEqual([]);
+    const left = (await allKeys(connection.client)).filter((key) => key.startsWith('request:'));
+    expect(left).not.toEqual([]);
     const consumed = await example(CONSUMER, [...args, '--exit-when-idle', '3'], redis);
     expect(consumed.code, consumed.stderr).toBe(0);
     expect(consumed.stdout).toMatch(/^handled 600 in /m);
     // They would go by themselves, in a minute.
     const pw = new Piecework({ redis, queue: 'alone' });
-    for (const key of await probe.keys('request:{throughput-*')) {
+    const probe = connection.client;
+    for (const key of await allKeys(probe)) {
+      if (!key.startsWith('request:{throughput-')) continue;
       if ((await probe.hget(key, 'status')) === 'dropped') continue;
       expect(await probe.hget(key, 'succeeded')).toBe('300');
       expect(await probe.pttl(key)).toBeGreaterThan(0);
@@ -241,12 +294,12 @@ describe('throughput', () => {
 
   test('children end when their parent is killed', async () => {
     const consumer = startExample(CONSUMER, ['--processes', '2'], redis);
-    await until(async () => (await probe.zcard('{throughput}:workers')) === 2, {
+    await until(async () => (await connection.client.zcard('{throughput}:workers')) === 2, {
       what: 'two workers are registered',
     });
     consumer.child.kill('SIGKILL');
     await once(consumer.child, 'close');
-    await until(async () => (await probe.exists('{throughput}:workers')) === 0, {
+    await until(async () => (await connection.client.exists('{throughput}:workers')) === 0, {
       what: 'both have left',
     });
   });

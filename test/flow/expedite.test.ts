@@ -29,9 +29,10 @@ describe('expedited requests', () => {
     await producer.submit(numbers(5), { id: flow.id('plain') });
     await flow.worker({ concurrency: 1, quantumMs: 0, handler }).start();
     await until(() => order.length === 1);
-    const expedite = true;
-    await producer.submit(numbers(3), { id: flow.id('later'), delayMs: 400, expedite });
-    await producer.submit(numbers(3), { id: flow.id('soon'), delayMs: 40, expedite });
+    // By one clock: two delays would begin with their submissions, however far apart those are.
+    const [runAt, expedite] = [Date.now() + 40, true];
+    await producer.submit(numbers(3), { id: flow.id('later'), runAt: runAt + 360, expedite });
+    await producer.submit(numbers(3), { id: flow.id('soon'), runAt, expedite });
     await producer.submit(numbers(2), { id: flow.id('other') });
     await producer.submit(numbers(1), { id: flow.id('urgent'), priority: 10 });
     await until(async () => (await inLane(flow)) === 2);

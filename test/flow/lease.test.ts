@@ -3,6 +3,7 @@ import type { HandlerContext } from '@piecework/worker';
 import type { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
+import { holdable } from '../support/held-settles.js';
 import { until } from '../support/until.js';
 
 /** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
@@ -52,7 +53,49 @@ describe('a worker', () => {
     },
   );
 
-  test('gives back at once what it read under a permit that it has no more', async ({ flow }) => {
+  test('gives back at once what it read while it was told to leave', {
+    tags: 'one-server',
+  }, async ({ flow }) => {
+    const client = holdable(flow);
+    const gates = numbers(3).map(() => gate());
+    const started: number[] = [];
+    const handler = async (n: number) => {
+      started.push(n);
+      await gates[n]!.opened;
+      return n;
+    };
+    const options = { concurrency: 2, leaseMs: LONG_MS, quantumMs: LONG_MS, handler };
+    const worker = flow.worker({ ...options, redis: client });
+    // Before its client is.
+    flow.after(() => worker.close());
+    await worker.start();
+    const { id } = await flow.producer().submit(numbers(3), { limit: 2 });
+    await until(() => worker.running === 2);
+    // The settle that brings the third one is on its way when the worker begins to close.
+    const held = gate();
+    client.held = held.opened;
+    gates[0]!.open();
+    await until(() => client.waiting > 0);
+    const closed = worker.close();
+    client.held = undefined;
+    held.open();
+    const request = flow.request(id);
+    const seen = await until(
+      async () => {
+        const now = await request.inspect();
+        return now?.state.succeeded === '1' && now.ready === 1 && now;
+      },
+      { timeoutMs: 8_000, what: 'the third one is ready again' },
+    );
+    expect(seen.inFlight).toBe(1);
+    expect(started.sort()).toEqual([0, 1]);
+    for (const one of gates) one.open();
+    await closed;
+    await flow.worker({ handler: async (n: number) => n }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 3 });
+  });
+
+  test('takes nothing for a permit that it has no more', async ({ flow }) => {
     const gates = numbers(3).map(() => gate());
     const started: number[] = [];
     const handler = async (n: number) => {
@@ -65,7 +108,7 @@ describe('a worker', () => {
     await worker.start();
     const { id } = await flow.producer().submit(numbers(3), { limit: 2 });
     await until(() => worker.running === 2);
-    // It does not know yet: the settle that tells it brings the third one along.
+    // It does not know yet: it asks for the third one in the settle that tells it.
     const request = flow.request(id);
     await flow.connection.client.hset(request.keys.request, 'limit', '1');
     gates[0]!.open();

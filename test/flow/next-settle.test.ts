@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { gate, numbers, test } from '../support/flow.js';
+import { holdable } from '../support/held-settles.js';
 import { until } from '../support/until.js';
 
 /*
@@ -9,30 +9,6 @@ import { until } from '../support/until.js';
  * that settle says is of the moment when it was carried out: a handler that ends while it is on its way
  * leaves a permit that is not to be used again.
  */
-
-/** A client whose pipelines (a settle, with the read behind it) can be kept from being sent. */
-class Holdable extends Redis {
-  held: Promise<unknown> | undefined;
-  waiting = 0;
-
-  override pipeline(...args: Parameters<Redis['pipeline']>): ReturnType<Redis['pipeline']> {
-    const pipeline = super.pipeline(...args);
-    const exec = pipeline.exec.bind(pipeline);
-    pipeline.exec = async () => {
-      this.waiting += 1;
-      await this.held;
-      return exec();
-    };
-    return pipeline;
-  }
-}
-
-function holdable(flow: Flow): Holdable {
-  if (typeof flow.redis !== 'string') throw new Error('needs one server');
-  const client = new Holdable(flow.redis, { lazyConnect: true, protocol: 2 });
-  flow.after(() => client.disconnect());
-  return client;
-}
 
 describe('what ends while a settle is on its way makes no room', { tags: ['one-server'] }, () => {
   const changes = {

@@ -116,7 +116,7 @@ describe('an open request', () => {
   });
 
   test('keeps its lease while it is open, and no longer', async ({ flow }) => {
-    const open = await flow.producer().open({ id: flow.id('lease'), producerLeaseMs: 1_000 });
+    const open = await flow.producer().open({ id: flow.id('lease'), producerLeaseMs: 3_000 });
     const leaseEnd = async () =>
       Number((await flow.request(flow.id('lease')).inspect())?.state.producerUntil);
     const first = await leaseEnd();

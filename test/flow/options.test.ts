@@ -23,6 +23,7 @@ const values: [string, unknown][] = [
   ['1.5', 1.5],
   ['100', 100],
   ['2^53', 2 ** 53],
+  ['300 million', 300_000_000],
   ['1e12', 1e12],
   ['a BigInt', 5n],
   ['a number as text', '5'],
@@ -118,6 +119,7 @@ describe('a wrong value', () => {
 });
 
 describe('where Redis is', () => {
+  const ofCluster = (options: object) => ({ nodes: [{ host: 'localhost', port: 1 }], options });
   test.for<[string, unknown, string]>([
     ['a number', 5, 'redis'],
     ['an array', [], 'redis'],
@@ -126,6 +128,17 @@ describe('where Redis is', () => {
     ['no nodes', { nodes: [] }, 'redis.nodes'],
     ['nodes that are no array', { nodes: 'a:1' }, 'redis.nodes'],
     ['a key prefix', { host: 'localhost', keyPrefix: 'x' }, 'redis.keyPrefix'],
+    ['a cluster with a key prefix', ofCluster({ keyPrefix: 'x' }), 'redis.keyPrefix'],
+    [
+      'one with a key prefix for its nodes',
+      ofCluster({ redisOptions: { keyPrefix: 'x' } }),
+      'redis.keyPrefix',
+    ],
+    [
+      'one whose replicas are read from',
+      ofCluster({ scaleReads: 'slave' }),
+      'redis.options.scaleReads',
+    ],
   ])('is not %s', async ([, redis, field]) => {
     await expectRefused(() => new Producer({ redis } as never), field);
     await expectRefused(() => new Worker({ redis, handler: () => 1 } as never), field);
@@ -135,8 +148,10 @@ describe('where Redis is', () => {
     const count = async () =>
       String(await flow.connection.client.client('LIST')).split('\n').length;
     const before = await count();
-    await expectRefused(() => new Worker({ redis: flow.redis } as never), 'handler');
-    await until(async () => (await count()) === before);
+    const run = () => 1;
+    const both = { redis: flow.redis, handler: run, handlers: [{ task: 'a', run }] };
+    await expectRefused(() => new Worker(both), 'handler');
+    await until(async () => (await count()) <= before);
   });
 });
 
@@ -164,7 +179,8 @@ describe('an unknown or contradictory option', () => {
   test('of handlers is refused', async ({ flow }) => {
     const { redis } = flow;
     const run = () => 1;
-    await expectRefused(() => new Worker({ redis }), 'handler');
+    // Without one its sub-requests are pulled, and nobody does.
+    await expectRefused(() => flow.worker({}).start(), 'handler');
     await expectRefused(
       () => new Worker({ redis, handler: run, handlers: [{ task: 'a', run }] }),
       'handler',

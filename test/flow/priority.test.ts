@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HandlerContext } from '@piecework/worker';
-import { describe, expect } from 'vitest';
+import { afterEach, describe, expect, vi } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
@@ -16,6 +16,20 @@ class Starts {
   startedBefore(id: string, of: string): number {
     return this.order.slice(0, this.order.lastIndexOf(of)).filter((name) => name === id).length;
   }
+}
+
+/** How long a sub-request takes here, in ms. */
+const WORK_MS = 5;
+
+/**
+ * From now on time passes as work is started on so many slots: what a time slice holds is then the
+ * same on a machine that is busy with something else.
+ */
+function timeOfWork(starts: Starts, slots: number): void {
+  const begin = performance.now();
+  vi.spyOn(performance, 'now').mockImplementation(
+    () => begin + (starts.order.length / slots) * WORK_MS,
+  );
 }
 
 const repeat = (n: number, ms: number): number[] => Array(n).fill(ms);
@@ -68,6 +82,8 @@ describe('with quantumMs 0 and one slot', () => {
 });
 
 describe('with the default time slice', () => {
+  afterEach(() => void vi.restoreAllMocks());
+
   test.for([
     { concurrency: 1, limit: 10, items: 600 },
     { concurrency: 10, limit: 10, items: 2_000 },
@@ -78,30 +94,33 @@ describe('with the default time slice', () => {
     async ({ concurrency, limit, items }, { flow }) => {
       const starts = new Starts();
       const producer = flow.producer();
-      await producer.submit(repeat(items, 5), { id: flow.id('a'), limit });
-      await producer.submit(repeat(items, 5), { id: flow.id('b'), limit });
+      await producer.submit(repeat(items, WORK_MS), { id: flow.id('a'), limit });
+      await producer.submit(repeat(items, WORK_MS), { id: flow.id('b'), limit });
+      timeOfWork(starts, concurrency);
       await flow.worker({ concurrency, handler: starts.handler }).start();
       await completed(flow, ['a', 'b']);
       const [first, last] =
         starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
-      expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.85);
+      expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.9);
     },
   );
 
   test('equal requests end together over several workers', async ({ flow }) => {
     const starts = new Starts();
     const producer = flow.producer();
-    await producer.submit(repeat(3_000, 5), { id: flow.id('a'), limit: 50 });
-    await producer.submit(repeat(3_000, 5), { id: flow.id('b'), limit: 50 });
+    // So many that a worker which stands still for a moment weighs little.
+    const items = 6_000;
+    await producer.submit(repeat(items, WORK_MS), { id: flow.id('a'), limit: 50 });
+    await producer.submit(repeat(items, WORK_MS), { id: flow.id('b'), limit: 50 });
+    timeOfWork(starts, 15);
     for (let i = 0; i < 3; i += 1) {
       await flow.worker({ concurrency: 5, handler: starts.handler }).start();
     }
     await completed(flow, ['a', 'b']);
     const [first, last] =
       starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
-    // Three workers are never even on two requests, and slices are longer on a busy machine: 0.8 was
-    // seen. Without time slices one request has two of the three workers: 0.36.
-    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(3_000 * 0.7);
+    // Three workers are never even on two requests. Without time slices one has two of them: 0.36.
+    expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.8);
   });
 
   test('a more urgent one that comes later gets the slots within a few slices', async ({
@@ -109,11 +128,16 @@ describe('with the default time slice', () => {
   }) => {
     const starts = new Starts();
     const producer = flow.producer();
-    await producer.submit(repeat(1_500, 5), { id: flow.id('later'), priority: 60, limit: 30 });
+    await producer.submit(repeat(1_500, WORK_MS), {
+      id: flow.id('later'),
+      priority: 60,
+      limit: 30,
+    });
+    timeOfWork(starts, 10);
     await flow.worker({ concurrency: 10, handler: starts.handler }).start();
     await until(() => starts.order.length > 100);
+    await producer.submit(repeat(300, WORK_MS), { id: flow.id('urgent'), priority: 10, limit: 30 });
     const before = starts.order.length;
-    await producer.submit(repeat(300, 5), { id: flow.id('urgent'), priority: 10, limit: 30 });
     await completed(flow, ['urgent', 'later']);
     const begin = starts.order.indexOf('urgent');
     const end = starts.order.lastIndexOf('urgent');

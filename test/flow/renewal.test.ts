@@ -25,12 +25,16 @@ async function holding(flow: Flow, options: Partial<Parameters<Flow['worker']>[0
 /** Where the tests' Redis is, said with code: a function cannot be given to a thread. */
 function byCode({ redis }: Flow) {
   const natMap = () => null;
-  if (typeof redis !== 'string') return { ...redis, options: { natMap } };
-  const { hostname, port } = new URL(redis);
-  return { host: hostname, port: Number(port), natMap };
+  if (typeof redis !== 'string') {
+    const { options } = redis as { options?: object };
+    return { ...redis, options: { ...options, natMap } };
+  }
+  const { protocol, hostname, port, username, password } = new URL(redis);
+  const tls = protocol === 'rediss:' ? { tls: {} } : {};
+  return { host: hostname, port: Number(port), username, password, ...tls, natMap };
 }
 
-describe.skipIf(againstCluster)('the renewal thread', () => {
+describe('the renewal thread', { tags: ['one-server'] }, () => {
   test('comes with the first permits and goes with the worker', async ({ flow }) => {
     const { id, hold, worker, before } = await holding(flow);
     expect(before).toEqual([]);

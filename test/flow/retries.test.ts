@@ -44,13 +44,15 @@ describe('a sub-request that fails', () => {
   }) => {
     const { ran, handler } = flaky(() => new Error('no'));
     await flow.worker({ handler }).start();
+    const producer = flow.producer();
+    const long = await producer.submit([0], { attempts: 2, backoff: 3_600_000 });
+    await until(async () => (await flow.request(long.id).inspect())?.delayed === 1);
     const options = { id: flow.id('backoff'), attempts: 2, backoff: 300 };
-    const { id } = await flow.producer().submit([1], options);
-    await until(async () => (await flow.request(id).inspect())?.delayed === 1);
+    const { id } = await producer.submit([1], options);
     expect(await flow.complete(id)).toMatchObject({ failed: 1, outcome: 'failed' });
-    const [first, second] = ran;
+    const [first, second] = ran.filter(({ n }) => n === 1);
     expect(second!.at - first!.at).toBeGreaterThanOrEqual(299);
-    expect(ran).toHaveLength(2);
+    expect(ran).toHaveLength(3);
   });
 
   test('for good by an UnrecoverableError, by class or by name, is not tried again', async ({

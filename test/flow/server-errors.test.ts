@@ -8,7 +8,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Notifier } from '@piecework/notifier';
-import { redisError, ServerError } from '@piecework/protocol';
+import { Connection, redisError, ServerError } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
@@ -159,6 +159,23 @@ describe('a server that answers', () => {
     await worker.close();
   });
 
+  test('READONLY is left for a new connection, which may lead to the master', async ({ flow }) => {
+    const { redis, server, held, completion } = await working(flow);
+    held.open();
+    await completion;
+    const connection = Connection.open(redis);
+    flow.after(() => connection.close());
+    const idOf = async () => Number(await connection.client.client('ID'));
+    await connection.check();
+    const before = await idOf();
+    await server.replicaof('127.0.0.1', 1);
+    flow.after(() => server.replicaof('NO', 'ONE'));
+    await expect(connection.client.set('any', 1)).rejects.toThrow('READONLY');
+    await until(async () => (await idOf()) !== before);
+    await server.replicaof('NO', 'ONE');
+    expect(await connection.client.set('any', 1)).toBe('OK');
+  });
+
   test('nothing while its clients are paused, or has lost the scripts, is waited for', async ({
     flow,
   }) => {
@@ -175,10 +192,20 @@ describe('a server that answers', () => {
 });
 
 it('tells what may be tried again from what may not', () => {
+  const ofCluster = {
+    'TRYAGAIN Multiple keys request during rehashing of slot': 'SLOT_MOVES',
+    'MOVED 1 127.0.0.1:7001': 'SLOT_MOVES',
+    'CLUSTERDOWN The cluster is down': 'CLUSTER_DOWN',
+    'MASTERDOWN Link with MASTER is down': 'CLUSTER_DOWN',
+  };
+  for (const [message, code] of Object.entries(ofCluster)) {
+    for (const whole of [
+      message,
+      `Too many Cluster redirections. Last error: ReplyError: ${message}`,
+    ])
+      expect(redisError(new Error(whole), 'x'), whole).toMatchObject({ code, retryable: true });
+  }
   const passing = [
-    'TRYAGAIN Multiple keys request during rehashing of slot',
-    'CLUSTERDOWN The cluster is down',
-    'MASTERDOWN Link with MASTER is down',
     'NOREPLICAS Not enough good replicas to write.',
     'UNBLOCKED force unblock from blocking operation, instance state changed',
     'ERR max number of clients reached',
@@ -189,7 +216,13 @@ it('tells what may be tried again from what may not', () => {
       retryable: true,
     });
   }
-  const cut = ['Connection is closed.', 'Command timed out', 'read ECONNRESET'];
+  const cut = [
+    ...['Connection is closed.', 'Command timed out', 'read ECONNRESET'],
+    ...['connect EHOSTUNREACH 10.0.0.9:6379', 'connect ENETUNREACH 10.0.0.9:6379'],
+    ...['Cluster is ended.', "Cluster isn't ready and enableOfflineQueue options is false"],
+    'Too many Cluster redirections. Last error: Error: Connection is closed.',
+    'Too many Cluster redirections. Last error: ReplyError: NOSCRIPT No matching script.',
+  ];
   for (const message of [...cut, 'Command aborted due to connection close']) {
     expect(redisError(new Error(message), 'x'), message).toMatchObject({ code: 'CONNECTION' });
   }

@@ -7,6 +7,7 @@ import { Notifier } from '@piecework/notifier';
 import { Connection, ConnectionError, QueueCommands, TIMES } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { startOwnRedis } from '../support/redis.js';
 import { SwallowingProxy } from '../support/swallowing-proxy.js';
 import { until } from '../support/until.js';
 
@@ -101,5 +102,18 @@ describe('a connection that went silent', () => {
     // No lease ended meanwhile, so nothing was run twice.
     expect(ran.length).toBe(1_400);
     await Promise.all([worker.close(), producer.close(), notifier.close()]);
+  });
+
+  test('keeps no worker from closing for as long as it would be waited for', async ({ flow }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.stop());
+    // No limit for answers: whatever is waited for at the server is waited for until the test is over time.
+    const redis = { port: Number(new URL(server.url).port), commandTimeout: 600_000 };
+    const worker = flow.worker({ redis, shards: 2, handler: () => {} });
+    await worker.start();
+    await until(() => worker.health().ready);
+    await server.kill('SIGSTOP');
+    await worker.close({ timeoutMs: 0 });
+    await server.kill('SIGCONT');
   });
 });

@@ -3,6 +3,8 @@ import { describe, expect } from 'vitest';
 import { numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
+const HOUR_MS = 3_600_000;
+
 describe('a deadline', () => {
   test('ends a request that no worker serves, and who waits learns it', async ({ flow }) => {
     const { redis, queue } = flow;
@@ -26,20 +28,27 @@ describe('a delayed request', () => {
       await flow.worker({ handler: () => void ran.push(Date.now()) }).start();
       const [seconds] = (await flow.connection.client.time()) as unknown as [string];
       const at = (Number(seconds) + 2) * 1_000;
-      const when = {
-        delayMs: { delayMs: 600 },
-        'runAt as a time': { runAt: at },
-        'runAt as a Date': { runAt: new Date(at) },
-      }[how];
+      const later = (ms: number) =>
+        ({
+          delayMs: { delayMs: ms + 600 },
+          'runAt as a time': { runAt: at + ms },
+          'runAt as a Date': { runAt: new Date(at + ms) },
+        })[how];
+      // One that is not due as long as this test looks on.
+      const far = await pw.submit(numbers(3), { id: flow.id('far'), ...later(HOUR_MS) });
+      const seen = await far.status();
+      expect(seen.heldUntil).toBe((how === 'delayMs' ? seen.createdAt + 600 : at) + HOUR_MS);
+      expect(seen.waiting).toMatch(/^held back until/);
+      expect(seen.counts).toMatchObject({ ready: 3, inFlight: 0 });
+
+      const when = later(0);
       const request = await pw.submit(numbers(3), { id: flow.id('later'), ...when });
-      const { heldUntil, createdAt, waiting, counts } = await request.status();
-      expect(heldUntil).toBe(how === 'delayMs' ? createdAt + 600 : at);
-      expect(waiting).toMatch(/^held back until/);
-      expect(counts).toMatchObject({ ready: 3, inFlight: 0 });
+      const { createdAt } = await request.status();
+      const due = how === 'delayMs' ? createdAt + 600 : at;
       expect(await request.completion()).toMatchObject({ status: 'succeeded' });
       expect(ran).toHaveLength(3);
       await until(async () => (await request.status()).heldUntil === undefined);
-      for (const time of ran) expect(time).toBeGreaterThanOrEqual((heldUntil as number) - 50);
+      for (const time of ran) expect(time).toBeGreaterThanOrEqual(due - 50);
     });
   }
 

@@ -250,15 +250,6 @@ export const aimed: readonly Aimed[] = [
     aims: [{ step: 'w1 ends', fault: 'ends before' }],
   },
   {
-    history: 'P12',
-    parts: [1],
-    world: 'a wide limit',
-    aims: [
-      { step: 'w2 settle+xreadgroup', fault: 'much later', hold: ['w2 is told'] },
-      { step: 'w2 is told to close' },
-    ],
-  },
-  {
     history: 'P13',
     parts: [1],
     world: 'long work',

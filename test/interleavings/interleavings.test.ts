@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { testEvery } from '../support/mode.js';
 import { randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
 import { type Found, foundHistories, withoutCure, worldOf } from './found.js';
@@ -17,6 +18,9 @@ import { played, smallest } from './worlds.js';
  */
 
 const SEEDS = 2;
+/** Steps in which all orders are gone through, and with a fault in one of them. */
+const DEPTH = testEvery > 1 ? 7 : 9;
+const FAULT_DEPTH = 3;
 const LONG = { timeout: 240_000 };
 
 const found = [...foundHistories.values()];
@@ -56,8 +60,8 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
     it(`in all orders of the first steps: ${name}`, LONG, async () => {
       const known = await scripts();
       for (const [depth, faults] of [
-        [9, []],
-        [3, FAULTS],
+        [DEPTH, []],
+        [FAULT_DEPTH, FAULTS],
       ] as const) {
         const bounds = { depth, faults, most: 100_000 };
         const { played, exhausted, failed } = await explore(world, known, bounds);

@@ -312,7 +312,7 @@ class Worker extends Actor {
     const numbers = { op: this.op, leaseMs: LEASE_MS, keep, running, read };
     return call(
       () => request.settle(generation, this.name, numbers, outcomes),
-      ({ settled, entries }) => {
+      ({ settled, entries, unsure }) => {
         if (settled.verdict !== 'ok') {
           if (settled.verdict === 'complete') {
             this.finish(hold.scene, generation, settled.outcome);
@@ -326,7 +326,9 @@ class Worker extends Actor {
         hold.until = sentAt + LEASE_MS;
         hold.dueNow = settled.dueNow;
         this.#start(hold, entries);
-        if (read > 0 && entries.length < read && settled.dueNow === 0) hold.leaving = true;
+        const room = Math.min(read, settled.permits - running);
+        const dry = entries.length < room && settled.dueNow === 0 && !unsure;
+        if (dry) hold.leaving = true;
         this.push(hold.scene, { generation, ...settled });
         if (settled.nextDue > 0 && settled.nextDue !== hold.noted) {
           hold.noted = settled.nextDue;

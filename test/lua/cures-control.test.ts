@@ -357,7 +357,11 @@ const traces: Record<string, Trace> = {
     },
     without: [
       { script: 'renew', from: "redis.call('HSET', request, 'checkpoints', 1)", to: '' },
-      { script: 'settle', from: "keys.tried[#keys.tried + 1] = ARGV[i] .. ':checkpoint'", to: '' },
+      {
+        script: 'settle',
+        from: "keys.tried[#keys.tried + 1] = ARGV[i]:sub(#prefix + 1) .. ':checkpoint'",
+        to: '',
+      },
     ],
   },
 };

@@ -1,4 +1,4 @@
-import { Connection, parseToken, RequestCommands } from '@piecework/protocol';
+import { Connection, parseToken, QueueCommands, RequestCommands } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -10,6 +10,7 @@ import {
   Hand,
   items,
   LEASE_MS,
+  PRODUCER,
   popAll,
   type Scene,
   success,
@@ -61,8 +62,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'append',
-        from: "local id = generation .. '-' .. (state.total + i - 1)",
-        to: "local id = '*'",
+        from: "local id, following = generation .. '-' .. state.total, generation .. '-*'",
+        to: "local id, following = '*', '*'",
       },
     ],
   },
@@ -207,6 +208,37 @@ const traces: Record<string, Trace> = {
     ],
   },
 
+  'lane, unknown': {
+    says: 'a token that never reached its lane is missed by who has not heard of that lane',
+    async play() {
+      const scene = await given.created({ runAt: 5, expedite: true });
+      const { id, generation, request, connection } = scene;
+      // Its tokens are lost with its producer.
+      await request.append(generation, PRODUCER, 0, ['1']);
+      await request.seal(generation, PRODUCER, 1);
+      const another = (): Scene => {
+        const queue = new QueueCommands(connection, scene.queue.keys.queue);
+        return { ...scene, queue };
+      };
+      const gone = another();
+      await gone.queue.note(id, generation, 0);
+      expect(await tickOnce(gone)).toBe(1);
+      const others = another();
+      for (let passed = 0; passed < 60_000; passed += 3_000) {
+        moveClock(3_000);
+        await tickOnce(others);
+      }
+      expect((await popAll(others)).map((token) => parseToken(token).id)).toEqual([id]);
+    },
+    without: [
+      {
+        script: 'tick',
+        from: 'unheardOf[#unheardOf + 1] = priority',
+        to: '',
+      },
+    ],
+  },
+
   'partial loss': {
     says: 'one lost token of ten is missed while nine workers stay busy',
     async play() {
@@ -345,7 +377,7 @@ const traces: Record<string, Trace> = {
       {
         script: 'settle',
         from: 'state.succeeded + acknowledged',
-        to: 'state.succeeded + #ids',
+        to: 'state.succeeded + last - first + 1',
       },
     ],
   },

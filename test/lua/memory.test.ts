@@ -5,10 +5,13 @@
 import {
   Connection,
   ControlCommands,
+  IdQueueCommands,
+  type IdTask,
   QueueCommands,
   QueueControlCommands,
   RequestCommands,
   ServerError,
+  TimedCommands,
 } from '@piecework/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -17,15 +20,17 @@ import {
   type ScriptName,
   scriptNames,
 } from '../../scripts/lua-source.mjs';
-import { useTestClock, withMutations } from '../support/clock.js';
+import { moveClock, useTestClock, withMutations } from '../support/clock.js';
 import {
   append,
   create,
   failure,
+  freshName,
   given,
   Hand,
   holds,
   items,
+  LEASE_MS,
   type Scene,
   success,
 } from '../support/given.js';
@@ -104,7 +109,7 @@ describe('when Redis is full', () => {
     expect(await worker.read(1)).toHaveLength(1);
     expect(await worker.renew()).toMatchObject({ verdict: 'ok' });
     expect(await request.runAlone(generation, 'worker', entries[2]!.entry)).toBe('ok');
-    const tokens = await queue.swap({ id, generation, ...settled }, 9);
+    const tokens = await queue.swap({ id, generation, ...settled, mint: 1 }, 9);
     expect(tokens.length).toBeGreaterThan(0);
     expect(await worker.enter(1, [1])).toMatchObject({ permits: 3 });
     expect(await queue.contended(id, 50)).toBe(false);
@@ -149,6 +154,47 @@ describe('when Redis is full', () => {
     await queue.finish(id, generation, 'dropped');
   };
 
+  const emptiesIds = async () => {
+    await memory('0');
+    const ids = new IdQueueCommands(connection, freshName('ids'));
+    await ids.join('life', {}, 1);
+    const chunk = { sender: 'sender', number: 1, keepMs: 60_000 };
+    await ids.add('life', chunk, ['a', 'b']);
+    await memory('1mb');
+    await full(ids.add('life', { ...chunk, number: 2 }, ['c']));
+    const pulled = await ids.pull('life');
+    moveClock(1);
+    expect(await ids.resume('life', pulled as IdTask)).toMatchObject({ verdict: 'ready' });
+    expect(await ids.settle('life', { number: 1, attempt: 2 }, 'no')).toMatchObject({
+      verdict: 'counted',
+    });
+    expect(await ids.inspect('life')).toMatchObject({ pending: 1, failures: 1 });
+    expect(await ids.drop('life')).toEqual({ verdict: 'dropped' });
+  };
+
+  it('hands out and drops ids, and takes no more', emptiesIds);
+
+  it('refuses to create a queue of ids', () =>
+    full(new IdQueueCommands(connection, freshName('ids')).join('life', {}, 1)));
+
+  const emptiesTimed = async () => {
+    await memory('0');
+    const set = new TimedCommands(connection, 'retry', freshName('timed'));
+    const entry = (key: string) => ({ key, time: 1, token: '', payload: '1' });
+    await set.put('p', 1, [entry('a'), entry('b')]);
+    await memory('1mb');
+    await full(set.put('p', 2, [entry('c')]));
+    expect(await set.take('t', 1, 2, LEASE_MS)).toMatchObject({
+      taken: [{ key: 'a' }, { key: 'b' }],
+    });
+    const discard = { key: 'a', token: 't~1', verb: 'discard', value: 'no' } as const;
+    const done = { key: 'b', token: 't~1', verb: 'done', value: '' } as const;
+    await set.settle('p', 3, 10, [discard, done]);
+    expect(await set.counts()).toMatchObject({ waiting: 0, leased: 0, failures: 1 });
+  };
+
+  it('hands out what is due of a timed set, and takes no more', emptiesTimed);
+
   it('goes on with the work', goesOnWithTheWork);
 
   it('goes on with the agenda', goesOnWithTheAgenda);
@@ -168,6 +214,8 @@ describe('when Redis is full', () => {
     ),
     ...forEach(['pause', 'resume', 'update', 'pause-queue', 'resume-queue'], isUnderControl),
     ...forEach(['seal', 'cancel', 'finish', 'drop'], goesOnWithTheEnd),
+    ...forEach(['id-pull', 'id-resume', 'id-settle', 'id-drop'], emptiesIds),
+    ...forEach(['timed-take', 'timed-settle'], emptiesTimed),
   };
 
   for (const [name, work] of Object.entries(needed)) {

@@ -359,8 +359,8 @@ describe('run twice, a script leaves the state of one run', () => {
 
   it('is said of every script', () => {
     const tested = Object.keys(same).map((name) => name.split(',')[0]);
-    expect(new Set([...tested, 'tick', 'write-back', 'push', 'swap'])).toEqual(
-      new Set(scriptNames),
-    );
+    // Queues beside requests number their calls: lua/timed, lua/id-queue, and the repeat law of both.
+    const ofRequests = scriptNames.filter((name) => !/^(id|timed)-/.test(name));
+    expect(new Set([...tested, 'tick', 'write-back', 'push', 'swap'])).toEqual(new Set(ofRequests));
   });
 });

@@ -12,6 +12,10 @@ export const unmodelled = [
   { cure: 'a lane in due order', why: 'an order among requests: one request is modelled' },
   { cure: 'what is due together is written back in due order', why: 'see a lane in due order' },
   { cure: 'tokens lost from a lane', why: 'lost tokens are modelled once, for a list' },
+  {
+    cure: 'tokens lost before their lane was heard of',
+    why: 'who ticks knows all lists of the model',
+  },
   { cure: 'explicit ids', why: 'a sub-request is its index' },
   { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
   { cure: 'tokens counted by the leave', why: TIME },
@@ -113,10 +117,22 @@ export const leftOut = [
   },
   { script: 'pause-queue', why: 'workers that take no tokens: any may stand still already' },
   { script: 'resume-queue', why: 'see pause-queue' },
+  ...['id-join', 'id-add', 'id-pull', 'id-resume', 'id-settle', 'id-drop'].map((script) => ({
+    script,
+    why: 'queues of ids have no requests; each script is a whole transition of one queue',
+  })),
+  {
+    script: 'timed-put',
+    why: 'a timed set shares no key with requests; each of its scripts decides alone, test/crash/nth-call-timed and test/invariants/timed play them together',
+  },
+  { script: 'timed-take', why: 'see timed-put' },
+  { script: 'timed-settle', why: 'see timed-put' },
 ];
 
 /** Scripts that change nothing, and so are no step of the model. */
 export const readOnly = [
   { script: 'contended', why: 'decides when a worker yields: any moment is tried' },
   { script: 'inspect', why: 'a picture for people' },
+  { script: 'id-inspect', why: 'see inspect' },
+  { script: 'timed-counts', why: 'see inspect' },
 ];

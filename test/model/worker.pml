@@ -1,5 +1,5 @@
 /*
- * A worker process: pop, enter, then settle and read in one pipeline until nothing is left, leave.
+ * A worker process: pop, enter, then settle and read in one step until nothing is left, leave.
  * It may die before any step; what it held stays where it was.
  */
 
@@ -206,7 +206,7 @@ again_:
       fi;
       mayRepeat(G_SETTLE, w, g, good, bad, back, keep, running[w], (v == OK && permits_ > 0));
       good = 0; bad = 0; back = 0;
-      readNew(w, asked);          /* the other half of the pipeline */
+      readNew(w, asked);          /* more than settle reads: also without a permit, and again when repeated */
       if
       :: v != OK ->
         if

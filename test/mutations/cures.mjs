@@ -59,6 +59,7 @@ export const luaCures = [
   { cure: 'partial loss', test: CURES, history: 'partial loss' },
   { cure: 'a lane in due order', test: CURES, history: 'lane, in due order' },
   { cure: 'tokens lost from a lane', test: CURES, history: 'lane, lost tokens' },
+  { cure: 'tokens lost before their lane was heard of', test: CURES, history: 'lane, unknown' },
   { cure: 'compare-and-set in write-back', test: TRACES, history: 'R14' },
   { cure: 'reclaim from any consumer without a permit', test: TRACES, history: 'D11' },
   { cure: 'consumer deleted only when empty', test: TRACES, history: 'D9' },
@@ -207,7 +208,7 @@ export const codeCures = [
   {
     cure: 'give-back of unstarted reads',
     test: 'test/flow/lease.test.ts',
-    name: 'gives back at once what it read under a permit that it has no more',
+    name: 'gives back at once what it read while it was told to leave',
     code: ENGAGEMENT,
     edits: [{ from: "this.#outcomes.push({ entry: entry.entry, kind: 'b' });", to: ';' }],
   },

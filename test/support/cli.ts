@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Finished, type Heard, listen } from './listen.js';
 
@@ -10,15 +11,25 @@ const PROGRAM = fileURLToPath(
   new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
 );
 
-/** Starts `piecework …`. Without `redis` it is given none, not even by the environment. */
+const COMMAND_LINES = fileURLToPath(new URL('./programs/command-lines.mjs', import.meta.url));
+
+/** How long a process may take to start and get to work, beside many others: for `until`. */
+export const STARTS = { timeoutMs: 45_000 };
+
+/** Without `redis` it is given none, not even by the environment. */
+function environment(redis?: string): NodeJS.ProcessEnv {
+  const { REDIS_URL: _, ...env } = process.env;
+  return redis ? { ...env, REDIS_URL: redis } : env;
+}
+
+/** Starts `piecework …`. Without `redis` it is given none. */
 export function startCli(
   args: readonly string[],
   { redis, input, cwd }: { redis?: string; input?: string; cwd?: string } = {},
 ): Heard {
-  const { REDIS_URL: _, ...env } = process.env;
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: redis ? { ...env, REDIS_URL: redis } : env,
+    env: environment(redis),
     ...(cwd ? { cwd } : {}),
   });
   child.stdin.end(input ?? '');
@@ -31,4 +42,25 @@ export function cli(
   options: Parameters<typeof startCli>[1] = {},
 ): Promise<Finished> {
   return startCli(args, options).finished;
+}
+
+/** Runs many command lines in one process, one after the other: those that end before they open anything. */
+export class CommandLines {
+  readonly #child: ReturnType<typeof fork>;
+
+  constructor(redis?: string) {
+    this.#child = fork(COMMAND_LINES, { env: environment(redis) });
+  }
+
+  async run(args: readonly string[]): Promise<Finished> {
+    this.#child.send(args);
+    const [finished] = await once(this.#child, 'message');
+    return finished as Finished;
+  }
+
+  async close(): Promise<void> {
+    const ended = once(this.#child, 'exit');
+    this.#child.disconnect();
+    await ended;
+  }
 }

@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { Connection } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { test as base } from 'vitest';
+import { asEverybody, nobodyDenied } from './acl.js';
 import { cli, startCli } from './cli.js';
+import { nodesOf } from './flow.js';
 import { freshName } from './given.js';
 import { keysOf } from './leaks.js';
 import type { Finished } from './listen.js';
-import { testRedis } from './redis.js';
+import { testUrl } from './redis.js';
 import { until } from './until.js';
 
 /*
@@ -17,6 +19,7 @@ import { until } from './until.js';
  */
 
 export interface CommandLine {
+  /** What the commands get as REDIS_URL. */
   readonly redis: string;
   readonly queue: string;
   readonly folder: string;
@@ -40,8 +43,11 @@ export interface Started {
 export const test = base.extend<{ commandLine: CommandLine }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
   commandLine: async ({}, use) => {
-    const redis = (await testRedis()).url;
-    const connection = Connection.open(redis);
+    const url = await testUrl();
+    const connection = Connection.open(url);
+    // The nodes of a cluster are known only when it has been asked.
+    await connection.check();
+    const redis = await asEverybody(url, nodesOf(connection));
     const folder = await mkdtemp(join(tmpdir(), 'piecework-cli-'));
     const queue = freshName('cli');
     const started: Started[] = [];
@@ -71,6 +77,7 @@ export const test = base.extend<{ commandLine: CommandLine }>({
     await until(async () => (await keysOf(connection.client, queue)).length === 0, {
       what: 'nothing of the queue is left',
     });
+    await nobodyDenied(nodesOf(connection));
     await connection.close();
     await rm(folder, { recursive: true, force: true });
   },
@@ -86,5 +93,6 @@ export function jsonLines<T = Record<string, unknown>>(text: string): T[] {
 
 /** What a process said, once it said something that matches. */
 export function saysIn(started: Started, where: 'stdout' | 'stderr', what: RegExp) {
-  return until(() => what.exec(started.said[where]), { what: `it says ${what}` });
+  const options = { what: `it says ${what}`, timeoutMs: 45_000 };
+  return until(() => what.exec(started.said[where]), options);
 }

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { Connection } from '@piecework/protocol';
+import { asEverybody } from './acl.js';
+import { nodesOf } from './flow.js';
 import { type Finished, type Heard, listen } from './listen.js';
 
 /** Starts a program of `examples/`, as a user would, with `redis` as its REDIS_URL. */
@@ -15,3 +18,12 @@ export function startExample(path: string, args: readonly string[], redis: strin
 /** Runs it to its end. */
 export const example = (path: string, args: readonly string[], redis: string): Promise<Finished> =>
   startExample(path, args, redis).finished;
+
+/** What a program of `examples/` is to have as its REDIS_URL: in a run under ACL as one of its users. */
+export async function exampleUrl(url: string): Promise<string> {
+  const connection = Connection.open(url);
+  await connection.check();
+  const guarded = await asEverybody(url, nodesOf(connection));
+  await connection.close();
+  return guarded;
+}

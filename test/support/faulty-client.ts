@@ -1,10 +1,12 @@
-import { type Callback, Command, Redis, type RedisOptions, ReplyError } from 'ioredis';
-import { gate } from './flow.js';
+import { type Callback, Cluster, Command, Redis, type RedisOptions, ReplyError } from 'ioredis';
+import { SlotMap } from '../../packages/protocol/dist/slot-map.js';
+import { gate, type RedisAddress } from './flow.js';
 
 /*
  * The clients of one actor (a producer, a worker, a notifier, an agenda), whose n-th round trip goes
  * wrong. A pipeline is one round trip, and so is connecting; the clients that an actor makes of its
- * client (the blocking one, the subscribing one) count in the same row.
+ * client (the blocking one, the subscribing one) count in the same row. Of a cluster the actor's client
+ * as a whole goes wrong: an error is one that it gave up on, after redirections and tries of its own.
  */
 
 /** What Redis says instead of running a command. */
@@ -60,10 +62,23 @@ const OPTIONS: RedisOptions = {
   maxRetriesPerRequest: 0,
 };
 
+/** What their connections to the nodes of a cluster are called there. */
+export const FAULTY = 'faulty';
+
+/** Options of a cluster's servers, which plain clients of one server get as well: whose they are. */
+const rowOf = Symbol('row');
+type OfRow = RedisOptions & { [rowOf]?: FaultyClients };
+
+const { openAt } = SlotMap.prototype;
+SlotMap.prototype.openAt = function (address, options) {
+  const client = openAt.call(this, address, options);
+  return (client.options as OfRow)[rowOf]?.join(client) ?? client;
+};
+
 export class FaultyClients {
   readonly #nth: number;
   readonly #fault: Fault | undefined;
-  readonly #clients: Redis[] = [];
+  readonly #clients: (Redis | Cluster)[] = [];
   #calls = 0;
   #struck: 'not yet' | 'struck' | 'does not apply' = 'not yet';
   #dead = false;
@@ -98,10 +113,26 @@ export class FaultyClients {
   }
 
   /** A client that is connected. */
-  async open(url: string): Promise<Redis> {
-    const client = new Redis(url, OPTIONS);
+  async open(address: RedisAddress): Promise<Redis | Cluster> {
+    const client =
+      typeof address === 'string' ? new Redis(address, OPTIONS) : this.#cluster(address.nodes);
+    client.on('error', () => {});
     await client.connect();
-    return this.#wrap(client);
+    // Else it would connect to each at the first call there, on which nobody waits for long here.
+    if (client instanceof Cluster)
+      await Promise.all(client.nodes('master').map((one) => one.ping()));
+    return this.join(client);
+  }
+
+  #cluster(nodes: { host: string; port: number }[]): Cluster {
+    const redisOptions: OfRow = { ...OPTIONS, connectionName: FAULTY, [rowOf]: this };
+    return new Cluster(nodes, {
+      lazyConnect: true,
+      clusterRetryStrategy: () => null,
+      // On a busy machine one second is not much, and there is no second try.
+      slotsRefreshTimeout: 30_000,
+      redisOptions,
+    });
   }
 
   /** Cuts every connection, without a word. */
@@ -111,21 +142,30 @@ export class FaultyClients {
 
   /** The connections that are not closed. */
   get left(): number {
-    return this.#clients.filter(({ status }) => status !== 'end' && status !== 'wait').length;
+    // A cluster client that is told twice to disconnect never says that it has: its nodes tell.
+    return this.#clients.filter((client) =>
+      client instanceof Cluster
+        ? client.nodes().length > 0
+        : client.status !== 'end' && client.status !== 'wait',
+    ).length;
   }
 
-  #wrap(client: Redis): Redis {
+  /** Takes a client into the row. */
+  join<Joined extends Redis | Cluster>(joined: Joined): Joined {
+    const client = joined as Redis;
     client.on('error', () => {});
     this.#clients.push(client);
-    const send = client.sendCommand.bind(client);
+    // Of a cluster a third argument says to which node a pipeline goes.
+    const send: (...all: unknown[]) => unknown = client.sendCommand.bind(client) as never;
     const connect = client.connect.bind(client);
     const duplicate = client.duplicate.bind(client);
     const pipeline = client.pipeline.bind(client);
     const ours = new WeakSet<object>();
-    client.sendCommand = (command, stream) => {
+    client.sendCommand = (command, stream, ...node: unknown[]) => {
       // Commands of a pipeline were counted with it; those of the handshake belong to connecting;
       // and what waited for the connection comes by a second time.
-      if (stream || client.status === 'connect' || ours.has(command)) return send(command, stream);
+      if (stream || client.status === 'connect' || ours.has(command))
+        return send(command, stream, ...node);
       return this.#travel({
         name: command.name,
         kind: command.name === 'evalsha' ? 'script' : 'command',
@@ -144,7 +184,7 @@ export class FaultyClients {
         send: () => connect(callback),
         refuse: (error) => Promise.reject(error),
       }) as Promise<void>;
-    client.duplicate = (options) => this.#wrap(duplicate(options));
+    client.duplicate = (options) => this.join(duplicate(options));
     client.pipeline = ((commands: unknown[][]) => ({
       exec: () =>
         this.#travel({
@@ -161,7 +201,7 @@ export class FaultyClients {
           },
         }),
     })) as unknown as Redis['pipeline'];
-    return client;
+    return joined;
   }
 
   async #travel(trip: Trip): Promise<unknown> {

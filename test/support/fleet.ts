@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agenda } from '@piecework/protocol';
@@ -19,6 +19,10 @@ export interface Started extends Program {
   started(): Promise<number[]>;
   /** How often its handler noted this: 'start', 'end', 'aborted'. */
   noted(what: string): Promise<number>;
+  /** When the first of its handlers began, in ms of the wall clock. */
+  began(): Promise<number>;
+  /** Lets the handlers go on that wait to be `told`. */
+  tell(): Promise<void>;
 }
 
 export async function startWorker(
@@ -28,15 +32,14 @@ export async function startWorker(
 ): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-crash-'));
   flow.after(() => rm(folder, { recursive: true }));
-  const log = join(folder, 'log');
+  const [log, go] = [join(folder, 'log'), join(folder, 'go')];
   const { redis, queue } = flow;
   const program = startProgram(flow, 'worker', {
     options: { redis, queue, concurrency: 5, leaseMs: LEASE_MS, ...options },
-    handle,
+    handle: { ...handle, go },
     log,
   });
-  // Other tests start many processes at the same time.
-  const { ready } = await program.said<{ ready: string }>({ timeoutMs: 45_000 });
+  const { ready } = await program.said<{ ready: string }>();
   const lines = async (what: string) =>
     (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith(`${what} `));
   // A killed worker cannot strike itself out; the registry would forget it a minute later.
@@ -46,6 +49,12 @@ export async function startWorker(
     id: ready,
     started: async () => (await lines('start')).map((line) => Number(line.split(' ')[2])),
     noted: async (what) => (await lines(what)).length,
+    began: async () => {
+      const [first = ''] = await lines('start');
+      const agoNs = process.hrtime.bigint() - BigInt(first.split(' ')[3] as string);
+      return Date.now() - Number(agoNs) / 1e6;
+    },
+    tell: () => writeFile(go, ''),
   };
 }
 

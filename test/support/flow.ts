@@ -3,7 +3,9 @@ import { Connection, QueueCommands, RequestCommands, type RequestState } from '@
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import { Cluster, type Redis } from 'ioredis';
 import { test as base } from 'vitest';
+import { asEverybody, asUser, nobodyDenied, userOf } from './acl.js';
 import { freshName } from './given.js';
+import { underAcl } from './mode.js';
 import { foreignIds, keysOfTest } from './own-keys.js';
 import { sharedServer, testConnection } from './redis.js';
 import { until } from './until.js';
@@ -67,6 +69,11 @@ export function mastersOf({ client }: Connection): Redis[] {
   return client instanceof Cluster ? client.nodes('master') : [client as Redis];
 }
 
+/** All servers, replicas too. */
+export function nodesOf({ client }: Connection): Redis[] {
+  return client instanceof Cluster ? client.nodes('all') : [client as Redis];
+}
+
 const statusOf = (connection: Connection, key: string) => connection.client.hget(key, 'status');
 
 /** How many connections there are to the one server; a cluster's come and go. */
@@ -78,9 +85,11 @@ async function connections(connection: Connection): Promise<number> {
 export const test = base.extend<{ flow: Flow }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
   flow: async ({}, use) => {
-    const redis = await testConnection();
-    const connection = Connection.open(redis);
+    const address = await testConnection();
+    const connection = Connection.open(address);
     await connection.check();
+    const as = (user: string) => (underAcl ? asUser(address, user) : address);
+    const redis = await asEverybody(address, nodesOf(connection));
     const countable = !sharedServer && !(connection.client instanceof Cluster);
     const connected = countable ? await connections(connection) : 0;
     const queue = freshName('flow');
@@ -97,12 +106,17 @@ export const test = base.extend<{ flow: Flow }>({
       connection,
       queueCommands,
       producer: (options) => {
-        const producer = new Producer({ redis, queue, ...options });
+        const producer = new Producer({ redis: as(userOf('producer')), queue, ...options });
         opened.push(producer);
         return producer;
       },
       worker: (options) => {
-        const worker = new Worker({ redis, queue, logger: log as never, ...options });
+        const worker = new Worker({
+          redis: as(userOf('worker')),
+          queue,
+          logger: log as never,
+          ...options,
+        });
         opened.push(worker);
         return worker;
       },
@@ -142,6 +156,7 @@ export const test = base.extend<{ flow: Flow }>({
       await nothingLeft(connection, await keys(), connected);
       const [error] = log.lines.filter(({ level }) => level === 'error');
       if (error) throw new Error(`a worker logged: ${error.what}`, { cause: error.about.err });
+      await nobodyDenied(nodesOf(connection));
     } finally {
       // The next test is not to suffer from this one.
       for (const key of await keys()) await connection.client.unlink(key);
@@ -182,6 +197,19 @@ async function nothingLeft(
   await until(async () => (await connections(connection)) <= connected, {
     timeoutMs: 5_000,
     what: 'the connections of the test are closed',
+  });
+}
+
+/** Waits until so many workers hear the control channel of the queue. */
+export async function heard({ connection, queueCommands }: Flow, workers = 1): Promise<void> {
+  const { control } = queueCommands.keys;
+  await until(async () => {
+    const replies = await Promise.all(
+      mastersOf(connection).map((master) => master.call('PUBSUB', 'SHARDNUMSUB', control)),
+    );
+    return (
+      replies.reduce((sum: number, reply) => sum + Number((reply as unknown[])[1]), 0) === workers
+    );
   });
 }
 

@@ -12,6 +12,25 @@ export type TestMode = (typeof MODES)[number];
 
 export const testMode = readMode(process.env['PIECEWORK_TEST_REDIS'] || 'embedded');
 
+/**
+ * PIECEWORK_TEST_ACL=1: producers and workers of the flow tests, and all else that they open at
+ * `flow.redis`, connect as the ACL users of docs/operations.md, and nobody may be denied anything.
+ */
+export const underAcl = process.env['PIECEWORK_TEST_ACL'] === '1';
+
+/**
+ * PIECEWORK_TEST_TLS=1: every server that a test asks for speaks TLS and nothing else. Who connects
+ * believes its certificate by NODE_EXTRA_CA_CERTS, which test/support/authority.ts sets.
+ */
+export const overTls = process.env['PIECEWORK_TEST_TLS'] === '1';
+
+if (overTls && testMode !== 'embedded') {
+  throw new Error(`over TLS there are servers of this machine alone, no '${testMode}'`);
+}
+
+/** Flow tests alone make sense there. */
+export const flowAlone = underAcl || overTls;
+
 function readMode(text: string): TestMode {
   const mode = MODES.find((each) => each === text);
   if (mode === undefined) {
@@ -19,6 +38,12 @@ function readMode(text: string): TestMode {
   }
   return mode;
 }
+
+/**
+ * PIECEWORK_TEST_EVERY=3: of cases that are many, long and alike (calls that meet a fault, configurations
+ * of the model, figures of the benchmarks) every third is played.
+ */
+export const testEvery = Number(process.env['PIECEWORK_TEST_EVERY'] || 1);
 
 /** The image of the `docker` mode, and of the tests that start a container in every mode. */
 export const testImage = process.env['PIECEWORK_TEST_REDIS_IMAGE'] || 'redis:7.4';
@@ -53,16 +78,21 @@ export const testTags = [
   tag(
     'processes',
     'starts servers as processes of this machine, whatever the mode',
-    shared && 'starts servers of its own',
+    shared || flowAlone ? 'starts servers of its own' : false,
   ),
   tag(
     'one-server',
     'makes no sense in a cluster',
-    testMode === 'cluster' && 'looks at the connections of one server',
+    testMode === 'cluster' && 'needs one server: looks at its connections, or makes it stand still',
   ),
   tag(
     'only-cluster',
     'makes sense in a cluster only',
     testMode !== 'cluster' && 'needs a cluster (npm run test:cluster)',
+  ),
+  tag(
+    'plain',
+    'reads what passes on the wire, or has servers that copy each other without TLS',
+    overTls && 'reads what passes on the wire, or has servers that copy each other without TLS',
   ),
 ];

@@ -7,12 +7,19 @@ import { sharedServer } from './redis.js';
  * else, so on a server that others use as well, names tell.
  */
 
-const mastersOf = (client: Client): Redis[] =>
-  client instanceof Cluster ? client.nodes('master') : [client as Redis];
+function mastersOf(client: Client): Redis[] {
+  if (!(client instanceof Cluster)) return [client as Redis];
+  const masters = client.nodes('master');
+  // "There are no keys" would be no finding then.
+  if (masters.length === 0) throw new Error('a cluster that nobody has asked yet has no nodes');
+  return masters;
+}
 
 /** All keys of a server, or of the masters of a cluster, sorted. */
 export async function allKeys(client: Client): Promise<string[]> {
   const keys = new Set<string>();
+  // A cluster is known once it was asked anything.
+  if (client instanceof Cluster && client.status === 'wait') await client.ping();
   for (const node of mastersOf(client)) {
     for await (const found of node.scanStream({ count: 1_000 })) {
       for (const key of found as string[]) keys.add(key);
@@ -48,6 +55,6 @@ export async function keysOfTest(client: Client, queue: string): Promise<string[
 /** Ids among `keys` that a stranger might use as well: neither named by us nor random. */
 export function foreignIds(keys: readonly string[]): string[] {
   const ids = keys.filter((key) => key.startsWith('request:{')).map(idOf);
-  const ours = /^[\w-]{21}$|^(flow|request)-[a-z0-9]+-\d+/;
+  const ours = /^[\w-]{21,22}$|^(flow|request)-[a-z0-9]+-\d+/;
   return ids.filter((id): id is string => id !== undefined && !ours.test(id));
 }

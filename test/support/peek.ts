@@ -180,11 +180,15 @@ function takenBack(
 const indexAfter = (id = '0-0') => (id === '0-0' ? -1 : indexOf(id));
 
 const recordsOf = (flat: readonly string[]): ResultRecord[] =>
-  Object.entries(toRecord(flat)).map(([field, value]) => ({
-    index: Number(field.replace('!', '')),
-    failed: field.startsWith('!'),
-    value,
-  }));
+  Object.entries(toRecord(flat)).flatMap(([field, value]): ResultRecord[] => {
+    if (field.startsWith('!')) return [{ index: Number(field.slice(1)), failed: true, value }];
+    const [, ...successes] = value.split('\x1e');
+    return successes.map((text) => ({
+      index: Number.parseInt(text, 10),
+      failed: false,
+      value: text.slice(text.indexOf(' ') + 1),
+    }));
+  });
 
 /** What must never be, of a picture; empty when all is well. */
 export function faultsOf(picture: Picture): string[] {

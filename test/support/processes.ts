@@ -48,7 +48,8 @@ export function startProgram(flow: Flow, name: string, argument: unknown): Progr
     kill: (signal) => void child.kill(signal),
     said: async <T>(options = {}) => {
       const what = `${name}.mjs says something`;
-      await until(() => lines.length > 0 || over, { what, ...options });
+      // It may have to start first, beside many others.
+      await until(() => lines.length > 0 || over, { what, timeoutMs: 45_000, ...options });
       const line = lines.shift();
       if (line === undefined) throw new Error(`${name}.mjs ended: ${words}`);
       return JSON.parse(line) as T;

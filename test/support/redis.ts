@@ -1,6 +1,6 @@
 import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
-import { afterAll } from 'vitest';
-import { testMode } from './mode.js';
+import { afterAll, TestRunner } from 'vitest';
+import { overTls, testMode, underAcl } from './mode.js';
 import { embedded } from './providers/embedded.js';
 import type { RedisProvider, TestServer } from './providers/provider.js';
 
@@ -10,8 +10,13 @@ import type { RedisProvider, TestServer } from './providers/provider.js';
  */
 
 // Loaded when it is wanted: it brings a good deal along.
-const provider: RedisProvider =
-  testMode === 'docker' ? (await import('./providers/docker.js')).docker : embedded;
+const provider = await providerOf();
+
+async function providerOf(): Promise<RedisProvider> {
+  if (testMode === 'docker') return (await import('./providers/docker.js')).docker;
+  if (overTls) return (await import('./providers/tls.js')).tls;
+  return embedded;
+}
 
 let redis: Promise<Pick<TestServer, 'url'> & Partial<TestServer>> | undefined;
 let cluster: Promise<EmbeddedCluster> | undefined;
@@ -31,6 +36,7 @@ export function testRedis(): Promise<{ readonly url: string }> {
 /** A server of the test's own, which it stops. Only for tests with the tag `own-server`. */
 export async function startOwnRedis(settings?: readonly string[]): Promise<TestServer> {
   if (sharedServer) throw new Error("a test that starts a server needs the tag 'own-server'");
+  if (underAcl) skip('starts a server of its own, which has no users');
   return provider.start(settings);
 }
 
@@ -55,6 +61,13 @@ export async function testConnection(): Promise<
   return { nodes: nodes.map(({ host, port }) => ({ host, port })) };
 }
 
+/** The same as a text, as `REDIS_URL` has it: of a cluster the URLs of its nodes. */
+export async function testUrl(): Promise<string> {
+  if (!againstCluster) return (await testRedis()).url;
+  const { nodes } = await testCluster();
+  return nodes.map(({ host, port }) => `redis://${host}:${port}`).join(',');
+}
+
 // Registered first and hooks run last to first, so a file's own hooks still have their server.
 afterAll(async () => {
   const running = [redis, cluster];
@@ -62,3 +75,10 @@ afterAll(async () => {
   cluster = undefined;
   await Promise.allSettled(running.map(async (server) => (await server)?.stop?.()));
 });
+
+function skip(why: string): void {
+  const test = TestRunner.getCurrentTest();
+  if (!test) return;
+  test.meta.skipped = why;
+  test.context.skip(why);
+}

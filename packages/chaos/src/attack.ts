@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BadNetwork } from './bad-network.js';
+import { AttackedCluster } from './cluster/attacked-cluster.js';
+import { ClusterFaults } from './cluster/cluster-faults.js';
 import { Crew, type Place, type RoleName } from './crew.js';
 import { Desk } from './desk.js';
 import { Dice } from './dice.js';
-import { Faults } from './faults.js';
+import { Faults, type Striker } from './faults.js';
 import { Journal } from './journal.js';
 import { Nemesis, type Rates, scheduleOf } from './nemesis.js';
 import { Observer } from './observer.js';
@@ -23,6 +25,8 @@ export interface AttackOptions {
   readonly minutes: number;
   readonly seed: number;
   readonly fsync: Fsync;
+  /** Whether a cluster is attacked: by what its masters suffer, with no proxies in between. */
+  readonly cluster: boolean;
   readonly rates: Rates;
   /** Memory is full once, in the middle. */
   readonly fillsMemory: boolean;
@@ -40,6 +44,8 @@ export interface AttackOutcome {
   readonly journals: string;
   /** What went wrong that the journals do not show. Empty when all is well. */
   readonly troubles: readonly string[];
+  /** Replies of a cluster that were errors, by their names. */
+  readonly errors: ReadonlyMap<string, number>;
 }
 
 const QUEUE = 'chaos';
@@ -47,6 +53,8 @@ const LEASE_MS = 2_000;
 const CONCURRENCY = 20;
 const WORKERS = 5;
 const PRODUCERS = 2;
+/** So few that there is always something to do: what a fault holds up is measured. */
+const ITEMS_IN_CLUSTER = 200;
 const READY_MS = 30_000;
 const DRAIN_MS = 180_000;
 const STOP_MS = 20_000;
@@ -78,7 +86,7 @@ export async function attack<T>(
   try {
     await scene.play();
     await scene.clear();
-    return await work({ journals, troubles: scene.troubles });
+    return await work({ journals, troubles: scene.troubles, errors: scene.errors });
   } finally {
     await scene.clear();
     vanish();
@@ -87,14 +95,21 @@ export async function attack<T>(
   }
 }
 
+interface Attacked {
+  readonly server: AttackedServer | AttackedCluster;
+  /** None in front of a cluster: its nodes name themselves. */
+  readonly proxies: readonly BadNetwork[];
+}
+
 class Scene {
   readonly troubles: string[] = [];
+  errors: ReadonlyMap<string, number> = new Map();
   readonly crew: Crew;
   readonly #options: AttackOptions;
-  readonly #server: AttackedServer;
+  readonly #server: AttackedServer | AttackedCluster;
   readonly #proxies: readonly BadNetwork[];
   readonly #observer: Observer;
-  readonly #faults: Faults;
+  readonly #faults: Striker;
   readonly #desk: Desk;
   readonly #journal: Journal;
   readonly #folders: { journals: string; logs: string };
@@ -103,7 +118,7 @@ class Scene {
   private constructor(
     options: AttackOptions,
     folders: { journals: string; logs: string },
-    { server, proxies }: { server: AttackedServer; proxies: readonly BadNetwork[] },
+    { server, proxies }: Attacked,
   ) {
     const { journals, logs } = folders;
     const { seed } = options;
@@ -118,13 +133,25 @@ class Scene {
     });
     const observer = new Observer(server, this.crew, new Journal(journals, 'observer'), QUEUE);
     this.#observer = observer;
-    this.#faults = new Faults({
-      ...{ crew: this.crew, proxies, server, journal: this.#journal },
-      ...{ dice: new Dice(seed, -1), leaseMs: LEASE_MS },
+    const dice = new Dice(seed, -1);
+    const faults = new Faults({
+      ...{ crew: this.crew, proxies, journal: this.#journal, dice, leaseMs: LEASE_MS },
+      server: server instanceof AttackedServer ? server : undefined,
     });
+    this.#faults =
+      server instanceof AttackedServer
+        ? faults
+        : new ClusterFaults({
+            ...{ cluster: server, faults, dice, queue: QUEUE },
+            open: () => this.#desk.open.map(({ id }) => id),
+            afterKill: () => observer.repair(),
+          });
     this.#desk = new Desk(
       this.crew,
-      { seed, producers: PRODUCERS },
+      {
+        ...{ seed, producers: PRODUCERS },
+        mostItems: options.cluster ? ITEMS_IN_CLUSTER : Number.POSITIVE_INFINITY,
+      },
       {
         onRead: (plan) => observer.inspect(plan),
         onGaveUp: (by, id, code) => this.#trouble(`${by} gave up ${id}: ${code}`),
@@ -136,6 +163,10 @@ class Scene {
     options: AttackOptions,
     { folder, ...folders }: { folder: string; journals: string; logs: string },
   ): Promise<Scene> {
+    if (options.cluster) {
+      const server = await AttackedCluster.start(folder, options.fsync);
+      return new Scene(options, folders, { server, proxies: [] });
+    }
     const server = await AttackedServer.start(folder, options.fsync);
     const open = (name: string, swallowsNotices = false) =>
       BadNetwork.open({ name, toPort: server.port, swallowsNotices });
@@ -154,9 +185,10 @@ class Scene {
     const { minutes, seed, rates, fillsMemory, say } = this.#options;
     this.#fillPlaces();
     await this.#within(READY_MS, () => this.crew.members.every(({ ready }) => ready));
-    this.#journal.write({
-      ...{ does: 'fault', fault: 'swallow notices', target: 'net-without-notices' },
-    });
+    if (this.#proxies.length > 0)
+      this.#journal.write({
+        ...{ does: 'fault', fault: 'swallow notices', target: 'net-without-notices' },
+      });
     this.#observer.start();
     const lengthMs = minutes * 60_000;
     const schedule = scheduleOf(rates, lengthMs, new Dice(seed, -2));
@@ -176,20 +208,19 @@ class Scene {
   }
 
   #fillPlaces(): void {
-    const [a, b, producers, waiters, deaf] = this.#proxies as readonly [
-      ...[BadNetwork, BadNetwork, BadNetwork, BadNetwork, BadNetwork],
-    ];
-    const place = (role: RoleName, number: number, proxy: BadNetwork): Place => ({
+    const [a, b, producers, waiters, deaf] = this.#proxies;
+    const server = this.#server;
+    const place = (role: RoleName, number: number, proxy?: BadNetwork): Place => ({
       ...{ role, number },
       spared: role === 'worker' && number < this.#options.sparedWorkers,
       argument: {
         journals: this.#folders.journals,
-        redis: proxy.url,
+        redis: proxy?.url ?? (server instanceof AttackedCluster ? server.url : ''),
         queue: QUEUE,
         seed: this.#options.seed,
         leaseMs: LEASE_MS,
         concurrency: CONCURRENCY,
-        notices: proxy !== deaf,
+        notices: !proxy || proxy !== deaf,
       },
     });
     for (let i = 0; i < WORKERS; i += 1) this.crew.fill(place('worker', i, i % 2 ? b : a));
@@ -223,6 +254,7 @@ class Scene {
   async #leave(): Promise<void> {
     for (const name of await this.crew.stop(STOP_MS)) this.#trouble(`${name} did not end in time`);
     const left = await this.#observer.lookForKeys();
+    if (this.#server instanceof AttackedCluster) this.errors = await this.#server.errors();
     if (left.length > 0) this.#trouble(`keys are left: ${left.slice(0, 10).join(' ')}`);
   }
 

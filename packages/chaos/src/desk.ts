@@ -31,6 +31,13 @@ export interface DeskEvents {
   readonly onGaveUp: (by: string, id: string, code: string) => void;
 }
 
+export interface DeskOptions {
+  readonly seed: number;
+  readonly producers: number;
+  /** Of one request. Smaller ones come more evenly. */
+  readonly mostItems: number;
+}
+
 /** So many submissions under way at each producer. */
 const PER_PRODUCER = 4;
 
@@ -38,15 +45,17 @@ export class Desk {
   readonly #crew: Crew;
   readonly #seed: number;
   readonly #producers: number;
+  readonly #mostItems: number;
   readonly #events: DeskEvents;
   readonly #orders = new Map<string, Order>();
   #number = 0;
   #items = 0;
 
-  constructor(crew: Crew, options: { seed: number; producers: number }, events: DeskEvents) {
+  constructor(crew: Crew, options: DeskOptions, events: DeskEvents) {
     this.#crew = crew;
     this.#seed = options.seed;
     this.#producers = options.producers;
+    this.#mostItems = options.mostItems;
     this.#events = events;
   }
 
@@ -62,7 +71,8 @@ export class Desk {
 
   /** Orders one more request; false when every producer has enough to do. */
   order(): boolean {
-    const plan = planOf(this.#seed, this.#number);
+    const planned = planOf(this.#seed, this.#number);
+    const plan = { ...planned, size: Math.min(planned.size, this.#mostItems) };
     const place = this.#producerOf(plan);
     const busy = [...this.#orders.values()].filter(
       ({ stage, sealed, plan: other }) =>

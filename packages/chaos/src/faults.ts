@@ -9,15 +9,27 @@ import type { AttackedServer } from './server.js';
 /** What can be done at a moment of the schedule; 'kill redis' starts it again as well. */
 export type Stroke = Exclude<Fault, 'restart redis' | 'swallow notices'>;
 
+/** Whoever carries out what the schedule asks for, and counts it. */
+export interface Striker {
+  strike(stroke: Stroke): Promise<void>;
+  readonly done: ReadonlyMap<Fault, number>;
+}
+
+/** What only a cluster suffers: see cluster/cluster-faults.ts. */
+const OF_CLUSTERS = ['fail over', 'kill master', 'move queue slot', 'move request slot'] as const;
+export type ClusterStroke = (typeof OF_CLUSTERS)[number];
+export const isOfClusters = (stroke: Stroke): stroke is ClusterStroke =>
+  OF_CLUSTERS.some((each) => each === stroke);
+
 const FULL_MS = 10_000;
 /** Room that is left when memory is filled: enough for what drains, not for what fills. */
 const ROOM_BYTES = 100_000;
 
 /** Does the damage, and writes down what it is about to do and when it is over. */
-export class Faults {
+export class Faults implements Striker {
   readonly #crew: Crew;
   readonly #proxies: readonly BadNetwork[];
-  readonly #server: AttackedServer;
+  readonly #server: AttackedServer | undefined;
   readonly #journal: Journal;
   readonly #dice: Dice;
   readonly #leaseMs: number;
@@ -28,7 +40,8 @@ export class Faults {
   constructor(parts: {
     crew: Crew;
     proxies: readonly BadNetwork[];
-    server: AttackedServer;
+    /** undefined: a cluster, whose servers are not struck from here. */
+    server: AttackedServer | undefined;
     journal: Journal;
     dice: Dice;
     leaseMs: number;
@@ -55,11 +68,11 @@ export class Faults {
       case 'freeze worker': {
         const ms = this.#leaseMs + dice.between(500, 3_000);
         const member = await this.#victim('worker', () => true);
-        return this.#during(stroke, member.name, () => this.#crew.freeze(member, ms));
+        return this.during(stroke, member.name, () => this.#crew.freeze(member, ms));
       }
       case 'cut connections': {
         const proxy = this.#proxies[dice.whole(0, this.#proxies.length - 1)] as BadNetwork;
-        return this.#during(stroke, proxy.name, async () => void proxy.cut());
+        return this.during(stroke, proxy.name, async () => void proxy.cut());
       }
       case 'delay':
         return this.#trouble(stroke, dice.between(1_000, 6_000), (proxy) =>
@@ -68,13 +81,14 @@ export class Faults {
       case 'black hole':
         return this.#trouble(stroke, dice.between(500, 6_000), (proxy) => proxy.swallow(direction));
       default:
+        if (isOfClusters(stroke)) throw new Error(`${stroke} needs a cluster`);
         return this.#strikeServer(stroke, dice.between(100, 2_500));
     }
   }
 
   async #kill(fault: Fault, role: RoleName): Promise<void> {
     const member = await this.#victim(role, ({ place }) => !place.spared);
-    await this.#during(fault, member.name, () => this.#crew.kill(member));
+    await this.during(fault, member.name, () => this.#crew.kill(member));
   }
 
   /** Takes hold of one that is up and that no other fault is after. */
@@ -96,7 +110,7 @@ export class Faults {
     const ends = this.#dice.chance(0.6) ? 'told' : 'untold';
     const proxy = this.#proxies[this.#dice.whole(0, this.#proxies.length - 1)] as BadNetwork;
     await this.#alone(proxy, () =>
-      this.#during(fault, proxy.name, async () => {
+      this.during(fault, proxy.name, async () => {
         begin(proxy);
         await sleep(ms);
         proxy.heal(ends);
@@ -108,17 +122,19 @@ export class Faults {
     fault: 'kill redis' | 'forget scripts' | 'fill memory',
     awayMs: number,
   ): Promise<void> {
-    const { client } = this.#server;
-    await this.#alone(this.#server, async () => {
+    const server = this.#server;
+    if (!server) throw new Error(`${fault} needs a server of its own`);
+    const { client } = server;
+    await this.#alone(server, async () => {
       if (fault === 'kill redis') {
-        await this.#during('kill redis', 'redis', () => this.#server.kill());
+        await this.during('kill redis', 'redis', () => server.kill());
         await sleep(awayMs);
-        await this.#during('restart redis', 'redis', () => this.#server.startAgain());
+        await this.during('restart redis', 'redis', () => server.startAgain());
       } else if (fault === 'forget scripts') {
-        await this.#during(fault, 'redis', async () => void (await client.script('FLUSH')));
+        await this.during(fault, 'redis', async () => void (await client.script('FLUSH')));
       } else {
-        await this.#during(fault, 'redis', async () => {
-          const bytes = (await this.#server.usedMemory()) + ROOM_BYTES;
+        await this.during(fault, 'redis', async () => {
+          const bytes = (await server.usedMemory()) + ROOM_BYTES;
           await client.config('SET', 'maxmemory', bytes);
           await sleep(FULL_MS);
           await client.config('SET', 'maxmemory', 0);
@@ -127,7 +143,8 @@ export class Faults {
     });
   }
 
-  async #during(fault: Fault, target: string, work: () => Promise<void>): Promise<void> {
+  /** Writes down that it begins and that it is over. */
+  async during(fault: Fault, target: string, work: () => Promise<void>): Promise<void> {
     this.#journal.write({ does: 'fault', fault, target });
     await work();
     this.#journal.write({ did: 'fault', fault, target });

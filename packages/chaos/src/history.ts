@@ -180,7 +180,14 @@ export type Fault =
   | 'restart redis'
   | 'forget scripts'
   | 'fill memory'
-  | 'swallow notices';
+  | 'swallow notices'
+  /** A replica takes over in good order. */
+  | 'fail over'
+  /** A master of a cluster; a replica takes over, and it comes back as one. */
+  | 'kill master'
+  /** All keys of a hash slot, step by step, to another master. */
+  | 'move queue slot'
+  | 'move request slot';
 
 export type ObserverEvent =
   /** Bytes that the server uses, and resident bytes of each living process, by its name. */

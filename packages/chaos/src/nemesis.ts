@@ -24,6 +24,17 @@ export const SOAK_RATES: Rates = {
   'cut connections': 4,
 };
 
+/** On a cluster, where everything but the kills is in good order: nothing may run twice for it. */
+export const CLUSTER_RATES: Rates = {
+  'kill worker': 6,
+  'fail over': 4,
+  'move queue slot': 3,
+  'move request slot': 8,
+};
+
+/** The same, and masters are killed, which may cost acknowledged writes. */
+export const KILLED_MASTERS_RATES: Rates = { ...CLUSTER_RATES, 'kill master': 1.5 };
+
 export interface Appointment {
   readonly atMs: number;
   readonly stroke: Stroke;

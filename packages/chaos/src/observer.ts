@@ -10,13 +10,13 @@ import {
 import { Piecework } from 'piecework';
 import type { Crew } from './crew.js';
 import type { Journal } from './journal.js';
-import type { AttackedServer } from './server.js';
+import type { Watched } from './server.js';
 
 const PAGE_BYTES = 4_096;
 
 /** Looks at server and processes, past the proxies, and writes down what it sees. */
 export class Observer {
-  readonly #server: AttackedServer;
+  readonly #server: Watched;
   readonly #crew: Crew;
   readonly #journal: Journal;
   readonly #piecework: Piecework;
@@ -28,7 +28,7 @@ export class Observer {
   #timer: NodeJS.Timeout | undefined;
   #sampling: Promise<void> | undefined;
 
-  constructor(server: AttackedServer, crew: Crew, journal: Journal, queue: string) {
+  constructor(server: Watched, crew: Crew, journal: Journal, queue: string) {
     this.#server = server;
     this.#crew = crew;
     this.#journal = journal;
@@ -112,12 +112,16 @@ export class Observer {
     return Promise.all(ids.map(told));
   }
 
+  /** What a shard has lost that rolled back alone: requests that nobody looks at any more. */
+  async repair(): Promise<number> {
+    return (await this.#piecework.admin.repair()).length;
+  }
+
   /** Strikes the killed workers out of the registry, and looks what stays when all is dropped. */
   async lookForKeys(): Promise<string[]> {
     for (const { id } of await this.#piecework.admin.workers()) await this.#queue.depart(id);
     const left: string[] = [];
-    const { client } = this.#server;
-    for await (const keys of client.scanStream({ count: 1_000 }) as AsyncIterable<string[]>) {
+    for await (const keys of this.#server.keys()) {
       for (const key of keys) if (await this.#stays(key)) left.push(key);
     }
     this.#journal.write({ did: 'look for keys', left });

@@ -1,12 +1,20 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import { type Cluster, Redis } from 'ioredis';
 import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
 
 export type Fsync = 'always' | 'everysec' | 'no';
 
+/** What is attacked, as it is looked at. */
+export interface Watched {
+  /** Straight to it, past the proxies. */
+  readonly client: Redis | Cluster;
+  usedMemory(): Promise<number>;
+  keys(): AsyncIterable<string[]>;
+}
+
 /** The Redis under attack: killed and started again on the same port, with the same data. */
-export class AttackedServer implements AsyncDisposable {
+export class AttackedServer implements Watched, AsyncDisposable {
   readonly port: number;
   /** Straight to it, past the proxies. Refuses at once while it is away. */
   readonly client: Redis;
@@ -49,6 +57,10 @@ export class AttackedServer implements AsyncDisposable {
   /** Bytes that its data and its buffers take. */
   async usedMemory(): Promise<number> {
     return Number(/^used_memory:(\d+)/m.exec(await this.client.info('memory'))?.[1]);
+  }
+
+  keys(): AsyncIterable<string[]> {
+    return this.client.scanStream({ count: 1_000 }) as AsyncIterable<string[]>;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,9 +2,9 @@ import {
   DroppedError,
   ExpiredError,
   NotFoundError,
-  type QueueCommands,
   type RequestCommands,
   type RequestState,
+  type Shards,
 } from '@piecework/protocol';
 
 /** What one look at a request tells somebody who waits for it. */
@@ -21,7 +21,7 @@ export type Looked =
  */
 export async function look(
   request: RequestCommands,
-  queue: QueueCommands,
+  queue: Pick<Shards, 'whereabouts'>,
   seen: number,
 ): Promise<Looked> {
   const state = await request.state();

@@ -6,8 +6,9 @@ import {
   FailureCommands,
   NotFoundError,
   option,
-  QueueCommands,
+  Patience,
   RequestCommands,
+  Shards,
   type WaitOptions,
   waitOptions,
 } from '@piecework/protocol';
@@ -45,21 +46,22 @@ import { Waiters } from './waiters.js';
 export class Notifier implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
-  readonly #queue: QueueCommands;
+  readonly #queue: Shards;
   readonly #waiters: Waiters;
+  readonly #forMs: number;
   readonly #closing = new AbortController();
   #closed = false;
 
   /** @throws InvalidOptionError. Connects at the first call. */
   constructor(options: NotifierOptions) {
-    const checked = checkOptions<NotifierOptions & { queue: string; sweepMs: number }>(
-      notifierOptions,
-      options,
-    );
-    const { redis } = checked;
+    const checked = checkOptions<
+      NotifierOptions & { queue: string; shards: number; sweepMs: number; unavailableMs: number }
+    >(notifierOptions, options);
+    const { redis, queue, shards, unavailableMs } = checked;
+    this.#forMs = unavailableMs;
     this.#ownsConnection = !(redis instanceof Connection);
     this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
-    this.#queue = new QueueCommands(this.#connection, checked.queue);
+    this.#queue = new Shards(this.#connection, queue, shards);
     this.#waiters = new Waiters(this.#connection, this.#queue, checked);
   }
 
@@ -78,6 +80,7 @@ export class Notifier implements AsyncDisposable {
     this.#check(id);
     using stay = new Stay(`completion of ${id}`, checkOptions<WaitOptions>(waitOptions, options));
     const ticket = this.#waiters.join(id, generation);
+    stay.hindered = () => ticket.hindered;
     try {
       return new CompletionOutcome(id, await stay.race(ticket.ended));
     } finally {
@@ -155,19 +158,24 @@ export class Notifier implements AsyncDisposable {
   /**
    * Everything known about a request now.
    * @throws InvalidOptionError, ClosedError · NotFoundError · ExpiredError · DroppedError ·
-   *   ConnectionError, ServerError
+   *   ConnectionError, ServerError after `unavailableMs`
    */
   async status(id: string): Promise<RequestStatus> {
     this.#check(id);
-    return statusOf(this.#request(id), this.#queue);
+    const patience = new Patience(this.#connection, id, {
+      forMs: this.#forMs,
+      signal: this.#closing.signal,
+    });
+    return patience.read(() => statusOf(this.#request(id), this.#queue));
   }
 
   /** Ends every wait with ClosedError, and closes the connection if it is ours. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#closing.abort();
-    await this.#waiters.close(new ClosedError('notifier'));
-    if (this.#ownsConnection) await this.#connection.close();
+    const stopped = this.#waiters.close(new ClosedError('notifier'));
+    if (this.#ownsConnection) await this.#connection.closeSoon(stopped);
+    else await stopped;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

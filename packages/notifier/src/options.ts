@@ -3,6 +3,8 @@ import {
   type OptionTable,
   option,
   type RedisInput,
+  shardsOption,
+  TIMES,
   type WaitOptions,
   waitOptions,
 } from '@piecework/protocol';
@@ -13,11 +15,19 @@ export interface NotifierOptions {
   readonly redis: RedisInput | Connection;
   /** Queue whose agenda is looked at while somebody waits, and that knows which ids ended. @default 'req' */
   readonly queue?: string;
+  /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
+  readonly shards?: number;
   /**
    * How often the state of everything awaited is read although nothing was heard, in ms, ±20 %.
    * It is what a lost notice costs at most. @default 15000
    */
   readonly sweepMs?: number;
+  /**
+   * How long `status` goes on trying while Redis is unreachable, loading, or a hash slot is on its way or
+   * served by nobody, in ms, before it throws what it was answered last; 0: not at all. A Redis that was
+   * never reached is told at once. What waits has `timeoutMs` instead. @default 30000
+   */
+  readonly unavailableMs?: number;
   /** Told of what went wrong and is tried again, as a broken connection. @default nothing is told */
   readonly onError?: (error: unknown) => void;
 }
@@ -28,7 +38,9 @@ export const notifierOptions: OptionTable = {
     'where Redis is',
   ),
   queue: option.name('req'),
+  shards: shardsOption,
   sweepMs: option.ms(10, 600_000, 15_000),
+  unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
   onError: option.custom(
     z.any().refine((value) => typeof value === 'function'),
     'a function',

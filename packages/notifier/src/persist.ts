@@ -10,10 +10,13 @@ export async function persist<T>(stay: Stay, read: () => Promise<T>): Promise<T>
   const waits = backoff(50, 2_000);
   for (;;) {
     try {
-      return await stay.race(read());
+      const found = await stay.race(read());
+      stay.hindered = () => undefined;
+      return found;
     } catch (error) {
       stay.throwIfOver();
       if (!(error instanceof PieceworkError) || !error.retryable) throw error;
+      stay.hindered = () => error;
       await stay.race(pause(waits.next(), stay.signal));
     }
   }

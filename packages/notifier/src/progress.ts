@@ -27,6 +27,7 @@ export async function* progressOf(
 ): AsyncGenerator<ProgressReport> {
   using stay = new Stay(`progress of ${request.keys.id}`, options, closing);
   const ticket = join();
+  stay.hindered = () => ticket.hindered;
   const rate = new Rate();
   try {
     await stay.race(ticket.looked);

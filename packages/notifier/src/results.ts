@@ -32,6 +32,7 @@ export function resultsOf<Result>(
   async function* runs() {
     using stay = new Stay(`results of ${request.keys.id}`, options, closing);
     const ticket = join();
+    stay.hindered = () => ticket.hindered;
     try {
       for await (const run of read(new ResultReader(request, ticket, stay, failed))) {
         yield whileIn(stay, run);

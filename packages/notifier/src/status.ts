@@ -4,9 +4,9 @@ import {
   type Inspected,
   NotFoundError,
   placeOf,
-  type QueueCommands,
   type RequestCommands,
   type RequestOutcome,
+  type Shards,
 } from '@piecework/protocol';
 import { look } from './look.js';
 import type { Counts } from './outcome.js';
@@ -42,7 +42,7 @@ export interface RequestStatus {
 /** @throws NotFoundError · ExpiredError · DroppedError · ConnectionError, ServerError */
 export async function statusOf(
   request: RequestCommands,
-  queue: QueueCommands,
+  queue: Pick<Shards, 'whereabouts' | 'serves'>,
 ): Promise<RequestStatus> {
   const { id } = request.keys;
   const seen = await inspectLiving(request, queue);
@@ -79,7 +79,10 @@ export async function statusOf(
   };
 }
 
-async function inspectLiving(request: RequestCommands, queue: QueueCommands): Promise<Inspected> {
+async function inspectLiving(
+  request: RequestCommands,
+  queue: Pick<Shards, 'whereabouts'>,
+): Promise<Inspected> {
   for (;;) {
     const seen = await request.inspect();
     const status = seen?.state['status'];

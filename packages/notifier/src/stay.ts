@@ -42,6 +42,8 @@ export class Stay implements Disposable {
   readonly #stopListening: (() => void)[] = [];
   #over = false;
   #error: unknown;
+  /** Why nothing is known at the moment, for who is told that the time is over. */
+  hindered: () => unknown = () => undefined;
 
   /**
    * `closing` aborts when the notifier closes: whoever reads through it could go on trying for ever.
@@ -57,7 +59,8 @@ export class Stay implements Disposable {
       this.#stopListening.push(onAbort(closing, () => this.end(new ClosedError('notifier'))));
     }
     if (timeoutMs !== undefined) {
-      this.#timer = setTimeout(() => this.end(new TimeoutError(what, timeoutMs)), timeoutMs);
+      const late = () => this.end(new TimeoutError(what, timeoutMs, this.hindered()));
+      this.#timer = setTimeout(late, timeoutMs);
     }
   }
 

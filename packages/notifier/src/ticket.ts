@@ -16,6 +16,8 @@ export class Ticket {
   complete: RequestState | undefined;
   /** The life of the id that was seen last; 0 before any was. */
   generation = 0;
+  /** Why its state could not be read at the last look; undefined when it could. */
+  hindered: unknown;
   /** Has the state read now. */
   readonly ask: () => void;
   /** The caller is not interested any more. */
@@ -60,6 +62,7 @@ export class Ticket {
 
   /** A look found it waiting (or, with 0, being created). */
   noteLook(generation: number): void {
+    this.hindered = undefined;
     this.generation = generation;
     this.#onLook();
   }

@@ -2,8 +2,8 @@ import {
   Agenda,
   type Connection,
   DroppedError,
-  type QueueCommands,
   RequestCommands,
+  type Shards,
   Subscriber,
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
@@ -34,9 +34,10 @@ interface Watch {
 
 export class Waiters {
   readonly #connection: Connection;
-  readonly #queue: QueueCommands;
+  readonly #queue: Shards;
   readonly #subscriber: Subscriber;
-  readonly #agenda: Agenda;
+  /** Of each shard. */
+  readonly #agendas: readonly Agenda[];
   readonly #sweepMs: number;
   /** By channel. */
   readonly #watches = new Map<string, Watch>();
@@ -45,14 +46,14 @@ export class Waiters {
 
   constructor(
     connection: Connection,
-    queue: QueueCommands,
+    queue: Shards,
     { sweepMs, onError = () => {} }: { sweepMs: number; onError?: (error: unknown) => void },
   ) {
     this.#connection = connection;
     this.#queue = queue;
     this.#sweepMs = sweepMs;
     this.#looks = new Looks((watch) => this.#lookAt(watch), onError);
-    this.#agenda = new Agenda(connection, queue, { onError });
+    this.#agendas = queue.all.map((shard) => new Agenda(connection, shard, { onError }));
     this.#subscriber = new Subscriber(connection, {
       onNotice: (channel, message) => this.#hear(channel, message),
       onMaybeMissed: (channels) => this.#ask(channels),
@@ -91,7 +92,7 @@ export class Waiters {
     for (const channel of [...this.#watches.keys()]) {
       this.#end(channel, (ticket) => ticket.fail(error));
     }
-    await Promise.all([this.#agenda.stop(), this.#subscriber.close()]);
+    await Promise.all([this.#stopAgendas(), this.#subscriber.close()]);
   }
 
   #hear(channel: string, message: string): void {
@@ -122,7 +123,12 @@ export class Waiters {
   async #lookAt(watch: Watch): Promise<void> {
     // Nobody waits for it any more, although it was asked for.
     if (watch.tickets.size === 0) return;
-    this.#conclude(watch, await look(watch.request, this.#queue, watch.seen));
+    try {
+      this.#conclude(watch, await look(watch.request, this.#queue, watch.seen));
+    } catch (error) {
+      for (const ticket of watch.tickets) ticket.hindered = error;
+      throw error;
+    }
   }
 
   #conclude(watch: Watch, looked: Looked): void {
@@ -135,7 +141,7 @@ export class Waiters {
     } else {
       if (looked.kind === 'waiting') watch.seen = Math.max(watch.seen, looked.state.generation);
       for (const ticket of watch.tickets) ticket.noteLook(watch.seen);
-      this.#agenda.start();
+      this.#agendas[this.#queue.indexOf(watch.request.keys.id)]?.start();
     }
   }
 
@@ -155,7 +161,11 @@ export class Waiters {
     if (this.#watches.size > 0) return;
     clearTimeout(this.#sweep);
     this.#sweep = undefined;
-    void this.#agenda.stop();
+    void this.#stopAgendas();
+  }
+
+  #stopAgendas(): Promise<unknown> {
+    return Promise.all(this.#agendas.map((agenda) => agenda.stop()));
   }
 
   #sweepLater(): void {

@@ -5,12 +5,12 @@ import {
   checkOption,
   checkOptions,
   DroppedError,
+  ERRORS_MAX,
   ExpiredError,
   NotFoundError,
   type OptionTable,
   option,
   Patience,
-  QueueCommands,
   QueueControlCommands,
   type QueueCounts,
   type QueueError,
@@ -18,8 +18,11 @@ import {
   type RedisInput,
   type RegisteredWorker,
   RequestCommands,
+  Shards,
   TIMES,
 } from '@piecework/protocol';
+import { type DoctorOptions, doctor, doctorOptions } from './doctor/doctor.js';
+import type { Finding } from './doctor/finding.js';
 import { livingRequests } from './living-requests.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
 import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
@@ -29,7 +32,20 @@ export interface AdminOptions {
   readonly redis: RedisInput | Connection;
   /** @default 'req' */
   readonly queue?: string;
+  /**
+   * How long each call goes on trying while Redis is unreachable, read-only, loading, or a hash slot is on
+   * its way or served by nobody, in ms, before it throws what it was answered last; 0: not at all. What only
+   * reads, or is about the queue, tells at once that a Redis was never reached. @default 30000
+   */
+  readonly unavailableMs?: number;
+  /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
+  readonly shards?: number;
 }
+
+export const adminOptions: OptionTable = {
+  ...producerOptions,
+  unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
+};
 
 export interface ListOptions {
   /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
@@ -52,14 +68,17 @@ const PAGE = 50;
 export class Admin implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
-  readonly #queue: QueueCommands;
+  readonly #queue: Shards;
+  readonly #forMs: number;
 
   /** @throws InvalidOptionError */
   constructor(options: AdminOptions) {
-    const { redis, queue } = checkOptions<Required<AdminOptions>>(producerOptions, options);
+    const checked = checkOptions<Required<AdminOptions>>(adminOptions, options);
+    const { redis, queue, shards, unavailableMs } = checked;
+    this.#forMs = unavailableMs;
     this.#ownsConnection = !(redis instanceof Connection);
     this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
-    this.#queue = new QueueCommands(this.#connection, queue);
+    this.#queue = new Shards(this.#connection, queue, shards);
   }
 
   /**
@@ -74,28 +93,20 @@ export class Admin implements AsyncDisposable {
   async *#list(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
     // One may end, or begin its next life, while the list is read.
     const listed = new Set<string>();
-    for await (const request of this.#read(state)) {
+    for await (const request of this.#listed(state)) {
       if (listed.has(request.id)) continue;
       listed.add(request.id);
       yield request;
     }
   }
 
-  async *#read(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
+  async *#listed(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
     if (state !== 'ended') {
-      let page: string[] = [];
-      for await (const id of this.#queue.openIds()) {
-        page.push(id);
-        if (page.length < PAGE) continue;
-        yield* await this.#look(page);
-        page = [];
-      }
-      yield* await this.#look(page);
+      const ids = this.#queue.openIds((read) => this.#read(read));
+      for await (const page of pagesOf(ids)) yield* await this.#look(page);
     }
     if (state === 'open') return;
-    for (let from = 0; ; from += PAGE) {
-      const page = await this.#queue.endedIds(from, PAGE);
-      if (page.length === 0) return;
+    for await (const page of pagesOf(this.#queue.endedIds((read) => this.#read(read)))) {
       // One that was opened again, as a new life of its id, is among the open ones.
       yield* (await this.#look(page)).filter(({ status }) => status === 'complete');
     }
@@ -105,14 +116,16 @@ export class Admin implements AsyncDisposable {
   async #look(ids: readonly string[]): Promise<RequestStatus[]> {
     const seen = await Promise.all(
       ids.map((id) =>
-        statusOf(new RequestCommands(this.#connection, id), this.#queue).catch((error: unknown) => {
-          const gone =
-            error instanceof NotFoundError ||
-            error instanceof ExpiredError ||
-            error instanceof DroppedError;
-          if (gone) return undefined;
-          throw error;
-        }),
+        this.#read(() => statusOf(new RequestCommands(this.#connection, id), this.#queue)).catch(
+          (error: unknown) => {
+            const gone =
+              error instanceof NotFoundError ||
+              error instanceof ExpiredError ||
+              error instanceof DroppedError;
+            if (gone) return undefined;
+            throw error;
+          },
+        ),
       ),
     );
     return seen.filter((status) => status !== undefined);
@@ -120,27 +133,35 @@ export class Admin implements AsyncDisposable {
 
   /** The workers that are registered, in the order of their start. @throws ConnectionError, ServerError */
   workers(): Promise<RegisteredWorker[]> {
-    return this.#queue.workers();
+    return this.#read(() => this.#queue.workers());
   }
 
   /** What the queue holds now. @throws ConnectionError, ServerError */
   counts(): Promise<QueueCounts> {
-    return this.#queue.counts();
+    return this.#read(() => this.#queue.counts());
   }
 
   /**
    * The last 100 attempts that failed in this queue, the last one first; workers tell of them once a
    * second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
    */
-  errors(): Promise<QueueError[]> {
-    return new QueueErrors(this.#connection, this.#queue.keys.queue).last();
+  async errors(): Promise<QueueError[]> {
+    const lists = await this.#read(() =>
+      Promise.all(this.#names.map((name) => new QueueErrors(this.#connection, name).last())),
+    );
+    const [first = []] = lists;
+    if (lists.length === 1) return first;
+    return lists
+      .flat()
+      .sort((a, b) => b.at - a.at)
+      .slice(0, ERRORS_MAX);
   }
 
   /**
    * Has failed sub-requests of a complete request run again, as a new life of its id, and keeps the
    * results of the others. They count as ready again, with no attempt behind them; the request is
    * complete again when they are settled, under a new generation. Without one that matches, nothing
-   * happens. While Redis is away it goes on trying for 30 s. Cut off half-way, what was moved runs and
+   * happens. While Redis is away it goes on trying for `unavailableMs`. Cut off half-way, what was moved runs and
    * the rest stays failed: ask again when the request is complete.
    * @throws NotCompleteError: it still runs, or is redriven by somebody else · SealedError: it was ended
    *   meanwhile, as by its lease · NotFoundError · ExpiredError · DroppedError · InvalidOptionError ·
@@ -149,19 +170,19 @@ export class Admin implements AsyncDisposable {
   async redrive(id: string, options: RedriveOptions = {}): Promise<Redriven> {
     checkOption('id', id, option.name());
     const checked = checkOptions<RedriveOptions>(redriveOptions, options);
-    return new Redrive(this.#connection, this.#queue, id).run(checked);
+    return new Redrive(this.#connection, this.#queue, id, this.#forMs).run(checked);
   }
 
   /**
    * Removes a request and everything of it, whatever its state; workers that run its sub-requests
    * abort them. A tombstone stays for five minutes, so that waiters learn what happened. While Redis
-   * is away it goes on trying for 30 s; asking again is safe. What goes is the life that is there when it
+   * is away it goes on trying for `unavailableMs`; asking again is safe. What goes is the life that is there when it
    * is first asked: one that somebody begins under the same id meanwhile stays.
    * @throws NotFoundError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
    */
   async drop(id: string): Promise<void> {
     checkOption('id', id, option.name());
-    const patience = new Patience(this.#connection, id, { forMs: TIMES.unavailableMs });
+    const patience = this.#patience(id);
     const commands = new RequestCommands(this.#connection, id);
     const seen = await patience.call(() => commands.state());
     if (!seen || seen.status === 'void') throw new NotFoundError(id);
@@ -169,7 +190,7 @@ export class Admin implements AsyncDisposable {
     // Somebody, perhaps an earlier try of ours, dropped it, and its next life took the place of the tombstone.
     if (dropped.verdict === 'gone') return;
     // Repeating a drop whose second half was cut off takes it up where it was.
-    const queue = new QueueCommands(this.#connection, dropped.queue);
+    const queue = this.#queue.named(dropped.queue);
     await patience.call(() => queue.finish(id, dropped.generation, 'dropped'));
     const control = new QueueControlCommands(this.#connection, dropped.queue);
     await control.tell('drop', id, dropped.generation);
@@ -179,7 +200,7 @@ export class Admin implements AsyncDisposable {
    * Cancels a request: what nobody runs at once, however much it is; running handlers are aborted, and
    * what succeeds all the same counts. Results and failures stay. Asking again is safe.
    * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ServerError,
-   *   ConnectionError after 30 s · IndeterminateError
+   *   ConnectionError after `unavailableMs` · IndeterminateError
    */
   async cancel(id: string): Promise<Cancelled> {
     return this.#control(id).cancel();
@@ -207,20 +228,47 @@ export class Admin implements AsyncDisposable {
    * Pauses the queue: its workers take nothing more and leave what they hold as their handlers end.
    * They are told at once; one that does not hear it learns it with its next tick (seconds), one that
    * starts later before it takes anything. A pause that ends later than this one stays.
-   * @throws InvalidOptionError · ConnectionError, ServerError
+   * @throws InvalidOptionError · ConnectionError, ServerError, IndeterminateError
    */
   async pauseQueue(options: PauseQueueOptions = {}): Promise<void> {
     const { forMs } = checkOptions<Required<PauseQueueOptions>>(pauseQueueOptions, options);
-    await new QueueControlCommands(this.#connection, this.#queue.keys.queue).pause(forMs);
+    await this.#ofAllShards((shard) => shard.pause(forMs));
   }
 
-  /** Ends the pause of the queue, whoever began it. @throws ConnectionError, ServerError */
+  /** Ends the pause of the queue, whoever began it. @throws ConnectionError, ServerError, IndeterminateError */
   async resumeQueue(): Promise<void> {
-    await new QueueControlCommands(this.#connection, this.#queue.keys.queue).resume();
+    await this.#ofAllShards((shard) => shard.resume());
+  }
+
+  get #names(): string[] {
+    return this.#queue.all.map(({ keys }) => keys.queue);
+  }
+
+  /**
+   * One that cannot be reached keeps nobody from telling the others. Repeated, a pause ends a little later,
+   * and all else is as it was.
+   */
+  async #ofAllShards(tell: (shard: QueueControlCommands) => Promise<unknown>): Promise<void> {
+    await this.#patience(this.#queue.queue).reach();
+    const told = await Promise.allSettled(
+      this.#names.map((name) => {
+        const control = new QueueControlCommands(this.#connection, name);
+        return this.#patience(name).call(() => tell(control));
+      }),
+    );
+    for (const one of told) if (one.status === 'rejected') throw one.reason;
+  }
+
+  #patience(id: string): Patience {
+    return new Patience(this.#connection, id, { forMs: this.#forMs });
+  }
+
+  #read<T>(read: () => Promise<T>): Promise<T> {
+    return this.#patience('').read(read);
   }
 
   #control(id: string): RequestControl {
-    return new RequestControl(this.#connection, this.#queue, id);
+    return new RequestControl(this.#connection, this.#queue, id, this.#forMs);
   }
 
   /**
@@ -230,22 +278,42 @@ export class Admin implements AsyncDisposable {
    * @returns the ids that were lost · @throws ConnectionError, ServerError
    */
   async repair(): Promise<string[]> {
+    // Which masters there are, a cluster client knows when it is connected.
+    await this.#patience(this.#queue.queue).reach();
     const lost: string[] = [];
-    for await (const { id, generation } of livingRequests(
-      this.#connection,
-      this.#queue.keys.queue,
-    )) {
-      if (await this.#queue.reopen(id, generation)) lost.push(id);
+    for await (const { id, generation, queue } of livingRequests(this.#connection, this.#queue)) {
+      if (await this.#queue.named(queue).reopen(id, generation)) lost.push(id);
     }
     return lost;
   }
 
+  /**
+   * Looks at the servers and at the queue while they work: version, memory, persistence, replicas, cluster,
+   * clocks, rights, workers, and every open request. Each finding says what to do.
+   * @throws InvalidOptionError · ConnectionError when Redis cannot be reached
+   */
+  async doctor(options: DoctorOptions = {}): Promise<Finding[]> {
+    const checked = checkOptions<Required<DoctorOptions>>(doctorOptions, options);
+    return doctor(this.#connection, this.#queue, checked, () => this.repair());
+  }
+
   /** Closes the connection if it is ours. */
   async close(): Promise<void> {
-    if (this.#ownsConnection) await this.#connection.close();
+    if (this.#ownsConnection) await this.#connection.closeSoon();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+async function* pagesOf(ids: AsyncIterable<string>): AsyncGenerator<string[]> {
+  let page: string[] = [];
+  for await (const id of ids) {
+    page.push(id);
+    if (page.length < PAGE) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
 }

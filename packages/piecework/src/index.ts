@@ -12,6 +12,8 @@ export {
   AbortError,
   type Backoff,
   ClosedError,
+  type Condition,
+  ConditionError,
   ConnectionError,
   DroppedError,
   DurabilityError,
@@ -38,12 +40,17 @@ export {
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';
+export * from '@piecework/queues';
 export {
   type BackoffFunction,
   type Handler,
   type HandlerContext,
   type SettledEvent,
+  type StartOptions,
+  type SubRequest,
+  type SubRequestsOptions,
   type TaskHandler,
+  type Told,
   Worker,
   type WorkerEvents,
   type WorkerHealth,
@@ -51,6 +58,16 @@ export {
   type WorkerState,
 } from '@piecework/worker';
 export { Admin, type AdminOptions, type ListOptions, type PauseQueueOptions } from './admin.js';
+export type {
+  DelayedTasksOptions,
+  TaskFunction,
+  TaskOptions,
+  TaskWorkerOptions,
+} from './delayed-task-options.js';
+export { DelayedTasks } from './delayed-tasks.js';
+export type { Users } from './doctor/acl.js';
+export type { DoctorOptions } from './doctor/doctor.js';
+export type { Check, Finding } from './doctor/finding.js';
 export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
 export { type Health, type HealthServer, serveHealth } from './health-server.js';
 export {
@@ -63,3 +80,4 @@ export type { Redriven, RedriveOptions } from './redrive.js';
 export type { Cancelled, UpdateOptions } from './request-control.js';
 export { RequestHandle } from './request-handle.js';
 export { defineTask, type Task } from './task.js';
+export { TaskWorker } from './task-worker.js';

@@ -1,4 +1,4 @@
-import { type Connection, redisError, requestKeys } from '@piecework/protocol';
+import { type Connection, redisError, requestKeys, type Shards } from '@piecework/protocol';
 import { Cluster, type Redis } from 'ioredis';
 
 /** How many keys the server looks at in one step. */
@@ -12,6 +12,8 @@ const idOf = (key: string) => /\{(.+)\}$/.exec(key)?.[1];
 export interface LivingRequest {
   readonly id: string;
   readonly generation: number;
+  /** The queue that its state names: that, or one of its shards. */
+  readonly queue: string;
 }
 
 /**
@@ -21,7 +23,7 @@ export interface LivingRequest {
  */
 export async function* livingRequests(
   connection: Connection,
-  queue: string,
+  queue: Pick<Shards, 'has'>,
 ): AsyncGenerator<LivingRequest> {
   const { client } = connection;
   const servers: Redis[] = client instanceof Cluster ? client.nodes('master') : [client as Redis];
@@ -34,8 +36,8 @@ export async function* livingRequests(
       });
       for (const [i, [of, status, generation]] of states.entries()) {
         const id = idOf(keys[i] as string);
-        if (id === undefined || of !== queue || !LIVING.has(String(status))) continue;
-        yield { id, generation: Number(generation) };
+        if (id === undefined || !of || !queue.has(of) || !LIVING.has(String(status))) continue;
+        yield { id, generation: Number(generation), queue: of };
       }
     }
   }

@@ -1,11 +1,5 @@
 import { Notifier } from '@piecework/notifier';
-import {
-  type Items,
-  type OpenRequest,
-  Producer,
-  producerOptions,
-  type RequestOptions,
-} from '@piecework/producer';
+import { type Items, type OpenRequest, Producer, type RequestOptions } from '@piecework/producer';
 import {
   Connection,
   checkOption,
@@ -15,7 +9,7 @@ import {
   type RedisInput,
 } from '@piecework/protocol';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { Admin } from './admin.js';
+import { Admin, adminOptions } from './admin.js';
 import { RequestHandle } from './request-handle.js';
 import { type Task, validate } from './task.js';
 
@@ -24,6 +18,16 @@ export interface PieceworkOptions {
   readonly redis: RedisInput;
   /** @default 'req' */
   readonly queue?: string;
+  /**
+   * How long `status`, and all that `admin` and handles do to a request, go on trying while Redis is away,
+   * in ms (see AdminOptions). A submission has its own. @default 30000
+   */
+  readonly unavailableMs?: number;
+  /**
+   * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a cluster
+   * shares the load of one that is hot. The same for all who use it. @default 1
+   */
+  readonly shards?: number;
 }
 
 /** Options of a request whose task may be given by its definition. */
@@ -55,11 +59,14 @@ export class Piecework implements AsyncDisposable {
 
   /** @throws InvalidOptionError */
   constructor(options: PieceworkOptions) {
-    const { redis, queue } = checkOptions<Required<PieceworkOptions>>(producerOptions, options);
+    const { redis, unavailableMs, ...queue } = checkOptions<Required<PieceworkOptions>>(
+      adminOptions,
+      options,
+    );
     this.#connection = Connection.open(redis);
-    this.#producer = new Producer({ redis: this.#connection, queue });
-    this.#notifier = new Notifier({ redis: this.#connection, queue });
-    this.admin = new Admin({ redis: this.#connection, queue });
+    this.#producer = new Producer({ redis: this.#connection, ...queue });
+    this.#notifier = new Notifier({ redis: this.#connection, unavailableMs, ...queue });
+    this.admin = new Admin({ redis: this.#connection, unavailableMs, ...queue });
   }
 
   /**
@@ -102,8 +109,8 @@ export class Piecework implements AsyncDisposable {
 
   /** Closes what this object opened; a client that was passed in stays open. */
   async close(): Promise<void> {
-    await Promise.all([this.#producer.close(), this.#notifier.close()]);
-    await this.#connection.close();
+    const stopped = Promise.all([this.#producer.close(), this.#notifier.close()]);
+    await this.#connection.closeSoon(stopped);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

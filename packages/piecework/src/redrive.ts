@@ -12,7 +12,7 @@ import {
   RedriveCommands,
   RequestCommands,
   SealedError,
-  TIMES,
+  type Shards,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { z } from 'zod';
@@ -63,7 +63,8 @@ const CHUNK = 100;
  */
 export class Redrive {
   readonly #connection: Connection;
-  readonly #queue: QueueCommands;
+  readonly #shards: Shards;
+  #queue: QueueCommands;
   readonly #id: string;
   readonly #patience: Patience;
   readonly #request: RequestCommands;
@@ -71,21 +72,26 @@ export class Redrive {
   /** Tells this redrive from others of the same request. */
   readonly #owner = nanoid(12);
 
-  constructor(connection: Connection, queue: QueueCommands, id: string) {
+  /** `forMs`: how long each call is tried. */
+  constructor(connection: Connection, shards: Shards, id: string, forMs: number) {
     this.#connection = connection;
-    this.#queue = queue;
+    this.#shards = shards;
+    this.#queue = shards.of(id);
     this.#id = id;
-    this.#patience = new Patience(connection, id, { forMs: TIMES.unavailableMs });
+    this.#patience = new Patience(connection, id, { forMs });
     this.#request = new RequestCommands(connection, id);
     this.#commands = new RedriveCommands(connection, id);
   }
 
   async run(options: RedriveOptions): Promise<Redriven> {
     const { generation: complete } = await this.#completeState();
-    await using notifier = new Notifier({
-      redis: this.#connection,
-      queue: this.#queue.keys.queue,
-    });
+    const { queue, all } = this.#shards;
+    if (all.length > 1) {
+      // It goes on where it is, also when the number of shards was another one then.
+      const { queue: own } = await this.#patience.call(() => this.#request.fields('queue'));
+      if (own) this.#queue = this.#shards.named(own);
+    }
+    await using notifier = new Notifier({ redis: this.#connection, queue, shards: all.length });
     let life: Life | undefined;
     let renewal: NodeJS.Timeout | undefined;
     let redriven = 0;

@@ -14,11 +14,11 @@ import {
   type OptionTable,
   option,
   Patience,
-  QueueCommands,
+  type QueueCommands,
   QueueControlCommands,
   RequestCommands,
   type RequestOutcome,
-  TIMES,
+  type Shards,
   type ToleratedFailures,
   toleratedFailuresOption,
 } from '@piecework/protocol';
@@ -59,19 +59,22 @@ const TRIES = 5;
  */
 export class RequestControl {
   readonly #connection: Connection;
-  readonly #queue: QueueCommands;
+  readonly #queue: Shards;
   readonly #id: string;
   readonly #commands: ControlCommands;
   readonly #patience: Patience;
 
-  /** `queue`: where it is asked whether an id that is not there ever was. @throws InvalidOptionError */
-  constructor(connection: Connection, queue: QueueCommands, id: string) {
+  /**
+   * `queue`: where it is asked whether an id that is not there ever was · `forMs`: how long each call is
+   * tried. @throws InvalidOptionError
+   */
+  constructor(connection: Connection, queue: Shards, id: string, forMs: number) {
     checkOption('id', id, option.name());
     this.#connection = connection;
     this.#queue = queue;
     this.#id = id;
     this.#commands = new ControlCommands(connection, id);
-    this.#patience = new Patience(connection, id, { forMs: TIMES.unavailableMs });
+    this.#patience = new Patience(connection, id, { forMs });
   }
 
   async cancel(): Promise<Cancelled> {
@@ -134,14 +137,14 @@ export class RequestControl {
       const { generation } = life;
       const reply = await this.#patience.call(() => call(generation));
       if (reply.verdict === 'gone') continue;
-      const queue = new QueueCommands(this.#connection, life.queue);
+      const queue = this.#queue.named(life.queue);
       return { reply: reply as Exclude<Reply, { verdict: 'gone' }>, generation, queue };
     }
     throw new NotFoundError(this.#id);
   }
 
   async #absent(): Promise<Error> {
-    const { endedAt } = await this.#queue.whereabouts(this.#id);
+    const { endedAt } = await this.#patience.call(() => this.#queue.whereabouts(this.#id));
     return endedAt === undefined ? new NotFoundError(this.#id) : new ExpiredError(this.#id);
   }
 

@@ -5,6 +5,7 @@ import {
   createField,
   encodePolicy,
   encodeToleratedFailures,
+  firstToken,
   type Patience,
   type QueueCommands,
   type RequestCommands,
@@ -62,8 +63,19 @@ const isTimed = ({ deadlineMs, delayMs, runAt }: CheckedOptions): boolean =>
   deadlineMs !== undefined || delayMs !== undefined || runAt !== undefined;
 
 /**
+ * Whether nothing is known of an id, as far as the queue side can tell. A wrong answer does no harm: a
+ * first token that comes for nothing is a surplus one. But who submits the same again and again should
+ * not fill the list with those while no worker is there.
+ */
+const isUnknown = async (queue: QueueCommands, id: string): Promise<boolean> => {
+  const { open, endedAt } = await queue.whereabouts(id).catch(() => ({ open: 0, endedAt: 0 }));
+  return open === undefined && endedAt === undefined;
+};
+
+/**
  * Intent, then create; again from the start when the intent was given up in between. `small`: all its
- * items, of a submission that numbers them so. `atOnce`: they go with the create, and the seal behind.
+ * items, of a submission that numbers them so. `atOnce`: they go with the create, and the seal behind;
+ * and the first token of a new request too, if all is `oneServer`. `isNewId`: nobody else knows the id.
  */
 export async function bringUp(
   queue: QueueCommands,
@@ -75,18 +87,25 @@ export async function bringUp(
     patience: Patience;
     small?: readonly string[] | undefined;
     atOnce?: boolean;
+    isNewId?: boolean;
+    oneServer?: boolean;
   },
 ): Promise<BroughtUp> {
-  const { owner, digest, options, patience, small, atOnce = false } = parts;
+  const { owner, digest, options, patience, small, isNewId, oneServer } = parts;
   const { id } = commands.keys;
   const leaseMs = options.producerLeaseMs;
   const fields = Object.entries(fieldsOf(queue.keys.queue, digest, options)).flat();
   if (small) fields.push(...createField(owner));
+  const atOnce = small && parts.atOnce && !isTimed(options);
+  // Asked before the intent opens it.
+  const tokenToo = atOnce && oneServer && !options.expedite && (isNewId || isUnknown(queue, id));
   for (let i = 0; i < VOID_TRIES; i += 1) {
     const generation = await patience.call(() => queue.intent(id));
-    if (small && atOnce && !isTimed(options) && !options.signal?.aborted) {
+    if (atOnce && !options.signal?.aborted) {
       const whole = { generation, owner, leaseMs, fields, payloads: small };
-      const allIn = await patience.call(() => commands.createAllIn(whole));
+      const { priority } = options;
+      const first = (await tokenToo) ? firstToken(queue, { id, generation, priority }) : undefined;
+      const allIn = await patience.call(() => commands.createAllIn(whole, first));
       if (allIn) return { generation, allIn };
       // Something stood in the way, which the long way tells apart.
     }

@@ -1,8 +1,10 @@
 import {
+  backoff,
   type Connection,
   DroppedError,
   DurabilityError,
   PieceworkError,
+  pause,
   type RequestCommands,
   redisError,
   ServerError,
@@ -30,14 +32,18 @@ async function withClient<T>(
   { keys }: RequestCommands,
   work: (client: Redis) => Promise<T>,
 ): Promise<T> {
-  const { client } = await connection.openFor(keys.request, OPTIONS);
+  let client: Redis | undefined;
   try {
+    ({ client } = await connection.openFor(keys.request, OPTIONS));
     await client.connect();
     return await work(client);
   } catch (error) {
-    throw redisError(error, 'durability');
+    const known = redisError(error, 'durability');
+    // A connection of its own is redirected to nobody: the next one goes where the slot is by then.
+    if (known.retryable) await connection.lookAtSlots();
+    throw known;
   } finally {
-    client.disconnect();
+    client?.disconnect();
   }
 }
 
@@ -66,10 +72,14 @@ export async function checkDurability(
         { code: 'NO_FSYNC' },
       );
     }
-    if (/^aof_enabled:1/m.test(await client.info('persistence'))) return;
-    throw new ServerError("durability 'fsync': this server writes no file: set appendonly to yes", {
-      code: 'NO_FSYNC',
-    });
+    if (!/^aof_enabled:1/m.test(await client.info('persistence'))) {
+      throw new ServerError(
+        "durability 'fsync': this server writes no file: set appendonly to yes",
+        { code: 'NO_FSYNC' },
+      );
+    }
+    // Waits for nothing; a user without the right learns it here and not after the seal.
+    await client.call('WAITAOF', 0, 0, 1);
   });
 }
 
@@ -85,15 +95,27 @@ export async function confirmDurability(
 ): Promise<void> {
   if (durability === 'none') return;
   const { id } = commands.keys;
-  const confirmed = await withClient(connection, commands, async (client) => {
+  const endMs = performance.now() + TIMES.durabilityMs;
+  const waits = backoff(50, 1_000);
+  const ask = async (client: Redis) => {
     const { verdict } = await commands.seal(seal.generation, seal.producer, seal.sent, client);
     if (verdict === 'gone') throw new DroppedError(id);
-    if (durability === 'replica') return client.wait(1, TIMES.durabilityMs);
-    const [local] = (await client.call('WAITAOF', 1, 0, TIMES.durabilityMs)) as [number, number];
+    // 0 would be for ever.
+    const leftMs = Math.max(1, Math.round(endMs - performance.now()));
+    if (durability === 'replica') return client.wait(1, leftMs);
+    const [local] = (await client.call('WAITAOF', 1, 0, leftMs)) as [number, number];
     return local;
-  }).catch((error: unknown) => {
-    if (error instanceof PieceworkError && !error.retryable) throw error;
-    throw new DurabilityError(id, durability, error);
-  });
-  if (confirmed < 1) throw new DurabilityError(id, durability);
+  };
+  for (;;) {
+    try {
+      if ((await withClient(connection, commands, ask)) >= 1) return;
+    } catch (error) {
+      if (!(error instanceof PieceworkError && error.retryable)) throw error;
+      const waitMs = waits.next();
+      if (performance.now() + waitMs > endMs) throw new DurabilityError(id, durability, error);
+      await pause(waitMs);
+      continue;
+    }
+    throw new DurabilityError(id, durability);
+  }
 }

@@ -3,6 +3,7 @@ import {
   backoffOption,
   checkOptions,
   InvalidOptionError,
+  LARGEST_VALUE_BYTES,
   NAME,
   type OptionTable,
   option,
@@ -112,7 +113,7 @@ export interface RequestOptions {
   readonly dedupe?: Dedupe;
   /** Anything small as JSON, at most 8 KiB, shown by `status`. */
   readonly metadata?: unknown;
-  /** Largest encoded payload, in bytes. @default 1048576 */
+  /** Largest encoded payload, in bytes; up to 256 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
   /** Stops the submission with AbortError; the request is then treated as by `onSourceError`. */
   readonly signal?: AbortSignal;
@@ -168,7 +169,7 @@ export const requestOptions: OptionTable = {
   durability: option.word('none', 'replica', 'fsync'),
   dedupe: option.custom(isDedupe, `{ key, periodMs }: a key as ${NAME}, and ms of at least 1`),
   metadata: option.custom(z.any().refine(isSmallJson), `JSON of at most ${METADATA_BYTES} bytes`),
-  maxPayloadBytes: option.integer(1, 536_870_912, 1_048_576),
+  maxPayloadBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
 };
 

@@ -1,9 +1,9 @@
+import { setMaxListeners } from 'node:events';
 import {
   AbortError,
   Agenda,
   ClosedError,
   Connection,
-  ConnectionError,
   checkOptions,
   encodePayload,
   IndeterminateError,
@@ -11,12 +11,13 @@ import {
   option,
   Patience,
   PieceworkError,
-  pause,
-  QueueCommands,
+  type QueueCommands,
   type RedisInput,
   RequestCommands,
   RequestExistsError,
   SealedError,
+  Shards,
+  shardsOption,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { z } from 'zod';
@@ -36,6 +37,8 @@ export interface ProducerOptions {
   readonly redis: RedisInput | Connection;
   /** @default 'req' */
   readonly queue?: string;
+  /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
+  readonly shards?: number;
 }
 
 export const producerOptions: OptionTable = {
@@ -44,6 +47,7 @@ export const producerOptions: OptionTable = {
     'where Redis is',
   ),
   queue: option.name('req'),
+  shards: shardsOption,
 };
 
 /** A request whose items are all in. */
@@ -58,10 +62,17 @@ export interface Submitted {
 interface Submission extends Asked {
   /** All its items, when they are few and known. */
   readonly small?: readonly string[] | undefined;
+  /** Whether the id was made here, so that nothing has it yet. */
+  readonly isNewId?: boolean;
 }
 
-/** How long a close waits for the server, in ms. */
-const CLOSE_MS = 5_000;
+/** A shard of the queue, with what is open there; its agenda is looked at as long as anything is. */
+interface Desk {
+  readonly queue: QueueCommands;
+  readonly agenda: Agenda;
+  readonly open: Set<OpenRequest>;
+}
+
 /** How many submissions of streams are remembered that may be asked for again. */
 const UNSURE_MAX = 1_000;
 
@@ -72,20 +83,29 @@ const UNSURE_MAX = 1_000;
 export class Producer implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
-  readonly #queue: QueueCommands;
-  readonly #agenda: Agenda;
-  readonly #open = new Set<OpenRequest>();
+  readonly #shards: Shards;
+  readonly #desks: readonly Desk[];
   readonly #closing = new AbortController();
   /** Streams whose submission failed and may be asked for again: id → name of the submission. */
   readonly #unsure = new Map<string, string>();
 
   /** @throws InvalidOptionError */
   constructor(options: ProducerOptions) {
-    const { redis, queue } = checkOptions<Required<ProducerOptions>>(producerOptions, options);
+    const { redis, queue, shards } = checkOptions<Required<ProducerOptions>>(
+      producerOptions,
+      options,
+    );
+    // Every submission that waits for Redis listens to it.
+    setMaxListeners(0, this.#closing.signal);
     this.#ownsConnection = !(redis instanceof Connection);
-    this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
-    this.#queue = new QueueCommands(this.#connection, queue);
-    this.#agenda = new Agenda(this.#connection, this.#queue);
+    const connection = redis instanceof Connection ? redis : Connection.open(redis);
+    this.#connection = connection;
+    this.#shards = new Shards(connection, queue, shards);
+    this.#desks = this.#shards.all.map((shard) => ({
+      queue: shard,
+      agenda: new Agenda(connection, shard),
+      open: new Set(),
+    }));
   }
 
   /**
@@ -118,13 +138,15 @@ export class Producer implements AsyncDisposable {
     const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
     const source = new Source(known ?? items, known ? encoded : encode, checked.signal);
     try {
-      const digest = optionsDigest(this.#queue.keys.queue, checked);
+      const digest = optionsDigest(this.#shards.queue, checked);
       const named = known && submissionName(digest, known);
       const first = await source.first();
-      const id = await this.#idOf(checked);
+      const newId = nanoid();
+      const id = await this.#idOf(checked, newId);
       const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
       const small = known && smallOf(known, checked.window);
-      const submission = { id, owner, digest, named: !!named, options: checked, small };
+      const isNewId = id === newId;
+      const submission = { id, isNewId, owner, digest, named: !!named, options: checked, small };
       return await this.#submit(submission, first, source).catch((error: unknown) => {
         this.#remember(id, owner, error);
         throw error;
@@ -174,7 +196,7 @@ export class Producer implements AsyncDisposable {
 
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
   async #foundAgain(submission: Submission, found: Found): Promise<Submitted> {
-    await expectSame(this.#connection, this.#queue.keys.queue, submission, found);
+    await expectSame(this.#connection, this.#queueOf(submission), submission, found);
     const { generation, sealedBy, sent, total } = found;
     const ours = sealedBy === submission.owner;
     const all = ours ? sent - firstNumber(submission.small) : total;
@@ -203,11 +225,11 @@ export class Producer implements AsyncDisposable {
     const checked = this.#check(options);
     const id = await this.#idOf(checked);
     const owner = nanoid(12);
-    const digest = optionsDigest(this.#queue.keys.queue, checked);
+    const digest = optionsDigest(this.#shards.queue, checked);
     const asked = { id, owner, digest, options: checked, named: false };
     const { generation, found } = await this.#bringUp(asked);
     if (found) {
-      await expectSameOptions(this.#connection, this.#queue.keys.queue, asked, found);
+      await expectSameOptions(this.#connection, this.#queueOf(asked), asked, found);
       if (found.status !== 'open' || found.generation !== generation)
         throw new RequestExistsError(id, found.status);
     }
@@ -217,20 +239,10 @@ export class Producer implements AsyncDisposable {
   /** Stops renewing what is open, and closes the connection if it is ours. */
   async close(): Promise<void> {
     this.#closing.abort();
-    for (const request of this.#open) request.close();
-    const stopped = this.#agenda.stop();
-    if (this.#ownsConnection) await this.#closeConnection(stopped);
+    for (const { open } of this.#desks) for (const request of open) request.close();
+    const stopped = Promise.all(this.#desks.map(({ agenda }) => agenda.stop()));
+    if (this.#ownsConnection) await this.#connection.closeSoon(stopped);
     else await stopped;
-  }
-
-  /** Does not wait long for a server that does not answer; whatever is under way fails then. */
-  async #closeConnection(stopped: Promise<void>): Promise<void> {
-    const { client } = this.#connection;
-    const closed = new AbortController();
-    const closing = stopped.then(() => this.#connection.close()).finally(() => closed.abort());
-    await pause(client.status === 'reconnecting' ? 0 : CLOSE_MS, closed.signal);
-    if (!closed.signal.aborted) this.#connection.cut();
-    await closing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -243,13 +255,15 @@ export class Producer implements AsyncDisposable {
   }
 
   /** Under which id it goes: its own, the one that its key of deduplication stands for, or a new one. */
-  async #idOf({ id = nanoid(), dedupe, ...options }: CheckedOptions): Promise<string> {
+  async #idOf(checked: CheckedOptions, newId = nanoid()): Promise<string> {
+    const { id = newId, dedupe, ...options } = checked;
     if (!dedupe) return id;
     const { key, periodMs = options.retentionMs } = dedupe;
     const patience = this.#patience(id, options);
-    await this.#reach(patience);
+    await patience.reach();
     try {
-      return await patience.call(() => this.#queue.dedupe(key, id, periodMs));
+      // In the shard of the key: whoever asks under it asks there, whatever id they have made.
+      return await patience.call(() => this.#shards.of(key).dedupe(key, id, periodMs));
     } catch (error) {
       // There is no request yet: it is asked for again by its key, not by an id that the key may not have.
       throw this.#ended(id, options, error instanceof IndeterminateError ? error.cause : error);
@@ -271,32 +285,21 @@ export class Producer implements AsyncDisposable {
     return new Patience(this.#connection, id, { forMs: unavailableMs, signal: both });
   }
 
-  /** That there is no Redis is told at once; what answers, or did before, is waited for. */
-  async #reach(patience: Patience): Promise<void> {
-    let unreached: ConnectionError | undefined;
-    await patience.call(async () => {
-      try {
-        await this.#connection.check();
-      } catch (error) {
-        if (!(error instanceof ConnectionError)) throw error;
-        unreached = error;
-      }
-    });
-    if (unreached) throw unreached;
-  }
-
   /** `atOnce`: with all its items and the seal, if they are few. */
   async #bringUp(submission: Submission, atOnce = false): Promise<BroughtUp> {
     const { id, options } = submission;
     const commands = new RequestCommands(this.#connection, id);
     const patience = this.#patience(id, options);
-    await this.#reach(patience);
+    await patience.reach();
     if (options.durability !== 'none')
       await patience.call(() => checkDurability(this.#connection, commands, options.durability));
     try {
-      const brought = await bringUp(this.#queue, commands, { ...submission, patience, atOnce });
+      const { isOneServer: oneServer } = this.#connection;
+      const parts = { ...submission, patience, atOnce, oneServer };
+      const queue = this.#shards.of(id);
+      const brought = await bringUp(queue, commands, parts);
       const { generation, allIn } = brought;
-      if (allIn) await announce(this.#queue, { id, generation }, allIn, patience);
+      if (allIn) await announce(queue, { id, generation }, allIn, patience);
       return brought;
     } catch (error) {
       throw this.#ended(id, options, error);
@@ -312,13 +315,19 @@ export class Producer implements AsyncDisposable {
       ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
       ...{ firstNumber: firstNumber(small), joined },
     };
-    const request = new OpenRequest(this.#connection, this.#queue, parts, (closed) => {
-      this.#open.delete(closed);
-      if (this.#open.size === 0) void this.#agenda.stop();
+    const { queue, agenda, open } = this.#desks[this.#shards.indexOf(id)] as Desk;
+    const request = new OpenRequest(this.#connection, queue, parts, (closed) => {
+      open.delete(closed);
+      if (open.size === 0) void agenda.stop();
     });
-    this.#open.add(request);
-    this.#agenda.start();
+    open.add(request);
+    agenda.start();
     return request;
+  }
+
+  /** Name of the queue that the request goes to. */
+  #queueOf({ id }: Asked): string {
+    return this.#shards.of(id).keys.queue;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js';
+import { CLAIMS_PER_TICK } from './defaults.js';
 import type { Claim, QueueCommands, Tick } from './queue-commands.js';
 import { RequestCommands, type Tended } from './request-commands.js';
 import { pause } from './waiting.js';
@@ -7,7 +8,8 @@ import { pause } from './waiting.js';
  * Looks at the agenda from time to time and tends what is due. Every worker, producer and notifier
  * runs one while it has something open, so that the repairs happen with any of them alive; there is
  * no leader. A fleet of W workers ticks about 20 times a second together at most, as each waits at
- * least W · 50 ms. Start and stop may be called in any order and twice; stop waits for a tick under way.
+ * least W · 50 ms; only one that claimed as much as it can ticks again at once, as there is work for
+ * more. Start and stop may be called in any order and twice; stop waits for a tick under way.
  *
  * A crash inside leaves a claim that fires again, or tokens that were counted and not pushed, which
  * the epochs find lost.
@@ -15,6 +17,8 @@ import { pause } from './waiting.js';
 
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 5_000;
+/** Between two ticks of one process, for each worker of the fleet. */
+const FLEET_TICK_MS = 50;
 /** A reason of ours: without one, Node makes a DOMException each time. */
 const STOPPED = 'stopped';
 
@@ -36,6 +40,11 @@ export interface AgendaOptions {
    * otherwise outlive their lease until the next. @default TIMES.auditMs
    */
   readonly auditMs?: number;
+  /**
+   * Ticks when the next request is due where that is sooner than its pace of a second, but no sooner
+   * than W · 50 ms: for who promises to be in time. @default false
+   */
+  readonly prompt?: boolean;
   /** Told of every tick, as for the requests that are parked. */
   readonly onTick?: (tick: Tick) => void;
   /** Told when a look took sub-requests back from workers that are gone. */
@@ -53,6 +62,9 @@ export class Agenda {
   #loop: Promise<void> = Promise.resolve();
   /** When the next tick is due, by the clock of this process: also for a loop that is started anew. */
   #dueMs = 0;
+  /** When a tick was asked for since the last one began, and how soon one may be at the earliest. */
+  #askedMs = Number.POSITIVE_INFINITY;
+  #earliestMs = 0;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
     this.#connection = connection;
@@ -78,19 +90,29 @@ export class Agenda {
     this.#wake.abort(STOPPED);
   }
 
+  /** Ticks in `ms` at the latest, as when something will be due then; but not sooner than its pace allows. */
+  wakeWithin(ms: number): void {
+    const at = Math.max(performance.now() + ms, this.#earliestMs);
+    this.#askedMs = Math.min(this.#askedMs, at);
+    if (at >= this.#dueMs) return;
+    this.#dueMs = at;
+    this.#wake.abort(STOPPED);
+  }
+
   async #run(stopping: AbortSignal): Promise<void> {
-    let waitMs = this.#dueMs - performance.now();
     while (!stopping.aborted) {
-      if (waitMs > 0) {
+      const waitMs = this.#dueMs - performance.now();
+      // Less than a timer can tell is no wait; whoever is woken may have been woken only to wait less.
+      if (waitMs >= 1) {
         this.#wake = new AbortController();
         await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
-        if (stopping.aborted) return;
+        continue;
       }
-      waitMs = LONGEST_MS;
-      this.#dueMs = performance.now() + waitMs;
+      this.#askedMs = Number.POSITIVE_INFINITY;
+      this.#dueMs = performance.now() + LONGEST_MS;
       try {
-        waitMs = await this.tick();
-        this.#dueMs = performance.now() + waitMs;
+        const ms = await this.tick();
+        this.#dueMs = Math.min(performance.now() + ms, Math.max(this.#askedMs, this.#earliestMs));
       } catch (error) {
         this.#options.onError?.(error);
       }
@@ -100,6 +122,7 @@ export class Agenda {
   /** One look: tends all that is due. Answers how long to wait until the next, in ms. */
   async tick(): Promise<number> {
     const tick = await this.#queue.tick(this.#options.worker ?? '', this.#options.info?.() ?? '');
+    const at = performance.now();
     this.#options.onTick?.(tick);
     const expedited: Expedited[] = [];
     const tended = await Promise.allSettled(
@@ -110,9 +133,15 @@ export class Agenda {
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
     }
     await this.#writeBackInOrder(expedited);
-    const pace = Math.max(SHORTEST_MS, tick.fleet * 50) * (0.75 + Math.random() / 2);
-    const untilNext = tick.next < 0 ? LONGEST_MS : tick.next - tick.now;
-    return Math.max(pace, Math.min(untilNext, LONGEST_MS));
+    const { prompt } = this.#options;
+    const jitter = 0.75 + Math.random() / 2;
+    const ended = performance.now();
+    const soonest = Math.max(1, tick.fleet) * FLEET_TICK_MS * jitter;
+    this.#earliestMs = ended + soonest;
+    if (tick.claims.length >= CLAIMS_PER_TICK) return 0;
+    const untilNext = tick.next < 0 ? LONGEST_MS : Math.min(tick.next - tick.now, LONGEST_MS);
+    if (prompt) return Math.max(soonest, untilNext - (ended - at));
+    return Math.max(SHORTEST_MS * jitter, soonest, untilNext);
   }
 
   /** A worker that waits takes what is pushed first: what is due together is pushed in due order. */

@@ -3,6 +3,7 @@ import { TIMES } from './defaults.js';
 import { PieceworkError } from './errors.js';
 import type { RequestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
+import type { Minted, QueueCommands } from './queue-commands.js';
 import type { RequestOutcome } from './request-commands.js';
 import {
   type Argument,
@@ -21,6 +22,7 @@ export const BEHIND_CREATE = 1;
 
 /** A request that is all in. */
 export interface AllIn extends Place {
+  /** How many tokens are left to be pushed. */
   readonly mint: number;
   readonly epoch: number;
   /** When it is over already, as when somebody cancelled it in between. */
@@ -39,19 +41,40 @@ export interface WholeRequest {
 /** What such a create writes beside the options. */
 export const createField = (owner: string): readonly Argument[] => [`sent:${owner}`, BEHIND_CREATE];
 
+/** A token that is pushed before its mint is answered. */
+export interface FirstToken {
+  readonly token: Minted;
+  readonly push: ScriptCall;
+}
+
+/**
+ * The token that `append` will mint of a request that is new, neither expedited nor held back: as nothing
+ * of it is granted or outstanding, one, of the first epoch. If it turns out not to have been minted, it
+ * is a surplus one, which finds no permit.
+ */
+export function firstToken(
+  queue: QueueCommands,
+  request: { id: string; generation: number; priority: number },
+): FirstToken {
+  const token = { ...request, mint: 1, epoch: 1 };
+  return { token, push: queue.pushCall(token) };
+}
+
 /**
  * Brings a request into being with all its items, and seals it: `create`, `append` and `seal` in one
- * round trip. Answers undefined when it is not known to be all in: then the same calls, one after the
- * other, find what is there.
+ * round trip; and `push` of the `first` token, where the server of the queue is the same. Answers
+ * undefined when it is not known to be all in: then the same calls, one after the other, find what is there.
  * @throws what Redis says of the create
  */
 export async function createAllIn(
   connection: Connection,
   keys: RequestKeys,
   whole: WholeRequest,
+  first?: FirstToken,
 ): Promise<AllIn | undefined> {
   const calls = callsOf(keys, whole);
-  const replies = await runScripts(connection.client, calls);
+  const all = first ? [...calls, first.push] : calls;
+  const replies = await runScripts(connection.client, all);
   const [created] = replies;
   if (created instanceof PieceworkError) throw created;
   const appended = wordsOf(replies[1]);
@@ -62,7 +85,17 @@ export async function createAllIn(
   if (sealed?.[0] !== 'sealed' && sealed?.[0] !== 'complete') return undefined;
   const [, , mint, epoch, priority] = appended as [string, number, number, number, string];
   const outcome = sealed[0] === 'complete' ? (sealed[1] as RequestOutcome) : undefined;
-  return { mint, epoch, ...placeOf(priority), outcome };
+  const minted = { mint, epoch, ...placeOf(priority) };
+  const left = first && wordsOf(replies[3])?.[0] === 'pushed' ? leftOf(minted, first) : mint;
+  return { ...minted, mint: left, outcome };
+}
+
+type Mint = Pick<Minted, 'mint' | 'epoch' | 'priority' | 'due'>;
+
+/** How many of the minted tokens the first one is not. */
+function leftOf({ mint, epoch, priority, due }: Mint, { token }: FirstToken): number {
+  const alike = epoch === token.epoch && priority === token.priority && due === token.due;
+  return alike ? Math.max(0, mint - token.mint) : mint;
 }
 
 const wordsOf = (reply: unknown[] | PieceworkError | undefined): unknown[] | undefined =>

@@ -3,6 +3,7 @@
  * loads it in half the time of the whole package, which brings the checking of options along.
  */
 export type { CloneableSettings } from './cloneable-settings.js';
-export { Connection, type RedisInput } from './connection.js';
+export { Connection } from './connection.js';
 export { PieceworkError } from './errors.js';
+export type { RedisInput } from './open-client.js';
 export { RequestCommands } from './request-commands.js';

@@ -8,6 +8,13 @@ import { PayloadError } from './errors.js';
 /** Default of `maxPayloadBytes`: 1 MiB for one payload or result, encoded. */
 export const MAX_PAYLOAD_BYTES = 1_048_576;
 
+/**
+ * The largest that `maxPayloadBytes` and `maxResultBytes` may be: 256 MiB. Redis refuses a text of more
+ * than 512 MB and closes the connection, and Node cannot put one of that length together with the command
+ * around it; a result that cannot be sent would hold up its request for ever.
+ */
+export const LARGEST_VALUE_BYTES = 268_435_456;
+
 function encode(value: unknown, what: string, maxBytes: number): string {
   let text: string | undefined;
   try {

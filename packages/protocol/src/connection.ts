@@ -1,144 +1,89 @@
-import keySlot from 'cluster-key-slot';
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
-import { TIMES } from './defaults.js';
-import { ConnectionError, InvalidOptionError, ServerError } from './errors.js';
+import { Cluster, type Redis, type RedisOptions } from 'ioredis';
+import pTimeout from 'p-timeout';
+import { cutCluster, historyOf, retryHangs } from './cluster-client.js';
+import { whyDown } from './cluster-state.js';
+import { ConnectionError, type PieceworkError, ServerError } from './errors.js';
+import { checkInput, isClient, openClient, type RedisInput } from './open-client.js';
 import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
-import { pause } from './waiting.js';
+import { SlotMap } from './slot-map.js';
 
 /** How long the first look at a server may take, in ms. */
 const CHECK_MS = 10_000;
+/** The same of one master of several. */
+const MASTER_MS = 2_000;
+/** How long a close waits for the server, in ms. */
+const CLOSE_MS = 5_000;
 
 /**
- * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
- * of a cluster with commas between them, ioredis options, the nodes of a cluster, or an ioredis client
- * of yours, which is never closed by Piecework.
+ * A server that hangs closes nothing and redirects nobody: who only waits for that goes on asking it
+ * after the others have replaced it. So the map is looked at this often besides, in ms.
  */
-export type RedisInput =
-  | string
-  | RedisOptions
-  | { readonly nodes: readonly { host: string; port: number }[]; readonly options?: ClusterOptions }
-  | Client;
+const LOOK_AT_SLOTS_MS = 5_000;
 
-/** Whether a text may say where Redis is. */
-export function isRedisUrl(text: string): boolean {
-  if (/^(unix:\/\/|\/)\S+$/.test(text)) return true;
-  return nodeUrls(text).every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url));
+function infoField(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }
 
-/** The URLs of cluster nodes; one for a single server, whose password may hold a comma. */
-function nodeUrls(text: string): string[] {
-  return text.split(/,(?=rediss?:\/\/)/);
-}
-
-const isClient = (input: object): input is Client =>
-  'duplicate' in input && typeof input.duplicate === 'function';
-
-/**
- * A server that accepts and never answers (a host that died, a network that swallows) is not waited
- * for: the call fails, and the socket is thrown away, so that the client builds a new one. What was
- * sent may still be carried out, which every script bears. Busy servers do answer: with BUSY.
- */
-const ANSWER = { commandTimeout: TIMES.answerMs, socketTimeout: TIMES.answerMs };
-
-function openClient(input: Exclude<RedisInput, Client>): Client {
-  const own = { protocol: 2 as const, lazyConnect: true };
-  if (typeof input === 'string') {
-    const urls = nodeUrls(input);
-    if (urls.length > 1) return openCluster(urls);
-    return new Redis(input.replace(/^unix:\/\//, ''), { ...ANSWER, ...own });
+/** @throws ServerError TOO_OLD, EVICTING when a server that answers `INFO` so is not to be used */
+function refuseUnfit(info: string): void {
+  const version = infoField(info, 'redis_version') ?? '0';
+  if (Number.parseInt(version, 10) < 7) {
+    throw new ServerError(`Redis ${version} is too old: 7.0 or newer is needed`, {
+      code: 'TOO_OLD',
+    });
   }
-  if ('nodes' in input && input.nodes) {
-    const redisOptions = {
-      ...ANSWER,
-      ...input.options?.redisOptions,
-      protocol: 2,
-    } as RedisOptions;
-    const options = { ...input.options, redisOptions, lazyConnect: true } as ClusterOptions;
-    return new Cluster([...input.nodes], options);
-  }
-  return new Redis({ ...ANSWER, ...(input as RedisOptions), ...own } as RedisOptions);
-}
-
-/** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */
-function openCluster(urls: readonly string[]): Cluster {
-  const nodes = urls.map((text) => new URL(text));
-  const [{ username = '', password = '', protocol = '' } = {}] = nodes;
-  const redisOptions: RedisOptions = {
-    ...ANSWER,
-    protocol: 2,
-    ...(username ? { username: decodeURIComponent(username) } : {}),
-    ...(password ? { password: decodeURIComponent(password) } : {}),
-    ...(protocol === 'rediss:' ? { tls: {} } : {}),
-  };
-  const at = ({ hostname, port }: URL) => ({ host: hostname, port: Number(port || 6379) });
-  return new Cluster(nodes.map(at), { redisOptions, lazyConnect: true });
-}
-
-function checkInput(input: RedisInput): void {
-  const allowed =
-    'a redis:// URL (of a cluster: several, with commas), ioredis options, { nodes: [{ host, port }] } or an ioredis client';
-  if (typeof input === 'string') {
-    if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
-    return;
-  }
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new InvalidOptionError('redis', input, allowed);
-  }
-  if ('nodes' in input && !isClient(input)) {
-    const { nodes } = input;
-    if (!Array.isArray(nodes) || nodes.length === 0)
-      throw new InvalidOptionError('redis.nodes', nodes, allowed);
-  }
-  const prefix = input as { keyPrefix?: unknown; options?: { keyPrefix?: unknown } | undefined };
-  if (prefix.keyPrefix || prefix.options?.keyPrefix) {
-    throw new InvalidOptionError(
-      'redis.keyPrefix',
-      prefix.keyPrefix ?? prefix.options?.keyPrefix,
-      'none: use `queue`',
+  const policy = infoField(info, 'maxmemory_policy');
+  if (policy && policy !== 'noeviction' && infoField(info, 'maxmemory') !== '0') {
+    throw new ServerError(
+      `maxmemory-policy is ${policy}, which deletes work at random: set it to noeviction`,
+      { code: 'EVICTING' },
     );
   }
 }
 
-/** How often each client became ready: one listener for each, however many look. */
-const readiness = new WeakMap<Client, { count: number }>();
-
-function arrivals(client: Client): { readonly count: number } {
-  let known = readiness.get(client);
-  if (!known) {
-    const counter = { count: 0 };
-    client.on('ready', () => {
-      counter.count += 1;
-    });
-    readiness.set(client, counter);
-    known = counter;
-  }
-  return known;
+/** A server may accept a connection and never answer. */
+function within<T>(milliseconds: number, call: Promise<T>): Promise<T> {
+  const message = new ConnectionError(`connect: no answer within ${milliseconds / 1_000} s`);
+  return pTimeout(call, { milliseconds, message });
 }
 
 /** One way to Redis, shared by everything that a Piecework object does there. */
 export class Connection {
   readonly client: Client;
   readonly #owned: boolean;
+  readonly #slots: SlotMap | undefined;
   #checked: Promise<void> | undefined;
+  #trouble = '';
 
-  private constructor(client: Client, owned: boolean) {
+  private constructor(client: Client, owned: boolean, lookEveryMs = 0) {
     this.client = client;
     this.#owned = owned;
+    this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
+    if (!owned) return;
+    this.#slots?.care(lookEveryMs);
+    if (client instanceof Cluster) retryHangs(client);
     // Without a listener ioredis prints; a broken connection shows in the calls that need it.
-    if (owned) client.on('error', () => {});
+    client.on('error', (error) => {
+      this.#trouble = redisError(error, 'connect').message;
+    });
+    client.on('ready', () => {
+      this.#trouble = '';
+    });
   }
 
-  /** @throws InvalidOptionError when `input` is none of the four forms. Connects at the first call. */
+  /** @throws InvalidOptionError when `input` is none of the forms of RedisInput. Connects at the first call. */
   static open(input: RedisInput): Connection {
     checkInput(input);
     if (typeof input === 'object' && isClient(input)) return new Connection(input, false);
-    return new Connection(openClient(input), true);
+    const given = typeof input === 'object' && 'nodes' in input ? input.options : undefined;
+    const lookEveryMs = given?.slotsRefreshInterval ?? LOOK_AT_SLOTS_MS;
+    return new Connection(openClient(input), true, lookEveryMs);
   }
 
   /**
-   * Looks at the server once: its version and whether it would evict our keys.
-   * @throws ServerError TOO_OLD, EVICTING · ConnectionError when it cannot be reached.
+   * Looks at the server once, or at each master: its version and whether it would evict our keys.
+   * @throws ServerError TOO_OLD, EVICTING, CLUSTER_DOWN · ConnectionError when it cannot be reached.
    */
   async check(): Promise<void> {
     this.#checked ??= this.#check().catch((error: unknown) => {
@@ -150,40 +95,39 @@ export class Connection {
 
   async #check(): Promise<void> {
     if (this.#owned && this.client.status === 'wait') await this.#connect();
+    if (this.client instanceof Cluster) return this.#checkMasters(this.client);
     const info = await this.#withinLimit(this.client.info());
-    const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
-    const version = field('redis_version') ?? '0';
-    if (Number.parseInt(version, 10) < 7) {
-      throw new ServerError(`Redis ${version} is too old: 7.0 or newer is needed`, {
-        code: 'TOO_OLD',
-      });
-    }
-    const policy = field('maxmemory_policy');
-    if (policy && policy !== 'noeviction' && field('maxmemory') !== '0') {
-      throw new ServerError(
-        `maxmemory-policy is ${policy}, which deletes work at random: set it to noeviction`,
-        { code: 'EVICTING' },
-      );
-    }
-    if (field('cluster_enabled') === '1' && !(this.client instanceof Cluster)) {
-      await this.#checkAlone(this.client as Redis);
+    refuseUnfit(info);
+    if (infoField(info, 'cluster_enabled') === '1') await this.#checkAlone(this.client);
+  }
+
+  /** Whoever answers for a cluster is any of its nodes; each has settings of its own. */
+  async #checkMasters(cluster: Cluster): Promise<void> {
+    if (cluster.status !== 'ready') await this.#untilReady(() => cluster.info());
+    const infos = await Promise.all(
+      // What cannot be asked, as in a failover, holds no keys of ours now either.
+      cluster.nodes('master').map((master) => within(MASTER_MS, master.info()).catch(() => '')),
+    );
+    const told = infos.filter((info) => info !== '');
+    if (told.length === 0) told.push(await this.#withinLimit(cluster.info()));
+    for (const info of told) refuseUnfit(info);
+  }
+
+  async #withinLimit<T>(call: Promise<T>): Promise<T> {
+    try {
+      return await within(CHECK_MS, call);
+    } catch (error) {
+      throw await this.explained(redisError(error, 'connect'));
     }
   }
 
-  /** A server may accept a connection and never answer. */
-  async #withinLimit<T>(call: Promise<T>): Promise<T> {
-    const over = new AbortController();
-    const late = pause(CHECK_MS, over.signal).then(() => {
-      if (over.signal.aborted) return;
-      throw new ConnectionError(`connect: no answer within ${CHECK_MS / 1_000} s`);
-    });
-    try {
-      return (await Promise.race([call, late])) as T;
-    } catch (error) {
-      throw redisError(error, 'connect');
-    } finally {
-      over.abort();
-    }
+  /** Of a cluster that could not be reached: whether that is because it is down. Else the error itself. */
+  async explained(error: PieceworkError): Promise<PieceworkError> {
+    if (!(error instanceof ConnectionError && this.client instanceof Cluster)) return error;
+    const why = await whyDown(this.client);
+    if (why === undefined) return error;
+    const message = `the cluster is down: ${why}. A replica that takes over, or its master that comes back, brings it up; \`piecework doctor\` tells more`;
+    return new ServerError(message, { code: 'CLUSTER_DOWN', retryable: true, cause: error });
   }
 
   /** The first attempt tells: whoever begins learns at once that there is no Redis. */
@@ -192,13 +136,29 @@ export class Connection {
     const note = (error: unknown) => {
       why ??= error;
     };
-    this.client.on('error', note);
+    const { client } = this;
+    client.on('error', note);
     try {
-      await this.#withinLimit(this.client.connect());
+      await this.#untilReady(() => client.connect());
     } catch (error) {
       throw why === undefined ? error : redisError(why, 'connect');
     } finally {
-      this.client.off('error', note);
+      client.off('error', note);
+    }
+  }
+
+  /** A cluster that is found not to be whole is tried again, of which who began the first try hears nothing. */
+  async #untilReady(begin: () => Promise<unknown>): Promise<void> {
+    const { client } = this;
+    let onReady = () => {};
+    const ready = new Promise<void>((resolve) => {
+      onReady = resolve;
+      client.once('ready', onReady);
+    });
+    try {
+      await this.#withinLimit(Promise.race([begin(), ready]));
+    } finally {
+      client.off('ready', onReady);
     }
   }
 
@@ -216,15 +176,29 @@ export class Connection {
     }
   }
 
+  /** Why it is not connected now, as far as a client of ours told; '' when it is. */
+  get trouble(): string {
+    return this.#trouble;
+  }
+
+  /** Whether all keys are behind one connection, which carries commands out in the order of sending. */
+  get isOneServer(): boolean {
+    return !(this.client instanceof Cluster);
+  }
+
   /**
-   * Begins to look whether anything can be sent; the function that it answers says whether it could
-   * at any time since.
+   * Begins to look at the connection. `reached`: whether anything could be sent at any time since ·
+   * `lost`: whether a node of the cluster was lost since, to which the client may have sent what it then
+   * sent again to another by itself.
    */
-  watchReach(): () => boolean {
+  watchReach(): { reached(): boolean; lost(): boolean } {
     const { client } = this;
-    const before = arrivals(client).count;
+    const { arrivals, losses } = historyOf(client);
     const ready = client.status === 'ready';
-    return () => ready || arrivals(client).count > before;
+    return {
+      reached: () => ready || historyOf(client).arrivals > arrivals,
+      lost: () => historyOf(client).losses > losses,
+    };
   }
 
   /**
@@ -232,36 +206,56 @@ export class Connection {
    * slot), for what may not share a connection: blocking pops and subscriptions. The caller closes it.
    */
   async openFor(key: string, options: RedisOptions): Promise<{ client: Redis; address: string }> {
-    if (!(this.client instanceof Cluster)) {
-      const client = (this.client as Redis).duplicate({
-        ...options,
-        protocol: 2,
-        lazyConnect: true,
-      } as RedisOptions);
-      client.on('error', () => {});
-      return { client, address: 'standalone' };
-    }
     const address = await this.addressOf(key);
-    const [host = '', port = ''] = address.split(/:(?=\d+$)/);
-    const shared = this.client.options.redisOptions ?? {};
-    const at = { host, port: Number(port), protocol: 2, lazyConnect: true };
-    const client = new Redis({ ...shared, ...at, ...options } as RedisOptions);
+    return { client: this.openAt(address, options), address };
+  }
+
+  /** The same to a server that is known, as `addressOf` or a redirection names it. */
+  openAt(address: string, options: RedisOptions): Redis {
+    const slots = this.#slots;
+    const client = slots
+      ? slots.openAt(slots.mapped(address), options)
+      : (this.client as Redis).duplicate({
+          ...options,
+          protocol: 2,
+          lazyConnect: true,
+        } as RedisOptions);
     client.on('error', () => {});
-    return { client, address };
+    return client;
   }
 
   /** Which server holds `key`: 'standalone', or 'host:port' of the master of its hash slot. */
   async addressOf(key: string): Promise<string> {
-    if (!(this.client instanceof Cluster)) return 'standalone';
-    if (this.client.slots.length === 0) await this.client.info();
-    const address = this.client.slots[keySlot(key)]?.[0];
-    if (!address) throw new ConnectionError('no server of the cluster holds this hash slot');
-    return address;
+    return this.#slots ? this.#slots.addressOf(key) : 'standalone';
+  }
+
+  /** The same as far as it is known now. */
+  knownAddressOf(key: string): string | undefined {
+    return this.#slots ? this.#slots.known(key) : 'standalone';
+  }
+
+  /** Whether the server at this address holds any hash slot, as far as it is known now. */
+  isMaster(address: string): boolean {
+    return this.#slots?.isMaster(address) ?? true;
+  }
+
+  /** Asks a cluster which server holds what, as when one is gone; never rejects. */
+  async lookAtSlots(): Promise<void> {
+    await this.#slots?.refresh();
+  }
+
+  /** Calls back when it is known anew which server holds what; answers how to stop that. */
+  onLookAtSlots(listener: () => void): () => void {
+    return this.#slots?.onLook(listener) ?? (() => {});
   }
 
   /** Closes the client at once, ours or not; whatever is under way fails. */
   cut(): void {
     const { client } = this;
+    if (client instanceof Cluster) {
+      cutCluster(client);
+      return;
+    }
     // While it waits to reconnect, ioredis would leave what is queued without an answer for ever.
     if (client.status === 'reconnecting') client.connect().catch(() => {});
     client.disconnect();
@@ -274,6 +268,22 @@ export class Connection {
       this.client.disconnect();
       return;
     }
+    if (this.client instanceof Cluster && this.client.nodes().length === 0) return this.cut();
     await this.client.quit().catch(() => this.client.disconnect());
+  }
+
+  /**
+   * Closes the client if it is ours, `behind` what is under way; cuts it when the server does not answer
+   * for 5 s, or is away: whatever is under way fails then. A client that was passed in is left with it.
+   */
+  async closeSoon(behind: Promise<unknown> = Promise.resolve()): Promise<void> {
+    const closing = behind.then(() => this.close());
+    const fallback = async () => {
+      if (!this.#owned) return;
+      this.cut();
+      await closing;
+    };
+    const milliseconds = this.client.status === 'reconnecting' ? 1 : CLOSE_MS;
+    await pTimeout(closing, { milliseconds, fallback });
   }
 }

@@ -1,9 +1,13 @@
+import pTimeout from 'p-timeout';
 import type { Connection } from './connection.js';
 import { type QueueKeys, queueKeys, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import { redisError } from './redis-error.js';
 import type { Complete, Gone } from './request-commands.js';
 import { runScript } from './run-script.js';
+
+/** How long the answer to a message is waited for, in ms. */
+const TELL_MS = 1_000;
 
 /** What an operator may change of a request that goes on; what is left out stays. */
 export interface RequestChanges {
@@ -107,13 +111,15 @@ export class QueueControlCommands {
 
   /**
    * Tells the workers of the queue that a request was cancelled or dropped: those that hold it ask
-   * what became of it. Only ever sent after the fact, and a message that gets lost costs time alone.
+   * what became of it. Only ever sent after the fact, and a message that gets lost costs time alone; so
+   * nobody waits long for a server that does not answer.
    */
   async tell(verb: 'cancel' | 'drop', id: string, generation: number): Promise<void> {
     // Without the right to publish, workers learn it at their next call.
-    await this.#connection.client
+    const said = this.#connection.client
       .spublish(this.keys.control, `${verb} ${id} ${generation}`)
       .catch(() => {});
+    await pTimeout(said, { milliseconds: TELL_MS, message: false });
   }
 }
 

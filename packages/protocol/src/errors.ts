@@ -144,8 +144,10 @@ export class DroppedError extends PieceworkError {
 export class TimeoutError extends PieceworkError {
   override readonly name = 'TimeoutError';
 
-  constructor(what: string, timeoutMs: number) {
-    super(`${what}: not within ${timeoutMs} ms`, { code: 'TIMEOUT', retryable: true });
+  /** `cause`: what kept it from being known, if something did. */
+  constructor(what: string, timeoutMs: number, cause?: unknown) {
+    const why = cause instanceof Error ? `; ${cause.message}` : '';
+    super(`${what}: not within ${timeoutMs} ms${why}`, { code: 'TIMEOUT', retryable: true, cause });
   }
 }
 
@@ -265,6 +267,8 @@ export class ServerError extends PieceworkError {
         | 'TOO_OLD'
         | 'EVICTING'
         | 'CLUSTER'
+        | 'CLUSTER_DOWN'
+        | 'SLOT_MOVES'
         | 'FULL'
         | 'READ_ONLY'
         | 'NO_REPLICA'
@@ -278,9 +282,21 @@ export class ServerError extends PieceworkError {
   }
 }
 
-/** URLs in errors end up in logs. The last @ counts: a password may hold one. */
+/** The condition of a queue failed, or answered what makes no sense; nothing was taken. */
+export class ConditionError extends PieceworkError {
+  override readonly name = 'ConditionError';
+
+  constructor(queue: string, why: string, cause?: unknown) {
+    super(`the condition of ${queue} cannot be used: ${why}`, { code: 'CONDITION', cause });
+  }
+}
+
+/** URLs in errors end up in logs. The last @ of each counts: a password may hold one, and a slash. */
 function withoutPassword(value: unknown): unknown {
-  return typeof value === 'string' ? value.replace(/:\/\/[^/\s]*@/g, '://…@') : value;
+  if (typeof value !== 'string') return value;
+  return value
+    .replace(/:\/\/(?:(?!,rediss?:\/\/)\S){0,1000}@/g, '://…@')
+    .replace(/(sentinelPassword=)[^&\s]*/g, '$1…');
 }
 
 /** A value as it may stand in a message: short, on one line, no payload spread over a log. */

@@ -120,11 +120,6 @@ export function parseToken(token: string): { id: string; generation: number; epo
   return { id, generation: Number(generation), epoch };
 }
 
-/** The generation of a sub-request, from its stream entry. */
-export function generationOf(entry: string): number {
-  return Number(entry.slice(0, entry.indexOf('-')));
-}
-
 /** The index of a sub-request from its stream entry `<generation>-<index>`. */
 export function indexOf(entry: string): number {
   return Number(entry.slice(entry.indexOf('-') + 1));

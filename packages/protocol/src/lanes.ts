@@ -58,6 +58,11 @@ export class Lanes {
     for (const listener of this.#listeners) listener();
   }
 
+  /** As though all were used: for who may not serve anything before a lane that it has not heard of. */
+  learnAll(): void {
+    this.learn(this.#keys.lists.map((_, priority) => priority).join(','));
+  }
+
   /** Calls back whenever a lane is new. */
   onNew(listener: () => void): void {
     this.#listeners.add(listener);

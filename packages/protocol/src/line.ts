@@ -25,21 +25,23 @@ export class Line {
   }
 
   /**
-   * Connects to the server that holds `channel`; gives up when `closing` aborts.
+   * Connects to the server at `address`, as `Connection` names it; gives up when `closing` aborts.
    * @throws what ioredis throws, when it cannot
    */
   static async open(
     connection: Connection,
-    channel: string,
+    address: string,
     { onNotice, onLost }: LineEvents,
     closing: AbortSignal,
     connectionName: string,
   ): Promise<Line> {
-    const { client, address } = await connection.openFor(channel, {
+    const client = connection.openAt(address, {
       connectionName,
       retryStrategy: null,
       autoResubscribe: false,
       maxRetriesPerRequest: 0,
+      // Its timer would keep a process from ending for so long.
+      disconnectTimeout: 50,
     });
     const line = new Line(client, address !== 'standalone');
     const giveUp = () => client.disconnect();
@@ -55,8 +57,8 @@ export class Line {
       closing.removeEventListener('abort', giveUp);
     }
     if (client.status !== 'ready') throw new Error(CLOSED);
-    client.on('close', () => line.#lose(new Error(CLOSED)));
-    client.on('moved', () => line.#lose(new Error('a shard channel moved to another server')));
+    client.on('close', () => line.lose(new Error(CLOSED)));
+    client.on('moved', () => line.lose(new Error('a shard channel moved to another server')));
     client.on('smessage', onNotice);
     line.#onLost = onLost;
     return line;
@@ -74,12 +76,12 @@ export class Line {
 
   /** Asks for a sign of life; without one in `withinMs` the line counts as lost. */
   ping(withinMs: number): void {
-    const timer = setTimeout(() => this.#lose(new Error('no answer to a ping')), withinMs);
+    const timer = setTimeout(() => this.lose(new Error('no answer to a ping')), withinMs);
     this.#client.ping().then(
       () => clearTimeout(timer),
       (error: unknown) => {
         clearTimeout(timer);
-        this.#lose(error);
+        this.lose(error);
       },
     );
   }
@@ -90,7 +92,8 @@ export class Line {
     this.#client.disconnect();
   }
 
-  #lose(error: unknown): void {
+  /** Ends it as lost: what it carried has to be carried by another. */
+  lose(error: unknown): void {
     const tell = this.#onLost;
     this.end();
     tell?.(this, error);

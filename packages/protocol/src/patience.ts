@@ -1,3 +1,4 @@
+import pTimeout from 'p-timeout';
 import type { Connection } from './connection.js';
 import { ConnectionError, IndeterminateError, PieceworkError } from './errors.js';
 import { backoff, pause } from './waiting.js';
@@ -10,8 +11,11 @@ import { backoff, pause } from './waiting.js';
  * that it may have been carried out.
  */
 
-/** An attempt gets at least so long, however little patience is left, in ms. */
-const LEAST_MS = 1_000;
+/**
+ * An attempt gets at least so long, however little patience is left, in ms: longer than ioredis repeats by
+ * itself what a cluster refuses (see `REDIRECTIONS` of open-client.ts).
+ */
+const LEAST_MS = 2_000;
 
 export interface PatienceOptions {
   /** How long each call is tried, in ms; 0: once, until the client itself gives it up. */
@@ -39,12 +43,12 @@ export class Patience {
     const waits = backoff(50, 2_000);
     let unsure = false;
     for (;;) {
-      const reached = this.#connection.watchReach();
+      const seen = this.#connection.watchReach();
       try {
         return await this.#answered(call, endMs);
       } catch (error) {
         // An error reply settles the fate of its own attempt, and of none before it.
-        if (error instanceof ConnectionError && reached()) unsure = true;
+        if (seen.lost() || (error instanceof ConnectionError && seen.reached())) unsure = true;
         const waitMs = waits.next();
         const again = error instanceof PieceworkError && error.retryable;
         if (again && performance.now() + waitMs <= endMs) await pause(waitMs, this.#signal);
@@ -52,6 +56,42 @@ export class Patience {
         if (this.#signal?.aborted) this.#giveUp(error, unsure);
       }
     }
+  }
+
+  /**
+   * Looks at the server before anything is sent. That there is no Redis is told at once; what answers,
+   * or did before, is waited for.
+   * @throws ServerError · ConnectionError
+   */
+  async reach(): Promise<void> {
+    let unreached: ConnectionError | undefined;
+    const look = async () => {
+      try {
+        await this.#connection.check();
+      } catch (error) {
+        if (!(error instanceof ConnectionError)) throw error;
+        unreached = error;
+      }
+    };
+    try {
+      await this.call(look);
+    } catch (error) {
+      // Nothing that changes anything was sent.
+      const why = error instanceof IndeterminateError ? error.cause : error;
+      throw why instanceof PieceworkError ? await this.#connection.explained(why) : why;
+    }
+    if (unreached) throw unreached;
+  }
+
+  /**
+   * As `call`, for what only reads: nothing can have been carried out. That there is no Redis is told at
+   * once. @throws whatever `call` and `reach` throw otherwise
+   */
+  async read<T>(call: () => Promise<T>): Promise<T> {
+    await this.reach();
+    return this.call(call).catch((error: unknown) => {
+      throw error instanceof IndeterminateError ? error.cause : error;
+    });
   }
 
   #giveUp(error: unknown, unsure: boolean): never {
@@ -62,15 +102,11 @@ export class Patience {
   async #answered<T>(call: () => Promise<T>, endMs: number): Promise<T> {
     if (this.#forMs === 0) return call();
     const leftMs = Math.max(LEAST_MS, endMs - performance.now());
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      const tell = () => reject(new ConnectionError(`no answer within ${Math.round(leftMs)} ms`));
-      timer = setTimeout(tell, leftMs);
-    });
-    try {
-      return await Promise.race([call(), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    const fallback = () => {
+      const { trouble } = this.#connection;
+      const why = trouble === '' ? '' : `: ${trouble}`;
+      throw new ConnectionError(`no answer within ${Math.round(leftMs)} ms${why}`);
+    };
+    return pTimeout(call(), { milliseconds: leftMs, fallback });
   }
 }

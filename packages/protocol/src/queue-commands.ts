@@ -3,7 +3,7 @@ import { CLAIMS_PER_TICK, HISTORY_MAX, TIMES } from './defaults.js';
 import { type QueueKeys, queueKeys } from './keys.js';
 import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
-import { type Client, runScript } from './run-script.js';
+import { type Client, runScript, type ScriptCall } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 /** What a script on the request side minted and the queue side is to push. */
@@ -44,6 +44,12 @@ export interface RegisteredWorker {
   readonly seenAt: number;
 }
 
+/** What the queue side knows of an id: its open generation, or when it ended, in ms of the server's clock. */
+export interface Whereabouts {
+  readonly open?: number;
+  readonly endedAt?: number;
+}
+
 /** What the queue side holds at one moment. */
 export interface QueueCounts {
   /** Requests that have not ended. */
@@ -78,6 +84,13 @@ export interface Tick {
   /** Server time at which the paused queue goes on; 0: when it is resumed; -1: it is not paused. */
   readonly pausedUntil: number;
 }
+
+/** Ended requests that are read in one call. */
+const ENDED_PAGE = 100;
+
+/** How something is read: how often, and for how long, it is tried. */
+export type Patiently = <T>(read: () => Promise<T>) => Promise<T>;
+const once: Patiently = (read) => read();
 
 /** The scripts of the queue side, in the order of a request's way. Hash slot of `{<queue>}`. */
 export class QueueCommands {
@@ -133,14 +146,19 @@ export class QueueCommands {
 
   /** Pushes minted tokens; 'closed' when the request is not open any more. */
   async push(minted: Minted): Promise<'pushed' | 'closed'> {
+    const { name, keys, args } = this.pushCall(minted);
+    return (await this.#run(name, keys, args))[0] as 'pushed' | 'closed';
+  }
+
+  /** What `push` sends, for who sends it together with other scripts. */
+  pushCall(minted: Minted): ScriptCall {
     const { open, pushed } = this.keys;
     const { id, generation, mint, epoch, priority } = minted;
-    const reply = await this.#run(
-      'push',
-      [open, pushed, this.lanes.listOf(minted)],
-      [id, generation, epoch, mint, priority, ...this.#lane(minted)],
-    );
-    return reply[0] as 'pushed' | 'closed';
+    return {
+      name: 'push',
+      keys: [open, pushed, this.lanes.listOf(minted)],
+      args: [id, generation, epoch, mint, priority, ...this.#lane(minted)],
+    };
   }
 
   /** Whether anybody else of the same or a higher priority waits. */
@@ -162,14 +180,25 @@ export class QueueCommands {
     return due ? [due, this.keys.control] : [];
   }
 
-  /** Returns minted tokens and takes up to `take` others, in one call. */
+  /**
+   * Returns minted tokens and takes up to `take` others, in one call. What it returns is the last that
+   * it would take, so no list behind that is named; with nothing to return, taking is all there is to do.
+   */
   async swap(minted: Minted, take: number): Promise<string[]> {
+    if (minted.mint === 0) return this.#pop(take);
     const { open, pushed } = this.keys;
     const { id, generation, mint, epoch, priority } = minted;
-    const own = this.lanes.upTo(minted).length;
-    const args = [id, generation, epoch, mint, priority, own, take, ...this.#lane(minted)];
-    const reply = await this.#run('swap', [open, pushed, ...this.lanes.lists], args);
+    const args = [id, generation, epoch, mint, priority, take, ...this.#lane(minted)];
+    const reply = await this.#run('swap', [open, pushed, ...this.lanes.upTo(minted)], args);
     return reply.slice(1) as string[];
+  }
+
+  async #pop(take: number): Promise<string[]> {
+    const { lists } = this.lanes;
+    const popped = await this.#read((client) =>
+      client.call('lmpop', lists.length, ...lists, 'RIGHT', 'COUNT', take),
+    );
+    return (popped as [string, string[]] | null)?.[1] ?? [];
   }
 
   /** Puts a request aside whose task this worker does not serve. */
@@ -329,25 +358,27 @@ export class QueueCommands {
   }
 
   /** What the queue side knows of an id: its open generation, or when it ended (server ms). */
-  async whereabouts(id: string): Promise<{ open?: number; endedAt?: number }> {
-    const { client } = this.#connection;
-    const [open, ended] = await Promise.all([
-      client.hget(this.keys.open, id),
-      client.zscore(this.keys.history, id),
-    ]);
+  async whereabouts(id: string): Promise<Whereabouts> {
+    const [open, ended] = await this.#read((client) =>
+      Promise.all([client.hget(this.keys.open, id), client.zscore(this.keys.history, id)]),
+    );
     return {
       ...(open ? { open: Number(open) } : {}),
       ...(ended ? { endedAt: Number(ended) } : {}),
     };
   }
 
-  /** Ids of all open requests, each once; those that come or go meanwhile may be missed. */
-  async *openIds(): AsyncGenerator<string> {
+  /**
+   * Ids of all open requests, each once; those that come or go meanwhile may be missed. `patiently`: how
+   * each page is read.
+   */
+  async *openIds(patiently: Patiently = once): AsyncGenerator<string> {
     const seen = new Set<string>();
     let cursor = '0';
     do {
-      const [next, fields] = await this.#read((client) =>
-        client.hscan(this.keys.open, cursor, 'COUNT', 500),
+      const from = cursor;
+      const [next, fields] = await patiently(() =>
+        this.#read((client) => client.hscan(this.keys.open, from, 'COUNT', 500)),
       );
       cursor = next;
       for (let i = 0; i < fields.length; i += 2) {
@@ -359,11 +390,21 @@ export class QueueCommands {
     } while (cursor !== '0');
   }
 
-  /** Ids of requests that ended, the last one first: a page from place `from` on. */
-  endedIds(from: number, count: number): Promise<string[]> {
-    return this.#read((client) =>
-      client.zrange(this.keys.history, String(from), String(from + count - 1), 'REV'),
-    );
+  /** Requests that ended, and when by the server's clock, the last one first. `patiently`: as above. */
+  async *ended(
+    patiently: Patiently = once,
+  ): AsyncGenerator<{ readonly id: string; readonly at: number }> {
+    for (let from = 0; ; from += ENDED_PAGE) {
+      const to = String(from + ENDED_PAGE - 1);
+      const page = await patiently(() =>
+        this.#read((client) =>
+          client.zrange(this.keys.history, String(from), to, 'REV', 'WITHSCORES'),
+        ),
+      );
+      for (let i = 0; i < page.length; i += 2)
+        yield { id: page[i] as string, at: Number(page[i + 1]) };
+      if (page.length < 2 * ENDED_PAGE) return;
+    }
   }
 
   /** The workers of this queue, in the order of their start. */
@@ -421,7 +462,7 @@ export class QueueCommands {
 
   /** Whether a live worker of the queue says that it serves `task`. */
   async serves(task: string): Promise<boolean> {
-    const infos = await this.#connection.client.hvals(this.keys.workerInfo);
+    const infos = await this.#read((client) => client.hvals(this.keys.workerInfo));
     return infos.some((text) => {
       const { tasks } = JSON.parse(text) as { tasks: '*' | string[] };
       return tasks === '*' || tasks.includes(task);

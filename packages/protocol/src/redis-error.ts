@@ -1,15 +1,25 @@
 import { ConnectionError, PieceworkError, ServerError } from './errors.js';
 
+/** What ioredis says that has been redirected too often; the last of it may be any reply, as NOSCRIPT. */
+const EXHAUSTED = /^Too many Cluster redirections/;
+
 /** Replies that mean "not now": the same call may be sent again, and every script bears it. */
-const PASSING =
-  /^(TRYAGAIN|LOADING|CLUSTERDOWN|MASTERDOWN|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|MOVED|ASK|ERR max number of clients)\b/;
+const PASSING = /^(LOADING|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|ERR max number of clients)\b/;
+/** The same of a cluster. */
+const ON_ITS_WAY = /^(TRYAGAIN|MOVED|ASK)\b/;
+const DOWN = /^(CLUSTERDOWN|MASTERDOWN)\b/;
 
 const CONNECTION =
-  /Connection is closed|due to connection close|Socket timeout|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes|Too many Cluster redirections/i;
+  /Connection is closed|due to connection close|Socket timeout|ECONN|EHOST|ENET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Cluster isn't ready|Cluster is ended|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes/i;
 
 /** A cluster's errors carry that of the last node beside their own. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
+  // ioredis has sent it some times, and gives up with what it was answered last.
+  const last = /^Too many Cluster redirections\. Last error: (?:\w*Error: )?(.*)$/s.exec(
+    error.message,
+  );
+  if (last?.[1]) return last[1];
   const { lastNodeError } = error as { lastNodeError?: { message?: string } };
   return lastNodeError?.message ? `${error.message} ${lastNodeError.message}` : error.message;
 }
@@ -33,8 +43,21 @@ export function redisError(error: unknown, doing: string): PieceworkError {
       retryable: true,
     });
   }
+  if (ON_ITS_WAY.test(message)) {
+    return new ServerError(
+      `${doing}: ${message}: the hash slot is on its way to another server: see that its move is finished`,
+      { code: 'SLOT_MOVES', retryable: true },
+    );
+  }
+  if (DOWN.test(message)) {
+    return new ServerError(
+      `${doing}: ${message}: no server serves the hash slot: piecework doctor says which, and why`,
+      { code: 'CLUSTER_DOWN', retryable: true },
+    );
+  }
   const name = error instanceof Error ? error.name : '';
-  if (CONNECTION.test(message) || name === 'MaxRetriesPerRequestError') {
+  const exhausted = error instanceof Error && EXHAUSTED.test(error.message);
+  if (CONNECTION.test(message) || exhausted || name === 'MaxRetriesPerRequestError') {
     return new ConnectionError(`${doing}: ${message}`);
   }
   return new ServerError(`${doing}: ${message}`, {

@@ -1,10 +1,10 @@
-import { type AllIn, createAllIn, type WholeRequest } from './at-once.js';
+import { type AllIn, createAllIn, type FirstToken, type WholeRequest } from './at-once.js';
 import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import { redisError } from './redis-error.js';
-import { type Client, runScript, runScriptThen } from './run-script.js';
+import { type Client, runScript } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
@@ -179,9 +179,9 @@ export class RequestCommands {
     };
   }
 
-  /** `create`, `append` and `seal` in one round trip; see at-once.ts. */
-  createAllIn(whole: WholeRequest): Promise<AllIn | undefined> {
-    return createAllIn(this.#connection, this.keys, whole);
+  /** `create`, `append` and `seal`, and perhaps `push`, in one round trip; see at-once.ts. */
+  createAllIn(whole: WholeRequest, first?: FirstToken): Promise<AllIn | undefined> {
+    return createAllIn(this.#connection, this.keys, whole, first);
   }
 
   /** Adds encoded items; `first` is this producer's number of the first of them. */
@@ -283,29 +283,15 @@ export class RequestCommands {
     return ended(reply);
   }
 
-  /** Reads up to `count` sub-requests that nobody has read; only with permits in hand. */
+  /** Reads by hand up to `count` sub-requests that nobody has read; workers do so by `enter` and `settle`. */
   async read(worker: string, count: number): Promise<Entry[] | 'gone'> {
     try {
-      const [verb, ...rest] = this.#readCommand(worker, count);
-      return entriesOf(await this.#connection.client.call(String(verb), ...rest));
+      const group = ['GROUP', 'workers', worker, 'COUNT', count, 'STREAMS', this.keys.work, '>'];
+      return entriesOf(await this.#connection.client.call('xreadgroup', ...group));
     } catch (error) {
       if (isGone(error)) return 'gone';
       throw redisError(error, 'read');
     }
-  }
-
-  #readCommand(worker: string, count: number) {
-    return [
-      'xreadgroup',
-      'GROUP',
-      'workers',
-      worker,
-      'COUNT',
-      count,
-      'STREAMS',
-      this.keys.work,
-      '>',
-    ];
   }
 
   /** Entries that the server believes to be with this worker, at most `count`. */
@@ -360,7 +346,8 @@ export class RequestCommands {
   }
 
   /**
-   * Settles what ended and, in the same round trip, reads up to `read` new sub-requests (0: none).
+   * Settles what ended and reads up to `read` new sub-requests (0: none), as far as permits are left
+   * without a handler. `unsure`: it was carried out before, and what that read is with the worker, unknown.
    * `since`: the hold under which all successes were read, '' when unsure ·
    * `keep`: permits to hold, absolute · `running`: handlers still running · `op`: number of this call,
    * counted with the enters of this process in the order of sending; without it, none may come late.
@@ -384,7 +371,7 @@ export class RequestCommands {
       read: number;
     },
     outcomes: readonly Outcome[],
-  ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[] }> {
+  ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[]; unsure: boolean }> {
     const args: (string | number)[] = [
       generation,
       worker,
@@ -394,23 +381,10 @@ export class RequestCommands {
       running,
       this.keys.channel,
     ];
-    pushOutcomes(args, outcomes, String(generation).length + 1, since);
-    if (read === 0) {
-      return { settled: settledOf(await this.#run('settle', this.#allKeys, args)), entries: [] };
-    }
-    const both = await runScriptThen(
-      this.#connection.client,
-      'settle',
-      this.#allKeys,
-      args,
-      this.#readCommand(worker, read),
-    );
-    const settled = settledOf(both.reply);
-    if (both.afterError && !isGone(both.afterError)) {
-      // The outcomes are in; what could not be read stays where it is.
-      return { settled, entries: [] };
-    }
-    return { settled, entries: both.afterError ? [] : entriesOf(both.after) };
+    pushOutcomes(args, outcomes, String(generation).length + 1, since, read);
+    const reply = await this.#run('settle', this.#allKeys, args);
+    const brought = reply[8];
+    return { settled: settledOf(reply), entries: settledEntries(brought), unsure: brought === -1 };
   }
 
   /**
@@ -584,21 +558,32 @@ export class RequestCommands {
   }
 }
 
-/** Successes first, two arguments each. `cut`: where the index begins in an entry. */
+/** Between what travels as one text: no JSON can hold it as it is. */
+const SEPARATOR = '\x1e';
+
+/** Successes first, with all their results in one text. `cut`: where the index begins in an entry. */
 function pushOutcomes(
   args: (string | number)[],
   outcomes: readonly Outcome[],
   cut: number,
   since: string,
+  read: number,
 ): void {
-  const at = args.push(0, since) - 2;
+  const at = args.push(0, since, -1, '', read) - 5;
   let successes = 0;
+  let newest = -1;
+  let values = '';
   for (const outcome of outcomes) {
+    const index = outcome.entry.slice(cut);
+    newest = Math.max(newest, Number(index));
     if (outcome.kind !== 's') continue;
     successes += 1;
-    args.push(outcome.entry.slice(cut), outcome.value);
+    args.push(outcome.entry);
+    values += `${SEPARATOR}${index} ${outcome.value}`;
   }
   args[at] = successes;
+  args[at + 2] = newest;
+  args[at + 3] = values;
   if (successes === outcomes.length) return;
   for (const outcome of outcomes) {
     if (outcome.kind === 'f')
@@ -640,14 +625,23 @@ function recordsOf(flat: readonly string[]): ResultRecord[] {
   const records: ResultRecord[] = [];
   for (let i = 0; i < flat.length; i += 2) {
     const field = flat[i] as string;
-    const failed = field.startsWith('!');
-    records.push({
-      index: Number(failed ? field.slice(1) : field),
-      failed,
-      value: flat[i + 1] as string,
-    });
+    const value = flat[i + 1] as string;
+    if (field === 'ok') pushSuccesses(records, value);
+    else records.push({ index: Number(field.slice(1)), failed: true, value });
   }
   return records;
+}
+
+function pushSuccesses(records: ResultRecord[], values: string): void {
+  let start = 1;
+  while (start <= values.length) {
+    const space = values.indexOf(' ', start);
+    const next = values.indexOf(SEPARATOR, space);
+    const end = next < 0 ? values.length : next;
+    const index = Number(values.slice(start, space));
+    records.push({ index, failed: false, value: values.slice(space + 1, end) });
+    start = end + 1;
+  }
 }
 
 type StreamRows = [string, string[]][];
@@ -659,6 +653,12 @@ function entriesOf(reply: unknown): Entry[] {
   const first = streams[0] as [string, StreamRows] | string | undefined;
   const rows = (typeof first === 'string' ? streams[1] : first?.[1]) as StreamRows | undefined;
   return (rows ?? []).map(([entry, fields]) => fresh(entry, fields[1] as string));
+}
+
+/** Entry, payload, … as `settle` brings them: in one text, or apart where a payload holds the separator. */
+function settledEntries(brought: unknown): Entry[] {
+  if (Array.isArray(brought)) return freshEntries(brought);
+  return typeof brought === 'string' && brought ? freshEntries(brought.split(SEPARATOR)) : [];
 }
 
 /** Entry, payload, … as `enter` brings them. */

@@ -6,8 +6,14 @@ import { type ScriptName, scripts } from './scripts.generated.js';
 export type Client = Redis | Cluster;
 export type Argument = string | number;
 
+/** What the server is sent: the text of a script, and the name by which it knows it. */
+export interface ScriptText {
+  readonly sha: string;
+  readonly lua: string;
+}
+
 interface Build {
-  readonly scripts: Readonly<Record<ScriptName, { readonly sha: string; readonly lua: string }>>;
+  readonly scripts: Readonly<Record<ScriptName, ScriptText>>;
   /** Arguments that the build's clock takes off the end; the server's clock takes none. */
   readonly clock: () => readonly Argument[];
 }
@@ -19,16 +25,23 @@ export function useBuild(other: Build): void {
   build = other;
 }
 
+/** The text of a script as this process runs it. */
+export const textOf = (name: ScriptName): ScriptText => build.scripts[name];
+
 const hasNoScript = (error: unknown) => String((error as Error).message).startsWith('NOSCRIPT');
 
-/** EVALSHA; EVAL where the server does not know the script (new, restarted, flushed, promoted). */
+/**
+ * EVALSHA; EVAL where the server does not know the script (new, restarted, flushed, promoted). Of a script
+ * that was changed for its caller, `text` is what is sent.
+ */
 export async function runScript(
   client: Client,
   name: ScriptName,
   keys: readonly string[],
   args: readonly Argument[],
+  text: ScriptText = build.scripts[name],
 ): Promise<unknown[]> {
-  const { sha, lua } = build.scripts[name];
+  const { sha, lua } = text;
   const rest = [...keys, ...args, ...build.clock()];
   try {
     try {
@@ -73,35 +86,4 @@ export async function runScripts(
     if (!error) return reply as unknown[];
     return hasNoScript(error) ? undefined : redisError(error, name);
   });
-}
-
-/**
- * A script and one plain command behind it in one round trip. The command's error, if any, is
- * returned beside its reply; a script that the server did not know is run after it, which every
- * caller has to bear (and can: scripts decide by state, not by order).
- */
-export async function runScriptThen(
-  client: Client,
-  name: ScriptName,
-  keys: readonly string[],
-  args: readonly Argument[],
-  command: readonly Argument[],
-): Promise<{ reply: unknown[]; after: unknown; afterError: Error | null }> {
-  const { sha } = build.scripts[name];
-  const [verb, ...operands] = command;
-  const both = await client
-    .pipeline([
-      ['evalsha', sha, keys.length, ...keys, ...args, ...build.clock()],
-      [String(verb), ...operands],
-    ])
-    .exec()
-    .catch((error: unknown) => {
-      throw redisError(error, name);
-    });
-  const [script, after] = both ?? [];
-  // Sent again on its own, because a script that ran and one that did not end in the same state.
-  const reply = script?.[0]
-    ? await runScript(client, name, keys, args)
-    : (script?.[1] as unknown[]);
-  return { reply, after: after?.[1], afterError: after?.[0] ?? null };
 }

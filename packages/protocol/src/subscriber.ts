@@ -1,6 +1,9 @@
 import type { Connection } from './connection.js';
 import { Line } from './line.js';
-import { backoff } from './waiting.js';
+import { backoff, pause } from './waiting.js';
+
+/** A server that is no master at a look may be one to those who heard of it earlier: looked at again, in ms. */
+const REPLACED_MS = 1_000;
 
 export interface SubscriberEvents {
   /** A message came. */
@@ -32,12 +35,14 @@ export class Subscriber {
   #retry: NodeJS.Timeout | undefined;
   #scheduled = false;
   readonly #closing = new AbortController();
+  readonly #stopLooking: () => void;
 
   /** `name`: what the server shows as the name of its connections. */
   constructor(connection: Connection, events: SubscriberEvents, name = 'piecework-notifier') {
     this.#connection = connection;
     this.#events = events;
     this.#name = name;
+    this.#stopLooking = connection.onLookAtSlots(() => void this.#leaveOthers());
   }
 
   add(channel: string): void {
@@ -63,6 +68,7 @@ export class Subscriber {
 
   async close(): Promise<void> {
     this.#closing.abort();
+    this.#stopLooking();
     clearTimeout(this.#retry);
     this.#wanted.clear();
     const lines = await Promise.allSettled(this.#lines.values());
@@ -105,7 +111,7 @@ export class Subscriber {
   async #subscribe(address: string, channels: readonly string[]): Promise<void> {
     let line: Line | undefined;
     try {
-      const found = await this.#lineTo(address, channels[0] as string);
+      const found = await this.#lineTo(address);
       // Some may have left meanwhile, or left and come back and been placed.
       const mine = channels.filter((it) => this.#wanted.has(it) && !this.#wanted.get(it));
       if (mine.length === 0) return;
@@ -119,7 +125,7 @@ export class Subscriber {
     }
   }
 
-  #lineTo(address: string, channel: string): Promise<Line> {
+  #lineTo(address: string): Promise<Line> {
     const known = this.#lines.get(address);
     if (known) return known;
     const forget = () => {
@@ -130,7 +136,7 @@ export class Subscriber {
       this.#failed([...this.#wanted.keys()], line, error);
     };
     const events = { onNotice: this.#events.onNotice, onLost };
-    const opening = Line.open(this.#connection, channel, events, this.#closing.signal, this.#name);
+    const opening = Line.open(this.#connection, address, events, this.#closing.signal, this.#name);
     opening.catch(forget);
     this.#lines.set(address, opening);
     return opening;
@@ -148,12 +154,32 @@ export class Subscriber {
     this.#events.onError(error);
     // Reading the states also tells a cluster client, by a redirection, that hash slots moved.
     this.#events.onMaybeMissed(mine);
-    this.#retry ??= setTimeout(() => {
-      this.#retry = undefined;
-      for (const channel of this.#lost) this.#fresh.add(channel);
-      this.#lost.clear();
-      this.#flush();
-    }, this.#backoff.next());
+    this.#retry ??= setTimeout(() => void this.#again(), this.#backoff.next());
+  }
+
+  /**
+   * Ends the lines to servers that hold nothing any more: one may leave the cluster, and one that hangs
+   * says nothing of what others say in its place by now.
+   */
+  async #leaveOthers(): Promise<void> {
+    const others = [...this.#lines].filter(([address]) => !this.#connection.isMaster(address));
+    if (others.length === 0) return;
+    await pause(REPLACED_MS, this.#closing.signal);
+    for (const [address, opening] of others) {
+      if (this.#connection.isMaster(address)) continue;
+      const end = (line: Line) => line.lose(new Error('its server is no master any more'));
+      opening.then(end).catch(() => {});
+    }
+  }
+
+  /** Places what was lost. Whoever held it may be gone, or hold it no more. */
+  async #again(): Promise<void> {
+    await this.#connection.lookAtSlots();
+    this.#retry = undefined;
+    if (this.#closing.signal.aborted) return;
+    for (const channel of this.#lost) this.#fresh.add(channel);
+    this.#lost.clear();
+    this.#flush();
   }
 }
 

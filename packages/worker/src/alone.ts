@@ -1,4 +1,4 @@
-import type { Slots } from './slots.js';
+import type { SlotPool } from './slots.js';
 
 /** What may hold sub-requests in this process: an engagement. */
 interface Holder {
@@ -6,6 +6,13 @@ interface Holder {
   leave(): void;
   /** Whether nothing runs, waits to be settled, or is under way. */
   readonly quiet: boolean;
+}
+
+/** What a worker holds, as long as it takes part in this. */
+export interface Held {
+  readonly held: () => Iterable<Holder>;
+  /** How many handlers run now, those included that nobody waits for any more. */
+  readonly running: () => number;
 }
 
 /**
@@ -20,14 +27,18 @@ interface Holder {
  *           again, and work goes on as usual.
  */
 export class Alone {
-  readonly #slots: Slots;
+  readonly #slots: Pick<SlotPool, 'capacity' | 'take'>;
   readonly #held: () => Iterable<Holder>;
   readonly #handlers: () => number;
   #holder: Holder | undefined;
   #run: (() => void) | undefined;
 
   /** `handlers`: how many run now, those included that nobody waits for any more. */
-  constructor(slots: Slots, held: () => Iterable<Holder>, handlers: () => number) {
+  constructor(
+    slots: Pick<SlotPool, 'capacity' | 'take'>,
+    held: () => Iterable<Holder>,
+    handlers: () => number,
+  ) {
     this.#slots = slots;
     this.#held = held;
     this.#handlers = handlers;

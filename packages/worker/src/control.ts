@@ -1,5 +1,6 @@
 import { type Connection, parseControl, type QueuePause, Subscriber } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import type { Shard } from './shard.js';
 
 /** How often the line is asked for a sign of life, and how long it has for one. */
 const PING_EVERY_MS = 15_000;
@@ -7,35 +8,44 @@ const PING_MS = 5_000;
 
 /**
  * Hears what is told to all workers of the queue: that a request was cancelled or dropped, that the
- * queue was paused or goes on, that a lane is used. On a connection of its own, which is built anew whenever it breaks.
+ * queue was paused or goes on, that a lane is used. On a connection of its own (in a cluster, for several
+ * shards, on one to each master that has any), which is built anew whenever it breaks.
  * Nothing depends on it but time: renewals, settles and ticks learn the same.
  */
 export class Control {
   readonly #subscriber: Subscriber;
-  readonly #channel: string;
+  readonly #channels: readonly string[];
   #pings: NodeJS.Timeout | undefined;
 
   constructor(
     connection: Connection,
-    channel: string,
+    shards: readonly Shard[],
     hooks: {
       readonly onRequest: (request: { id: string; generation: number }) => void;
-      readonly onQueue: (pause: QueuePause) => void;
-      readonly onLane: (priority: number) => void;
-      /** It may have missed something until now. */
-      readonly onMaybeMissed: () => void;
+      readonly onQueue: (shard: Shard, pause: QueuePause) => void;
+      readonly onLane: (shard: Shard, priority: number) => void;
+      /** Something that was said of it may have been missed until now. */
+      readonly onMaybeMissed: (shard: Shard) => void;
     },
     logger: Logger,
   ) {
-    this.#channel = channel;
+    const ofChannel = new Map(shards.map((shard) => [shard.queue.keys.control, shard]));
+    this.#channels = [...ofChannel.keys()];
     const events = {
-      onNotice: (_: string, message: string) => {
+      onNotice: (channel: string, message: string) => {
+        const shard = ofChannel.get(channel);
         const said = parseControl(message);
-        if (said && 'request' in said) hooks.onRequest(said.request);
-        else if (said && 'lane' in said) hooks.onLane(said.lane);
-        else if (said) hooks.onQueue(said.queue);
+        if (!said || !shard) return;
+        if ('request' in said) hooks.onRequest(said.request);
+        else if ('lane' in said) hooks.onLane(shard, said.lane);
+        else hooks.onQueue(shard, said.queue);
       },
-      onMaybeMissed: hooks.onMaybeMissed,
+      onMaybeMissed: (channels: readonly string[]) => {
+        for (const channel of channels) {
+          const shard = ofChannel.get(channel);
+          if (shard) hooks.onMaybeMissed(shard);
+        }
+      },
       onError: (error: unknown) => logger.debug({ err: error }, 'control channel lost'),
     };
     this.#subscriber = new Subscriber(connection, events, 'piecework-control');
@@ -43,7 +53,7 @@ export class Control {
 
   start(): void {
     if (this.#pings) return;
-    this.#subscriber.add(this.#channel);
+    for (const channel of this.#channels) this.#subscriber.add(channel);
     this.#pings = setInterval(() => this.#subscriber.ping(PING_MS), PING_EVERY_MS);
     this.#pings.unref();
   }

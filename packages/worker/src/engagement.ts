@@ -13,10 +13,12 @@ import {
 } from '@piecework/protocol';
 import { AttemptTerms } from './attempt-terms.js';
 import { LastCheckpoints, reportsOf, unsentOf } from './checkpoints.js';
-import { giveBackNextLife } from './next-life.js';
+import { Listeners } from './listeners.js';
 import { Outcomes } from './outcomes.js';
+import { ReadSize } from './read-size.js';
 import type { Holding } from './renewal.js';
 import { Running } from './running.js';
+import type { Shard } from './shard.js';
 import { TokenReturn } from './token-return.js';
 import type { Waiting } from './waiting-room.js';
 import type { WorkerCore } from './worker-core.js';
@@ -47,6 +49,8 @@ const SLACK_MS = 20;
 export class Engagement {
   readonly id: string;
   readonly generation: number;
+  /** Where its tokens are. */
+  readonly shard: Shard;
   readonly #core: WorkerCore;
   readonly #commands: RequestCommands;
   readonly #holds: HoldCommands;
@@ -56,7 +60,10 @@ export class Engagement {
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
   readonly #zombies = new Set<Running>();
   readonly #outcomes = new Outcomes();
+  /** Who pulled, and is to hear what became of the outcomes. */
+  readonly #listeners = new Listeners();
   readonly #lastCheckpoints = new LastCheckpoints();
+  readonly #readSize = new ReadSize();
   /** A sub-request that waits until it can run alone in this process. Counts as running. */
   #suspect: Entry | undefined;
   readonly #tokens: TokenReturn;
@@ -97,6 +104,7 @@ export class Engagement {
 
   constructor(
     core: WorkerCore,
+    shard: Shard,
     id: string,
     generation: number,
     hooks: {
@@ -108,6 +116,7 @@ export class Engagement {
     },
   ) {
     this.#core = core;
+    this.shard = shard;
     this.id = id;
     this.generation = generation;
     this.#commands = new RequestCommands(core.connection, id);
@@ -118,7 +127,7 @@ export class Engagement {
       holds: { request: this.#hold, queue: core.holdQueue },
     };
     this.#holding = core.renewal.holding(id, generation);
-    this.#tokens = new TokenReturn(core, {
+    this.#tokens = new TokenReturn(core, shard, {
       isYielding: () => this.#yielding,
       onTokens: (tokens) => hooks.onTokens(tokens, this),
     });
@@ -152,7 +161,7 @@ export class Engagement {
   /** Reads no more; gives permits back as handlers end. */
   leave(): void {
     if (this.#mode === 'over') return;
-    if (this.#core.closing || this.#core.paused) this.#returnSuspect();
+    if (this.#core.closing || this.shard.paused) this.#returnSuspect();
     this.#mode = 'leaving';
     this.#kick();
   }
@@ -287,7 +296,7 @@ export class Engagement {
     // Numbered when it is sent, because settles have numbers of the same row.
     const op = this.#core.nextOp();
     const asked = performance.now();
-    const wanted = this.#core.takesWork ? want : 0;
+    const wanted = this.shard.takesWork ? want : 0;
     const entered = await this.#core
       .insist(this.id, () =>
         this.#commands.enter(
@@ -314,7 +323,7 @@ export class Engagement {
     if (entered.verdict === 'unserved') {
       this.#account();
       this.#core.later(this.id, () =>
-        this.#core.queue.park(this.id, this.generation, entered.task),
+        this.shard.queue.park(this.id, this.generation, entered.task),
       );
       return;
     }
@@ -324,11 +333,13 @@ export class Engagement {
     this.#since = entered.since;
     this.#extend(asked);
     this.#replies += 1;
-    const { id: request, generation } = this;
+    const { id: request, generation, shard } = this;
     const { priority, due } = entered;
     if (epochs.length === 0 && wanted === 0)
-      this.#core.waitingRoom.add({ id: request, generation, priority, due });
+      this.#core.waitingRoom.add({ id: request, generation, shard, priority, due });
     else if (entered.permits <= this.#permits) this.#core.waitingRoom.delete(request);
+    const granted = entered.permits - this.#permits;
+    if (wanted > 0) this.shard.slots.entered(granted, granted >= wanted && entered.ready > 0);
     this.#permits = entered.permits;
     this.#task = entered.task;
     const { attempts, policy } = entered;
@@ -339,10 +350,11 @@ export class Engagement {
     this.#haveLookedAt(entered.ends);
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) {
-      this.#work(wanted > 0 && this.#core.takesWork);
+      this.#work(wanted > 0 && this.shard.takesWork);
       // Answered after more than a lease, nothing is begun under it: what it brought goes back.
       this.fence();
       this.#startUpTo(entered.entries);
+      this.#readSize.note(entered.entries);
       this.#account();
       if (entered.entries.length > 0 && entered.ready === 0 && this.#mode === 'working')
         this.#mode = 'leaving';
@@ -359,7 +371,7 @@ export class Engagement {
   #haveLookedAt(ends: number): void {
     if (this.#permits === 0 || this.#looked || ends > this.generation + TIMES.intentGraceMs) return;
     this.#looked = true;
-    this.#core.later(this.id, () => this.#core.queue.note(this.id, this.generation, ends));
+    this.#core.later(this.id, () => this.shard.queue.note(this.id, this.generation, ends));
   }
 
   /** Begins a time slice, unless one is under way or the permits are only there to be returned. */
@@ -384,10 +396,11 @@ export class Engagement {
       }
       const working = this.#mode === 'working';
       // Handlers that are over their time still have their slots.
-      const useful = Math.max(this.#busy, this.#permits - this.#core.slots.over);
+      const useful = Math.max(this.#busy, this.#permits - this.shard.slots.over);
       const free = working ? useful - this.#busy : 0;
       const keep = working ? Math.min(this.#permits, useful) : this.#busy;
-      const read = this.#dueNow > 0 ? 0 : free;
+      // What large payloads leave free the next round reads.
+      const read = this.#dueNow > 0 ? 0 : this.#readSize.of(free);
       if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits || this.#unused) {
         this.#unused = false;
         await this.#settle(Math.max(keep, this.#busy), read);
@@ -406,14 +419,12 @@ export class Engagement {
 
   /** Asks before leaving: nobody waits is by far the most frequent answer, and costs one call. */
   async #askToStay(): Promise<void> {
-    const { waitingRoom, queue } = this.#core;
+    const { waitingRoom } = this.#core;
+    const { priority, due } = this.#place;
+    const expedited = due ? { due, generation: this.generation } : undefined;
     const contended =
       waitingRoom.next(this.#place, this.id) !== undefined ||
-      (await this.#core.insist(this.id, () => {
-        const { priority, due } = this.#place;
-        const expedited = due ? { due, generation: this.generation } : undefined;
-        return queue.contended(this.id, priority, expedited);
-      }));
+      (await this.#core.contended(this.shard, this.id, priority, expedited));
     this.#sliceStart = performance.now();
     if (!contended || this.#mode !== 'working') return;
     this.#mode = 'leaving';
@@ -428,12 +439,12 @@ export class Engagement {
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
     const numbers = { op, since, leaseMs, keep, running, read };
-    const { settled, entries } = await this.#core.insist(this.id, () =>
+    const { settled, entries, unsure } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
+    this.#listeners.tell(outcomes, settled.verdict !== 'gone');
     if (settled.verdict !== 'gone' && this.#heard.size > 0) this.#tellSettled(outcomes);
     if (settled.verdict !== 'ok') {
-      giveBackNextLife(this.#core, this.#commands, this.id, entries);
       this.#end(settled.verdict === 'complete' ? settled.outcome : undefined);
       return;
     }
@@ -444,8 +455,10 @@ export class Engagement {
     // A handler that ended since the call was sent makes no room: above a lowered limit, or paused, its
     // permit is not to be used again, as the next settle will say.
     this.#startUpTo(entries, settled.permits - running);
+    this.#readSize.note(entries);
     if (settled.cancelling) this.#cancel();
-    const dry = entries.length < read && settled.dueNow === 0;
+    const room = Math.min(read, settled.permits - running);
+    const dry = entries.length < room && settled.dueNow === 0 && !unsure;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
     this.#goOn();
@@ -454,6 +467,8 @@ export class Engagement {
     if (this.#mode === 'leaving' && !waiting) this.#tokens.handOn(minted, freed);
     else this.#tokens.push(minted);
     if (waiting) this.#onTurn(waiting);
+    // Sent twice: what came with the first reply, if anything did, is with us and unknown.
+    if (unsure) await this.#returnUnknown();
   }
 
   #tellSettled(outcomes: readonly Outcome[]): void {
@@ -472,8 +487,10 @@ export class Engagement {
 
   /** Who of the waiting room gets the slot that this one leaves. */
   #nextWaiting(): Waiting | undefined {
-    const { closing, slots, waitingRoom } = this.#core;
-    return closing || slots.free === 0 ? undefined : waitingRoom.next(this.#place, this.id);
+    const { closing, waitingRoom } = this.#core;
+    return closing || this.shard.slots.free === 0
+      ? undefined
+      : waitingRoom.next(this.#place, this.id);
   }
 
   async #take(max: number): Promise<void> {
@@ -495,13 +512,13 @@ export class Engagement {
     this.#place = { priority: settled.priority, due: settled.due };
     this.#dueNow = settled.dueNow;
     if (this.#soonest < Number.POSITIVE_INFINITY) {
-      this.#core.lookWithin(this.#soonest + SLACK_MS);
+      this.shard.lookWithin(this.#soonest + SLACK_MS);
       this.#soonest = Number.POSITIVE_INFINITY;
     }
     if (settled.nextDue > 0 && settled.nextDue !== this.#noted) {
       this.#noted = settled.nextDue;
       this.#core.later(this.id, () =>
-        this.#core.queue.note(this.id, this.generation, settled.nextDue),
+        this.shard.queue.note(this.id, this.generation, settled.nextDue),
       );
     }
   }
@@ -565,8 +582,8 @@ export class Engagement {
     const held = await this.#core.insist(this.id, () => this.#holds.hold(this.generation, ms));
     if (held.verdict !== 'held') return;
     const { until } = held;
-    this.#core.later(this.id, () => this.#core.queue.note(this.id, this.generation, until));
-    this.#core.lookWithin(ms + SLACK_MS);
+    this.#core.later(this.id, () => this.shard.queue.note(this.id, this.generation, until));
+    this.shard.lookWithin(ms + SLACK_MS);
   };
 
   readonly #onEnd = (running: Running, outcome: Outcome | undefined): void => {
@@ -585,7 +602,8 @@ export class Engagement {
   /** The attempt is over, its permit free; the slot is when the handler has really ended. */
   readonly #onTimeout = (running: Running, outcome: Outcome): void => {
     if (this.#running.get(running.entry) !== running) return;
-    const { logger, slots } = this.#core;
+    const { logger } = this.#core;
+    const { slots } = this.shard;
     const { index } = running;
     logger.info(
       { requestId: this.id, index },
@@ -601,9 +619,10 @@ export class Engagement {
   /** What came of an attempt, however it ended, and what goes with it. */
   #report(running: Running, outcome: Outcome): void {
     this.#outcomes.push(outcome);
+    if (this.#core.handlers.pulled) this.#listeners.add(outcome, running);
     if (this.#core.events.heard('settled')) this.#heard.set(outcome.entry, running.attempt);
     if (outcome.kind !== 's') this.#lastCheckpoints.add(running);
-    if (outcome.kind === 'f') this.#core.errors.note(running, outcome.value);
+    if (outcome.kind === 'f') this.shard.errors.note(running, outcome.value);
     if (outcome.kind === 'f' && outcome.delayMs > 0)
       this.#soonest = Math.min(this.#soonest, outcome.delayMs);
   }
@@ -616,21 +635,23 @@ export class Engagement {
     this.#mode = 'over';
     this.#permits = 0;
     this.#outcomes.clear();
+    this.#listeners.end();
     this.#lastCheckpoints.clear();
     this.#heard.clear();
     this.#suspect = undefined;
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
     if (outcome)
-      this.#core.later(this.id, () => this.#core.queue.finish(this.id, this.generation, outcome));
+      this.#core.later(this.id, () => this.shard.queue.finish(this.id, this.generation, outcome));
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */
   #letGo(why: string): void {
-    const { slots } = this.#core;
+    const { slots } = this.shard;
     const left = [...this.#running.values(), ...this.#zombies];
     for (const running of left) {
       running.abort('abandoned', why);
+      running.tell('returned');
       slots.take(1);
       void running.ended.then(() => slots.take(-1));
     }
@@ -642,7 +663,7 @@ export class Engagement {
 
   #account(): void {
     const holds = Math.max(this.#permits, this.#busy) + this.#zombies.size + this.#reserved;
-    if (holds !== this.#held) this.#core.slots.take(holds - this.#held);
+    if (holds !== this.#held) this.shard.slots.take(holds - this.#held);
     this.#held = holds;
     this.#holding.set(this.#permits > 0);
   }

@@ -1,5 +1,6 @@
 import { type HeldError, InvalidOptionError, NAME } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import type { PullContext } from './sub-request.js';
 
 /** What a handler is given beside the payload. */
 export interface HandlerContext {
@@ -58,21 +59,36 @@ export interface TaskHandler {
   readonly run: Handler<any>;
 }
 
+/** What the worker runs for one sub-request: a handler, or what gives it out to who pulls. */
+export type Run = (payload: never, context: PullContext) => unknown;
+
+/** Came although nobody waits for it any more: it goes back, at no attempt. */
+export class NotAskedFor extends Error {}
+
 /** Which handler runs what, and how the protocol is told. */
 export class Handlers {
   readonly #byTask = new Map<string, Handler>();
   readonly #all: Handler | undefined;
+  readonly #pull: { for(task: string): Run } | undefined;
 
-  /** @throws InvalidOptionError when both or neither are given, or a task is named twice. */
-  constructor(handler: Handler | undefined, handlers: readonly TaskHandler[] | undefined) {
-    if ((handler === undefined) === (handlers === undefined)) {
+  /**
+   * `pull`: gives out what is to be pulled, where neither is given.
+   * @throws InvalidOptionError when both are given, or a task is named twice.
+   */
+  constructor(
+    handler: Handler | undefined,
+    handlers: readonly TaskHandler[] | undefined,
+    pull?: { for(task: string): Run },
+  ) {
+    if (handler !== undefined && handlers !== undefined) {
       throw new InvalidOptionError(
         'handler',
-        handler === undefined ? undefined : 'both',
+        'both',
         'either `handler` for all tasks or `handlers` by task',
       );
     }
     this.#all = handler;
+    this.#pull = pull;
     for (const { task, run } of handlers ?? []) {
       if (!NAME.test(task)) throw new InvalidOptionError('handlers.task', task, String(NAME));
       if (this.#byTask.has(task))
@@ -81,18 +97,23 @@ export class Handlers {
     }
   }
 
-  /** The handler of a task; undefined when it is not served here. */
-  for(task: string): Handler | undefined {
-    return this.#all ?? this.#byTask.get(task);
+  /** What runs a task; undefined when it is not served here. */
+  for(task: string): Run | undefined {
+    return this.#pull?.for(task) ?? this.#all ?? this.#byTask.get(task);
+  }
+
+  /** Whether sub-requests are pulled. */
+  get pulled(): boolean {
+    return this.#pull !== undefined;
   }
 
   /** As the scripts want it: ' name name ' or '*'. */
   get served(): string {
-    return this.#all ? '*' : ` ${[...this.#byTask.keys()].join(' ')} `;
+    return this.#all || this.#pull ? '*' : ` ${[...this.#byTask.keys()].join(' ')} `;
   }
 
   /** As the registry shows it. */
   get tasks(): '*' | string[] {
-    return this.#all ? '*' : [...this.#byTask.keys()];
+    return this.#all || this.#pull ? '*' : [...this.#byTask.keys()];
   }
 }

@@ -12,7 +12,7 @@ export interface WorkerHealth {
   readonly ready: boolean;
   /**
    * Why it is not live or not ready, in words, and what else is amiss: a worker without its renewal
-   * thread is ready. Empty when all is well.
+   * thread, or that gets no answer about some requests, is ready. Empty when all is well.
    */
   readonly why: readonly string[];
   /** How many handlers run now, and how many slots there are. */
@@ -28,8 +28,12 @@ export interface Vitals {
   readonly state: WorkerState;
   /** Why the blocking connection is down; '' when it is up. */
   readonly intakeDown: string;
+  /** What keeps it from taking tokens although it is up; '' when nothing does. */
+  readonly intakeHeld?: string;
   /** Whether the loop that takes tokens ended although nobody asked it to. */
   readonly intakeOver: boolean;
+  /** Which calls are not answered for long; '' when all are. */
+  readonly stalled?: string;
   /** Why nobody could renew for a busy event loop; '' when somebody could. */
   readonly renewalDown: string;
   /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
@@ -49,11 +53,13 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (broken) why.push('the loop that takes tokens has ended');
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
+    if (seen.intakeHeld) why.push(seen.intakeHeld);
     if (seen.sinceTickMs > seen.tickLateMs) {
       why.push(`Redis has not answered for ${Math.round(seen.sinceTickMs / 1_000)} s`);
     }
   }
   const ready = why.length === 0;
+  if (seen.stalled) why.push(seen.stalled);
   if (seen.renewalDown !== '') why.push(`the renewal thread is down: ${seen.renewalDown}`);
   return { live: !broken, ready, why };
 }

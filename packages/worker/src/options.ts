@@ -1,4 +1,11 @@
-import { type OptionTable, option, type RedisInput } from '@piecework/protocol';
+import {
+  LARGEST_VALUE_BYTES,
+  type OptionTable,
+  option,
+  type RedisInput,
+  shardsOption,
+  TIMES,
+} from '@piecework/protocol';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { BackoffFunction } from './attempt-terms.js';
@@ -10,12 +17,20 @@ export interface WorkerOptions {
   /** The queue to serve. @default 'req' */
   readonly queue?: string;
   /**
+   * How many shards the queue has, from 1 to 64: the same for all who use it. All of them are served, with
+   * one set of slots; a blocking connection for each. @default 1
+   */
+  readonly shards?: number;
+  /**
    * Slots: how many sub-requests this process runs at once, of all requests together.
    * Too low leaves the process idle while handlers wait for I/O; too high delays the renewal of
    * leases when handlers compute. @default 10
    */
   readonly concurrency?: number;
-  /** Runs the sub-requests of every request, whatever its task. Either this or `handlers`. */
+  /**
+   * Runs the sub-requests of every request, whatever its task. Either this or `handlers`; with neither,
+   * sub-requests are pulled (`worker.subRequests()`).
+   */
   readonly handler?: Handler;
   /** Run the sub-requests of the tasks they name, and no others. */
   readonly handlers?: readonly TaskHandler[];
@@ -42,11 +57,25 @@ export interface WorkerOptions {
    * backoff of type 'custom'. @default the delayMs of the request
    */
   readonly backoff?: BackoffFunction;
-  /** Largest encoded result, in bytes; a larger one fails its sub-request. @default 1048576 */
+  /**
+   * Largest encoded result, in bytes, up to 256 MiB; a larger one fails its sub-request. @default 1048576
+   */
   readonly maxResultBytes?: number;
   /** A pino logger. @default JSON lines from level warn on, to standard error */
   readonly logger?: Logger;
 }
+
+export interface StartOptions {
+  /**
+   * How long a Redis that answers and cannot be used yet is waited for, in ms, before `start` rejects;
+   * 0: not at all. @default 30000
+   */
+  readonly unavailableMs?: number;
+}
+
+export const startOptions: OptionTable = {
+  unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
+};
 
 const isFunction = z.custom<Handler>((value) => typeof value === 'function');
 
@@ -56,6 +85,7 @@ export const workerOptions: OptionTable = {
     'where Redis is',
   ),
   queue: option.name('req'),
+  shards: shardsOption,
   concurrency: option.integer(1, 10_000, 10),
   handler: option.custom(isFunction, 'a function'),
   handlers: option.custom(
@@ -69,7 +99,7 @@ export const workerOptions: OptionTable = {
     z.custom<BackoffFunction>((value) => typeof value === 'function'),
     'a function',
   ),
-  maxResultBytes: option.integer(1, 536_870_912, 1_048_576),
+  maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   logger: option.custom(
     z.looseObject({ child: z.custom((v) => typeof v === 'function') }),
     'a pino logger',

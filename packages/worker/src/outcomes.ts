@@ -1,6 +1,10 @@
 import type { Outcome } from '@piecework/protocol';
 
-/** Most outcomes, and about most bytes of them, in one call: a script holds up everybody else. */
+/**
+ * Most outcomes, and most bytes of them beside the first, in one call: a script holds up everybody else,
+ * and all results of a call travel as one text, which Redis takes up to 512 MB (`proto-max-bulk-len`). So
+ * that text is at most as long as one result (`maxResultBytes`) or a megabyte, and its indexes.
+ */
 const ITEMS = 500;
 const BYTES = 1_000_000;
 
@@ -37,7 +41,7 @@ export class Outcomes {
     let bytes = 0;
     let count = 0;
     for (const outcome of this.#waiting) {
-      bytes += outcome.kind === 'b' ? 0 : outcome.value.length;
+      bytes += outcome.kind === 'b' ? 0 : Buffer.byteLength(outcome.value);
       if (count === ITEMS || (count > 0 && bytes > BYTES)) break;
       count += 1;
     }

@@ -15,7 +15,8 @@ import {
 import type { Logger } from 'pino';
 import type { AttemptTerms } from './attempt-terms.js';
 import { Checkpoint } from './checkpoints.js';
-import type { Handler, HandlerContext } from './handler.js';
+import { NotAskedFor, type Run } from './handler.js';
+import type { PullContext, Told } from './sub-request.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
 /** How long a handler may hold its request, or the queue, back. */
@@ -33,7 +34,7 @@ export interface Holds {
  * instead, which counts for nothing when somebody else has it. What was given back before is not
  * reported at all.
  */
-export class Running implements HandlerContext {
+export class Running implements PullContext {
   readonly requestId: string;
   readonly index: number;
   readonly attempt: number;
@@ -60,6 +61,9 @@ export class Running implements HandlerContext {
   #onEnded: (() => void)[] | undefined;
   /** What a handler holds back is held before it is given back, or it would come back at once. */
   #holding: Promise<unknown> | undefined;
+  #told: Told | undefined;
+  #onTold: ((told: Told) => void) | undefined;
+  #settled: Promise<Told> | undefined;
 
   constructor(
     requestId: string,
@@ -155,7 +159,7 @@ export class Running implements HandlerContext {
    * report then. No promise but the handler's own: there is one of these for each sub-request.
    */
   run(
-    handler: Handler,
+    handler: Run,
     payload: string,
     onEnd: (running: Running, outcome: Outcome | undefined) => void,
     onTimeout: (running: Running, outcome: Outcome) => void,
@@ -190,7 +194,22 @@ export class Running implements HandlerContext {
     });
   }
 
-  #begin(handler: Handler, payload: string): Promise<unknown> {
+  get settled(): Promise<Told> {
+    // Made when first asked for, as the signal is.
+    this.#settled ??= new Promise((resolve) => {
+      if (this.#told) resolve(this.#told);
+      else this.#onTold = resolve;
+    });
+    return this.#settled;
+  }
+
+  /** What became of this attempt; the first word counts. */
+  tell(told: Told): void {
+    this.#told ??= told;
+    this.#onTold?.(this.#told);
+  }
+
+  #begin(handler: Run, payload: string): Promise<unknown> {
     try {
       return Promise.resolve(handler(decode(payload) as never, this));
     } catch (error) {
@@ -232,7 +251,8 @@ export class Running implements HandlerContext {
   #failed(error: unknown): Outcome | undefined {
     const { entry } = this;
     if (this.#fate === 'abandoned') return undefined;
-    if (this.#fate === 'lost' || error instanceof HeldError) return { entry, kind: 'b' };
+    const counts = !(error instanceof HeldError || error instanceof NotAskedFor);
+    if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
     const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
     return { entry, kind: 'f', value: encodeThrown(error), delayMs };
   }

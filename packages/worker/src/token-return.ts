@@ -1,4 +1,5 @@
 import { type Minted, parseToken } from '@piecework/protocol';
+import type { Shard } from './shard.js';
 import type { WorkerCore } from './worker-core.js';
 
 /** Most tokens that one call takes: Lua unpacks no more than some thousand arguments. */
@@ -12,21 +13,24 @@ const OUTSTANDING = 40;
  */
 export class TokenReturn {
   readonly #core: WorkerCore;
+  readonly #shard: Shard;
   readonly #isYielding: () => boolean;
   readonly #onTokens: (tokens: readonly string[]) => void;
 
   constructor(
     core: WorkerCore,
+    shard: Shard,
     hooks: { isYielding: () => boolean; onTokens: (tokens: readonly string[]) => void },
   ) {
     this.#core = core;
+    this.#shard = shard;
     this.#isYielding = hooks.isYielding;
     this.#onTokens = hooks.onTokens;
   }
 
   /** Pushes them for anybody. */
   push(minted: Minted): void {
-    if (minted.mint > 0) this.#core.later(minted.id, () => this.#core.queue.push(minted));
+    if (minted.mint > 0) this.#core.later(minted.id, () => this.#shard.queue.push(minted));
   }
 
   /**
@@ -34,21 +38,24 @@ export class TokenReturn {
    * call; when it yields (`freed` permits), also when there is nothing to return.
    */
   handOn(minted: Minted, freed: number): void {
-    const { slots, closing } = this.#core;
-    const take = closing ? 0 : Math.min(slots.free, TAKE);
+    const { closing } = this.#core;
+    const { slots } = this.#shard;
+    const { free } = slots;
+    // What comes next may be of another queue or shard, which the intakes know.
+    const take = closing || slots.shared ? 0 : Math.min(slots.tokens, TAKE);
     if (take === 0 || (minted.mint === 0 && !(this.#isYielding() && freed > 0))) {
       this.push(minted);
       return;
     }
     // The slots are kept until the tokens are here, or the intake would pop for them as well.
-    slots.take(take);
+    slots.take(free);
     this.#core.later(minted.id, async () => {
       let tokens: string[] = [];
       try {
-        tokens = await this.#swap(minted, take);
+        tokens = await this.#swap(minted, take, Math.min(free, TAKE));
       } finally {
         // In one turn, so that whoever waits for a free slot finds it taken.
-        slots.take(-take);
+        slots.take(-free);
         this.#onTokens(tokens);
       }
     });
@@ -59,13 +66,13 @@ export class TokenReturn {
    * worker straight back: they are taken out of the way, until somebody else's come; `enter` returns
    * them to the other end.
    */
-  async #swap(minted: Minted, take: number): Promise<string[]> {
-    const { queue } = this.#core;
+  async #swap(minted: Minted, take: number, most: number): Promise<string[]> {
+    const { queue } = this.#shard;
     const tokens = await this.#core.insist(minted.id, () => queue.swap(minted, take));
     const own = (token: string) => parseToken(token).id === minted.id;
     while (this.#isYielding() && tokens.length < OUTSTANDING && tokens.every(own)) {
       const more = await this.#core.insist(minted.id, () =>
-        queue.swap({ ...minted, mint: 0 }, take),
+        queue.swap({ ...minted, mint: 0 }, most),
       );
       if (more.length === 0) break;
       tokens.push(...more);

@@ -1,9 +1,11 @@
 import { goesBefore, type Place } from '@piecework/protocol';
+import type { Shard } from './shard.js';
 
 /** A request that waits for a slot of this worker. */
 export interface Waiting extends Place {
   readonly id: string;
   readonly generation: number;
+  readonly shard: Shard;
 }
 
 /**
@@ -27,7 +29,7 @@ export class WaitingRoom {
   next(place: Place, except: string): Waiting | undefined {
     let found: Waiting | undefined;
     for (const waiting of this.#waiting.values()) {
-      if (waiting.id === except || goesBefore(place, waiting)) continue;
+      if (waiting.id === except || goesBefore(place, waiting) || waiting.shard.paused) continue;
       if (!found || goesBefore(waiting, found)) found = waiting;
     }
     return found;

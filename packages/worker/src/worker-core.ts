@@ -1,28 +1,33 @@
 import {
   backoff,
   type Connection,
+  type Expedited,
   PieceworkError,
   pause,
-  type QueueCommands,
 } from '@piecework/protocol';
+import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { BackoffFunction } from './attempt-terms.js';
-import type { ErrorLog } from './error-log.js';
 import type { Events } from './events.js';
 import type { Handlers } from './handler.js';
 import type { Renewal } from './renewal.js';
-import type { Slots } from './slots.js';
+import type { Shard } from './shard.js';
+import { Stalls } from './stalls.js';
+import { Unblocking } from './unblocking.js';
 import { WaitingRoom } from './waiting-room.js';
+
+/** How long a shard may take to say whether anybody waits there, in ms; then nobody does. */
+const ASK_MS = 500;
 
 /** What the parts of one worker process share. */
 export class WorkerCore {
   /** Boot id: a new one for every start, so that a restarted process inherits nothing. */
   readonly id: string;
   readonly connection: Connection;
-  readonly queue: QueueCommands;
+  /** The queues that it takes work from: one, or the shards of one. */
+  readonly shards: Shard[] = [];
   readonly handlers: Handlers;
-  readonly slots: Slots;
   readonly alone: Alone;
   readonly renewal: Renewal;
   readonly leaseMs: number;
@@ -30,24 +35,21 @@ export class WorkerCore {
   readonly maxResultBytes: number;
   /** Delays of requests that ask for a backoff of the worker. */
   readonly backoff: BackoffFunction | undefined;
-  /** Has the agenda looked at within `ms`, as when something will be due then. */
-  readonly lookWithin: (ms: number) => void;
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
   readonly events: Events;
-  readonly errors: ErrorLog;
   readonly waitingRoom = new WaitingRoom();
+  readonly stalls: Stalls;
+  readonly unblocking = new Unblocking(() => this.shards.some(({ slots }) => slots.shared));
   /** How many handlers run now. */
   running = 0;
   /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
   closing = false;
-  /** Set while the queue is paused: as when closing, until it goes on. */
-  paused = false;
-  /** Pauses the queue for so many ms, here at once. */
-  readonly holdQueue: (ms: number) => Promise<void>;
   /** Set when retrying is over: the connections are about to close. */
   ended = false;
   #op = 0;
+  /** Shards that have not answered in time. */
+  readonly #silent = new Set<Shard>();
   readonly #told = new Set<string>();
   readonly #background = new Set<Promise<unknown>>();
 
@@ -56,43 +58,73 @@ export class WorkerCore {
       WorkerCore,
       | 'id'
       | 'connection'
-      | 'queue'
       | 'handlers'
-      | 'slots'
       | 'alone'
       | 'renewal'
       | 'leaseMs'
       | 'quantumMs'
       | 'maxResultBytes'
       | 'backoff'
-      | 'lookWithin'
       | 'logger'
       | 'events'
-      | 'errors'
-      | 'holdQueue'
     >,
   ) {
     this.id = parts.id;
     this.connection = parts.connection;
-    this.queue = parts.queue;
     this.handlers = parts.handlers;
-    this.slots = parts.slots;
     this.alone = parts.alone;
     this.renewal = parts.renewal;
     this.leaseMs = parts.leaseMs;
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.backoff = parts.backoff;
-    this.lookWithin = parts.lookWithin;
     this.logger = parts.logger;
     this.events = parts.events;
-    this.errors = parts.errors;
-    this.holdQueue = parts.holdQueue;
+    this.stalls = new Stalls(parts.logger, parts.events);
   }
 
-  /** Whether tokens that come are turned into permits. */
+  /** Whether tokens that come are turned into permits, unless their queue is paused. */
   get takesWork(): boolean {
-    return !this.closing && !this.paused && !this.alone.active;
+    return !this.closing && !this.alone.active;
+  }
+
+  /** Pauses the queue for so many ms, here at once. */
+  readonly holdQueue = async (ms: number): Promise<void> => {
+    const hold = async (shard: Shard) =>
+      shard.learn(await this.insist(shard.name, () => shard.control.pause(ms)));
+    await Promise.all(this.shards.map(hold));
+  };
+
+  /**
+   * Whether anybody else of the same or a higher priority waits, in whichever shard. Only the own one is
+   * waited for until it answers: what runs is not held up by a server that it has nothing to do with.
+   */
+  async contended(
+    own: Shard,
+    id: string,
+    priority: number,
+    expedited?: Expedited,
+  ): Promise<boolean> {
+    const ask = ({ queue }: Shard) => queue.contended(id, priority, expedited);
+    const others = this.shards.filter(
+      (shard) =>
+        shard !== own && !shard.paused && shard.intake.down === '' && !this.#silent.has(shard),
+    );
+    const asked = others.map((shard) => this.#askSoon(shard, ask));
+    const answers = await Promise.all([this.insist(id, () => ask(own)), ...asked]);
+    return answers.includes(true);
+  }
+
+  /** One that is late is not asked again before it has answered. */
+  async #askSoon(shard: Shard, ask: (shard: Shard) => Promise<boolean>): Promise<boolean> {
+    const answer = ask(shard)
+      .catch(() => false)
+      .finally(() => this.#silent.delete(shard));
+    const fallback = () => {
+      this.#silent.add(shard);
+      return false;
+    };
+    return pTimeout(answer, { milliseconds: ASK_MS, fallback });
   }
 
   /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */
@@ -108,18 +140,27 @@ export class WorkerCore {
     say();
   }
 
-  /** Sends a call again until it is answered. Every script bears that. */
+  /**
+   * Sends a call again until it is answered, or the worker is closed: every script bears that, a success
+   * counts also after the lease, and who holds a lease finds its end by its own clock meanwhile.
+   */
   async insist<T>(requestId: string, call: () => Promise<T>): Promise<T> {
     const waits = backoff(50, 2_000);
-    for (;;) {
-      try {
-        return await call();
-      } catch (error) {
-        const retryable = error instanceof PieceworkError && error.retryable;
-        if (!retryable || this.ended) throw error;
-        this.logger.warn({ err: error, requestId }, 'call failed; sending it again');
-        await pause(waits.next());
+    const insisted = this.stalls.begin(requestId);
+    try {
+      for (;;) {
+        try {
+          return await call();
+        } catch (error) {
+          const retryable = error instanceof PieceworkError && error.retryable;
+          if (!retryable || this.ended) throw error;
+          insisted.why = error;
+          this.logger.warn({ err: error, requestId }, 'call failed; sending it again');
+          await pause(waits.next());
+        }
       }
+    } finally {
+      this.stalls.end(insisted);
     }
   }
 

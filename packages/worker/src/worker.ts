@@ -1,49 +1,44 @@
 import { EventEmitter } from 'node:events';
 import { hostname } from 'node:os';
 import {
-  Agenda,
   ClosedError,
   Connection,
   checkOptions,
+  IndeterminateError,
+  InvalidOptionError,
   option,
+  Patience,
+  PieceworkError,
   parseToken,
   pause,
-  QueueCommands,
-  QueueControlCommands,
-  QueueErrors,
   type QueuePause,
-  TIMES,
-  type Tick,
+  shardNames,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
+import pTimeout from 'p-timeout';
 import { pino } from 'pino';
-import { Alone } from './alone.js';
 import { Control } from './control.js';
 import { Engagement } from './engagement.js';
-import { ErrorLog } from './error-log.js';
 import { Events, type WorkerEvents } from './events.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
-import { Intake } from './intake.js';
 import { Leases } from './leases.js';
-import { type WorkerOptions, workerOptions } from './options.js';
-import { PauseWatch } from './queue-pause.js';
+import { type StartOptions, startOptions, type WorkerOptions, workerOptions } from './options.js';
+import { Pull } from './pull.js';
 import { Renewal } from './renewal.js';
-import { Slots } from './slots.js';
+import { Shard } from './shard.js';
+import { SlotPool } from './slots.js';
+import type { SubRequest } from './sub-request.js';
+import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './sub-requests.js';
 import { WorkerCore } from './worker-core.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;
 /** The same, when the connection is down. */
 const UNREACHABLE_MS = 500;
-/** How soon, in ms, a worker with named handlers looks for what was parked; sooner when there was. */
-const LOOK_MS = 1_000;
-const LOOK_AGAIN_MS = 250;
-/** How many parked requests one look at the agenda enters. */
-const PARKED_PER_TICK = 100;
 
 /**
- * Runs the sub-requests of a queue.
+ * Runs the sub-requests of a queue, of all its shards.
  *
  * ```ts
  * const worker = new Worker({ redis, concurrency: 50, handler: async (payload) => work(payload) });
@@ -56,80 +51,70 @@ const PARKED_PER_TICK = 100;
  */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
   readonly #core: WorkerCore;
-  readonly #intake: Intake;
+  readonly #shards: readonly Shard[];
+  readonly #queue: string;
+  readonly #concurrency: number;
   readonly #leases: Leases;
-  readonly #agenda: Agenda;
+  readonly #pull: Pull | undefined;
   readonly #control: Control;
-  readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
   readonly #engagements = new Map<string, Engagement>();
-  #fleet = 1;
-  #look: NodeJS.Timeout | undefined;
-  #lookAt = 0;
   #starting: Promise<void> | undefined;
   #state: WorkerState = 'new';
-  #tickedAt = performance.now();
   #registered = false;
   #closing: Promise<void> | undefined;
+  /** Somebody who was to be told something in closing gave no answer. */
+  #hangs = false;
+  readonly #ending = new AbortController();
 
-  /** @throws InvalidOptionError */
-  constructor(options: WorkerOptions) {
+  /**
+   * @param company given by whoever runs workers over several queues as one
+   * @throws InvalidOptionError
+   */
+  constructor(options: WorkerOptions, company?: Company) {
     super();
     const checked = checkOptions<
       Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'logger'>> & WorkerOptions
     >(workerOptions, options);
-    const handlers = new Handlers(checked.handler, checked.handlers);
+    const pool = company?.slots ?? new SlotPool(checked.concurrency);
+    this.#queue = checked.queue;
+    this.#concurrency = pool.capacity;
+    const names = shardNames(checked.queue, checked.shards);
+    const held = { held: () => this.#engagements.values(), running: () => this.running };
+    const slots = pool.joinAll(held, names.length);
+    const demand = {
+      capacity: pool.capacity,
+      withhold: (n: number) => {
+        for (const one of slots) one.withhold(n);
+      },
+    };
+    this.#pull = checked.handler || checked.handlers ? undefined : new Pull(demand);
+    const handlers = new Handlers(checked.handler, checked.handlers, this.#pull);
     const connection = Connection.open(checked.redis);
     const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
     const logger =
       checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2));
-    const slots = new Slots(checked.concurrency);
     const ownLogger = logger.child({ worker: id });
     const { leaseMs, maxBlockMs } = checked;
     const events = new Events(this, ownLogger);
-    const queueControl = new QueueControlCommands(connection, checked.queue);
     const core = new WorkerCore({
       id,
       connection,
-      queue: new QueueCommands(connection, checked.queue),
       handlers,
-      slots,
-      alone: new Alone(
-        slots,
-        () => this.#engagements.values(),
-        () => core.running,
-      ),
+      alone: pool.alone,
       leaseMs,
       renewal: new Renewal({
         client: connection.client,
         ...{ worker: id, leaseMs, maxBlockMs, logger: ownLogger },
         // Each request that is held has a permit, and slots bound the permits.
-        rows: checked.concurrency,
+        rows: pool.capacity,
       }),
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
       backoff: checked.backoff,
-      lookWithin: (ms) => this.#lookWithin(ms),
       logger: ownLogger,
       events,
-      errors: new ErrorLog(new QueueErrors(connection, checked.queue), id, ownLogger),
-      holdQueue: async (ms) => {
-        const pause = await core.insist(checked.queue, () => queueControl.pause(ms));
-        this.#pause.learn(pause);
-      },
     });
     this.#core = core;
-    const hooks = {
-      onRequest: ({ id, generation }: { id: string; generation: number }) =>
-        this.#engagements.get(`${id}~${generation}`)?.ask(),
-      onQueue: (pause: QueuePause) => this.#pause.learn(pause),
-      onLane: (priority: number) => core.queue.lanes.learn(priority),
-      // Not answered, the next tick tells it.
-      onMaybeMissed: () => void core.queue.learnLanes().catch(() => {}),
-    };
-    this.#control = new Control(connection, core.queue.keys.control, hooks, ownLogger);
-    const onTokens = (tokens: readonly string[]) => this.#dispatch(tokens);
-    this.#intake = new Intake(connection, core.queue, core.slots, core.logger, onTokens, events);
-    this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger, events);
     const about = {
       pid: process.pid,
       host: hostname(),
@@ -137,21 +122,33 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       tasks: handlers.tasks,
       startedAt: Date.now(),
     };
-    this.#agenda = new Agenda(connection, core.queue, {
-      worker: core.id,
+    const ofShard = {
       info: () => JSON.stringify({ ...about, running: this.running }),
-      auditMs: Math.min(TIMES.auditMs, leaseMs),
-      onTick: (tick) => {
-        this.#tickedAt = performance.now();
-        this.#pause.learn({ until: tick.pausedUntil, at: tick.now });
-        this.#enterParked(tick);
-      },
-      onReclaimed: (requestId, count) => events.tell('reclaimed', { requestId, count }),
-      onError: (error) => {
-        core.logger.warn({ err: error }, 'tick failed');
-        events.tellError(error);
-      },
+      onTokens: (shard: Shard, tokens: readonly string[]) => this.#dispatch(shard, tokens),
+      onParked: (shard: Shard, requests: readonly { id: string; generation: number }[]) =>
+        this.#enterAll(
+          shard,
+          requests.map(({ id, generation }) => ({ id, generation, epochs: [] })),
+        ),
+      onPaused: (shard: Shard) => this.#leavePaused(shard),
+    };
+    const prompt = company !== undefined;
+    this.#shards = names.map((name, i) => {
+      const shard = new Shard(core, name, slots[i] as (typeof slots)[number], prompt, ofShard);
+      if (company) shard.queue.lanes.learnAll();
+      return shard;
     });
+    core.shards.push(...this.#shards);
+    const hooks = {
+      onRequest: ({ id, generation }: { id: string; generation: number }) =>
+        this.#engagements.get(`${id}~${generation}`)?.ask(),
+      onQueue: (shard: Shard, pause: QueuePause) => shard.learn(pause),
+      onLane: ({ queue }: Shard, priority: number) => queue.lanes.learn(priority),
+      // Not answered, the next tick tells it.
+      onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
+    };
+    this.#control = new Control(connection, this.#shards, hooks, ownLogger);
+    this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger, events);
   }
 
   /** Boot id of this worker, as the registry and the logs show it. */
@@ -166,58 +163,122 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, queue, slots } = this.#core;
+    const { id, renewal, stalls } = this.#core;
+    const seen = this.#shards.map(({ name, intake, tick }) => ({ name, intake, tick }));
+    // Of several it is said which.
+    const words = (of: (one: (typeof seen)[number]) => string) =>
+      seen
+        .filter((one) => of(one) !== '')
+        .map((one) => (seen.length === 1 ? of(one) : `${one.name}: ${of(one)}`))
+        .join('; ');
     const verdict = judge({
       state: this.#state,
-      intakeDown: this.#intake.down,
-      intakeOver: this.#intake.over,
-      renewalDown: this.#core.renewal.down,
-      sinceTickMs: performance.now() - this.#tickedAt,
-      // A big fleet looks seldom; three looks in a row may fail by chance.
-      tickLateMs: 3 * Math.max(5_000, this.#fleet * 62.5),
+      intakeDown: words(({ intake }) => intake.down),
+      intakeHeld: words(({ intake }) => intake.held),
+      intakeOver: seen.some(({ intake }) => intake.over),
+      stalled: stalls.said,
+      renewalDown: renewal.down,
+      sinceTickMs: Math.max(...seen.map(({ tick }) => tick.sinceMs)),
+      tickLateMs: Math.max(...seen.map(({ tick }) => tick.lateMs)),
     });
     const { running } = this;
-    const { queue: name } = queue.keys;
-    const concurrency = slots.capacity;
-    return { worker: id, queue: name, state: this.#state, ...verdict, running, concurrency };
+    const about = { worker: id, queue: this.#queue, state: this.#state };
+    return { ...about, ...verdict, running, concurrency: this.#concurrency };
   }
 
   /**
-   * Registers the worker and begins to take work.
-   * @throws ServerError · ConnectionError · ClosedError when it was closed before or meanwhile
+   * Registers the worker and begins to take work. A Redis that answers and cannot be used yet (a cluster
+   * that is down, a failover, a full server) is waited for; that there is none is told at once.
+   * @throws ServerError · ConnectionError · ClosedError when it was closed before or meanwhile ·
+   * InvalidOptionError when it has no handler and nobody pulls. After any of the first two it may be
+   * started again.
    */
-  async start(): Promise<this> {
+  async start(options: StartOptions = {}): Promise<this> {
+    const { unavailableMs } = checkOptions<Required<StartOptions>>(startOptions, options);
     if (this.#closing) throw new ClosedError('worker');
-    this.#starting ??= this.#start().catch((error: unknown) => {
+    if (this.#pull?.begun === false)
+      throw new InvalidOptionError(
+        'handler',
+        undefined,
+        '`handler` for all tasks, `handlers` by task, or `subRequests()` called before the start',
+      );
+    this.#starting ??= this.#start(unavailableMs).catch((error: unknown) => {
       this.#starting = undefined;
       if (this.#state === 'starting') this.#state = 'new';
-      throw error;
+      // A connection that was closed while it was made says so in words of its own.
+      throw this.#closing && !(error instanceof ClosedError) ? new ClosedError('worker') : error;
     });
     await this.#starting;
     return this;
   }
 
+  /**
+   * The work of the queue for a consumer to pull, where the worker has neither `handler` nor `handlers`:
+   *
+   * ```ts
+   * for await (const s of worker.subRequests()) s.succeed(await work(s.payload));
+   * ```
+   *
+   * The first `next()` starts the worker. No more is taken than is asked for, and at most `concurrency`
+   * are out, which is given out and not settled. Several consumers share the demand. Leaving the loop
+   * takes no more; what is out stays with the consumer until it settles it, under a lease that is
+   * renewed. `close()` ends the loop, waits for what is out, and gives back what is left.
+   * @throws InvalidOptionError when the worker has a handler · ClosedError
+   */
+  subRequests<Payload = unknown, Result = unknown>(
+    options: SubRequestsOptions = {},
+  ): AsyncIterable<SubRequest<Payload, Result>> {
+    const checked = checkOptions<SubRequestsOptions>(subRequestsOptions, options);
+    const pull = this.#pull;
+    if (!pull)
+      throw new InvalidOptionError(
+        'subRequests',
+        'handler',
+        'a worker without `handler` and `handlers`',
+      );
+    if (this.#closing) throw new ClosedError('worker');
+    pull.begun = true;
+    const start = () => this.start();
+    return { [Symbol.asyncIterator]: () => new SubRequests(pull, start, checked) };
+  }
+
   /** Its first connection is there before anybody listens to this. */
   readonly #onReady = () => this.#core.events.tell('reconnected', { connection: 'calls' });
 
-  async #start(): Promise<void> {
+  async #start(forMs: number): Promise<void> {
     this.#state = 'starting';
-    await this.#core.connection.check();
+    const { connection } = this.#core;
+    const patience = new Patience(connection, this.id, { forMs, signal: this.#ending.signal });
+    await patience.reach().catch((error: unknown) => {
+      throw this.#closing ? new ClosedError('worker') : error;
+    });
     if (this.#closing) throw new ClosedError('worker');
     this.#registered = true;
-    const { client } = this.#core.connection;
+    const { client } = connection;
     client.off('ready', this.#onReady);
     client.on('ready', this.#onReady);
-    await this.#agenda.tick();
+    await Promise.all(this.#shards.map((shard) => this.#register(shard, patience)));
     if (this.#closing) throw new ClosedError('worker');
-    this.#agenda.start();
     this.#leases.start();
     this.#control.start();
-    this.#intake.start();
+    for (const shard of this.#shards) shard.start();
     this.#state = 'running';
-    const { queue, slots, handlers, leaseMs, logger } = this.#core;
-    const about = { queue: queue.keys.queue, concurrency: slots.capacity, tasks: handlers.tasks };
+    const { handlers, leaseMs, logger } = this.#core;
+    const about = { queue: this.#queue, concurrency: this.#concurrency, tasks: handlers.tasks };
     logger.info({ ...about, leaseMs }, 'worker started');
+  }
+
+  async #register(shard: Shard, patience: Patience): Promise<void> {
+    try {
+      await patience.call(() => shard.register());
+    } catch (error) {
+      if (this.#closing) throw new ClosedError('worker');
+      const cause = error instanceof IndeterminateError ? error.cause : error;
+      if (!(cause instanceof PieceworkError)) throw cause;
+      const why = await this.#core.connection.explained(cause);
+      if (this.#shards.length > 1) why.message = `${shard.name}: ${why.message}`;
+      throw why;
+    }
   }
 
   /**
@@ -229,6 +290,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       { timeoutMs: option.ms(0, 2_147_483_647, 30_000) },
       options,
     );
+    this.#ending.abort();
     this.#closing ??= this.#close(timeoutMs);
     return this.#closing;
   }
@@ -242,11 +304,12 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#state = 'closing';
     if (started) this.#core.logger.info({ running: this.running, timeoutMs }, 'worker closing');
     this.#core.closing = true;
-    clearTimeout(this.#look);
-    this.#pause.stop();
+    this.#pull?.end();
+    for (const shard of this.#shards) shard.rest();
     if (this.#starting) await this.#within(this.#starting);
     for (const engagement of this.#engagements.values()) engagement.leave();
-    await this.#intake.stop();
+    await Promise.all(this.#shards.map(({ intake }) => intake.stop()));
+    this.#core.unblocking.close();
     await this.#drained(timeoutMs);
     for (const engagement of this.#engagements.values()) engagement.abandon();
     const reachable = this.#core.connection.client.status === 'ready';
@@ -255,10 +318,12 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     await this.#within(this.#control.stop());
     await this.#core.renewal.stop();
     this.#core.ended = true;
-    await this.#within(this.#agenda.stop());
+    this.#core.stalls.stop();
+    await this.#within(this.#ofAllShards((shard) => shard.stopAgenda()));
     // Before it departs: the last one to leave clears them away.
-    await this.#within(this.#core.errors.flush());
-    if (this.#registered && !(await this.#within(this.#core.queue.depart(this.id))))
+    await this.#within(this.#ofAllShards(({ errors }) => errors.flush()));
+    const departed = () => this.#ofAllShards(({ queue }) => queue.depart(this.id));
+    if (this.#registered && !(await this.#within(departed())))
       this.#core.logger.warn('the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.
     const { connection } = this.#core;
@@ -268,18 +333,25 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     if (started) this.#core.logger.info('worker closed');
   }
 
-  /** Whether `work` succeeded in time; there is little of it when the server cannot be reached. */
+  /** Resolves when `work` is done in each; what fails in one holds up none. */
+  async #ofAllShards(work: (shard: Shard) => Promise<void>): Promise<void> {
+    const done = await Promise.allSettled(this.#shards.map(work));
+    for (const one of done) if (one.status === 'rejected') throw one.reason;
+  }
+
+  /** Whether `work` succeeded in time; there is little of it when the server cannot be reached, or hangs. */
   async #within(work: Promise<void>): Promise<boolean> {
     const { status } = this.#core.connection.client;
-    const timer = new AbortController();
+    const reachable = status === 'ready' && !this.#hangs;
     const done = work.then(
       () => true,
       () => false,
     );
-    const late = pause(status === 'ready' ? GIVE_BACK_MS : UNREACHABLE_MS, timer.signal);
-    const succeeded = await Promise.race([done, late.then(() => false)]);
-    timer.abort();
-    return succeeded;
+    const fallback = () => {
+      this.#hangs = true;
+      return false;
+    };
+    return pTimeout(done, { milliseconds: reachable ? GIVE_BACK_MS : UNREACHABLE_MS, fallback });
   }
 
   /** Waits until nothing is held and no call is under way any more. */
@@ -289,20 +361,15 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     while (busy() && performance.now() < end) await pause(5);
   }
 
-  /**
-   * While the queue is paused all slots are taken, so that no token is popped, and what is held is
-   * left as its handlers end. A token that a pop under way still brings is put back by `enter`.
-   */
-  #setPaused(paused: boolean): void {
-    const { slots, logger } = this.#core;
-    this.#core.paused = paused;
-    slots.take(paused ? slots.capacity : -slots.capacity);
-    if (paused) for (const engagement of this.#engagements.values()) engagement.leave();
-    logger.info(paused ? 'queue paused' : 'queue goes on');
+  /** What is held of a paused queue is left as its handlers end. */
+  #leavePaused(paused: Shard): void {
+    if (!paused.paused) return;
+    for (const engagement of this.#engagements.values())
+      if (engagement.shard === paused) engagement.leave();
   }
 
   /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
-  #dispatch(tokens: readonly string[], from?: Engagement): void {
+  #dispatch(shard: Shard, tokens: readonly string[], from?: Engagement): void {
     const arrived = new Map<string, Arrival>();
     for (const token of tokens) {
       const { id, generation, epoch } = parseToken(token);
@@ -311,7 +378,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       if (known) known.epochs.push(epoch);
       else arrived.set(key, { id, generation, epochs: [epoch] });
     }
-    this.#enterAll([...arrived.values()], from);
+    this.#enterAll(shard, [...arrived.values()], from);
   }
 
   /**
@@ -319,14 +386,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    * same: its tokens are counted out and minted again, to wait at the end of their list. That is how
    * a request that yields its turn lets the others pass, and how a closing worker hands tokens on.
    */
-  #enterAll(arrivals: readonly Arrival[], from?: Engagement): void {
+  #enterAll(shard: Shard, arrivals: readonly Arrival[], from?: Engagement): void {
     const entries = arrivals.map(({ id, generation, epochs }) => {
-      const engagement = this.#engagementOf(id, generation);
+      const engagement = this.#engagementOf(shard, id, generation);
       const yields = engagement.yielding || (from?.yielding && from.id === id);
       return { engagement, epochs, turn: !yields };
     });
     const nobodyElse = entries.every(({ turn }) => !turn);
-    let free = this.#core.closing ? 0 : this.#core.slots.free;
+    let free = this.#core.closing ? 0 : shard.slots.free;
     let left = entries.filter(({ turn }) => turn || nobodyElse).length;
     for (const { engagement, epochs, turn } of entries) {
       let want = 0;
@@ -339,63 +406,34 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     }
   }
 
-  #engagementOf(id: string, generation: number): Engagement {
+  #engagementOf(shard: Shard, id: string, generation: number): Engagement {
     const key = `${id}~${generation}`;
     let engagement = this.#engagements.get(key);
     if (!engagement) {
-      engagement = new Engagement(this.#core, id, generation, {
-        onTokens: (tokens, from) => this.#dispatch(tokens, from),
-        onTurn: (waiting) => this.#enterAll([{ ...waiting, epochs: [] }]),
+      engagement = new Engagement(this.#core, shard, id, generation, {
+        onTokens: (tokens, from) => this.#dispatch(shard, tokens, from),
+        onTurn: (waiting) => this.#enterAll(waiting.shard, [{ ...waiting, epochs: [] }]),
         onOver: (over) => {
           if (this.#engagements.get(key) === over) {
             this.#engagements.delete(key);
             if (this.#engagements.size === 0) this.#core.events.tell('drained');
           }
-          this.#lookForParked(LOOK_AGAIN_MS);
+          shard.lookForParked();
         },
       });
       this.#engagements.set(key, engagement);
     }
     return engagement;
   }
+}
 
-  /**
-   * A request that is new, or that this worker left, may have been met, and parked, by one that does
-   * not serve its task.
-   */
-  #lookForParked(ms: number): void {
-    if (this.#core.handlers.tasks !== '*') this.#lookWithin(ms);
-  }
-
-  /** Looks at the agenda sooner than it would, at the pace of the whole fleet. */
-  #lookWithin(ms: number): void {
-    if (this.#core.closing) return;
-    const waitMs = Math.max(ms, this.#fleet * 50);
-    const at = performance.now() + waitMs;
-    if (this.#look && this.#lookAt <= at) return;
-    clearTimeout(this.#look);
-    this.#lookAt = at;
-    this.#look = setTimeout(() => {
-      this.#look = undefined;
-      this.#agenda.wake();
-    }, waitMs);
-  }
-
-  /**
-   * Enters, without a token, parked requests whose task this worker serves. Without a free slot they
-   * come into the waiting room, and their tokens back into the list.
-   */
-  #enterParked(tick: Tick): void {
-    if (this.#core.closing || this.#core.paused) return;
-    this.#fleet = tick.fleet;
-    const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
-    this.#lookForParked(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
-    this.#enterAll(
-      served
-        .slice(0, PARKED_PER_TICK)
-        .map(({ id, generation }) => ({ id, generation, epochs: [] })),
-    );
-  }
+/**
+ * The workers of several queues in one process. Order is strict there: every lane is named in the pops
+ * from the start, where others name one only once they heard that it is used; and what is due is moved
+ * at its time, where others look at their pace.
+ */
+export interface Company {
+  readonly slots: SlotPool;
 }
 
 /** A request to enter, with the epochs of the tokens that came for it. */

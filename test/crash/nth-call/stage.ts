@@ -3,10 +3,10 @@ import { Notifier, type NotifierOptions } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
 import { type Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { type HandlerContext, Worker, type WorkerOptions } from '@piecework/worker';
-import { Admin } from 'piecework';
+import { Admin, DelayedTasks } from 'piecework';
 import { clockOffset, moveClock } from '../../support/clock.js';
 import { FaultyClients as Clients, type FaultyClients } from '../../support/faulty-client.js';
-import { Log } from '../../support/flow.js';
+import { Log, type RedisAddress } from '../../support/flow.js';
 import { freshName, PRODUCER, type Scene, tickOnce } from '../../support/given.js';
 import { keysOf } from '../../support/leaks.js';
 import { faultsOf, type Picture, peek } from '../../support/peek.js';
@@ -19,10 +19,12 @@ import { until } from '../../support/until.js';
  */
 
 /** So long, in ms, nothing has to move before time passes; longer than the roles' first backoff. */
-const QUIET_MS = 80;
+export const QUIET_MS = 80;
 /** How far time goes ahead then, and how often at most until all has to be over. */
-const STRIDE_MS = 10_000;
-const STRIDES = 30;
+export const STRIDE_MS = 10_000;
+export const STRIDES = 30;
+/** So long nothing has to move after the last: a call of the actors may still be under way on a busy machine. */
+export const STILL_MS = 20_000;
 
 /** The payload whose handler throws. */
 export const BAD = 'bad';
@@ -56,9 +58,11 @@ export class Stage {
   readonly queue = freshName('nth');
   readonly faults: FaultyClients;
   readonly log = new Log();
-  readonly #url: string;
+  readonly #address: RedisAddress;
   readonly #connection: Connection;
   #queueCommands: QueueCommands | undefined;
+  /** Further queues, as of a worker of several. */
+  readonly #more: QueueCommands[] = [];
   readonly #well = new Clients();
   readonly #opened: AsyncDisposable[] = [];
   readonly #coming: Promise<unknown>[] = [];
@@ -69,8 +73,8 @@ export class Stage {
   readonly #ran = new Set<string>();
   #runs = 0;
 
-  constructor(url: string, connection: Connection, faults: FaultyClients) {
-    this.#url = url;
+  constructor(address: RedisAddress, connection: Connection, faults: FaultyClients) {
+    this.#address = address;
     this.#connection = connection;
     this.faults = faults;
   }
@@ -90,12 +94,32 @@ export class Stage {
     return { id, generation, connection, queue, request: new RequestCommands(connection, id) };
   }
 
+  /** A further queue, looked after like the first. */
+  anotherQueue(): string {
+    const name = `${this.queue}-${this.#more.length}`;
+    this.#more.push(new QueueCommands(this.#connection, name));
+    return name;
+  }
+
+  get #queues(): QueueCommands[] {
+    return [this.scene('').queue, ...this.#more];
+  }
+
+  async #tickAll(): Promise<void> {
+    const scene = this.scene('');
+    for (const queue of this.#queues) await tickOnce({ ...scene, queue });
+  }
+
   client(how: 'faulty' | 'well') {
-    return (how === 'faulty' ? this.faults : this.#well).open(this.#url);
+    return (how === 'faulty' ? this.faults : this.#well).open(this.#address);
   }
 
   async producer(how: 'faulty' | 'well'): Promise<Producer> {
     return this.#keep(new Producer({ redis: await this.client(how), queue: this.queue }));
+  }
+
+  async tasks(how: 'faulty' | 'well', moves: readonly string[] = []): Promise<DelayedTasks> {
+    return this.#keep(new DelayedTasks({ redis: await this.client(how), moves }));
   }
 
   async admin(how: 'faulty' | 'well'): Promise<Admin> {
@@ -125,6 +149,18 @@ export class Stage {
         ...options,
       }),
     );
+  }
+
+  /** Starts the faulty one, as a caller does: until it worked, or its process ended. */
+  async start(worker: { start(): Promise<unknown> }): Promise<void> {
+    for (let started = false; !started && !this.faults.dead; ) {
+      const starting = worker.start().then(
+        () => true,
+        // The one call that went wrong.
+        () => false,
+      );
+      started = await Promise.race([starting, this.faults.died.then(() => false)]);
+    }
   }
 
   readonly handler = async (payload: unknown, { requestId, index }: HandlerContext) => {
@@ -162,12 +198,12 @@ export class Stage {
       if (now !== seen) {
         seen = now;
         quietSince = performance.now();
-      } else if (performance.now() - quietSince > QUIET_MS) {
+      } else if (performance.now() - quietSince > (strides < STRIDES ? QUIET_MS : STILL_MS)) {
         if (strides === STRIDES) throw new Error(`not healed: ${seen}`);
         strides += 1;
         await onQuiet();
         moveClock(STRIDE_MS);
-        await tickOnce(this.scene(''));
+        await this.#tickAll();
         quietSince = performance.now();
       }
       if (!working && (await this.#isOver())) break;
@@ -196,8 +232,8 @@ export class Stage {
   }
 
   async #isOver(): Promise<boolean> {
-    const { open } = this.scene('').queue.keys;
-    if ((await this.#connection.client.hlen(open)) > 0) return false;
+    for (const { keys } of this.#queues)
+      if ((await this.#connection.client.hlen(keys.open)) > 0) return false;
     const states = await Promise.all(
       this.#ids.map((id) => this.#connection.client.hget(`request:{${id}}`, 'status')),
     );
@@ -216,7 +252,8 @@ export class Stage {
     for (const { index } of results) {
       if (!this.#ran.has(`${id} ${index}`)) wrong.push(`${index} has a result and never ran`);
     }
-    const recorded = [counts.succeeded + counts.failed, results.length];
+    const kept = picture.fields['results'] === 'discard' ? 0 : counts.succeeded;
+    const recorded = [kept + counts.failed, results.length];
     if (recorded[0] !== recorded[1]) wrong.push(`${recorded[1]} results of ${recorded[0]}`);
     return [...wrong, ...countsWrong(expected, outcome, counts)].map((what) => `${id}: ${what}`);
   }
@@ -228,7 +265,8 @@ export class Stage {
     const came = await Promise.allSettled(this.#coming);
     const failed = came.filter((one) => one.status === 'rejected');
     const closing = this.#opened.reverse().map((actor) => {
-      if (actor instanceof Worker) return actor.close({ timeoutMs: this.faults.dead ? 0 : 5_000 });
+      if (actor instanceof Worker || actor instanceof DelayedTasks)
+        return actor.close({ timeoutMs: this.faults.dead ? 0 : 5_000 });
       return actor[Symbol.asyncDispose]();
     });
     await Promise.all(closing);
@@ -246,15 +284,15 @@ export class Stage {
 
   /** Drops all; what is left then, but for tombstones, is too much. */
   async #sweep(): Promise<string[]> {
-    const { queue } = this.scene('');
     // A worker that went without a word is forgotten, and the next one that goes sweeps up.
     moveClock(61_000);
-    await tickOnce(this.scene(''));
+    await this.#tickAll();
     for (const id of this.#ids) {
       const dropped = await this.scene(id).request.drop();
-      if (dropped.verdict === 'dropped') await queue.finish(id, dropped.generation, 'dropped');
+      if (dropped.verdict !== 'dropped') continue;
+      for (const queue of this.#queues) await queue.finish(id, dropped.generation, 'dropped');
     }
-    await queue.depart('nobody');
+    for (const queue of this.#queues) await queue.depart('nobody');
     const { client } = this.#connection;
     const wrong: string[] = [];
     for (const key of await keysOf(client, this.queue, ...this.#ids)) {

@@ -1,6 +1,6 @@
 import type { RequestOptions } from '@piecework/producer';
 import { UnrecoverableError } from '@piecework/protocol';
-import type { HandlerContext, Worker, WorkerOptions } from '@piecework/worker';
+import type { HandlerContext, WorkerOptions } from '@piecework/worker';
 import { peek } from '../../support/peek.js';
 import { until } from '../../support/until.js';
 import { Gates } from './gates.js';
@@ -14,17 +14,10 @@ import { type Expected, payloads, type Stage } from './stage.js';
 
 /** Starts the faulty one, and another when its process ended. */
 async function served(stage: Stage, options: Partial<WorkerOptions>): Promise<void> {
-  const start = (worker: Worker) => worker.start();
   void stage.faults.died.then(() => {
-    if (!stage.closing) stage.comes(stage.worker('well', options).then(start));
+    if (!stage.closing) stage.comes(stage.worker('well', options).then((worker) => worker.start()));
   });
-  const worker = await stage.worker('faulty', options);
-  for (let started = false; !started && !stage.faults.dead; ) {
-    started = await start(worker).then(
-      () => true,
-      () => false,
-    );
-  }
+  await stage.start(await stage.worker('faulty', options));
 }
 
 async function submitted(stage: Stage, n: number, options: RequestOptions): Promise<string> {

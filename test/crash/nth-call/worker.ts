@@ -36,18 +36,6 @@ async function request(
   return scene;
 }
 
-/** Starts it, as a caller does: until it worked. */
-async function start(stage: Stage, worker: Worker): Promise<void> {
-  while (!stage.faults.dead) {
-    try {
-      await worker.start();
-      return;
-    } catch {
-      // The one call that went wrong.
-    }
-  }
-}
-
 /** Another worker comes when the process of this one has ended, unless all is over by then. */
 function whenEnded(stage: Stage, another: () => Promise<Worker>): void {
   void stage.faults.died.then(() => {
@@ -68,7 +56,7 @@ async function twoRequests(stage: Stage): Promise<string[]> {
   });
   const worker = await stage.worker('faulty', { quantumMs: 0 });
   whenEnded(stage, () => stage.worker('well'));
-  await start(stage, worker);
+  await stage.start(worker);
   await stage.heal(Promise.resolve());
   return [
     ...(await stage.judge(a.id, { counts: COUNTS })),
@@ -93,7 +81,7 @@ async function expedited(stage: Stage): Promise<string[]> {
   }
   const worker = await stage.worker('faulty', { quantumMs: 0 });
   whenEnded(stage, () => stage.worker('well'));
-  await start(stage, worker);
+  await stage.start(worker);
   await stage.heal(Promise.resolve());
   const wrong = await Promise.all(ids.map((id) => stage.judge(id, { counts: COUNTS })));
   return wrong.flat();
@@ -104,7 +92,7 @@ async function anotherTask(stage: Stage): Promise<string[]> {
   const serving = (task: string) => ({ handlers: [{ task, run: stage.handler as never }] });
   const { id } = await request(stage, 'census', { limit: 2, task: 'census' });
   const worker = await stage.worker('faulty', serving('tax'));
-  await start(stage, worker);
+  await stage.start(worker);
   let came = false;
   await stage.heal(Promise.resolve(), async () => {
     if (came) return;

@@ -3,6 +3,7 @@ import type { ScriptName } from '../../../scripts/lua-source.mjs';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
 import { REDRIVE_LEASE_MS, REDRIVER, redriveOf } from '../../support/redriven.js';
+import { timedCalls } from './timed.js';
 
 /*
  * Calls of every script, with arguments of several kinds: of the right generation, an older, a newer
@@ -41,12 +42,16 @@ function settles(generation: number): Call[] {
     for (const [when, op] of Object.entries(OPS)) {
       for (const [what, list] of Object.entries(outcomes(generation))) {
         const keep = what === 'successes' || what === 'nothing' ? 0 : 1;
-        const numbers = { op, leaseMs: LEASE_MS, keep, running: 0, read: 0 };
-        calls.push({
-          script: 'settle',
-          name: `${what}, a ${worker}, ${when}`,
-          send: ({ request }) => request.settle(generation, worker, numbers, list),
-        });
+        // Nobody reports a success of what he has not read, so it cannot be what the same call reads.
+        const mayRead = keep > 0 && list.every(({ kind }) => kind !== 's');
+        for (const read of mayRead ? [0, 2] : [0]) {
+          const numbers = { op, leaseMs: LEASE_MS, keep, running: 0, read };
+          calls.push({
+            script: 'settle',
+            name: `${what}, a ${worker}, ${when}, reads ${read}`,
+            send: ({ request }) => request.settle(generation, worker, numbers, list),
+          });
+        }
       }
     }
   }
@@ -191,6 +196,7 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
         new QueueControlCommands(connection, queue.keys.queue).resume(),
     },
     { script: 'depart', name: '', send: ({ queue }) => queue.depart('worker') },
+    ...timedCalls,
     ...['worker', ''].map(
       (worker): Call => ({
         script: 'tick',

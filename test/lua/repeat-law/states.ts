@@ -15,6 +15,7 @@ import {
   success,
 } from '../../support/given.js';
 import { completeWithFailures, openedAgain, runAgain } from '../../support/redriven.js';
+import { timedSet } from './timed.js';
 
 /*
  * States that a request and its queue get into, each by the scripts alone (but for a flag that
@@ -52,6 +53,7 @@ async function dropped(scene: Scene): Promise<Scene> {
 
 export const states: Record<string, () => Promise<Scene>> = {
   opened: () => given.opened(),
+  'opened, beside a timed set of that name': timedSet,
   created: () => given.created(),
   'created, with a window': () => given.created({ window: 2 }),
   filled: () => given.filled({ items: 3, limit: 2 }),

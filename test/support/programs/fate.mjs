@@ -4,8 +4,14 @@
 import { writeSync } from 'node:fs';
 import { Redis } from 'ioredis';
 
-/** fate: { signal, at, when } */
-export function meetFate({ signal, at, when }) {
+/** How ioredis makes itself known, and what it asks each server of a cluster, of which there are six. */
+function isIoredis({ name, args }, cluster) {
+  if (name === 'client') return args[0] === 'SETINFO';
+  return cluster && /^(readonly|info|cluster)$/.test(name);
+}
+
+/** fate: { signal, at, when }; cluster: whether it goes to one */
+export function meetFate({ signal, at, when }, cluster) {
   const { sendCommand } = Redis.prototype;
   let sent = 0;
   const meet = (n, command) => {
@@ -17,8 +23,8 @@ export function meetFate({ signal, at, when }) {
   const counted = new WeakSet();
   Redis.prototype.sendCommand = function send(command, stream) {
     // What waits for its connection passes here twice; what ioredis says of itself is not ours.
-    const ours = command.name !== 'client' || command.args[0] !== 'SETINFO';
-    if (!ours || counted.has(command)) return sendCommand.call(this, command, stream);
+    if (isIoredis(command, cluster) || counted.has(command))
+      return sendCommand.call(this, command, stream);
     counted.add(command);
     sent += 1;
     const n = sent;

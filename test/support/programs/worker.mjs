@@ -1,6 +1,7 @@
 // A worker process. Its only argument is JSON: { options, handle, log, fate }.
 //   handle: { minMs, maxMs } runs that long, and then throws with `fail: true`, or `fail: <index>`;
 //     { hold: true } runs until it is told to stop; { blockMs } holds up the event loop so long;
+//     { told: 'run' or 'block', go } runs, or holds up the event loop, until the file `go` is there;
 //     with `checkpoint` it first comes to that one
 //   A payload { kill: 'always' } kills this process; { kill: 'alone' } only in its last chance, and
 //   holds until then.
@@ -8,18 +9,23 @@
 //   processes share
 //   fate: { signal, at, when } kills or freezes it at a certain command, see fate.mjs
 // Says { ready: <boot id> } when it waits for work; SIGTERM closes it, and then it ends by itself.
-import { openSync, writeSync } from 'node:fs';
+import { existsSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from '@piecework/worker';
 import { meetFate } from './fate.mjs';
 
 const { options, handle, log, fate } = JSON.parse(process.argv[2]);
-if (fate) meetFate(fate);
+if (fate) meetFate(fate, Boolean(options.redis.nodes));
 const file = log ? openSync(log, 'a') : undefined;
 
 function note(what, { requestId, index, crashes }) {
   if (file === undefined) return;
   writeSync(file, `${what} ${requestId} ${index} ${process.hrtime.bigint()} ${crashes}\n`);
+}
+
+/** Stands still, and the event loop with it. */
+function nap() {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
 }
 
 async function handler(payload, context) {
@@ -32,9 +38,13 @@ async function handler(payload, context) {
     note('aborted', context);
     throw context.signal.reason;
   }
+  if (handle.told === 'block') while (!existsSync(handle.go)) nap();
+  if (handle.told === 'run') while (!existsSync(handle.go)) await sleep(5);
   if (handle.blockMs) {
     const end = performance.now() + handle.blockMs;
     while (performance.now() < end);
+  }
+  if (handle.blockMs || handle.told) {
     note(context.signal.aborted ? 'aborted' : 'end', context);
     if (handle.fail) throw new Error('failed late');
     return payload;

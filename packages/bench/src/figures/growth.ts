@@ -35,7 +35,7 @@ export const growth: Figure = {
         ground,
         [`${open} requests open`, () => atOnce(ground, open, 20)],
         ['one open at a time', () => sequence(ground, open, 20)],
-        'requests of one priority share the slots: fewer sub-requests of each end together, so each costs more',
+        'requests of one priority share the slots, eight for each at first: fewer sub-requests of each end together, but submitting, taking and ending go together for many',
       )),
       ...(await compare(
         ground,

@@ -51,31 +51,40 @@ async function killAll(ground: Ground, leaseMs: number, ages: readonly Age[]) {
   const all = ages.map((age) => rounds.map(() => killOnce(ground, leaseMs, age)));
   const measured = await Promise.all(all.map((each) => Promise.all(each)));
   await ground.clear();
-  return measured;
+  return measured.map((each) => {
+    const killed = each.filter((times) => times !== undefined);
+    if (killed.length === 0) throw new Error('every worker lost its lease before it was killed');
+    return killed;
+  });
 }
 
-async function killOnce(ground: Ground, leaseMs: number, age: Age): Promise<number[]> {
+/** Undefined when the worker, starved, lost its lease before it was killed: its work ended with it. */
+async function killOnce(ground: Ground, leaseMs: number, age: Age): Promise<number[] | undefined> {
   const queue = ground.newQueue();
   const fleet = { queue, concurrency: SLOTS, tells: true, options: { leaseMs } };
   const first = await ground.startWorker(fleet);
   const pw = ground.piecework(queue);
-  const { id } = await pw.submit(ground.deeds(SLOTS, { holds: true }), { limit: SLOTS });
+  const request = await pw.submit(ground.deeds(SLOTS, { holds: true }), { limit: SLOTS });
+  const over = request.completion().then(() => undefined);
   await first.started(SLOTS);
   const second = await ground.startWorker(fleet);
-  if (age === 'known') await lookedAt(ground, queue, id, leaseMs);
+  if (age === 'known') await lookedAt(ground, queue, request.id, leaseMs);
   const killedMs = monotonicMs();
   await first.kill();
-  const again = await second.started(SLOTS);
+  const again = await Promise.race([second.started(SLOTS), over]);
   // They hold on for ever; nothing of this round is wanted any more.
   await second.kill();
-  return again.map(({ atMs }) => atMs - killedMs);
+  return again?.map(({ atMs }) => atMs - killedMs);
 }
 
 /** Until the agenda's next look at it is no further away than a lease. */
 async function lookedAt({ server }: Ground, queue: string, id: string, leaseMs: number) {
   const { agenda } = queueKeys(queue);
   await until(async () => {
-    const at = Number(await server.probe.zscore(agenda, id));
+    const score = await server.probe.zscore(agenda, id);
+    // It is over already.
+    if (score === null) return true;
+    const at = Number(score);
     const [seconds] = await server.probe.time();
     return at > 0 && at / 1_000 - Number(seconds) <= leaseMs / 1_000 + 1;
   });

@@ -15,13 +15,18 @@ interface Rest {
 /** What waits at a lower priority than what holds the only slot. */
 const BEHIND = { priority: 60, limit: 10 };
 
+/** A multiple of the times between ticks, renewals and audits at rest: 5, 10 and 15 s. */
+const ROUND_MS = 30_000;
+/** So long after a tick what it began is over, and the next is far. */
+const AFTER_MS = 1_000;
+
 /** What goes on when nothing does. */
 export const rest: Figure = {
   title: 'Commands and bytes at rest',
   definition:
     'What the server sees of one worker that has nothing to do, a second; and of one request that waits behind others, an hour.',
   method:
-    'INFO before and after a time in which nothing is submitted, less what the server and the looks themselves need in the same time. Waiting: one worker whose only slot is taken, a thousand requests behind it and none; no clock is moved, and the measurement begins when the first look at each of them, 20 s after its submission, is over.',
+    'INFO before and after a time in which nothing is submitted, less what the server and the looks themselves need in the same time. Waiting: one worker whose only slot is taken, first with nothing behind it, then with a thousand requests; no clock is moved, and each measurement begins when the first look at each request, 20 s after its submission, is over, and behind a tick, so that both see as many of what is done at intervals.',
   target: 'reported',
 
   async measure(ground): Promise<Row[]> {
@@ -63,13 +68,12 @@ export const rest: Figure = {
 
 async function waitingRows(ground: Ground): Promise<Row[]> {
   const waiting = ground.of(1_000, 1_000, 20);
-  const ms = ground.of(60_000, 20_000, 1_000);
-  const none = await behindABusySlot(ground, 0, ms);
-  const many = await behindABusySlot(ground, waiting, ms);
+  const ms = ground.of(60_000, ROUND_MS, 1_000);
+  const { none, many, looked } = await behindABusySlot(ground, waiting, ms);
   const perHour = (figure: (of: Rest) => number) => [
-    ((figure(many.cost) - figure(none.cost)) / waiting) * (3_600_000 / ms),
+    ((figure(many) - figure(none)) / waiting) * (3_600_000 / ms),
   ];
-  const asleep = many.looked
+  const asleep = looked
     ? 'asleep until their list is popped up to them: no look at all'
     : 'their first look was not over yet';
   return [
@@ -97,25 +101,36 @@ async function waitingRows(ground: Ground): Promise<Row[]> {
   ];
 }
 
+/**
+ * Both times by the same worker, so that what is done once, such as sending a script that the server
+ * does not know yet, is in neither.
+ */
 async function behindABusySlot(ground: Ground, waiting: number, ms: number) {
   const { probe } = ground.server;
+  const patient = { everyMs: 500, patienceMs: ground.of(90_000, 90_000, 500) };
   await probe.flushall();
   const queue = ground.newQueue();
+  const { agenda, counters } = queueKeys(queue);
   const pw = ground.piecework(queue);
   const worker = await ground.startWorker({ queue, concurrency: 1, tells: true });
-  await pw.submit([ground.deed(0, { holds: true })], { priority: 0 });
+  const { id } = await pw.submit([ground.deed(0, { holds: true })], { priority: 0 });
   await worker.started(1);
+  const behindATick = async () => {
+    const tickedAt = () => probe.hget(counters, 'tickedAt');
+    const last = await tickedAt();
+    await until(async () => (await tickedAt()) !== last, { ...patient, everyMs: 20 });
+    await sleep(Math.min(ms, AFTER_MS));
+    return during(ground, ms, worker);
+  };
+  const first = await probe.zscore(agenda, id);
+  await until(async () => (await probe.zscore(agenda, id)) !== first, patient);
+  const none = await behindATick();
   for (let i = 0; i < waiting; i += 1) await pw.submit([ground.deed(i)], BEHIND);
   // Only the one that holds the slot is left on the agenda.
-  const { agenda } = queueKeys(queue);
-  const patienceMs = ground.of(90_000, 90_000, 500);
-  const looked = await until(async () => (await probe.zcard(agenda)) <= 1, {
-    everyMs: 500,
-    patienceMs,
-  });
-  const cost = await during(ground, ms, worker);
+  const looked = await until(async () => (await probe.zcard(agenda)) <= 1, patient);
+  const many = await behindATick();
   await ground.clear();
-  return { cost, looked };
+  return { none, many, looked };
 }
 
 /** What the server counted in that time, and what the worker sent, if there is one. */

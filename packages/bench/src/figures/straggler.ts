@@ -40,7 +40,7 @@ export const straggler: Figure = {
           (100 * extra) / without.waitingBytes,
         ]),
         target: { atMost: 2 },
-        note: `${count} sub-requests; at most 4,096 settled entries stay behind the oldest one, then each is deleted by itself: a share that shrinks as the request grows`,
+        note: `${count} sub-requests; when the oldest one is 4,096 behind, what is settled behind it is deleted entry by entry, before and from then on`,
       },
       medianRow('all waiting', 'KiB', kib(without.waitingBytes)),
       medianRow('at the end, without', 'KiB', kib(without.endBytes), {

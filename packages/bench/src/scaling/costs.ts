@@ -8,7 +8,7 @@ export interface CallCost {
   readonly calls: number;
 }
 
-/** Calls on the request side; `turn<k>` is a settle of k and the read of k behind it. */
+/** Calls on the request side; `turn<k>` is a settle of k that reads k. */
 export const REQUEST_CALLS = [
   'create',
   'append500',
@@ -53,7 +53,7 @@ export interface Costs {
   readonly client: ClientCosts;
 }
 
-/** A settle of `outcomes`, and the read of `read` behind it (0: none). µs of the master. */
+/** A settle of `outcomes` that reads `read` (0: none). µs of the master. */
 export function settleMicros({ server }: Costs, outcomes: number, read: number): number {
   if (outcomes === 0) return server.firstRead.micros;
   const whole = between(outcomes, [

@@ -45,8 +45,8 @@ export class Meter {
     });
     const { cpuMicros, costs } = difference(before, await redisFigures(this.#probe));
     const made = turns * this.lanes.length;
-    // What a script calls is in its own time already; no script reads a stream or blocks.
-    const sent = ['evalsha', 'xreadgroup', 'blmpop'];
+    // What a script calls is in its own time already; no script blocks.
+    const sent = ['evalsha', 'blmpop'];
     if (!costs['evalsha']) sent.push('xrange', 'xpending');
     const inside = sent.reduce((sum, name) => sum + (costs[name]?.micros ?? 0), 0);
     return { micros: cpuMicros / made, insideMicros: inside / made, calls: made };

@@ -125,13 +125,13 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
 }
 
 async function produce(plan: Plan): Promise<void> {
-  await (plan.manner === 'at once' ? submitAtOnce(plan) : submitInPieces(plan)).catch(
-    (error: unknown) => {
-      // Its time was over before it was complete; what of it was taken is not known.
-      const ended = error instanceof SealedError || error instanceof RequestExistsError;
-      if (plan.deadlineMs === 0 || !ended) throw error;
-    },
-  );
+  // A client of a cluster, thrown away, may leave calls under way.
+  const atOnce = plan.manner === 'at once' || redis.includes(',');
+  await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch((error: unknown) => {
+    // Its time was over before it was complete; what of it was taken is not known.
+    const ended = error instanceof SealedError || error instanceof RequestExistsError;
+    if (plan.deadlineMs === 0 || !ended) throw error;
+  });
   report({ report: 'sealed', id: plan.id });
 }
 

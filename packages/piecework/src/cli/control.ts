@@ -14,6 +14,7 @@ import { openPiecework } from './redis-url.js';
 interface ControlValues extends UpdateOptions {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
   queueWide: boolean;
   forMs?: number;

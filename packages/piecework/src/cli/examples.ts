@@ -31,6 +31,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   resume: ['piecework resume numbers', 'piecework resume --queue-wide'],
   update: ['piecework update numbers --limit 200 --priority 10'],
   drop: ['piecework drop numbers'],
+  doctor: ['piecework doctor', 'piecework doctor --users worker=piecework-worker --json'],
   dev: ['piecework dev --port 7777 --dir ./data', 'piecework dev --cluster'],
   complete: ['source <(piecework complete bash)', 'piecework complete fish | source'],
 };

@@ -1,5 +1,6 @@
-import { MAX_PAYLOAD_BYTES, pause } from '@piecework/protocol';
+import { MAX_PAYLOAD_BYTES } from '@piecework/protocol';
 import type { Handler, HandlerContext } from '@piecework/worker';
+import pTimeout from 'p-timeout';
 import split2 from 'split2';
 import { ExecProgram, ExitError, programEnvironment, programError } from './exec-program.js';
 
@@ -140,9 +141,7 @@ export class PersistentPrograms {
     const all = [...this.#all];
     const ended = Promise.all(all.map(({ program }) => program.ended));
     for (const { program } of all) program.stdin.end();
-    const over = new AbortController();
-    await Promise.race([ended, pause(END_MS, over.signal)]);
-    over.abort();
+    await pTimeout(ended, { milliseconds: END_MS, message: false });
     for (const one of all) one.stop();
     await ended;
   }

@@ -2,6 +2,7 @@ import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_p
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { backoff, pause } from '@piecework/protocol';
+import pTimeout from 'p-timeout';
 
 /**
  * A program that a user named on the command line, run by the shell in a process group of its own:
@@ -122,9 +123,7 @@ export class ExecProgram {
     const child = this.#child;
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
-    const late = new AbortController();
-    await Promise.race([closed, pause(OUTPUT_MS, late.signal)]);
-    late.abort();
+    await pTimeout(closed, { milliseconds: OUTPUT_MS, message: false });
     // Whatever of the group is left is nobody's any more; so are pipes that others still hold.
     this.#signal('SIGKILL');
     for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();

@@ -8,6 +8,7 @@ import { plainTable } from './table.js';
 interface FailuresValues {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
   error?: string;
   group: boolean;

@@ -14,6 +14,8 @@ import { workerOptions } from '@piecework/worker';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { listOptions, pauseQueueOptions } from '../admin.js';
+import { doctorOptions } from '../doctor/doctor.js';
+import { ROLES } from '../doctor/rights.js';
 import { updateOptions } from '../request-control.js';
 
 /**
@@ -63,10 +65,16 @@ export const commonFlags: readonly Flag[] = [
     'where Redis is (or REDIS_URL)',
     custom(
       (v) => text(v) && isRedisUrl(String(v)),
-      'redis://…, rediss://…, a socket path, or URLs of cluster nodes with commas between them',
+      'redis://…, rediss://…, a socket path, URLs of cluster nodes with commas between them, or redis-sentinel://HOST,HOST/NAME',
     ),
   ),
   flag('--queue <name>', 'name of the queue', workerOptions['queue']),
+  flag(
+    '--shards <n>',
+    'how many shards the queue has, the same for all who use it',
+    workerOptions['shards'],
+    'number',
+  ),
   flag('--json', 'machine-readable output, one JSON value a line', option.boolean(false), 'switch'),
 ];
 
@@ -312,6 +320,39 @@ export const updateFlags: readonly Flag[] = [
 export const watchFlags: readonly Flag[] = [
   flag('--every-ms <ms>', 'time between two looks', option.ms(100, 3_600_000, 1_000), 'number'),
 ];
+
+export const doctorFlags: readonly Flag[] = [
+  flag(
+    '--deep',
+    'also look for requests that the queue lost: goes through all keys',
+    doctorOptions['deep'],
+    'switch',
+  ),
+  flag(
+    '--repair',
+    'first have requests that were lost looked at again, and look at the agenda',
+    doctorOptions['repair'],
+    'switch',
+  ),
+  flag(
+    '--users <list>',
+    'ACL users whose rights are looked at: worker=NAME,producer=NAME, and so on',
+    custom(
+      (v) => doctorOptions['users']?.schema.safeParse(usersOf(String(v))).success === true,
+      `role=user with commas between them; roles: ${ROLES.join(', ')}`,
+    ),
+  ),
+];
+
+/** 'worker=w,producer=p' as an object. */
+export function usersOf(list: string): Record<string, string> {
+  return Object.fromEntries(
+    list.split(',').map((pair) => {
+      const at = pair.indexOf('=');
+      return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+}
 
 export const devFlags: readonly Flag[] = [
   flag(

@@ -10,6 +10,7 @@ import { plainTable } from './table.js';
 interface ListValues extends ListOptions {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
 }
 

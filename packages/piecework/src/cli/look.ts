@@ -7,6 +7,7 @@ import { openPiecework } from './redis-url.js';
 interface LookValues {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
 }
 

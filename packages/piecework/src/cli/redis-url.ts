@@ -19,8 +19,10 @@ export function existingRedis(given: string | undefined): string {
 export async function openPiecework(values: {
   redis?: string | undefined;
   queue: string;
+  shards: number;
 }): Promise<Piecework> {
-  const pw = new Piecework({ redis: existingRedis(values.redis), queue: values.queue });
+  const { queue, shards } = values;
+  const pw = new Piecework({ redis: existingRedis(values.redis), queue, shards });
   try {
     await pw.check();
     return pw;

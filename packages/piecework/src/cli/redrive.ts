@@ -6,6 +6,7 @@ import { waitFlag } from './submit.js';
 interface RedriveValues {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
   index?: string;
   error?: string;

@@ -1,6 +1,11 @@
 import type { CompletionOutcome } from '@piecework/notifier';
 import type { RequestOptions } from '@piecework/producer';
-import { AbortError, InvalidOptionError, RequestExistsError } from '@piecework/protocol';
+import {
+  AbortError,
+  InvalidOptionError,
+  RequestExistsError,
+  shardNames,
+} from '@piecework/protocol';
 import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import prettyMs from 'pretty-ms';
@@ -27,6 +32,7 @@ import { passedOn } from './worker.js';
 interface RunValues extends RequestOptions, WorkValues {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
   input?: string;
   split?: string;
@@ -51,6 +57,7 @@ export function runCommand(program: Command): void {
     const logLevel = read.logLevel ?? 'warn';
     const values: RunValues = { ...read, queue, logLevel, ...(results ? { results } : {}) };
     checkWork(values);
+    shardNames(queue, values.shards);
     requestOf({ ...values });
     if (values.out !== undefined && values.results === 'discard') {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
@@ -69,7 +76,7 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
     : await resolveRedisUrl({ onStatus: say });
   let fleet: WorkerFleet | undefined;
   let request: RequestHandle | undefined;
-  const pw = new Piecework({ redis: redis.url, queue: values.queue });
+  const pw = new Piecework({ redis: redis.url, queue: values.queue, shards: values.shards });
   try {
     const { queue, processes, handler, out } = values;
     fleet = await WorkerFleet.start({

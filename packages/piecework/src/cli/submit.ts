@@ -11,6 +11,7 @@ import { onStopSignals } from './stop-signals.js';
 interface SubmitValues extends RequestOptions {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
   input?: string;
   split?: string;

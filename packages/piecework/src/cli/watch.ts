@@ -13,6 +13,7 @@ import { plainTable } from './table.js';
 interface WatchValues {
   redis?: string;
   queue: string;
+  shards: number;
   json: boolean;
   everyMs: number;
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError, shardNames } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
 import { type Logger, pino } from 'pino';
@@ -12,6 +12,7 @@ import { checkWork, openWork, type WorkValues } from './work.js';
 interface WorkerValues extends WorkValues {
   redis?: string;
   queue: string;
+  shards: number;
   processes: number;
   drainMs: number;
   logLevel?: string;
@@ -20,7 +21,7 @@ interface WorkerValues extends WorkValues {
 }
 
 const PASSED_ON = [
-  ...['concurrency', 'leaseMs', 'maxBlockMs', 'quantumMs', 'drainMs'],
+  ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'quantumMs', 'drainMs'],
   ...['exec', 'execOutput', 'persistent', 'logLevel'],
 ];
 
@@ -43,6 +44,7 @@ export function workerCommand(program: Command): void {
     const values = readFlags<WorkerValues>(given, ...groups);
     const redis = existingRedis(values.redis);
     checkWork(values);
+    shardNames(values.queue, values.shards);
     // What a handler module holds open, such as a timer or a pool, is no reason to stay.
     const end = () => setImmediate(() => process.exit());
     const level = values.logLevel ?? 'info';

@@ -2,7 +2,7 @@ import { dockerServer } from './docker-server.js';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
 import { fetchedServer } from './fetched-server.js';
 import { type Machine, thisMachine } from './machine.js';
-import { serverOnPath } from './path-server.js';
+import { namedServer, serverOnPath } from './path-server.js';
 import { OLDEST_MAJOR, type ServerProgram } from './server-program.js';
 
 export interface FindServerOptions {
@@ -12,12 +12,12 @@ export interface FindServerOptions {
   machine?: Machine;
 }
 
-/** Cheapest first: what is installed, what can be fetched without root, what needs a daemon. */
-const SOURCES = [serverOnPath, fetchedServer, dockerServer];
+/** What was chosen; then cheapest first: what is installed, what can be fetched without root, what needs a daemon. */
+const SOURCES = [namedServer, serverOnPath, fetchedServer, dockerServer];
 
 /**
  * Finds a server program, fetching it if need be.
- * @throws {EmbeddedRedisError} `NO_REDIS` when no source has one
+ * @throws {EmbeddedRedisError} `NO_REDIS` when no source has one, or the one that PIECEWORK_REDIS_SERVER names does not do
  */
 export async function findServer(options: FindServerOptions = {}): Promise<ServerProgram> {
   const machine = options.machine ?? thisMachine();
@@ -37,6 +37,7 @@ function advice(passedOver: readonly string[]): string {
   const lines = [
     'There is no Redis to start here. Do one of these:',
     `  - install redis-server or valkey-server, version ${OLDEST_MAJOR}.0 or later, so that it is on PATH`,
+    '  - set PIECEWORK_REDIS_SERVER to the path of such a program',
     '  - set REDIS_URL to a Redis that runs already, such as redis://127.0.0.1:6379',
     '  - install Docker and start its daemon',
   ];

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
  * that is not this one.
  */
 export interface Machine {
-  /** Environment variables: PATH, HOME, PIECEWORK_CACHE_DIR, PIECEWORK_REDIS_IMAGE. */
+  /** Environment variables: PATH, HOME and those that begin with PIECEWORK_. */
   env: NodeJS.ProcessEnv;
   /** Text of the os-release file (`NAME=value` lines); empty on a system that has none. */
   osRelease: string;

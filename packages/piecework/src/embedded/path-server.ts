@@ -1,3 +1,5 @@
+import { resolve } from 'node:path';
+import { EmbeddedRedisError } from './embedded-redis-error.js';
 import type { Machine } from './machine.js';
 import { findOnPath } from './run-command.js';
 import {
@@ -8,6 +10,20 @@ import {
   versionOf,
 } from './server-program.js';
 
+/**
+ * The program that PIECEWORK_REDIS_SERVER names, by a path or by its name on PATH: who chose one wants
+ * that one, so nothing else is looked for.
+ * @throws {EmbeddedRedisError} `NO_REDIS` when it is absent, too old or does not run
+ */
+export async function namedServer({ env }: Machine): Promise<ServerProgram | undefined> {
+  const name = env['PIECEWORK_REDIS_SERVER'];
+  if (!name) return undefined;
+  const file = name.includes('/') ? resolve(name) : await findOnPath(name, env);
+  const found = file === undefined ? 'is not on PATH' : await usable(file, env);
+  if (typeof found !== 'string') return found;
+  throw new EmbeddedRedisError('NO_REDIS', `PIECEWORK_REDIS_SERVER: ${file ?? name} ${found}`);
+}
+
 /** `redis-server`, else `valkey-server`, on PATH; one that is too old or does not run is passed over. */
 export async function serverOnPath(
   machine: Machine,
@@ -16,15 +32,17 @@ export async function serverOnPath(
   for (const name of ['redis-server', 'valkey-server']) {
     const file = await findOnPath(name, machine.env);
     if (file === undefined) continue;
-    const version = await versionOf(file, machine.env);
-    if (version !== undefined && isRecentEnough(version)) {
-      return executableServer('path', file, version);
-    }
-    const fault =
-      version === undefined
-        ? 'does not run'
-        : `is version ${version}, older than ${OLDEST_MAJOR}.0`;
-    onStatus(`${file} ${fault}: looking further`);
+    const found = await usable(file, machine.env);
+    if (typeof found !== 'string') return found;
+    onStatus(`${file} ${found}: looking further`);
   }
   return undefined;
+}
+
+/** The server in that file, or why it is none. */
+async function usable(file: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | string> {
+  const version = await versionOf(file, env);
+  if (version === undefined) return 'does not run';
+  if (!isRecentEnough(version)) return `is version ${version}, older than ${OLDEST_MAJOR}.0`;
+  return executableServer('path', file, version);
 }

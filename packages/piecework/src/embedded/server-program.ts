@@ -1,6 +1,6 @@
 import { runCommand } from './run-command.js';
 
-/** Where a server program came from: found on PATH, fetched into the cache folder, or an image. */
+/** Where a server program came from: found on PATH or named, fetched into the cache folder, or an image. */
 export type ServerOrigin = 'path' | 'fetched' | 'docker';
 
 /** A Redis (or Valkey) server that can be run here. */

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
 import { findServer } from './find-server.js';
@@ -13,6 +14,10 @@ export interface ClusterOptions {
   onStatus?: ((text: string) => void) | undefined;
   /** Further settings of every server. Default: none. */
   args?: readonly string[];
+  /** Folder for the data of all nodes, `node-<index>` each, which outlives them. Default: private ones. */
+  dir?: string;
+  /** `aof`: a node that is started again finds its data. Default `none`. */
+  persistence?: 'none' | 'aof';
 }
 
 /** A Redis Cluster of plain server processes on loopback that end with this process. */
@@ -25,6 +30,12 @@ export interface EmbeddedCluster extends AsyncDisposable {
   stop(): Promise<void>;
   /** Sends SIGKILL to one node. @throws RangeError for an index without a node */
   kill(index: number): Promise<void>;
+  /**
+   * Starts a killed node again, on its port, with what its folder holds: it needs the option `dir`.
+   * Resolves when it answers, which is before it has found its place in the cluster.
+   * @throws RangeError for an index without a node, or without `dir`
+   */
+  startAgain(index: number): Promise<void>;
 }
 
 const CLUSTER_SETTINGS = [
@@ -41,7 +52,7 @@ const CLUSTER_SETTINGS = [
  * @throws {EmbeddedRedisError} as `startRedis`, also when only Docker has a server
  */
 export async function startCluster(options: ClusterOptions = {}): Promise<EmbeddedCluster> {
-  const { masters = 3, replicasPerMaster = 1, onStatus, args = [] } = options;
+  const { masters = 3, replicasPerMaster = 1, onStatus, args = [], dir, persistence } = options;
   const server = await findServer({ onStatus });
   if (server.origin === 'docker') {
     // Nodes tell each other addresses that only hold inside the container network.
@@ -49,7 +60,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Embedd
     throw new EmbeddedRedisError('NO_REDIS', message);
   }
   const count = masters * (1 + replicasPerMaster);
-  const startNode = () => startRedis({ server, args: [...CLUSTER_SETTINGS, ...args] });
+  const startNode: StartNode = (i, port) =>
+    startRedis({
+      ...{ server, args: [...CLUSTER_SETTINGS, ...args] },
+      ...(dir === undefined ? {} : { dir: join(dir, `node-${i}`) }),
+      ...(persistence === undefined ? {} : { persistence }),
+      ...(port === undefined ? {} : { port }),
+    });
   const servers = await startAll(count, startNode);
   try {
     await withClients(servers, { masters, replicasPerMaster });
@@ -58,15 +75,14 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Embedd
     throw error;
   }
   onStatus?.(`${server.title}: a cluster of ${masters} masters and ${count - masters} replicas`);
-  return embeddedCluster(servers);
+  return embeddedCluster(servers, dir === undefined ? undefined : startNode);
 }
 
+type StartNode = (index: number, port?: number) => Promise<EmbeddedRedis>;
+
 /** All or none: if one does not start, those that did are stopped. */
-async function startAll(
-  count: number,
-  startNode: () => Promise<EmbeddedRedis>,
-): Promise<EmbeddedRedis[]> {
-  const started = await Promise.allSettled(Array.from({ length: count }, startNode));
+async function startAll(count: number, startNode: StartNode): Promise<EmbeddedRedis[]> {
+  const started = await Promise.allSettled(Array.from({ length: count }, (_, i) => startNode(i)));
   const servers = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const failure = started.find((each) => each.status === 'rejected');
   if (failure === undefined) return servers;
@@ -89,16 +105,25 @@ async function stopAll(servers: readonly EmbeddedRedis[]): Promise<void> {
   await Promise.all(servers.map((server) => server.stop()));
 }
 
-function embeddedCluster(servers: readonly EmbeddedRedis[]): EmbeddedCluster {
+function embeddedCluster(servers: EmbeddedRedis[], startAgain?: StartNode): EmbeddedCluster {
   const stop = () => stopAll(servers);
+  const node = (index: number) => {
+    const server = servers[index];
+    if (server === undefined) throw new RangeError(`the cluster has no node ${index}`);
+    return server;
+  };
   return {
     nodes: servers.map(({ host, port, pid }) => ({ host, port, pid })),
     ended: Promise.race(servers.map(({ ended }) => ended)),
     stop,
     async kill(index) {
-      const server = servers[index];
-      if (server === undefined) throw new RangeError(`the cluster has no node ${index}`);
-      await server.kill('SIGKILL');
+      await node(index).kill('SIGKILL');
+    },
+    async startAgain(index) {
+      const { port, ended } = node(index);
+      if (!startAgain) throw new RangeError('what is to be started again needs a `dir`');
+      await ended;
+      servers[index] = await startAgain(index, port);
     },
     [Symbol.asyncDispose]: stop,
   };

@@ -1,0 +1,51 @@
+--- Adds ids to a queue of ids, behind those that are pending. A sender numbers its chunks upwards and
+--- sends one after the other, so that a chunk that arrives twice, or late, adds nothing twice.
+--
+-- KEYS
+--   state    hash  of the queue
+--   pending  list  ids; pushed right, popped left
+--   known    set   of a unique queue: ids that are pending or running
+--   senders  zset  sender -> time until which the number of its last chunk is kept
+-- ARGV
+--   life    string  of the queue
+--   sender  string  who adds
+--   number  int     of this chunk
+--   keepMs  int     for how long its number is kept from here: longer than a call may be late
+--   ids...  string  at most 500
+-- REPLIES
+--   {'ok', pending, added}  pending: now · added: by this call
+--   {'gone'}                no such queue
+-- REPEAT  'ok' with what is pending then; nothing is added
+-- FLAGS
+
+--- @include now
+
+local state, pending, known, senders = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local life, sender, number, keepMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local sentField = 'sent:' .. sender
+local v = redis.call('HMGET', state, 'life', 'unique', sentField)
+if v[1] ~= life then
+  return { 'gone' }
+end
+if number <= (tonumber(v[3]) or 0) then
+  return { 'ok', redis.call('LLEN', pending), 0 }
+end
+
+local at = now()
+for _, old in ipairs(redis.call('ZRANGEBYSCORE', senders, '-inf', at, 'LIMIT', 0, 10)) do
+  redis.call('HDEL', state, 'sent:' .. old)
+  redis.call('ZREM', senders, old)
+end
+redis.call('HSET', state, sentField, number)
+redis.call('ZADD', senders, at + keepMs, sender)
+local fresh = {}
+for i = 5, #ARGV do
+  if v[2] == '0' or redis.call('SADD', known, ARGV[i]) == 1 then
+    fresh[#fresh + 1] = ARGV[i]
+  end
+end
+if #fresh > 0 then
+  redis.call('RPUSH', pending, unpack(fresh))
+end
+return { 'ok', redis.call('LLEN', pending), #fresh }

@@ -1,0 +1,30 @@
+--- Shows the counts of a queue of ids at one moment, and some of its latest failures.
+--
+-- KEYS
+--   state    hash  of the queue
+--   pending  list  ids
+--   running  zset  number -> time at which its time runs out
+--   failed   list  the latest 100 failures, newest left: id, key, message, time of each
+-- ARGV
+--   life   string  of the queue
+--   first  int     of the failures that are wanted; 0 is the latest
+--   count  int     how many; 0: none
+-- REPLIES
+--   {'ok', pending, running, completed, failures, failed}  failed: four of each
+--   {'gone'}                                               no such queue
+-- REPEAT  reads only
+-- FLAGS no-writes
+
+local state, pending, running, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local life, first, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local v = redis.call('HMGET', state, 'life', 'completed', 'failures')
+if v[1] ~= life then
+  return { 'gone' }
+end
+local found = {}
+if count > 0 then
+  found = redis.call('LRANGE', failed, first * 4, (first + count) * 4 - 1)
+end
+return { 'ok', redis.call('LLEN', pending), redis.call('ZCARD', running),
+  tonumber(v[2]) or 0, tonumber(v[3]) or 0, found }

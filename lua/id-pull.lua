@@ -1,0 +1,53 @@
+--- Hands out the next task of a queue of ids, or says why there is none. Pending ones first, in order;
+--- else one whose time ran out, which the caller may resume. One that is overdue by another whole
+--- timeout is offered before pending ones, once per timeout, so that endless adds do not starve it.
+---
+--- The number of a task is its place in the order of adding, given when it is popped.
+--
+-- KEYS
+--   state    hash  of the queue
+--   pending  list  ids; pushed right, popped left
+--   running  zset  number -> time at which its time runs out, or at which it was last offered after that
+--   tasks    hash  number -> 'attempt:stamp:id' of those that run or ran out
+-- ARGV
+--   life  string  of the queue
+-- REPLIES
+--   {'ready', number, attempt, id, at}     the caller's until its time runs out
+--   {'timedout', number, attempt, id, at}  its time ran out in another's hands
+--   {'processing', at}                     all in others' hands
+--   {'none', at}                           nothing is there
+--   {'gone'}                               no such queue
+-- REPEAT  hands out another: what the first one took runs out and is offered again, nothing is lost
+-- FLAGS allow-oom
+
+--- @include now
+
+local state, pending, running, tasks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local life = ARGV[1]
+
+local v = redis.call('HMGET', state, 'life', 'timeoutMs')
+if v[1] ~= life then
+  return { 'gone' }
+end
+local timeoutMs, at = tonumber(v[2]), now()
+local late = redis.call('ZRANGEBYSCORE', running, '-inf', at, 'WITHSCORES', 'LIMIT', 0, 1)
+local number, since = late[1], tonumber(late[2])
+if not number or since + timeoutMs > at then
+  local id = redis.call('LPOP', pending)
+  if id then
+    number = redis.call('HINCRBY', state, 'pulled', 1)
+    redis.call('HSET', tasks, number, '1:' .. at .. ':' .. id)
+    redis.call('ZADD', running, at + timeoutMs, number)
+    return { 'ready', number, 1, id, at }
+  end
+end
+if number then
+  local attempt, id = redis.call('HGET', tasks, number):match('^(%d+):%d+:(.*)$')
+  -- Behind the others that ran out, so that they take turns.
+  redis.call('ZADD', running, at, number)
+  return { 'timedout', tonumber(number), tonumber(attempt), id, at }
+end
+if redis.call('EXISTS', running) == 1 then
+  return { 'processing', at }
+end
+return { 'none', at }

@@ -1,0 +1,53 @@
+--- Puts keys into a timed set, or moves those that are there. One that somebody else has taken stays
+--- taken: it comes at its new time when that lease is settled or over, and not before it is over.
+--- `number` counts the puts of one caller upwards, one at a time, so that one that arrives twice or
+--- late does nothing.
+--
+-- KEYS
+--   due     zset  key -> server time from which it may be taken
+--   tasks   hash  key -> 'created failures payload', of keys that have a payload
+--   leases  hash  key -> 'token at ends after'
+--   caller  hash  what this caller was answered last; goes by itself
+-- ARGV
+--   number      int     of this call
+--   rememberMs  int     how long the caller is remembered
+--   channel     string  shard channel of those who wait for something to be due
+--   entries...  string  for each key: key, token of the caller's own lease or '', time or '+ms', payload or ''
+-- REPLIES
+--   {'put'}   done
+--   {'late'}  a later put of this caller was answered; nothing is done
+-- REPEAT  'put'; nothing is put again, whatever became of it
+-- FLAGS
+
+--- @include now, timed
+
+local due, tasks, leases, caller = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, rememberMs, channel = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+
+local last = tonumber(redis.call('HGET', caller, 'put')) or 0
+if number < last then
+  return { 'late' }
+end
+if number == last then
+  return { 'put' }
+end
+local at, touched = now(), {}
+for i = 4, #ARGV, 4 do
+  local key, token, payload = ARGV[i], ARGV[i + 1], ARGV[i + 3]
+  local entry, time = timedEntry(touched, due, leases, key), timedAt(ARGV[i + 2], at)
+  local lease = entry.lease
+  if lease and lease.ends > at and lease.token ~= token then
+    lease.after = timedNumber(time)
+    entry.due = math.max(time, lease.ends)
+  else
+    entry.lease = false
+    entry.due = time
+  end
+  if payload ~= '' then
+    entry.task = table.concat({ timedNumber(at), 0, payload }, ' ')
+  end
+end
+redis.call('HSET', caller, 'put', number)
+redis.call('PEXPIRE', caller, rememberMs)
+timedFlush(touched, { due = due, tasks = tasks, leases = leases }, channel)
+return { 'put' }

@@ -1,0 +1,133 @@
+--- Takes what is due in a timed set, at most `count`, in due order, under a lease that ends by itself.
+--- `number` counts the takes of one taker upwards, one at a time: one that arrives twice is answered the
+--- same keys, one that arrives late takes nothing. A condition, if the queue has one, is a function whose
+--- text stands in place of `granting`: it says how many may be taken now.
+--
+-- KEYS
+--   due               zset  key -> server time from which it may be taken
+--   tasks             hash  key -> 'created failures payload'
+--   leases            hash  key -> 'token at ends after'
+--   taker             hash  what this taker was answered last; goes by itself
+--   conditionKeys...  any   keys of the condition
+-- ARGV
+--   name        string  of the taker, without spaces
+--   number      int     of this call
+--   count       int     at most so many
+--   leaseMs     int     how long the lease lasts
+--   rememberMs  int     how long the taker is remembered beyond the lease
+-- REPLIES
+--   {'taken', now, next, ends, key, task, at, …}
+--      next: server time at which to ask again, if not told otherwise before; -1: never
+--      ends: when the lease is over · task: '' of a key without a payload · at: the key's own time
+--   {'refused', message}  the condition failed, or answered something senseless; nothing is taken
+--   {'late', number}      a take of this number was answered already; nothing is taken
+-- REPEAT  the same keys, those whose lease is still this one; if none is, it takes anew
+-- FLAGS allow-oom
+
+--- @include now, timed
+
+local granting = nil
+local due, tasks, leases, taker, conditionKeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], { unpack(KEYS, 5) }
+local name, number, count, leaseMs, rememberMs =
+  ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local at, touched, token = now(), {}, name .. '~' .. number
+local v = redis.call('HMGET', taker, 'take', 'keys')
+local last = tonumber(v[1]) or 0
+if number < last then
+  return { 'late', last }
+end
+
+local function nextTime(from)
+  return tonumber(redis.call('ZRANGE', due, from, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]) or -1
+end
+
+local function answered(entries, nextLook)
+  local reply = { 'taken', at, nextLook, 0 }
+  for _, entry in ipairs(entries) do
+    reply[4] = entry.lease.ends
+    reply[#reply + 1] = entry.key
+    reply[#reply + 1] = redis.call('HGET', tasks, entry.key) or ''
+    reply[#reply + 1] = entry.lease.at
+  end
+  return reply
+end
+
+if number == last then
+  local same = {}
+  for _, key in ipairs(cjson.decode(v[2])) do
+    local entry = timedEntry(touched, due, leases, key)
+    if entry.lease and entry.lease.token == token and entry.lease.ends > at then
+      same[#same + 1] = entry
+    end
+  end
+  if #same > 0 then
+    return answered(same, nextTime('-inf'))
+  end
+end
+
+-- What was removed while it was taken is over with its lease.
+local found, swept, offset = {}, 0, 0
+repeat
+  local keys = redis.call('ZRANGE', due, '-inf', at, 'BYSCORE', 'LIMIT', offset, count - #found)
+  offset = offset + #keys
+  for _, key in ipairs(keys) do
+    local entry = timedEntry(touched, due, leases, key)
+    if entry.lease and entry.lease.after == 'gone' then
+      timedFree(entry)
+      swept = swept + 1
+    else
+      found[#found + 1] = entry
+    end
+  end
+until #keys == 0 or #found == count or swept >= 500
+
+local grant, againMs = #found, nil
+if granting and grant > 0 then
+  local ok, answer, again = pcall(granting, conditionKeys, at, #found)
+  if not ok then
+    return { 'refused', type(answer) == 'table' and answer.err or tostring(answer) }
+  end
+  local sound = type(answer) == 'number' and answer >= 0
+    and (again == nil or (type(again) == 'number' and again >= 0 and again < 1e12))
+  if not sound then
+    return { 'refused', 'it answered ' .. tostring(answer) .. ', ' .. tostring(again) }
+  end
+  grant = math.min(#found, math.floor(answer))
+  againMs = grant < #found and math.ceil(again or 1000)
+end
+
+local taken, names = {}, {}
+for i = 1, grant do
+  local entry = found[i]
+  local own, after = entry.due, entry.lease and entry.lease.after
+  if after then
+    own = after == '-' and entry.lease.at or after
+  end
+  entry.lease = { token = token, at = timedNumber(own), ends = at + leaseMs, after = '-' }
+  entry.due = entry.lease.ends
+  taken[i], names[i] = entry, entry.key
+end
+-- Of those that are due and not granted nothing changes.
+for i = #touched, 1, -1 do
+  local entry = touched[i]
+  if entry.due and not (entry.lease and entry.lease.token == token) then
+    table.remove(touched, i)
+  end
+end
+local nextLook = at
+if againMs then
+  nextLook = at + againMs
+elseif #found < count and swept < 500 then
+  nextLook = nextTime('(' .. at)
+end
+local given = answered(taken, nextLook)
+if grant > 0 then
+  if againMs == nil and nextLook ~= at and (nextLook < 0 or nextLook > at + leaseMs) then
+    given[3] = at + leaseMs
+  end
+  redis.call('HSET', taker, 'take', number, 'keys', cjson.encode(names))
+  redis.call('PEXPIRE', taker, leaseMs + rememberMs)
+end
+timedFlush(touched, { due = due, tasks = tasks, leases = leases }, '')
+return given

@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import type { Finding } from '../doctor/finding.js';
+import { Piecework } from '../piecework.js';
+import { addFlags, commonFlags, doctorFlags, readFlags, usersOf } from './flags.js';
+import { existingRedis } from './redis-url.js';
+
+interface DoctorValues {
+  redis?: string;
+  queue: string;
+  shards: number;
+  json: boolean;
+  deep: boolean;
+  repair: boolean;
+  users?: string;
+}
+
+/** `doctor`: what is wrong with the servers and a queue, and what to do. Exit 1 with an error. */
+export function doctorCommand(program: Command): void {
+  const command = program
+    .command('doctor')
+    .description('look for what is wrong with Redis and a queue, and say what to do');
+  addFlags(command, commonFlags, doctorFlags).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<DoctorValues>(given, commonFlags, doctorFlags);
+    const { deep, repair, users } = values;
+    // Without the look that other commands begin with: what it refuses is to be told here.
+    const { queue, shards } = values;
+    await using pw = new Piecework({ redis: existingRedis(values.redis), queue, shards });
+    const asked = users === undefined ? {} : { users: usersOf(users) };
+    const findings = await pw.admin.doctor({ deep, repair, ...asked });
+    for (const finding of findings)
+      console.log(values.json ? JSON.stringify(finding) : lines(finding));
+    if (findings.some(({ level }) => level === 'error')) process.exitCode = 1;
+  });
+}
+
+function lines({ level, check, what, advice }: Finding): string {
+  const head = `${level.padEnd(9)}${check.padEnd(13)}${what}`;
+  return advice === '' ? head : `${head}\n${' '.repeat(22)}→ ${advice}`;
+}

@@ -1,0 +1,42 @@
+import { error, type Finding, megabytes, ok, warning } from './finding.js';
+import type { Server } from './servers.js';
+
+/** Parts of maxmemory from which on it is worth a word. */
+const MUCH = 0.75;
+const NEARLY_ALL = 0.9;
+
+/** Whether a server would delete keys of ours, and how much room it has. */
+export function checkMemory(servers: readonly Server[]): Finding[] {
+  return servers.flatMap(({ name, info }) => {
+    const [most, used] = [info.number('maxmemory'), info.number('used_memory')];
+    const policy = info.text('maxmemory_policy');
+    const findings: Finding[] = [];
+    if (policy !== 'noeviction') {
+      const what = `${name}: maxmemory-policy is ${policy}, which deletes work at random`;
+      const advice = 'CONFIG SET maxmemory-policy noeviction, and write it into the configuration';
+      findings.push(
+        most === 0
+          ? warning('memory', `${what} as soon as maxmemory is set`, advice)
+          : error('memory', what, advice),
+      );
+    }
+    if (most === 0) {
+      findings.push(
+        warning(
+          'memory',
+          `${name}: no maxmemory: when the machine is full its kernel ends Redis, or something else`,
+          'set maxmemory to less than the machine has; full, Redis refuses new work and finishes what is there',
+        ),
+      );
+    } else if (used / most > MUCH) {
+      const what = `${name}: ${megabytes(used)} of ${megabytes(most)} are used`;
+      const advice =
+        'raise maxmemory, drop requests, shorten retentionMs, or give big requests a window';
+      findings.push(
+        used / most > NEARLY_ALL ? error('memory', what, advice) : warning('memory', what, advice),
+      );
+    }
+    if (findings.length > 0) return findings;
+    return [ok('memory', `${name}: ${megabytes(used)} of ${megabytes(most)}, nothing is evicted`)];
+  });
+}

@@ -1,0 +1,96 @@
+import { type Connection, type QueueCommands, redisError, TIMES } from '@piecework/protocol';
+import { error, type Finding, many, ok, some, warning } from './finding.js';
+
+/** Parked requests that are looked through; more are counted only. */
+const PARKED_LOOKED = 1_000;
+
+/** The queue's side as a whole: paused, served, kept. `now`: time of its server. */
+export async function checkQueue(
+  connection: Connection,
+  queue: QueueCommands,
+  now: number,
+): Promise<Finding[]> {
+  const { client } = connection;
+  const { keys } = queue;
+  const [open, until, parked, tickedAt, workers] = await Promise.all([
+    client.hlen(keys.open),
+    client.hget(keys.paused, 'until'),
+    client.hscan(keys.parked, '0', 'COUNT', PARKED_LOOKED),
+    client.hget(keys.counters, 'tickedAt'),
+    queue.workers(),
+  ]).catch((thrown: unknown) => {
+    throw redisError(thrown, 'doctor');
+  });
+  // Nobody who lives ticks, or says that it lives, more seldom.
+  const seldomMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
+  const silent = workers.filter(({ seenAt }) => now - seenAt > seldomMs);
+  return [
+    paused(keys.queue, until, now),
+    ...served(
+      open,
+      workers.length,
+      silent.map(({ id, host, pid }) => `${id} (${host}, process ${pid})`),
+    ),
+    ...(await unserved(queue, parked[1])),
+    kept(open, tickedAt === null ? undefined : now - Number(tickedAt), seldomMs),
+  ];
+}
+
+function paused(queue: string, until: string | null, now: number): Finding {
+  const at = Number(until);
+  if (until === null || (at > 0 && at <= now)) return ok('queue', `queue ${queue} is not paused`);
+  const end = at === 0 ? 'until somebody resumes it' : `until ${new Date(at).toISOString()}`;
+  const advice = '`piecework resume --queue-wide`';
+  return warning('queue', `queue ${queue} is paused ${end}: nothing is started`, advice);
+}
+
+function served(open: number, workers: number, silent: readonly string[]): Finding[] {
+  const findings: Finding[] = [];
+  if (silent.length > 0) {
+    const what = `${many(silent.length, 'worker')} silent for long: ${some(silent)}`;
+    const advice =
+      'it ended without a word, or hangs: what it held goes to others when its lease ends; look at its log';
+    findings.push(warning('workers', what, advice));
+  }
+  if (workers === 0 && open > 0) {
+    const what = `no worker is registered; open requests: ${open}`;
+    findings.push(warning('workers', what, 'start one: `piecework worker --queue …`'));
+  }
+  return findings.length > 0
+    ? findings
+    : [ok('workers', `${many(workers, 'worker')}, none silent`)];
+}
+
+/** `flat`: id, 'generation task', … of requests that met a worker which does not serve them. */
+async function unserved(queue: QueueCommands, flat: readonly string[]): Promise<Finding[]> {
+  const byTask = new Map<string, string[]>();
+  for (let i = 0; i < flat.length; i += 2) {
+    const task = (flat[i + 1] as string).replace(/^\d+ /, '');
+    byTask.set(task, [...(byTask.get(task) ?? []), flat[i] as string]);
+  }
+  const findings: Finding[] = [];
+  for (const [task, ids] of byTask) {
+    if (await queue.serves(task)) continue;
+    const what = task
+      ? `no worker serves task ${task}`
+      : 'no worker serves requests without a task';
+    findings.push(
+      warning(
+        'parked',
+        `${what}: ${some(ids)}`,
+        'start a worker with a handler for it, or cancel them',
+      ),
+    );
+  }
+  return findings.length > 0
+    ? findings
+    : [ok('parked', 'no request waits for a worker of its task')];
+}
+
+function kept(open: number, sinceMs: number | undefined, seldomMs: number): Finding {
+  if (open === 0 || (sinceMs !== undefined && sinceMs <= seldomMs))
+    return ok('agenda', open === 0 ? 'nothing is open' : 'somebody looks at the agenda');
+  const since = sinceMs === undefined ? 'ever' : `for ${Math.round(sinceMs / 1_000)} s`;
+  const what = `nobody has looked at the agenda ${since}: no retry, deadline or lost worker is noticed`;
+  return error('agenda', what, 'start a worker; `piecework doctor --repair` looks once');
+}

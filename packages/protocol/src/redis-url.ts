@@ -1,0 +1,63 @@
+import type { RedisOptions } from 'ioredis';
+
+/*
+ * Where Redis is, as one text: `redis://`, `rediss://` (TLS), `unix://` or a socket path; the URLs of some
+ * nodes of a cluster with commas between them; or the Sentinels of a group of servers:
+ *
+ *   redis-sentinel://[user:password@]host[:26379][,host[:26379]…]/NAME[/db][?sentinelPassword=…]
+ *
+ * (`rediss-sentinel://`: TLS to Sentinels and servers.) User, password and db are those of the servers; the
+ * Sentinels' own are `sentinelUsername` and `sentinelPassword` behind the question mark.
+ */
+
+const SENTINEL_PORT = 26_379;
+const SENTINEL =
+  /^(rediss?)-sentinel:\/\/(?:(\S*)@)?([^/?@\s]+)\/([^/?\s]+)(?:\/(\d+))?(?:\?(\S*))?$/;
+const SENTINEL_HOST = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/;
+const OF_SENTINELS = ['sentinelUsername', 'sentinelPassword'];
+
+/** Whether a text may say where Redis is. */
+export function isRedisUrl(text: string): boolean {
+  if (/^(unix:\/\/|\/)\S+$/.test(text)) return true;
+  if (namesSentinels(text)) return sentinelsOf(text) !== undefined;
+  return nodeUrls(text).every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url));
+}
+
+/** The URLs of cluster nodes; one for a single server, whose password may hold a comma. */
+export function nodeUrls(text: string): string[] {
+  return text.split(/,(?=rediss?:\/\/)/);
+}
+
+export const namesSentinels = (text: string): boolean => /^rediss?-sentinel:/.test(text);
+
+/** What a URL of Sentinels says, as ioredis has it; undefined when it is none. */
+export function sentinelsOf(text: string): RedisOptions | undefined {
+  const [, scheme, userInfo = '', hosts = '', name = '', db, query = ''] =
+    SENTINEL.exec(text) ?? [];
+  if (!scheme) return undefined;
+  const sentinels = hosts.split(',').map((host) => {
+    const [all, six, plain, port] = SENTINEL_HOST.exec(host) ?? [];
+    return all
+      ? { host: (six ?? plain) as string, port: Number(port ?? SENTINEL_PORT) }
+      : undefined;
+  });
+  const own = new URLSearchParams(query);
+  if ([...own.keys()].some((key) => !OF_SENTINELS.includes(key))) return undefined;
+  if (sentinels.some((one) => !one || one.port < 1 || one.port > 65_535)) return undefined;
+  try {
+    const [user = '', ...password] = userInfo.split(':');
+    const secret = decodeURIComponent(password.join(':'));
+    return {
+      sentinels: sentinels as { host: string; port: number }[],
+      name: decodeURIComponent(name),
+      ...(db ? { db: Number(db) } : {}),
+      ...(user ? { username: decodeURIComponent(user) } : {}),
+      ...(secret ? { password: secret } : {}),
+      ...Object.fromEntries(own),
+      ...(scheme === 'rediss' ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
+    };
+  } catch {
+    // A percent sign that stands for nothing.
+    return undefined;
+  }
+}

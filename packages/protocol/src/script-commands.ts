@@ -1,0 +1,16 @@
+import { type ScriptName, scripts } from './scripts.generated.js';
+
+const CALLS = /redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?/g;
+
+/** Commands whose rights are given by subcommand. */
+const CONTAINERS = new Set(['XGROUP', 'XINFO']);
+
+/** The Redis commands that a script calls, as ACL rules name them: 'hset', 'xinfo|groups'. */
+export function commandsIn(script: ScriptName): string[] {
+  const found = new Set<string>();
+  for (const [, command = '', first = ''] of scripts[script].lua.matchAll(CALLS)) {
+    const name = CONTAINERS.has(command) ? `${command}|${first}` : command;
+    found.add(name.toLowerCase());
+  }
+  return [...found].sort();
+}

@@ -1,0 +1,225 @@
+import type { Connection } from './connection.js';
+import { ConditionError, ServerError } from './errors.js';
+import { redisError } from './redis-error.js';
+import { runScript, type ScriptText } from './run-script.js';
+import { type Condition, takeWith } from './timed-condition.js';
+import { type TimedKeys, type TimedKind, timedKeys } from './timed-keys.js';
+
+/** How much longer than a call may be tried its caller is remembered, in ms. */
+const REMEMBER_MS = 300_000;
+
+/** A key that is put, or moved. */
+export interface TimedPut {
+  readonly key: string;
+  /** Token of the caller's own lease of it; '' if it has none. */
+  readonly token: string;
+  /** Server time in ms, or '+ms' from when it is put. */
+  readonly time: number | `+${number}`;
+  /** '' if it has none. */
+  readonly payload: string;
+}
+
+/** What becomes of a key, see lua/timed-settle.lua. */
+export interface TimedOutcome {
+  readonly key: string;
+  readonly token: string;
+  readonly verb: 'done' | 'retry' | 'back' | 'discard' | 'keep' | 'remove';
+  readonly value: string | number;
+}
+
+export type TimedVerdict = 'ok' | 'lost';
+
+export interface TakenKey {
+  readonly key: string;
+  /** Its own time, as the server tells it. */
+  readonly at: number;
+  /** Of a task; of a key without a payload, 0, 0 and ''. */
+  readonly created: number;
+  readonly numFailures: number;
+  readonly payload: string;
+}
+
+/** Times are the server's, in ms. */
+export interface Taken {
+  readonly verdict: 'taken';
+  readonly now: number;
+  /** When to ask again, if not told otherwise before; -1: never. */
+  readonly next: number;
+  /** When the lease of these is over. */
+  readonly ends: number;
+  readonly token: string;
+  readonly taken: readonly TakenKey[];
+}
+
+export interface TimedCounts {
+  readonly waiting: number;
+  readonly leased: number;
+  readonly failures: number;
+  /** Server time in ms; undefined: nothing is there. */
+  readonly next: number | undefined;
+}
+
+export interface TimedFailure {
+  readonly key: string;
+  readonly payload: string;
+  readonly created: number;
+  readonly numFailures: number;
+  readonly message: string;
+  readonly at: number;
+}
+
+/** The only caller of the scripts of a timed set. Hash slot of `{<name>}`. */
+export class TimedCommands {
+  readonly name: string;
+  readonly keys: TimedKeys;
+  readonly #connection: Connection;
+  readonly #conditionKeys: readonly string[];
+  readonly #take: (() => ScriptText) | undefined;
+  readonly #rememberMs: number;
+
+  /** `lateMs`: how much later than it was sent first a call may arrive again. */
+  constructor(
+    connection: Connection,
+    kind: TimedKind,
+    name: string,
+    { condition, lateMs = 0 }: { condition?: Condition | undefined; lateMs?: number } = {},
+  ) {
+    this.name = name;
+    this.#connection = connection;
+    this.keys = timedKeys(kind, name);
+    this.#conditionKeys = (condition?.keys ?? []).map(this.keys.condition);
+    this.#take = condition && takeWith(condition);
+    this.#rememberMs = lateMs + REMEMBER_MS;
+  }
+
+  /** `number` counts the puts of `caller` upwards, one at a time. Answers one verdict for each. */
+  async put(
+    caller: string,
+    number: number,
+    entries: readonly TimedPut[],
+  ): Promise<readonly 'put'[] | 'late'> {
+    const { due, tasks, leases, channel } = this.keys;
+    const [verdict] = await runScript(
+      this.#connection.client,
+      'timed-put',
+      [due, tasks, leases, this.keys.caller(caller)],
+      [
+        ...[number, this.#rememberMs, channel],
+        ...entries.flatMap(({ key, token, time, payload }) => [key, token, time, payload]),
+      ],
+    );
+    return verdict === 'put' ? entries.map(() => 'put') : 'late';
+  }
+
+  /**
+   * Takes what is due, at most `count`. `number` counts the takes of `taker` upwards, one at a time.
+   * @throws ConditionError
+   */
+  async take(
+    taker: string,
+    number: number,
+    count: number,
+    leaseMs: number,
+  ): Promise<Taken | { verdict: 'late'; number: number }> {
+    const { due, tasks, leases, caller } = this.keys;
+    const keys = [due, tasks, leases, caller(taker), ...this.#conditionKeys];
+    const args = [taker, number, count, leaseMs, this.#rememberMs];
+    const reply = await runScript(
+      this.#connection.client,
+      'timed-take',
+      keys,
+      args,
+      this.#take?.(),
+    ).catch((error: unknown) => {
+      throw this.#uncompiled(error) ?? error;
+    });
+    if (reply[0] === 'late') return { verdict: 'late', number: Number(reply[1]) };
+    if (reply[0] === 'refused') throw new ConditionError(this.name, String(reply[1]));
+    const [, now, next, ends, ...rows] = reply as [string, number, number, number, ...string[]];
+    const taken: TakenKey[] = [];
+    for (let i = 0; i < rows.length; i += 3) {
+      const [key, task, at] = rows.slice(i, i + 3) as [string, string, string];
+      taken.push({ key, at: Number(at), ...parseTask(task) });
+    }
+    return { verdict: 'taken', now, next, ends, token: `${taker}~${number}`, taken };
+  }
+
+  #uncompiled(error: unknown): ConditionError | undefined {
+    const { message } = error as Error;
+    if (!this.#take || !(error instanceof ServerError) || !/compiling script/i.test(message))
+      return;
+    return new ConditionError(this.name, message, error);
+  }
+
+  /** `number` counts the settles of `caller` upwards, one at a time. */
+  async settle(
+    caller: string,
+    number: number,
+    keepFailures: number,
+    outcomes: readonly TimedOutcome[],
+  ): Promise<readonly TimedVerdict[] | 'late'> {
+    const { due, tasks, leases, failures, channel } = this.keys;
+    const [verdict, ...verdicts] = await runScript(
+      this.#connection.client,
+      'timed-settle',
+      [due, tasks, leases, failures, this.keys.caller(caller)],
+      [
+        ...[number, this.#rememberMs, channel, keepFailures],
+        ...outcomes.flatMap(({ key, token, verb, value }) => [key, token, verb, value]),
+      ],
+    );
+    return verdict === 'settled' ? (verdicts as TimedVerdict[]) : 'late';
+  }
+
+  /** Removes all keys, whoever has them, and the failures. One plain command. */
+  async drop(): Promise<void> {
+    const { due, tasks, leases, failures } = this.keys;
+    await this.#connection.client.unlink(due, tasks, leases, failures).catch((error: unknown) => {
+      throw redisError(error, 'drop');
+    });
+  }
+
+  async counts(): Promise<TimedCounts> {
+    const { due, leases, failures } = this.keys;
+    const keys = [due, leases, failures];
+    const reply = await runScript(this.#connection.client, 'timed-counts', keys, []);
+    const [waiting, leased, failed, next] = reply.slice(1).map(Number) as [
+      ...[number, number, number, number],
+    ];
+    return { waiting, leased, failures: failed, next: next < 0 ? undefined : next };
+  }
+
+  /** What was discarded, the oldest first, behind `cursor` ('-': from the start). One plain read. */
+  async failures(
+    cursor: string,
+    count: number,
+  ): Promise<{ readonly found: readonly TimedFailure[]; readonly cursor: string }> {
+    const from = cursor === '-' ? cursor : `(${cursor}`;
+    const rows = await this.#connection.client
+      .xrange(this.keys.failures, from, '+', 'COUNT', count)
+      .catch((error: unknown) => {
+        throw redisError(error, 'failures');
+      });
+    const found = rows.map(([, fields]) => {
+      // By place, as a payload may be any text.
+      const [, key = '', , payload = '', , created = '', , numFailures = '', , message = '', , at] =
+        fields;
+      return {
+        ...{ key, payload, message, created: Number(created) },
+        ...{ numFailures: Number(numFailures), at: Number(at) },
+      };
+    });
+    return { found, cursor: rows.at(-1)?.[0] ?? cursor };
+  }
+}
+
+function parseTask(task: string): Pick<TakenKey, 'created' | 'numFailures' | 'payload'> {
+  const first = task.indexOf(' ');
+  const second = task.indexOf(' ', first + 1);
+  if (second < 0) return { created: 0, numFailures: 0, payload: '' };
+  return {
+    created: Number(task.slice(0, first)),
+    numFailures: Number(task.slice(first + 1, second)),
+    payload: task.slice(second + 1),
+  };
+}

@@ -1,0 +1,12 @@
+import { PieceworkError } from '@piecework/protocol';
+
+/** The lease of something that was taken is over, or somebody else has it: the reason of its signal. */
+export class LostError extends PieceworkError {
+  override readonly name = 'LostError';
+  readonly key: string;
+
+  constructor(key: string) {
+    super('the lease is over; somebody else may have it', { code: 'LOST' });
+    this.key = key;
+  }
+}

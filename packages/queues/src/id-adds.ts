@@ -1,0 +1,89 @@
+import { type IdQueueCommands, type NoIdQueue, PieceworkError } from '@piecework/protocol';
+
+/** Most ids of one chunk, and most characters of their texts, about. */
+const CHUNK_IDS = 500;
+const CHUNK_CHARACTERS = 250_000;
+
+function chunksOf(ids: readonly string[]): string[][] {
+  const chunks: string[][] = [[]];
+  let characters = 0;
+  for (const id of ids) {
+    const last = chunks.at(-1) as string[];
+    characters += id.length;
+    if (last.length < CHUNK_IDS && (characters <= CHUNK_CHARACTERS || last.length === 0)) {
+      last.push(id);
+    } else {
+      chunks.push([id]);
+      characters = id.length;
+    }
+  }
+  return chunks;
+}
+
+const isSame = (a: readonly string[], b: readonly string[]) =>
+  a.length === b.length && a.every((id, i) => id === b[i]);
+
+export type Added =
+  | { readonly verdict: 'ok'; readonly pending: number; readonly added: number }
+  | NoIdQueue;
+
+/**
+ * Adds of one sender, one after the other, each chunk under a number: one that the server gets twice, or
+ * late, adds nothing twice. An add that failed so that it may be asked for again keeps its numbers, and
+ * when the next one has the same ids, it is the same add.
+ */
+export class IdAdds {
+  readonly #commands: IdQueueCommands;
+  readonly #life: string;
+  readonly #sender: string;
+  readonly #keepMs: number;
+  readonly #call: (call: () => Promise<Added>) => Promise<Added>;
+  #previous: Promise<unknown> = Promise.resolve();
+  #nextNumber = 1;
+  #unsure: { readonly ids: readonly string[]; readonly first: number } | undefined;
+
+  constructor(parts: {
+    commands: IdQueueCommands;
+    life: string;
+    sender: string;
+    /** How long a call may be late, with a margin, in ms. */
+    keepMs: number;
+    /** How a call is made that may have to be tried again. */
+    call: (call: () => Promise<Added>) => Promise<Added>;
+  }) {
+    this.#commands = parts.commands;
+    this.#life = parts.life;
+    this.#sender = parts.sender;
+    this.#keepMs = parts.keepMs;
+    this.#call = parts.call;
+  }
+
+  add(ids: readonly string[]): Promise<Added> {
+    const adding = this.#previous.then(() => this.#add(ids));
+    this.#previous = adding.catch(() => {});
+    return adding;
+  }
+
+  async #add(ids: readonly string[]): Promise<Added> {
+    const again = this.#unsure && isSame(this.#unsure.ids, ids) ? this.#unsure : undefined;
+    const first = again?.first ?? this.#nextNumber;
+    const chunks = chunksOf(ids);
+    this.#nextNumber = first + chunks.length;
+    this.#unsure = undefined;
+    let pending = 0;
+    let added = 0;
+    try {
+      for (const [i, chunk] of chunks.entries()) {
+        const numbered = { sender: this.#sender, number: first + i, keepMs: this.#keepMs };
+        const reply = await this.#call(() => this.#commands.add(this.#life, numbered, chunk));
+        if (reply.verdict === 'gone') return reply;
+        pending = reply.pending;
+        added += reply.added;
+      }
+    } catch (error) {
+      if (error instanceof PieceworkError && error.retryable) this.#unsure = { ids, first };
+      throw error;
+    }
+    return { verdict: 'ok', pending, added };
+  }
+}

@@ -1,0 +1,161 @@
+import { setMaxListeners } from 'node:events';
+import {
+  ClosedError,
+  Connection,
+  checkOption,
+  option,
+  Patience,
+  TimedCommands,
+  type TimedKind,
+  type TimedOutcome,
+  type TimedPut,
+  type TimedVerdict,
+} from '@piecework/protocol';
+import { nanoid } from 'nanoid';
+import pTimeout from 'p-timeout';
+import { Consumer } from './consumer.js';
+import { Numbered } from './numbered.js';
+import { type CheckedTimedOptions, isConnection } from './options.js';
+import { Taker } from './taker.js';
+import { telling } from './telling.js';
+import { Wakes } from './wakes.js';
+
+/** How long a close waits for what is under way, in ms. */
+const CLOSE_MS = 5_000;
+
+/** What one stream is asked for. */
+export interface StreamParts {
+  readonly demand: number;
+  readonly leaseMs: number;
+  /** Whether leases are renewed. */
+  readonly renews: boolean;
+  readonly pollMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * What a `Scheduler` and a `RetryQueue` are made of: keys in due order that are taken under leases
+ * (lua/timed-*.lua). It puts, settles, makes consumers, waits, and closes all of it.
+ */
+export class TimedSet {
+  readonly commands: TimedCommands;
+  readonly wakes: Wakes;
+  readonly keepFailures: number;
+  readonly #connection: Connection;
+  readonly #ownsConnection: boolean;
+  readonly #options: CheckedTimedOptions;
+  readonly #id = nanoid();
+  readonly #puts: Numbered<TimedPut, 'put'>;
+  readonly #settles: Numbered<TimedOutcome, TimedVerdict>;
+  readonly #consumers = new Set<Consumer>();
+  readonly #closing = new AbortController();
+  #closed: Promise<void> | undefined;
+
+  constructor(kind: TimedKind, options: CheckedTimedOptions, keepFailures = 0) {
+    const { redis, name, condition, unavailableMs } = options;
+    const onError = telling(options.onError);
+    this.#options = { ...options, onError };
+    // Each that waits listens.
+    setMaxListeners(0, this.#closing.signal);
+    this.keepFailures = keepFailures;
+    this.#ownsConnection = !isConnection(redis);
+    this.#connection = isConnection(redis) ? redis : Connection.open(redis);
+    this.commands = new TimedCommands(this.#connection, kind, name, {
+      condition,
+      lateMs: unavailableMs,
+    });
+    this.wakes = new Wakes(this.#connection, this.commands.keys.channel, onError);
+    const { commands } = this;
+    this.#puts = new Numbered({
+      what: name,
+      send: (number, entries) => this.call(() => commands.put(this.#id, number, entries)),
+      sizeOf: ({ key, payload }) => 3 * (key.length + payload.length),
+    });
+    this.#settles = new Numbered({
+      what: name,
+      send: (number, entries) =>
+        this.call(() => commands.settle(this.#id, number, keepFailures, entries)),
+      sizeOf: ({ key, value }) => 3 * (key.length + String(value).length),
+    });
+  }
+
+  /** Tries a call while Redis is away. @throws IndeterminateError, ConnectionError, ServerError */
+  call<T>(call: () => Promise<T>): Promise<T> {
+    const { name, unavailableMs } = this.#options;
+    const signal = this.#closing.signal;
+    return new Patience(this.#connection, name, { forMs: unavailableMs, signal }).call(async () => {
+      await this.#connection.check();
+      return call();
+    });
+  }
+
+  /** @throws ClosedError · what `call` throws */
+  async put(entry: TimedPut): Promise<void> {
+    await this.#puts.write(entry);
+  }
+
+  readonly settle = (outcome: TimedOutcome): Promise<TimedVerdict> => this.#settles.write(outcome);
+
+  /** Aborts when this is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** @throws ClosedError */
+  expectOpen(): void {
+    if (this.#closed) throw new ClosedError(this.#options.name);
+  }
+
+  /** A consumer until its signal aborts or this is closed. */
+  consumer(parts: StreamParts): Consumer {
+    this.expectOpen();
+    for (const one of this.#consumers) if (one.isOver) this.#consumers.delete(one);
+    const { signal } = parts;
+    const consumer = new Consumer({
+      ...parts,
+      taker: new Taker(this.commands),
+      wakes: this.wakes,
+      settle: this.settle,
+      signal: signal ? AbortSignal.any([signal, this.closing]) : this.closing,
+      onError: this.#options.onError,
+    });
+    this.#consumers.add(consumer);
+    return consumer;
+  }
+
+  /** As `call`. @throws ClosedError as well */
+  async ask<T>(call: () => Promise<T>): Promise<T> {
+    this.expectOpen();
+    return this.call(call);
+  }
+
+  /** What a key of the condition is called in Redis. @throws InvalidOptionError */
+  conditionKey(name: string): string {
+    checkOption('name', name, option.name());
+    return this.commands.keys.condition(name);
+  }
+
+  /** Removes everything, whoever has it. @throws what `ask` throws */
+  async drop(): Promise<void> {
+    await this.ask(() => this.commands.drop());
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort();
+    await pTimeout(this.#end(), { milliseconds: CLOSE_MS, message: false });
+    const reason = new ClosedError(this.#options.name);
+    for (const consumer of this.#consumers) consumer.abandon(reason);
+    await this.wakes.close();
+    if (this.#ownsConnection) await this.#connection.closeSoon();
+  }
+
+  async #end(): Promise<void> {
+    await Promise.all([...this.#consumers].map((one) => one.end({ forgotten: true })));
+    await Promise.all([this.#puts.close(), this.#settles.close()]);
+  }
+}

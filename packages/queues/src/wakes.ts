@@ -1,0 +1,88 @@
+import { type Connection, Subscriber } from '@piecework/protocol';
+
+/**
+ * The one way in which everybody waits here: until the next time that the server named, as a duration,
+ * or until a notice says that something earlier was put. A lost notice costs no more than a slow look.
+ */
+
+/** Until somebody who waits looks all the same, in ms, give or take a fifth. */
+const SLOW_MS = 10_000;
+/** So long the subscribing connection has for its answer to a ping. */
+const PING_MS = 5_000;
+
+export interface WaitFor {
+  /** What `mark` was before the look that found nothing to do. */
+  readonly mark: number;
+  readonly ms: number;
+  /** Ends the wait, without an error. */
+  readonly signal: AbortSignal;
+  /** Whether notices end it. */
+  readonly woken: boolean;
+}
+
+export class Wakes {
+  readonly #subscriber: Subscriber;
+  readonly #channel: string;
+  readonly #waiting = new Set<() => void>();
+  #mark = 0;
+  #listens = false;
+
+  constructor(connection: Connection, channel: string, onError: (error: unknown) => void) {
+    this.#channel = channel;
+    this.#subscriber = new Subscriber(
+      connection,
+      {
+        onNotice: () => this.#wake(),
+        onMaybeMissed: () => this.#wake(),
+        onError,
+      },
+      'piecework-queues',
+    );
+  }
+
+  /** Changes with each notice: one that came between a look and the wait after it ends the wait. */
+  get mark(): number {
+    return this.#mark;
+  }
+
+  async wait({ mark, ms, signal, woken }: WaitFor): Promise<void> {
+    if (woken && !this.#listens) {
+      this.#listens = true;
+      this.#subscriber.add(this.#channel);
+    }
+    const slow = SLOW_MS * (0.8 + 0.4 * Math.random());
+    const endMs = performance.now() + Math.min(ms, woken ? slow : ms);
+    while (!signal.aborted && !(woken && mark !== this.#mark)) {
+      // A timer may fire a little early; looking then would find nothing.
+      const leftMs = endMs - performance.now();
+      if (leftMs <= 0) {
+        if (woken && ms > slow) this.#subscriber.ping(PING_MS);
+        return;
+      }
+      await this.#pause(Math.ceil(leftMs), signal, woken);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#subscriber.close();
+  }
+
+  #wake(): void {
+    this.#mark += 1;
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  #pause(ms: number, signal: AbortSignal, woken: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#waiting.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, Math.min(ms, 2_147_483_647));
+      signal.addEventListener('abort', done, { once: true });
+      if (woken) this.#waiting.add(done);
+    });
+  }
+}

@@ -1,0 +1,176 @@
+import {
+  Agenda,
+  QueueCommands,
+  QueueControlCommands,
+  QueueErrors,
+  type QueuePause,
+  TIMES,
+  type Tick,
+} from '@piecework/protocol';
+import { ErrorLog } from './error-log.js';
+import { Intake } from './intake.js';
+import { PauseWatch } from './queue-pause.js';
+import type { Slots } from './slots.js';
+import type { WorkerCore } from './worker-core.js';
+
+/** How soon, in ms, a worker with named handlers looks for what was parked; sooner when there was. */
+const LOOK_MS = 1_000;
+const LOOK_AGAIN_MS = 250;
+/** How many parked requests one look at the agenda enters. */
+const PARKED_PER_TICK = 100;
+
+export interface ShardHooks {
+  /** JSON about the worker, for the registry. */
+  readonly info: () => string;
+  readonly onTokens: (shard: Shard, tokens: readonly string[]) => void;
+  /** Requests to be entered without a token. */
+  readonly onParked: (
+    shard: Shard,
+    requests: readonly { id: string; generation: number }[],
+  ) => void;
+  /** It is paused, or goes on. */
+  readonly onPaused: (shard: Shard) => void;
+}
+
+/**
+ * A queue that a worker takes work from: the only one that it has, or a shard of it. Here it waits for
+ * tokens, looks at the agenda, and learns of pauses. What it holds and runs, and under which lease, is
+ * one for all shards.
+ */
+export class Shard {
+  readonly queue: QueueCommands;
+  readonly control: QueueControlCommands;
+  readonly slots: Slots;
+  readonly intake: Intake;
+  readonly errors: ErrorLog;
+  readonly #core: WorkerCore;
+  readonly #hooks: ShardHooks;
+  readonly #agenda: Agenda;
+  readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
+  #paused = false;
+  #fleet = 1;
+  #tickedAt = performance.now();
+  #look: NodeJS.Timeout | undefined;
+  #lookAt = 0;
+
+  /** `prompt`: what is due is moved at its time. */
+  constructor(core: WorkerCore, name: string, slots: Slots, prompt: boolean, hooks: ShardHooks) {
+    const { connection, logger, events, id, leaseMs } = core;
+    this.#core = core;
+    this.#hooks = hooks;
+    this.slots = slots;
+    this.queue = new QueueCommands(connection, name);
+    this.control = new QueueControlCommands(connection, name);
+    this.errors = new ErrorLog(new QueueErrors(connection, name), id, logger);
+    const onTokens = (tokens: readonly string[]) => hooks.onTokens(this, tokens);
+    const { unblocking } = core;
+    this.intake = new Intake(connection, this.queue, slots, logger, onTokens, events, unblocking);
+    this.#agenda = new Agenda(connection, this.queue, {
+      worker: id,
+      info: hooks.info,
+      auditMs: Math.min(TIMES.auditMs, leaseMs),
+      prompt,
+      onTick: (tick) => {
+        this.#tickedAt = performance.now();
+        this.learn({ until: tick.pausedUntil, at: tick.now });
+        this.#enterParked(tick);
+      },
+      onReclaimed: (requestId, count) => events.tell('reclaimed', { requestId, count }),
+      onError: (error) => {
+        logger.warn({ err: error }, 'tick failed');
+        events.tellError(error);
+      },
+    });
+  }
+
+  get name(): string {
+    return this.queue.keys.queue;
+  }
+
+  /** As when closing, until it goes on. */
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  /** Whether tokens that come are turned into permits. */
+  get takesWork(): boolean {
+    return this.#core.takesWork && !this.#paused;
+  }
+
+  /** Since the last look at the agenda that Redis answered, and after how long it is late, in ms. */
+  get tick(): { readonly sinceMs: number; readonly lateMs: number } {
+    // A big fleet looks seldom; three looks in a row may fail by chance.
+    const lateMs = 3 * Math.max(5_000, this.#fleet * 62.5);
+    return { sinceMs: performance.now() - this.#tickedAt, lateMs };
+  }
+
+  /** Registers the worker here, and learns what it has to know before it takes anything. */
+  async register(): Promise<void> {
+    await this.#agenda.tick();
+  }
+
+  start(): void {
+    this.#agenda.start();
+    this.intake.start();
+  }
+
+  /** The agenda is not to be looked at more often than it is, and no pause matters any more. */
+  rest(): void {
+    clearTimeout(this.#look);
+    this.#pause.stop();
+  }
+
+  stopAgenda(): Promise<void> {
+    return this.#agenda.stop();
+  }
+
+  learn(pause: QueuePause): void {
+    this.#pause.learn(pause);
+  }
+
+  /** Looks at the agenda sooner than it would, at the pace of the whole fleet. */
+  lookWithin(ms: number): void {
+    if (this.#core.closing) return;
+    const waitMs = Math.max(ms, this.#fleet * 50);
+    const at = performance.now() + waitMs;
+    if (this.#look && this.#lookAt <= at) return;
+    clearTimeout(this.#look);
+    this.#lookAt = at;
+    this.#look = setTimeout(() => {
+      this.#look = undefined;
+      this.#agenda.wake();
+    }, waitMs);
+  }
+
+  /**
+   * A request that is new, or that this worker left, may have been met, and parked, by one that does
+   * not serve its task.
+   */
+  lookForParked(ms = LOOK_AGAIN_MS): void {
+    if (this.#core.handlers.tasks !== '*') this.lookWithin(ms);
+  }
+
+  /**
+   * Has parked requests entered, without a token, whose task this worker serves. Without a free slot they
+   * come into the waiting room, and their tokens back into the list.
+   */
+  #enterParked(tick: Tick): void {
+    if (this.#core.closing || this.#paused) return;
+    this.#fleet = tick.fleet;
+    const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
+    this.lookForParked(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
+    this.#hooks.onParked(this, served.slice(0, PARKED_PER_TICK));
+  }
+
+  /**
+   * While the queue is paused all slots are taken, so that no token is popped, and what is held is
+   * left as its handlers end. A token that a pop under way still brings is put back by `enter`.
+   */
+  #setPaused(paused: boolean): void {
+    this.#paused = paused;
+    this.slots.withhold(paused ? this.slots.capacity : -this.slots.capacity);
+    this.#hooks.onPaused(this);
+    const about = { queue: this.name };
+    this.#core.logger.info(about, paused ? 'queue paused' : 'queue goes on');
+  }
+}

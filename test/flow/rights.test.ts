@@ -1,0 +1,381 @@
+/**
+ * Roles under the ACL users of docs/operations.md.
+ * @module-tag own-server
+ */
+import { Notifier } from '@piecework/notifier';
+import type { RedisInput } from '@piecework/protocol';
+import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
+import type { HandlerContext } from '@piecework/worker';
+import { Redis } from 'ioredis';
+import { Admin } from 'piecework';
+import { describe, expect, vi } from 'vitest';
+import {
+  commandsOf,
+  LATER,
+  PLAIN,
+  patternsOf,
+  ROLES,
+  type Role,
+  SCRIPTS,
+} from '../../packages/piecework/dist/doctor/rights.js';
+import { buildScripts } from '../../scripts/lua-source.mjs';
+import { denied, makeUsers, PASSWORD, rulesOf, userOf } from '../support/acl.js';
+import { type Flow, gate, nodesOf, numbers, test } from '../support/flow.js';
+import { againstCluster, startOwnRedis, testConnection } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+/** A server, or a cluster, where the roles have their users; and how each gets there. */
+async function guarded(flow: Flow) {
+  let servers: Redis[];
+  let as: (role: Role) => RedisInput;
+  if (againstCluster) {
+    const { nodes } = (await testConnection()) as { nodes: { host: string; port: number }[] };
+    servers = nodesOf(flow.connection);
+    as = (role) => ({
+      nodes,
+      options: { redisOptions: { username: userOf(role), password: PASSWORD } },
+    });
+  } else {
+    const { url, stop } = await startOwnRedis();
+    flow.after(() => stop());
+    const client = new Redis(url);
+    flow.after(() => client.disconnect());
+    servers = [client];
+    as = (role) => url.replace('//', `//${userOf(role)}:${PASSWORD}@`);
+  }
+  await makeUsers(servers, flow.queue);
+  await Promise.all(servers.map((server) => server.call('ACL', 'LOG', 'RESET')));
+  return { servers, as };
+}
+
+const scriptOf = new Map(
+  Object.entries(buildScripts()).flatMap(([name, { sha, lua }]) => [
+    [sha, name],
+    [lua, name],
+  ]),
+);
+
+/** What each user sends from here on: plain commands as ACL rules name them, and scripts. */
+function listen() {
+  const sent = new Map<string, Set<string>>();
+  const plain = Redis.prototype.sendCommand;
+  const spy = vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
+    this: Redis,
+    command,
+    stream,
+  ) {
+    const { args } = command as unknown as { args: unknown[] };
+    const [name, first] = [command.name.toLowerCase(), String(args[0] ?? '')];
+    const script = /^eval(sha)?$/.test(name) ? scriptOf.get(first) : undefined;
+    const container = /^(client|cluster|command|acl|config|xinfo)$/.test(name);
+    const what = script ?? (container ? `${name}|${first.toLowerCase()}` : name);
+    const user = this.options.username ?? '';
+    sent.set(user, (sent.get(user) ?? new Set()).add(what));
+    if (script) sent.get(user)?.add(name);
+    return plain.call(this, command, stream);
+  });
+  return { of: (role: Role) => sent.get(userOf(role)) ?? new Set(), stop: () => spy.mockRestore() };
+}
+
+/** Everything that the roles do, in one story. */
+async function story(flow: Flow, as: (role: Role) => RedisInput): Promise<void> {
+  const held = gate();
+  const runs = new Map<string, number>();
+  const handler = async (n: number, context: HandlerContext) => {
+    const key = `${context.requestId} ${n}`;
+    const run = (runs.get(key) ?? 0) + 1;
+    runs.set(key, run);
+    const name = context.requestId.split('.').at(-1);
+    context.progress(n);
+    if (name === 'failing' && n % 2 === 1) {
+      context.checkpoint({ n });
+      throw new Error('odd');
+    }
+    if (name === 'waiting') await Promise.race([held.opened, aborted(context.signal)]);
+    if (name === 'held' && run === 1)
+      throw n === 0 ? context.holdRequest(20) : context.holdQueue(20);
+    return n;
+  };
+  const worker = flow.worker({ redis: as('worker'), handler, concurrency: 4, quantumMs: 0 });
+  const producer = flow.producer({ redis: as('producer') });
+  await using notifier = new Notifier({ redis: as('notifier'), queue: flow.queue });
+  await using admin = new Admin({ redis: as('admin'), queue: flow.queue });
+  await worker.start();
+
+  const small = await producer.submit(numbers(3), { id: flow.id('small') });
+  expect(await notifier.completion(small.id)).toMatchObject({ status: 'succeeded' });
+  const again = await producer.submit(numbers(3), { id: flow.id('small') });
+  expect(again.generation).toBe(small.generation);
+  await expect(
+    producer.submit(numbers(4), { id: flow.id('small'), priority: 1 }),
+  ).rejects.toMatchObject({ code: 'EXISTS' });
+  await producer.submit(numbers(2), {
+    dedupe: { key: 'once', periodMs: 1_000 },
+    results: 'discard',
+  });
+
+  const big = await producer.submit(
+    (function* () {
+      yield* numbers(1_200);
+    })(),
+    { id: flow.id('big'), window: 600, priority: 3 },
+  );
+  const values: unknown[] = [];
+  for await (const item of notifier.results(big.id, { order: 'index' })) values.push(item.index);
+  expect(values).toHaveLength(1_200);
+  for await (const _ of notifier.progress(big.id)) break;
+
+  const failing = await producer.submit(numbers(6), {
+    id: flow.id('failing'),
+    attempts: 2,
+    backoff: { type: 'fixed', delayMs: 10 },
+    toleratedFailures: 6,
+  });
+  await notifier.completion(failing.id);
+  const failures: number[] = [];
+  for await (const { index } of notifier.failures(failing.id)) failures.push(index);
+  expect(failures).toEqual([1, 3, 5]);
+  expect(await notifier.failureGroups(failing.id)).toHaveLength(1);
+  expect((await admin.redrive(failing.id)).redriven).toBe(3);
+  await notifier.completion(failing.id);
+
+  await producer.submit(numbers(2), { id: flow.id('held') });
+  await notifier.completion(flow.id('held'));
+  await producer.submit(numbers(1), { id: flow.id('due'), delayMs: 30, expedite: true });
+  await notifier.completion(flow.id('due'));
+
+  const waiting = await producer.submit(numbers(20), { id: flow.id('waiting'), limit: 2 });
+  await until(async () => (await notifier.status(waiting.id)).counts.inFlight === 2);
+  await admin.pause(waiting.id);
+  await admin.update(waiting.id, { limit: 3, priority: 7 });
+  await admin.resume(waiting.id);
+  await admin.pauseQueue();
+  await admin.resumeQueue();
+  await admin.cancel(waiting.id);
+  expect(await notifier.completion(waiting.id)).toMatchObject({ status: 'cancelled' });
+  held.open();
+
+  const open = await producer.open({ id: flow.id('open') });
+  await open.append(1, 2);
+  await open.flush();
+  await open.cancel();
+  const safe = producer.submit(numbers(1), { id: flow.id('safe'), durability: 'replica' });
+  if (againstCluster) await notifier.completion((await safe).id);
+  else await expect(safe).rejects.toMatchObject({ code: 'NO_REPLICA' });
+
+  // A task that nobody serves is parked, and cleared away.
+  const other = flow.worker({
+    redis: as('worker'),
+    handlers: [{ task: 'other', run: () => 1 }],
+  });
+  await worker.close();
+  await other.start();
+  await producer.submit(numbers(1), { id: flow.id('unserved'), task: 'census' });
+  await until(async () => (await admin.counts()).parked === 1);
+  const listed: string[] = [];
+  for await (const { id } of admin.list({ state: 'all' })) listed.push(id);
+  expect(listed).toContain(flow.id('unserved'));
+  expect(await admin.workers()).toHaveLength(1);
+  expect((await admin.errors()).length).toBeGreaterThan(0);
+  expect(await admin.repair()).toEqual([]);
+  const findings = await admin.doctor({ deep: true, repair: true });
+  const gaps = findings.filter(({ check, level }) => check === 'acl' && level !== 'ok');
+  expect(gaps).toEqual([]);
+  expect(findings.filter(({ what }) => /could not be looked at/.test(what))).toEqual([]);
+  for (const id of listed) await admin.drop(id);
+  await other.close();
+}
+
+/** What is done with the queues that are no requests. */
+async function queuesStory(
+  { queue: name }: Flow,
+  as: (role: Role) => RedisInput,
+  sent: ReturnType<typeof listen>,
+): Promise<void> {
+  const listens = (role: Role) => until(() => sent.of(role).has('ssubscribe'));
+  const retries = new RetryQueue<number>({ redis: as('retry-queue'), name });
+  const over = new AbortController();
+  const consuming = retries.consume(
+    async () => {
+      throw new Error('never');
+    },
+    { maxFailures: 2, retryDelayMs: () => 10, signal: over.signal },
+  );
+  await listens('retry-queue');
+  await retries.put(1, { delayMs: 50 });
+  await until(async () => (await retries.counts()).failures === 1);
+  over.abort();
+  await consuming;
+  for await (const { payload } of retries.failures()) expect(payload).toBe(1);
+  await retries.drop();
+  await retries.close();
+
+  const scheduler = new Scheduler<string>({ redis: as('scheduler'), name });
+  const taking = scheduler.takeDue({ lockMs: 10_000, waitMs: 20_000 });
+  await listens('scheduler');
+  await scheduler.enqueue('now', Date.now());
+  expect(await taking).toHaveLength(1);
+  expect(await scheduler.counts()).toMatchObject({ locked: 1 });
+  await scheduler.remove('now');
+  await scheduler.drop();
+  await scheduler.close();
+
+  const ids = await IdQueue.join(name, { redis: as('id-queue'), unique: true });
+  await ids.add(['a', 'b']);
+  for (const _ of numbers(2)) {
+    const pulled = await ids.pull();
+    if (pulled.state !== 'READY') throw new Error(`pull: ${pulled.state}`);
+    await ids.resume(pulled.key);
+    await ids.fail(pulled.key, 'why not');
+  }
+  expect(await ids.counts()).toMatchObject({ completed: 2, failures: 2 });
+  await ids.drop();
+  await ids.disconnect();
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+
+/** What the story comes to at times only: looks at the agenda, and questions after what is gone. */
+const AT_TIMES = [
+  'tend',
+  'write-back',
+  'finish',
+  'note',
+  'push',
+  'hget',
+  'zscore',
+  'hvals',
+  'hmget',
+];
+/** What it does not come to, by role. */
+const RARE: Readonly<Record<Role, readonly string[]>> = {
+  producer: ['keep-open', 'wait', 'waitaof', 'command|info'],
+  worker: ['take', 'renew', 'run-alone', 'contended', 'swap', 'lmpop', 'xpending'],
+  notifier: ['sunsubscribe'],
+  admin: ['reopen'],
+  'retry-queue': [],
+  // The server has seen its scripts: they are the retry queue's.
+  scheduler: ['eval'],
+  'id-queue': [],
+};
+const CONNECTING =
+  /^(asking|readonly|cluster\|.*|client\|(setname|setinfo)|ping|info|auth|hello|select|quit)$/;
+
+describe('the users of docs/operations.md', () => {
+  test('may do all that their roles do, and nobody is denied anything', {
+    tags: 'one-server',
+  }, async ({ flow }) => {
+    const { servers, as } = await guarded(flow);
+    const sent = listen();
+    flow.after(() => sent.stop());
+    await story(flow, as);
+    await queuesStory(flow, as, sent);
+    expect(await denied(servers)).toEqual([]);
+    for (const role of ROLES) {
+      const known = new Set<string>([...SCRIPTS[role], ...PLAIN[role], 'eval', 'evalsha']);
+      const unknown = [...sent.of(role)].filter((one) => !known.has(one) && !CONNECTING.test(one));
+      expect(unknown, `sent by a ${role}, and not in its list`).toEqual([]);
+      const unused = [...known].filter(
+        (one) => !sent.of(role).has(one) && ![...AT_TIMES, ...RARE[role]].includes(one),
+      );
+      expect(
+        unused.filter((one) => !CONNECTING.test(one)),
+        `of a ${role}, and never sent`,
+      ).toEqual([]);
+    }
+  });
+
+  test('have exactly the rights that their scripts and commands need', () => {
+    for (const role of ROLES) {
+      const rules = rulesOf(role, 'q');
+      const given = (sign: string) =>
+        rules.filter((rule) => rule.startsWith(sign)).map((rule) => rule.slice(1));
+      const needed = commandsOf(role).filter((command) => !LATER.includes(command));
+      expect(given('+').toSorted(), role).toEqual(needed);
+      expect(given('~'), role).toEqual(patternsOf(role, 'q').keys);
+      expect(given('&'), role).toEqual(patternsOf(role, 'q').channels);
+      expect(rules.slice(0, 5), role).toEqual([
+        'on',
+        `>${PASSWORD}`,
+        ...['resetkeys', 'resetchannels', '-@all'],
+      ]);
+    }
+  });
+
+  test('are compared by the doctor, which misses each right that is taken away', {
+    tags: 'one-server',
+  }, async ({ flow }) => {
+    const { servers, as } = await guarded(flow);
+    await using admin = new Admin({ redis: as('admin'), queue: flow.queue });
+    const users = Object.fromEntries(ROLES.map((role) => [role, userOf(role)]));
+    const missed = async () =>
+      (await admin.doctor({ users }))
+        .filter(({ check, level }) => check === 'acl' && level === 'error')
+        .map(({ advice }) => advice);
+    expect(await missed()).toEqual([]);
+    const [server] = servers as [Redis];
+    for (const role of ROLES) {
+      const rules = rulesOf(role, flow.queue);
+      const rights = rules.filter((rule) => /^[+~&]/.test(rule));
+      // What the doctor itself cannot do without.
+      const asking = /^\+(acl\|.*|info|hget|hmget|hlen)$/;
+      for (const right of rights.filter((one) => role !== 'admin' && !asking.test(one))) {
+        const others = rules.filter((rule) => rule !== right);
+        await server.call('ACL', 'SETUSER', userOf(role), 'reset', ...others);
+        const found = (await rightsMissed(server, flow.queue, role)).join(' ');
+        expect(found, `${role} without ${right}`).toContain(right);
+        await server.call('ACL', 'SETUSER', userOf(role), 'reset', ...rules);
+      }
+    }
+    const [later] = (await server.command('INFO', 'WAITAOF')) as unknown[];
+    if (later) {
+      // Not in the lists of the docs, which Redis 7.0 has to take as well.
+      const what = (await rightsMissed(server, flow.queue, 'producer')).join();
+      expect(what).toContain("but for +waitaof (durability 'fsync')");
+      await server.call('ACL', 'SETUSER', userOf('producer'), '+waitaof');
+      expect((await rightsMissed(server, flow.queue, 'producer')).join()).not.toContain('waitaof');
+    }
+    // What a script may not do ends a look, which says whom to ask as.
+    const { id } = await flow
+      .producer({ redis: as('producer') })
+      .submit([1], { id: flow.id('lost') });
+    await server.hdel(flow.queueCommands.keys.open, id);
+    await server.call('ACL', 'SETUSER', userOf('admin'), '-zadd');
+    const looked = (await admin.doctor({ repair: true })).find(({ check }) => check === 'repair');
+    expect(looked).toMatchObject({
+      level: 'warning',
+      advice: expect.stringMatching(/as an admin/),
+    });
+    await server.call('ACL', 'SETUSER', userOf('worker'), '-xreadgroup');
+    expect((await missed()).join()).toContain(`ACL SETUSER ${userOf('worker')} +xreadgroup`);
+    await server.call('ACL', 'DELUSER', userOf('notifier'));
+    const gone = (await admin.doctor({ users })).map(({ what }) => what);
+    expect(gone.join('\n')).toContain(`there is no ACL user ${userOf('notifier')}`);
+  });
+
+  test('keep a worker from other queues, and a notifier from submitting', async ({ flow }) => {
+    const { as } = await guarded(flow);
+    const foreign = flow.producer({ redis: as('producer'), queue: `${flow.queue}-other` });
+    await expect(foreign.submit([1], { id: flow.id('foreign') })).rejects.toThrow(
+      /NOPERM|permission|can't run/,
+    );
+    const forbidden = flow.id('forbidden');
+    // Its intent may stay where its create was refused; a look at the agenda would clear it up.
+    flow.after(async () => {
+      const { open } = await flow.queueCommands.whereabouts(forbidden);
+      if (open) await flow.queueCommands.finish(forbidden, open, 'gone');
+    });
+    const reader = flow.producer({ redis: as('notifier') });
+    await expect(reader.submit([1], { id: forbidden })).rejects.toThrow(
+      /NOPERM|permission|can't run/,
+    );
+  });
+});
+
+async function rightsMissed(server: Redis, queue: string, role: Role): Promise<string[]> {
+  const { checkAcl } = await import('../../packages/piecework/dist/doctor/acl.js');
+  const asked = [{ name: 'server', client: server, info: undefined as never }];
+  const findings = await checkAcl(asked, queue, { [role]: userOf(role) });
+  return findings.map(({ what }) => what);
+}

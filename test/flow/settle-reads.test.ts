@@ -1,0 +1,80 @@
+import { type Command, Redis } from 'ioredis';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { LossyRedis } from '../support/lossy-redis.js';
+import { until } from '../support/until.js';
+
+/** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
+const LONG_MS = 3_600_000;
+
+/** A client that notes how much text each settle brought. */
+class Weighing extends Redis {
+  readonly brought: number[] = [];
+
+  override sendCommand(command: Command, stream?: never): unknown {
+    const reply = super.sendCommand(command, stream) as Promise<unknown>;
+    if (!/^eval(sha)?$/.test(command.name)) return reply;
+    return reply.then((answer) => {
+      const text = Array.isArray(answer) && answer.length === 9 ? answer[8] : undefined;
+      if (typeof text === 'string' && text !== '') this.brought.push(text.length);
+      return answer;
+    });
+  }
+}
+
+function clientOf<T extends Redis>(flow: Flow, Client: new (...args: never[]) => T): T {
+  const made = Client as unknown as new (url: string, options: object) => T;
+  const client = new made(flow.redis as string, { lazyConnect: true, protocol: 2 });
+  flow.after(() => client.disconnect());
+  return client;
+}
+
+describe('a settle that reads', { tags: ['one-server'] }, () => {
+  test('brings large payloads in pieces, and every permit gets work', async ({ flow }) => {
+    const client = clientOf(flow, Weighing);
+    const open = gate();
+    const handler = async (text: string) => {
+      await open.opened;
+      return text.length;
+    };
+    const worker = flow.worker({ redis: client, concurrency: 20, handler });
+    // Before its client is.
+    flow.after(() => worker.close());
+    await worker.start();
+    const large = 'x'.repeat(200_000);
+    const { id } = await flow.producer().submit(Array(60).fill(large), { limit: 20 });
+    await until(() => worker.running === 20);
+    open.open();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 60 });
+    expect(new Set((await flow.results(id)).values())).toEqual(new Set([200_000]));
+    // Before it knew how large they are it read 16 at most; from then on what is in 1 MiB.
+    const [first, ...others] = client.brought as [number, ...number[]];
+    expect(first).toBeLessThan(16 * 201_000);
+    expect(Math.max(...others)).toBeLessThan(5 * 201_000);
+    expect(others.length).toBeGreaterThanOrEqual((60 - 32) / 5);
+  });
+
+  test('finds what it brought when its reply got lost', async ({ flow }) => {
+    const client = clientOf(flow, LossyRedis);
+    const gates = numbers(4).map(() => gate());
+    const handler = async (n: number) => {
+      await gates[n]?.opened;
+      return n;
+    };
+    const worker = flow.worker({ redis: client, concurrency: 2, leaseMs: LONG_MS, handler });
+    flow.after(() => worker.close());
+    await worker.start();
+    const { id } = await flow.producer().submit(numbers(4), { limit: 2 });
+    await until(() => worker.running === 2);
+    client.lose(1);
+    gates[0]!.open();
+    // Whoever had to wait for somebody to look would wait for the first look, in twenty seconds.
+    await until(() => worker.running === 2 && client.calls > 1, { timeoutMs: 12_000 });
+    for (const one of gates) one.open();
+    await until(async () => (await flow.request(id).state())?.status === 'complete', {
+      timeoutMs: 12_000,
+      what: 'what the lost reply brought is done',
+    });
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 4, failed: 0 });
+  });
+});

@@ -1,0 +1,53 @@
+import { spawnSync } from 'node:child_process';
+import { Connection } from '@piecework/protocol';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Events } from '../../packages/worker/src/events.js';
+import { Stalls } from '../../packages/worker/src/stalls.js';
+import { gate, Log, mastersOf } from '../support/flow.js';
+import { testConnection } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+const STALL_MS = 50;
+
+/** A question of another process, answered by the server only when it has answered what came before. */
+const ASK = `
+  import { Redis } from 'ioredis';
+  const client = new Redis(JSON.parse(process.argv[1]));
+  await client.ping();
+  client.disconnect();`;
+
+test('a call is not said to stall when its answer waited for a busy event loop', async () => {
+  const redis = await testConnection();
+  const connection = Connection.open(redis);
+  onTestFinished(() => connection.close());
+  await connection.check();
+  const [server] = mastersOf(connection);
+  await server!.ping();
+  const { host, port } = server!.options;
+  const address = JSON.stringify(typeof redis === 'string' ? redis : { host, port });
+  const log = new Log();
+  const told: unknown[] = [];
+  const events: Pick<Events, 'tellError'> = { tellError: (error) => void told.push(error) };
+  const stalls = new Stalls(log as never, events, STALL_MS);
+  const call = async (send: () => Promise<unknown>) => {
+    const begun = stalls.begin('some');
+    await send().finally(() => stalls.end(begun));
+  };
+
+  const quick = call(() => server!.ping());
+  // The event loop stands still for far longer than that, and until the answer is there.
+  const begun = performance.now();
+  const ask = ['--input-type=module', '--eval', ASK, address];
+  expect(spawnSync(process.execPath, ask, { stdio: 'inherit' }).status).toBe(0);
+  expect(performance.now() - begun).toBeGreaterThan(STALL_MS);
+  await quick;
+  expect(told).toEqual([]);
+
+  const held = gate();
+  const slow = call(() => held.opened);
+  await until(() => told.length > 0);
+  held.open();
+  await slow;
+  expect(told).toHaveLength(1);
+  expect(log.lines.filter(({ what }) => /^calls stall/.test(what))).toHaveLength(1);
+});

@@ -1,0 +1,102 @@
+import { Agenda, type AgendaOptions, type Connection, QueueCommands } from '@piecework/protocol';
+import { afterEach, describe, expect, it } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
+import { connected, freshName } from '../support/given.js';
+import { until } from '../support/until.js';
+
+useTestClock();
+
+/** From an intent to its first look, in ms. */
+const LOOK_MS = 20_000;
+
+const started: Agenda[] = [];
+afterEach(() => Promise.all(started.splice(0).map((agenda) => agenda.stop())));
+
+/** An agenda of a new queue in which so many intents are, and how often it has ticked. */
+async function agendaOf(intents: number, options: AgendaOptions = {}, onClaim = () => {}) {
+  const connection: Connection = await connected();
+  const queue = new QueueCommands(connection, freshName('queue'));
+  const name = freshName('request');
+  for (let i = 0; i < intents; i += 1) await queue.intent(`${name}-${i}`);
+  const seen = { ticks: 0, claims: 0 };
+  const onTick: AgendaOptions['onTick'] = ({ claims }) => {
+    seen.ticks += 1;
+    seen.claims += claims.length;
+    if (claims.length > 0) onClaim();
+  };
+  const agenda = new Agenda(connection, queue, { ...options, onTick });
+  started.push(agenda);
+  return { agenda, queue, seen, name };
+}
+
+describe('a tick', () => {
+  it('that claimed as much as it can is followed by another at once', async () => {
+    const { agenda } = await agendaOf(120);
+    moveClock(LOOK_MS + 1_000);
+    expect(await agenda.tick()).toBe(0);
+    expect(await agenda.tick()).toBe(0);
+    expect(await agenda.tick()).toBeGreaterThan(700);
+  });
+
+  it('is followed by another when the next is due, if that is to be prompt, and else at its pace', async () => {
+    const prompt = await agendaOf(1, { prompt: true });
+    const other = await agendaOf(1);
+    // As far from now as it can be without a look at its pace being sooner.
+    moveClock(LOOK_MS - 700);
+    const ms = await prompt.agenda.tick();
+    expect(ms).toBeGreaterThanOrEqual(37);
+    expect(ms).toBeLessThanOrEqual(700);
+    expect(await other.agenda.tick()).toBeGreaterThanOrEqual(750);
+  });
+
+  it('keeps the pace of the fleet, however prompt', async () => {
+    const { agenda, queue } = await agendaOf(1, { prompt: true });
+    moveClock(LOOK_MS - 300);
+    for (let i = 0; i < 30; i += 1) await queue.tick(`worker ${i}`, '{}');
+    expect(await agenda.tick()).toBeGreaterThanOrEqual(30 * 50 * 0.75);
+  });
+});
+
+describe('an agenda', () => {
+  it('that is behind catches up without a pause', async () => {
+    const { agenda, seen } = await agendaOf(170);
+    moveClock(LOOK_MS + 1_000);
+    const control = await agendaOf(0);
+    control.agenda.start();
+    await until(() => control.seen.ticks === 1);
+    agenda.start();
+    await until(() => seen.claims === 170);
+    expect(seen.ticks).toBe(4);
+    expect(control.seen.ticks).toBe(1);
+  });
+
+  it('that is prompt ticks before one that goes by its pace', async () => {
+    const control = await agendaOf(1);
+    // Looked at in that very moment: a process that was held up ticks for both, one after the other.
+    let then: typeof control.seen | undefined;
+    const prompt = await agendaOf(1, { prompt: true }, () => {
+      then ??= { ...control.seen };
+    });
+    moveClock(LOOK_MS - 500);
+    control.agenda.start();
+    prompt.agenda.start();
+    await until(() => prompt.seen.claims === 1);
+    expect(then).toEqual({ ticks: 1, claims: 0 });
+  });
+
+  it('is woken earlier by who knows what comes, also while it ticks', async () => {
+    const control = await agendaOf(0);
+    const woken = await agendaOf(0);
+    control.agenda.start();
+    await until(() => control.seen.ticks === 1);
+    woken.agenda.start();
+    // Its first tick is under way.
+    woken.agenda.wakeWithin(100);
+    await until(() => woken.seen.ticks === 2);
+    woken.agenda.wakeWithin(1_000_000);
+    woken.agenda.wakeWithin(100);
+    woken.agenda.wakeWithin(0);
+    await until(() => woken.seen.ticks === 3);
+    expect(control.seen.ticks).toBe(1);
+  });
+});

@@ -1,0 +1,39 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startRedis } from 'piecework/embedded';
+import { freePort } from '../../packages/piecework/dist/embedded/free-port.js';
+import { makeCertificate, tlsSettings } from './certificate.js';
+
+/*
+ * A server that speaks TLS with a certificate of its own making, as somebody has who is his own
+ * authority.
+ */
+
+export interface TlsServer extends AsyncDisposable {
+  /** Of the port without TLS, for looking on. */
+  readonly plainUrl: string;
+  readonly port: number;
+  /** The certificate, which is its own authority: the text, and a file of it. */
+  readonly ca: string;
+  readonly caFile: string;
+  readonly key: string;
+}
+
+export async function startTlsServer(): Promise<TlsServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'piecework-tls-'));
+  const { cert, key, certFile, keyFile } = await makeCertificate(folder);
+  const port = await freePort();
+  const redis = await startRedis({ args: tlsSettings(port, { certFile, keyFile }) });
+  return {
+    plainUrl: redis.url,
+    port,
+    ca: cert,
+    caFile: certFile,
+    key,
+    async [Symbol.asyncDispose]() {
+      await redis.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
