@@ -19,7 +19,8 @@ const LATELY = 8;
  * the round begins anew; when all rest, all wait at the server.
  *
  * The shards of one queue have the same rank: who found something goes behind its equals. So one that
- * has a token is asked before each of the others has found something twice.
+ * has a token is asked before each of the others has found something twice (or, where they waited at
+ * the servers and several were answered in one moment, three times: in which order is not known).
  */
 export class SlotPool {
   readonly capacity: number;
