@@ -64,26 +64,36 @@ const troubles: Record<string, Trouble> = {
   LOADING: {
     code: 'REDIS',
     says: /LOADING/,
-    async begin(server) {
-      for (let i = 0; i < 100; i += 1) await server.set(`filler ${i}`, 'x'.repeat(2_000));
-      await server.config('SET', 'loading-process-events-interval-bytes', 1_024);
-      // 100 keys: it loads for about four seconds.
-      await server.config('SET', 'key-load-delay', 40_000);
-      const reloading = server.duplicate();
-      reloading
-        .debug('RELOAD')
-        .catch(() => {})
-        .finally(() => reloading.disconnect());
-      await until(() =>
-        server.get('any').then(
-          () => false,
-          (error: Error) => error.message.startsWith('LOADING'),
-        ),
-      );
-    },
-    end: (server) => until(() => server.config('SET', 'key-load-delay', 0), { timeoutMs: 30_000 }),
+    begin: load,
+    end: loaded,
   },
 };
+
+/** The server begins to load what takes it 40 s. */
+async function load(server: Redis): Promise<void> {
+  const filler = numbers(1_000).flatMap((n) => [`filler ${n}`, 'x'.repeat(2_000)]);
+  await server.mset(...filler);
+  // So that it answers between any two keys.
+  await server.config('SET', 'rdbcompression', 'no');
+  await server.config('SET', 'loading-process-events-interval-bytes', 1_024);
+  await server.config('SET', 'key-load-delay', 40_000);
+  const reloading = server.duplicate();
+  reloading
+    .debug('RELOAD')
+    .catch(() => {})
+    .finally(() => reloading.disconnect());
+  await until(() =>
+    server.get('any').then(
+      () => false,
+      (error: Error) => error.message.startsWith('LOADING'),
+    ),
+  );
+}
+
+/** It loads no more, or without delay. */
+async function loaded(server: Redis): Promise<void> {
+  await until(() => server.config('SET', 'key-load-delay', 0), { timeoutMs: 30_000 });
+}
 
 /** A server of the test's own, a worker on it that holds two of ten, and somebody who waits. */
 async function working(flow: Flow) {
@@ -188,6 +198,29 @@ describe('a server that answers', () => {
     expect(await completion).toMatchObject({ status: 'succeeded', counts: { succeeded: 10 } });
     await until(() => ran.length === 11);
     await worker.close();
+  });
+
+  test('LOADING is waited for also by who comes meanwhile, for as long as it has patience', async ({
+    flow,
+  }) => {
+    const started = await startOwnRedis(['--enable-protected-configs', 'yes']);
+    flow.after(() => started.stop());
+    const server = new Redis(started.url);
+    flow.after(() => server.disconnect());
+    await load(server);
+    const { url: redis } = started;
+    const patient = flow.producer({ redis }).submit([1], { id: flow.id('patient') });
+    patient.catch(() => {});
+    // Longer than the first look at a server may take, so that the other one is past it too.
+    const hasty = await flow
+      .producer({ redis })
+      .submit([1], { id: flow.id('hasty'), unavailableMs: 11_000 })
+      .catch((thrown: unknown) => thrown);
+    expect(hasty).toBeInstanceOf(ServerError);
+    expect(hasty).toMatchObject({ code: 'REDIS', retryable: true });
+    expect((hasty as Error).message).toMatch(/LOADING/);
+    await loaded(server);
+    expect(await patient).toMatchObject({ id: flow.id('patient') });
   });
 });
 

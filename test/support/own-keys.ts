@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@piecework/protocol';
 import { Cluster, type Redis } from 'ioredis';
 import { sharedServer } from './redis.js';
@@ -17,9 +18,21 @@ function mastersOf(client: Client): Redis[] {
 
 /** All keys of a server, or of the masters of a cluster, sorted. */
 export async function allKeys(client: Client): Promise<string[]> {
-  const keys = new Set<string>();
   // A cluster is known once it was asked anything.
   if (client instanceof Cluster && client.status === 'wait') await client.ping();
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await keysOfAll(client);
+    } catch (error) {
+      // The client of a node goes with what is known of the cluster, whatever is under way on it.
+      if (tries === 10 || !(client instanceof Cluster)) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+async function keysOfAll(client: Client): Promise<string[]> {
+  const keys = new Set<string>();
   for (const node of mastersOf(client)) {
     for await (const found of node.scanStream({ count: 1_000 })) {
       for (const key of found as string[]) keys.add(key);

@@ -25,6 +25,10 @@ function infoField(info: string, name: string): string | undefined {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 }
 
+const isLoading = (info: string) => infoField(info, 'loading') === '1';
+
+const loading = () => redisError(new Error('LOADING Redis is loading its data'), 'connect');
+
 /** @throws ServerError TOO_OLD, EVICTING when a server that answers `INFO` so is not to be used */
 function refuseUnfit(info: string): void {
   const version = infoField(info, 'redis_version') ?? '0';
@@ -97,6 +101,7 @@ export class Connection {
     if (this.#owned && this.client.status === 'wait') await this.#connect();
     if (this.client instanceof Cluster) return this.#checkMasters(this.client);
     const info = await this.#withinLimit(this.client.info());
+    if (isLoading(info)) throw loading();
     refuseUnfit(info);
     if (infoField(info, 'cluster_enabled') === '1') await this.#checkAlone(this.client);
   }
@@ -121,10 +126,17 @@ export class Connection {
     }
   }
 
-  /** Of a cluster that could not be reached: whether that is because it is down. Else the error itself. */
+  /** When it could not be reached: whether that is because a cluster is down, or a server loads. Else the error itself. */
   async explained(error: PieceworkError): Promise<PieceworkError> {
-    if (!(error instanceof ConnectionError && this.client instanceof Cluster)) return error;
-    const why = await whyDown(this.client);
+    const { client } = this;
+    if (!(error instanceof ConnectionError)) return error;
+    if (!(client instanceof Cluster)) {
+      // Connected, and not ready: ioredis waits in silence, and of our calls sends those that are answered all the same.
+      const asks = client.status === 'connect';
+      const info = asks ? await within(MASTER_MS, client.info()).catch(() => '') : '';
+      return isLoading(info) ? loading() : error;
+    }
+    const why = await whyDown(client);
     if (why === undefined) return error;
     const message = `the cluster is down: ${why}. A replica that takes over, or its master that comes back, brings it up; \`piecework doctor\` tells more`;
     return new ServerError(message, { code: 'CLUSTER_DOWN', retryable: true, cause: error });

@@ -29,6 +29,8 @@ const ANSWER = {
   socketTimeout: TIMES.answerMs,
   // A server that hangs does not close its side either.
   disconnectTimeout: 500,
+  /** How long after it has loaded its data a server is found ready, at most. */
+  maxLoadingRetryTime: 1_000,
 };
 
 /**
