@@ -85,7 +85,7 @@ end
 
 -- A lane is in order of due time: what goes before its next token has none in it any more. What goes
 -- before, and has a token to come, would get a slot before all others anyway.
-local laneOf, given, unheardOf = {}, 100, {}
+local laneOf, given, lanesToTell = {}, 100, {}
 for priority in lanes:gmatch('%d+') do
   given = given + 1
   laneOf[tonumber(priority)] = lists[given]
@@ -95,7 +95,7 @@ local function passedInLane(priority)
   if not lane then
     -- Whoever ticks here does not know it yet, and does with the reply: also of a lane into which no token
     -- ever came, because the one that is waited for was lost before.
-    unheardOf[#unheardOf + 1] = priority
+    lanesToTell[#lanesToTell + 1] = priority
     return {}
   end
   local first = redis.call('LINDEX', lane, -1)
@@ -147,12 +147,12 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, 
   end
 end
 local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
-unheardOf[#unheardOf + 1] = redis.call('HGET', pushed, 'lanes') or nil
+lanesToTell[#lanesToTell + 1] = redis.call('HGET', pushed, 'lanes') or nil
 local pausedUntil = tonumber(redis.call('HGET', paused, 'until')) or -1
 if pausedUntil > 0 and pausedUntil <= at then
   pausedUntil = -1
 end
 return {
   'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
-  pausedUntil, table.concat(unheardOf, ','),
+  pausedUntil, table.concat(lanesToTell, ','),
 }

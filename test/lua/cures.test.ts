@@ -233,7 +233,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tick',
-        from: 'unheardOf[#unheardOf + 1] = priority',
+        from: 'lanesToTell[#lanesToTell + 1] = priority',
         to: '',
       },
     ],
