@@ -11,6 +11,7 @@ import {
   type PieceworkError,
   RequestCommands,
   ServerError,
+  Subscriber,
   TimeoutError,
 } from '@piecework/protocol';
 import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
@@ -163,6 +164,27 @@ test('slots that nobody holds', { timeout: 240_000 }, async () => {
   expect(late).toBeInstanceOf(TimeoutError);
   expect(late).toMatchObject({ cause: { code: 'CLUSTER_DOWN' } });
   expect(late.message).toMatch(/not within 3000 ms; .*CLUSTERDOWN/);
+
+  // Nor does it keep anybody from hearing of the others, as one who connects when all have heard of it.
+  const others = nodes.filter(({ id }) => id !== owner.id);
+  await Promise.all(others.map((node) => operator.at(node).cluster('DELSLOTS', slot)));
+  const fresh = Connection.open(redis);
+  onTestFinished(() => fresh.close());
+  await fresh.check();
+  const heard: string[] = [];
+  const onNotice = (_: string, message: string) => void heard.push(message);
+  const subscriber = new Subscriber(fresh, {
+    onNotice,
+    onMaybeMissed: () => {},
+    onError: () => {},
+  });
+  onTestFinished(() => subscriber.close());
+  const elsewhere = `notice:{${queue}.elsewhere}`;
+  for (const channel of [`notice:{${queue}}`, elsewhere]) subscriber.add(channel);
+  await until(async () => {
+    await fresh.client.spublish(elsewhere, 'hello');
+    return heard.includes('hello');
+  });
 
   const patient = producer.submit(numbers(3), { id: `${queue}.p` });
   await back();

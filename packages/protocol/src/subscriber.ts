@@ -96,16 +96,23 @@ export class Subscriber {
   }
 
   async #place(channels: readonly string[]): Promise<void> {
-    try {
-      const addressOf = new Map<string, string>();
-      for (const channel of channels) {
-        addressOf.set(channel, await this.#connection.addressOf(channel));
+    const addressOf = new Map<string, string>();
+    const nowhere: string[] = [];
+    let why: unknown;
+    for (const channel of channels) {
+      try {
+        // What is not known is asked for once, for all of them.
+        const known = this.#connection.knownAddressOf(channel);
+        if (known === undefined && why) nowhere.push(channel);
+        else addressOf.set(channel, known ?? (await this.#connection.addressOf(channel)));
+      } catch (error) {
+        why = error;
+        nowhere.push(channel);
       }
-      if (this.#closing.signal.aborted) return;
-      for (const [address, there] of grouped(addressOf)) void this.#subscribe(address, there);
-    } catch (error) {
-      this.#failed(channels, undefined, error);
     }
+    if (this.#closing.signal.aborted) return;
+    for (const [address, there] of grouped(addressOf)) void this.#subscribe(address, there);
+    if (nowhere.length > 0) this.#failed(nowhere, undefined, why);
   }
 
   async #subscribe(address: string, channels: readonly string[]): Promise<void> {
