@@ -5,7 +5,7 @@
 //     [--idle-seconds 20] [--json]
 //
 // By the server's clock: none may be taken before its time, none lost, none twice unless its taker was
-// killed, and each in its order. Printed: how late they were, as the server took them and as the taker had
+// killed, or came too late to remove it, and each in its order. Printed: how late they were, as the server took them and as the taker had
 // them, beside a process of its own that only sets a timer for each of the same times; and how many
 // commands an idle taker sends. Exit code 1 when one of those rules was broken, or it was more than two a second.
 import { fork } from 'node:child_process';
@@ -102,8 +102,9 @@ async function heldBy({ log }, client) {
     });
 }
 
-/** What went against the rules. */
-function judged(takes, killed) {
+/** What went against the rules; `held`: by the killed one when it died. */
+function judged(takes, held, count) {
+  const wasHeld = new Set(held.map(({ object, server: time }) => `${object} ${time}`));
   const early = takes.filter(({ at, server: time, own = at }) => time < at || own < at);
   const byObject = Map.groupBy
     ? Map.groupBy(takes, ({ object }) => object)
@@ -111,21 +112,25 @@ function judged(takes, killed) {
         (map, one) => map.set(one.object, [...(map.get(one.object) ?? []), one]),
         new Map(),
       );
-  const lost = objects - byObject.size;
+  const lost = count - byObject.size;
   const twice = [];
   const firsts = [];
   let back = 0;
+  let late = 0;
   for (const [object, list] of byObject) {
     firsts.push(list[0]);
     if (list.length === 1) continue;
-    const excused = list.slice(0, -1).every(({ taker, removed }) => taker === killed && !removed);
+    const excused = list.slice(0, -1).every(({ removed }) => !removed);
     const apart = list.every((one, i) => i === 0 || one.server >= list[i - 1].server + lockMs);
-    if (excused && apart) back += 1;
-    else twice.push(object);
+    if (!excused || !apart) twice.push(object);
+    for (const { server: time } of list.slice(0, -1)) {
+      if (wasHeld.has(`${object} ${time}`)) back += 1;
+      else late += 1;
+    }
   }
   firsts.sort((a, b) => a.server - b.server || a.at - b.at);
   const disorder = firsts.filter((one, i) => i > 0 && one.at < firsts[i - 1].at).length;
-  return { early: early.length, lost, twice: twice.length, disorder, back, firsts };
+  return { early: early.length, lost, twice: twice.length, disorder, back, late, firsts };
 }
 
 function percentiles(times) {
@@ -167,8 +172,16 @@ try {
   // One of them is killed half-way, when it holds some.
   await sleep(Math.max(0, began + (seconds * 1_000) / 2 - Date.now()));
   const victim = takers - 1;
+  const holds = once(all[victim].child, 'message').then(() => true);
   all[victim].child.send('hold');
-  await once(all[victim].child, 'message');
+  let count = objects;
+  while (!(await Promise.race([holds, sleep(1_000, false)]))) {
+    const { waiting } = await scheduler.counts();
+    if (waiting > 1) continue;
+    // The others had them all, before it was told, or while it was held up.
+    const now = Date.now();
+    for (let i = 0; i < 20; i += 1, count += 1) await scheduler.enqueue(`object-${count}`, now + i);
+  }
   all[victim].child.kill('SIGKILL');
   await once(all[victim].child, 'exit');
   // What it had sent by then has arrived.
@@ -190,7 +203,7 @@ try {
     (a, b) => a.server - b.server || a.at - b.at,
   );
   const holding = held.length;
-  const { firsts, ...verdict } = judged(takes, victim);
+  const { firsts, ...verdict } = judged(takes, held, count);
   const idle = await idleCommands();
   const idlePerSecond = idle / idleSeconds / (takers - 1);
   const timers = (await linesOf(control)).map(([, , at, own]) => Number(own) - Number(at));
@@ -205,7 +218,16 @@ try {
     verdict.back === holding &&
     idlePerSecond <= 2;
   const found = {
-    ...{ objects, seconds, takers, lockMs, takes: takes.length, holding, spareMs, ...verdict },
+    ...{
+      objects: count,
+      seconds,
+      takers,
+      lockMs,
+      takes: takes.length,
+      holding,
+      spareMs,
+      ...verdict,
+    },
     ...{
       lateness,
       idle: { seconds: idleSeconds, commands: idle, perSecondAndProcess: idlePerSecond },
@@ -215,8 +237,8 @@ try {
   if (values.json) console.log(JSON.stringify(found));
   else {
     console.log(
-      `${objects} objects over ${seconds} s, ${takers} takers, one killed holding ${holding}: ` +
-        `${takes.length} takes, ${verdict.back} came back from the killed one; early ${verdict.early}, ` +
+      `${count} objects over ${seconds} s, ${takers} takers, one killed holding ${holding}: ` +
+        `${takes.length} takes, ${verdict.back} came back from the killed one, ${verdict.late} from others; early ${verdict.early}, ` +
         `lost ${verdict.lost}, twice ${verdict.twice}, out of order ${verdict.disorder}`,
     );
     const table = new Table({ head: ['late by, ms', 'p50', 'p99', 'max'] });
