@@ -67,8 +67,19 @@ async function readings(client) {
 
 const requestKeys = async (client) => (await client.keys('request:*')).length;
 
+/** Ids for a run, none of them in the queue's hash slot: what is there is to be the queue's alone. */
+async function idsOf(run) {
+  const ids = [];
+  for (let n = 0; ids.length < requests; n += 1) {
+    const id = `${run}-${n}`;
+    if ((await masters[0].cluster('KEYSLOT', `{${id}}`)) !== queueSlot) ids.push(id);
+  }
+  return ids;
+}
+
 /** A run on its own queue objects; answers what each master did meanwhile. */
-async function measured() {
+async function measured(run) {
+  const ids = await idsOf(run);
   const runs = new Map();
   const handler = (n, { requestId, index }) => {
     const key = `${requestId} ${index}`;
@@ -85,9 +96,9 @@ async function measured() {
     const keysBefore = await Promise.all(masters.map(requestKeys));
     const begun = performance.now();
     const outcomes = await pMap(
-      numbers(requests),
-      async (n) => {
-        const { id } = await producer.submit(numbers(items), { priority: n % 3 });
+      ids,
+      async (id, n) => {
+        await producer.submit(numbers(items), { id, priority: n % 3 });
         return { id, awaited: notifier.completion(id) };
       },
       { concurrency: 50 },
@@ -186,10 +197,10 @@ function print(title, { seconds, rows }) {
 }
 
 try {
-  const even = await measured();
+  const even = await measured('even');
   for (const client of masters) await client.flushall();
   await setApart();
-  const apart = await measured();
+  const apart = await measured('apart');
   if (values.cross) await masters[home].mget('a', 'b', 'c').catch(() => {});
   const seen = await errors();
   if (values.json) console.log(JSON.stringify({ requests, items, even, apart, errors: seen }));
