@@ -1,10 +1,11 @@
 // `kill -9` of a random worker process every 300 ms, until a big request is through (later when fewer
-// than three of the fleet are up: on a busy machine they start more slowly than that). Then: each index
-// has one result, the counts are exact, and after the drop nothing is left. Says how many sub-requests
+// than three of the fleet are up: on a busy machine they start more slowly than that). It is bigger than was
+// asked for when it would be through before `--kills` of them. Then: each index has one result, the counts are exact, and after the drop nothing is left. Says how many sub-requests
 // ran again for each kill, and how long what a killed worker ran had to wait for its restart.
 //
 //   node test/crash/kill-storm.mjs                        40,000 sub-requests, on a Redis of its own
 //   node test/crash/kill-storm.mjs --size 4000 --seed 7   fewer; the seed picks the victims
+//   … --kills 4                                           at least so many; 0 by default
 //   … --redis redis://127.0.0.1:7000 --json               a given server; one line of JSON at the end
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -25,12 +26,15 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     workers: { type: 'string', default: '6' },
     'every-ms': { type: 'string', default: '300' },
+    kills: { type: 'string', default: '0' },
     redis: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
-const size = Number(values.size);
+let size = Number(values.size);
 const everyMs = Number(values['every-ms']);
+/** Until there were kills enough, so many are there at most: else all might be done before the first. */
+const WINDOW = 1_000;
 const LEASE_MS = 1_000;
 /** A tick of the agenda comes at most so late: its pace is a second, and a quarter of it is dice. */
 const TICK_MS = 1_250;
@@ -178,17 +182,23 @@ try {
   const producer = new Producer({ redis, queue });
   // Here every worker is killed, whatever it runs: no sub-request is to blame for it.
   const patient = Object.hasOwn(requestOptions, 'maxCrashes') ? { maxCrashes: 1_000 } : {};
-  const submitting = producer.submit(Array(size).keys(), { id, limit: 100, ...patient });
+  let kills = 0;
+  const stormy = () => kills >= Number(values.kills);
+  function* items() {
+    for (let i = 0; i < size || !stormy(); i += 1) yield i;
+  }
+  const window = stormy() ? {} : { window: WINDOW };
+  const submitting = producer.submit(items(), { id, limit: 100, ...window, ...patient });
   // Its first look stands in the agenda 20 s after the intent, which is later than these leases end.
   const looked = submitting.then(({ generation }) => queueCommands.note(id, generation, 0));
 
-  let kills = 0;
   const open = async () => (await commands.state())?.status !== 'complete';
   while (await open()) {
     await sleep(everyMs);
     if (fleet.kill()) kills += 1;
   }
   await looked;
+  size = (await submitting).total;
   await producer.close();
   await checkResults(commands);
   await fleet.stop('SIGTERM');

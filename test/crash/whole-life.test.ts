@@ -22,7 +22,9 @@ describe('a request through retries, failures, changes of its limit, a pause and
   };
   for (const [name, more] of Object.entries(forms)) {
     test(name, { timeout: 240_000 }, async ({ onTestFinished }) => {
-      const args = [PROGRAM, '--items', '3000', '--workers', '3', '--json', ...more];
+      // No lease is lost but by a kill: whoever stood still for so long would be a zombie unawares.
+      const size = ['--items', '3000', '--workers', '3', '--lease-ms', '4000'];
+      const args = [PROGRAM, ...size, '--json', ...more];
       const life = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
       onTestFinished(() => void life.kill('SIGTERM'));
       const exit = once(life, 'exit');

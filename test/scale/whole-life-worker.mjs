@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { UnrecoverableError, Worker } from 'piecework';
 
-const { url, journal, workMs } = JSON.parse(process.argv[2]);
+const { url, journal, workMs, leaseMs } = JSON.parse(process.argv[2]);
 const redis = new Redis(url);
 const file = openSync(journal, 'a');
 let [turn, turns, runs] = [0, 0, 0];
@@ -44,7 +44,7 @@ async function handler({ n, aside }, { attempt, signal }) {
   return n * 2;
 }
 
-const worker = new Worker({ redis: url, concurrency: 20, leaseMs: 2_000, handler });
+const worker = new Worker({ redis: url, concurrency: 20, leaseMs, handler });
 worker.on('settled', ({ index }) => note('s', index));
 note('l');
 await worker.start();

@@ -5,7 +5,7 @@
 //   node test/scale/whole-life.mjs [--items 100000] [--workers 4] [--seed 1]
 //   node test/scale/whole-life.mjs --kill-every-ms 1000        the same under kill -9
 //
-// `--kills N` stops the killing after N; `--work-ms N`: handlers take up to N ms. Exit code 0: all of
+// `--kills N` stops the killing after N; `--work-ms N`: handlers take up to N ms; `--lease-ms N`: of the workers. Exit code 0: all of
 // it was so. What is not so is thrown.
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -29,12 +29,14 @@ const { values } = parseArgs({
     workers: { type: 'string', default: '4' },
     seed: { type: 'string', default: '1' },
     'work-ms': { type: 'string', default: '8' },
+    'lease-ms': { type: 'string', default: '2000' },
     'kill-every-ms': { type: 'string' },
     kills: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 });
 const [items, fleet, workMs] = [values.items, values.workers, values['work-ms']].map(Number);
+const leaseMs = Number(values['lease-ms']);
 const mostKills = Number(values.kills ?? Number.POSITIVE_INFINITY);
 const dice = new Dice(Number(values.seed));
 const folder = mkdtempSync(join(tmpdir(), 'piecework-life-'));
@@ -48,9 +50,13 @@ let kills = 0;
 
 function hire(url) {
   const journal = join(folder, `${journals.length}.txt`);
-  const child = spawn(process.execPath, [program, JSON.stringify({ url, journal, workMs })], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [program, JSON.stringify({ url, journal, workMs, leaseMs })],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  );
   const worker = { child, journal, endNs: undefined, ended: once(child, 'exit') };
   crew.add(worker);
   journals.push(worker);
@@ -85,29 +91,36 @@ async function change(limit, call) {
 }
 
 async function live() {
-  const request = await change(40, () =>
-    pw.submit(
-      Array.from({ length: items }, (_, n) => ({ n })),
-      {
-        ...{ limit: 40, attempts: 2, backoff: { type: 'fixed', delayMs: 50 } },
-        // Killed from outside, again and again: nothing of it is the fault of what ran.
-        maxCrashes: 1_000,
-      },
-    ),
+  const open = await change(40, () =>
+    pw.open({
+      ...{ limit: 40, attempts: 2, backoff: { type: 'fixed', delayMs: 50 } },
+      // Killed from outside, again and again: nothing of it is the fault of what ran.
+      maxCrashes: 1_000,
+    }),
   );
+  const request = open.handle;
   const counts = async () => (await request.status()).counts;
+  let appended = 0;
+  const append = async (share) => {
+    for (; appended < items * share; appended += 1) await open.append({ n: appended });
+    await open.flush();
+  };
+  // Little more than that is there by then: however late a look at it comes, some is left for what follows.
   const reached = async (share) => {
+    await append(Math.min(1, share + 0.1));
     while ((await counts()).succeeded < items * share) await sleep(10);
   };
   // From now on: a look that comes late is not to leave nobody under the limit that was just set.
   const more = async (share) =>
-    await reached(Math.min(0.9, (await counts()).succeeded / items + share));
+    await reached(Math.min(0.8, (await counts()).succeeded / items + share));
   await reached(0.1);
   await change(10, () => request.update({ limit: 10 }));
   await more(0.05);
   await change(60, () => request.update({ limit: 60 }));
   await more(0.25);
   await change(0, () => request.pause());
+  await append(1);
+  await open.seal();
   while ((await counts()).inFlight > 0) await sleep(10);
   // Nobody stands still meanwhile: another request is worked off, by workers that have nothing else.
   const aside = Array.from({ length: 200 }, (_, n) => ({ n, aside: true }));
