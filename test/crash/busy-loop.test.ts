@@ -8,7 +8,7 @@ import { until } from '../support/until.js';
  */
 
 /** Where a lease is to be kept: its thread may take long to begin, and both stand still with their machine. */
-const KEPT_MS = 2_000;
+const KEPT_MS = 6_000;
 
 describe('a handler that holds up the event loop', () => {
   test('for three leases keeps its lease, runs once and counts once', async ({ flow }) => {
@@ -20,7 +20,7 @@ describe('a handler that holds up the event loop', () => {
     const handler = (n: number) => void others.push(n);
     // It ticks, and would withdraw a lease that ends.
     await flow.worker({ handler, leaseMs: LEASE_MS }).start();
-    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
+    expect(await flow.complete(id, 60_000)).toMatchObject({ succeeded: 1, failed: 0, total: 1 });
     expect(others).toEqual([]);
     expect(await busy.started()).toEqual([0]);
     expect(await busy.noted('aborted')).toBe(0);
@@ -32,19 +32,20 @@ describe('a handler that holds up the event loop', () => {
   test('goes on with its lease afterwards', async ({ flow }) => {
     // Two that block, one after the other, and a third that comes after them under the same lease.
     const options = { concurrency: 3, leaseMs: KEPT_MS };
-    const busy = await startWorker(flow, { blockMs: 1.5 * KEPT_MS }, options);
+    const busy = await startWorker(flow, { blockMs: 1.2 * KEPT_MS }, options);
     const others: number[] = [];
     const handler = (n: number) => void others.push(n);
     const { id } = await flow.producer().submit(numbers(3), { limit: 3 });
     await until(async () => (await busy.started()).length >= 1);
     await flow.worker({ handler, leaseMs: LEASE_MS }).start();
-    expect(await flow.complete(id)).toMatchObject({ succeeded: 3, failed: 0, total: 3 });
+    expect(await flow.complete(id, 60_000)).toMatchObject({ succeeded: 3, failed: 0, total: 3 });
     expect(others).toEqual([]);
     expect((await busy.started()).sort()).toEqual([0, 1, 2]);
   });
 
   test('for ever loses it, and others take over', async ({ flow }) => {
-    const maxBlockMs = 4 * LEASE_MS;
+    // Time enough for a thread that begins late, or stands still for a while, to renew once.
+    const maxBlockMs = 8 * LEASE_MS;
     const stuck = await startWorker(flow, { told: 'block' }, { concurrency: 1, maxBlockMs });
     const producer = flow.producer();
     const { id } = await producer.submit([7], { limit: 1 });
@@ -57,6 +58,7 @@ describe('a handler that holds up the event loop', () => {
     const began = await stuck.began();
     await until(async () => (await lease()) > began + 2 * LEASE_MS, {
       what: 'it was believed while it might have been only slow',
+      timeoutMs: 20_000,
     });
     const handler = (n: number) => n * 2;
     await flow.worker({ handler, leaseMs: LEASE_MS }).start();

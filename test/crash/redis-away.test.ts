@@ -13,7 +13,7 @@ import { until } from '../support/until.js';
 
 /** Longer than any fleet leaves the agenda alone, and than the leases here. */
 const AWAY_MS = 16_500;
-const LEASE_MS = 8_000;
+const LEASE_MS = 12_000;
 
 describe('a Redis that stands still for longer than a lease', () => {
   test('takes nothing away from a worker that still runs it', async ({ flow }) => {

@@ -27,9 +27,9 @@ async function twenty(flow: Flow, submissions: object[], lose: boolean): Promise
   const programs = Array.from({ length: PROCESSES }, () =>
     startProgram(flow, 'submitter', argument),
   );
-  await Promise.all(programs.map((program) => program.said({ timeoutMs: 60_000 })));
+  await Promise.all(programs.map((program) => program.said({ timeoutMs: 110_000 })));
   for (const program of programs) program.kill('SIGUSR2');
-  return Promise.all(programs.map((program) => program.said<Told>({ timeoutMs: 60_000 })));
+  return Promise.all(programs.map((program) => program.said<Told>({ timeoutMs: 110_000 })));
 }
 
 /** It has each item once, in order. */

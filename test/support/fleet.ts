@@ -73,9 +73,10 @@ export async function tickNow(flow: Flow, id: string): Promise<void> {
 
 /** Waits until the leases of these workers are over, and looks at the agenda. */
 export async function leaseOver(flow: Flow, id: string, ...workers: string[]): Promise<void> {
-  await until(async () => {
+  const over = async () => {
     const held = await Promise.all(workers.map((worker) => holds(flow, id, worker)));
     return !held.includes(true);
-  });
+  };
+  await until(over, { what: 'their leases are over', timeoutMs: 40_000 });
   await tickNow(flow, id);
 }

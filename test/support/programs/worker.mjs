@@ -42,7 +42,7 @@ async function handler(payload, context) {
   if (handle.told === 'run') while (!existsSync(handle.go)) await sleep(5);
   if (handle.blockMs) {
     const end = performance.now() + handle.blockMs;
-    while (performance.now() < end);
+    while (performance.now() < end) nap();
   }
   if (handle.blockMs || handle.told) {
     note(context.signal.aborted ? 'aborted' : 'end', context);
