@@ -44,7 +44,9 @@ class Seen {
 async function join(stage: Stage, name: string, how: 'faulty' | 'well'): Promise<IdQueue> {
   const redis = await stage.client(how);
   const rest = { after: 1, ms: 1 };
-  return IdQueue.join(name, { redis, timeoutMs: TIMEOUT_MS, rest, unavailableMs: 2_000 });
+  // Whoever is well bears it that Redis stands still for a while; the other one tries again himself.
+  const patience = how === 'faulty' ? { unavailableMs: 2_000 } : {};
+  return IdQueue.join(name, { redis, timeoutMs: TIMEOUT_MS, rest, ...patience });
 }
 
 async function work(queue: IdQueue, task: IdReference, seen: Seen): Promise<void> {

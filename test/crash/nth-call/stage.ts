@@ -20,6 +20,8 @@ import { until } from '../../support/until.js';
 
 /** So long, in ms, nothing has to move before time passes; longer than the roles' first backoff. */
 export const QUIET_MS = 80;
+/** And so many looks in a row have to see the same: on a machine that is held up, a call takes as long as a look. */
+export const QUIET_LOOKS = 8;
 /** How far time goes ahead then, and how often at most until all has to be over. */
 export const STRIDE_MS = 10_000;
 export const STRIDES = 30;
@@ -193,18 +195,24 @@ export class Stage {
     const watched = work.then(stopped, stopped);
     let seen = '';
     let quietSince = 0;
+    let looks = 0;
     for (let strides = 0; ; ) {
       const now = await this.#look();
       if (now !== seen) {
         seen = now;
         quietSince = performance.now();
-      } else if (performance.now() - quietSince > (strides < STRIDES ? QUIET_MS : STILL_MS)) {
+        looks = 0;
+      } else if (
+        ++looks >= QUIET_LOOKS &&
+        performance.now() - quietSince > (strides < STRIDES ? QUIET_MS : STILL_MS)
+      ) {
         if (strides === STRIDES) throw new Error(`not healed: ${seen}`);
         strides += 1;
         await onQuiet();
         moveClock(STRIDE_MS);
         await this.#tickAll();
         quietSince = performance.now();
+        looks = 0;
       }
       if (!working && (await this.#isOver())) break;
       await sleep(3);
