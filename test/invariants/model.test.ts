@@ -175,8 +175,9 @@ const commands = [
         expect(verdict).toBe(model.cancel());
       }),
   ),
-  // Of neither is a lease or a delay a multiple, so that the moments are never the same.
-  fc.constantFrom(4_000, 32_000).map(
+  // Of neither is a lease or a delay a multiple, so that the moments are never the same: not even when the
+  // calls take some seconds.
+  fc.constantFrom(40_000, 320_000).map(
     (ms) =>
       new Command(`${ms} ms pass`, async (model) => {
         moveClock(ms);

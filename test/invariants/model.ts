@@ -9,9 +9,9 @@ export interface Report {
   readonly kind: Kind;
 }
 
-export const LEASE_MS = 30_000;
+export const LEASE_MS = 300_000;
 /** A failed sub-request is tried again after so long. */
-export const DELAY_MS = 10_000;
+export const DELAY_MS = 100_000;
 
 export class Model {
   readonly limit: number;

@@ -39,11 +39,15 @@ describe('a tick', () => {
   });
 
   it('is followed by another when the next is due, if that is to be prompt, and else at its pace', async () => {
-    const prompt = await agendaOf(1, { prompt: true });
-    const other = await agendaOf(1);
-    // As far from now as it can be without a look at its pace being sooner.
-    moveClock(LOOK_MS - 700);
-    const ms = await prompt.agenda.tick();
+    let [prompt, other, ms] = [await agendaOf(1, { prompt: true }), await agendaOf(1), 0];
+    for (;;) {
+      // As far from now as it can be without a look at its pace being sooner.
+      moveClock(LOOK_MS - 700);
+      ms = await prompt.agenda.tick();
+      if (prompt.seen.claims === 0) break;
+      // Held up for so long that it was due by then.
+      [prompt, other] = [await agendaOf(1, { prompt: true }), await agendaOf(1)];
+    }
     expect(ms).toBeGreaterThanOrEqual(37);
     expect(ms).toBeLessThanOrEqual(700);
     expect(await other.agenda.tick()).toBeGreaterThanOrEqual(750);
