@@ -121,7 +121,9 @@ export type WorkerEvent =
       readonly request: string;
       readonly index: number;
       readonly endedNs: string;
-    };
+    }
+  /** It stood still for so long until now, and nobody was asked to freeze it: the machine was busy. */
+  | { readonly did: 'stand still'; readonly forMs: number };
 
 /** Who awaits a completion and reads the results. */
 export type WaiterEvent =

@@ -1,7 +1,7 @@
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
 import { startsAbove } from './limits.js';
-import { endOf, type Interval, type Process } from './processes.js';
+import { endOf, type Interval, type Process, stillTimes } from './processes.js';
 import type { Run } from './runs.js';
 import { type Part, sweep } from './sweep.js';
 import type { Cap } from './verdict.js';
@@ -16,7 +16,8 @@ import type { Cap } from './verdict.js';
  *   doubtful   its lease may be over, which the journals cannot tell
  *   zombie     its lease is over for certain
  *
- * When a lease ended. Only the server knows; the journals bound it. A worker that stands still, or
+ * When a lease ended. Only the server knows; the journals bound it. A worker that stands still, because it
+ * was frozen or, as it says itself, because the machine was busy, or
  * whose way to Redis is closed, renews nothing: a lease that was renewed at the last moment before
  * ends `leaseMs` after that moment, so from then on it is a zombie. But it may have been renewed
  * earlier: the last sign of a renewal is the last handler that this worker began for this request,
@@ -62,7 +63,7 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
       if (zombieMs >= endMs) continue;
       zombieWorkers.add(run.process);
       cap.zombieRuns += 1;
-      const asleepMs = overlap(processes.at(run.process).frozen, zombieMs, endMs);
+      const asleepMs = overlap(stillTimes(processes.at(run.process)), zombieMs, endMs);
       cap.zombieSeconds += (endMs - zombieMs) / 1_000;
       cap.zombieAwakeSeconds += (endMs - zombieMs - asleepMs) / 1_000;
     }
@@ -135,7 +136,7 @@ function partOf(
     run.startMs < Math.min(toMs, fromMs + leaseMs) && fromMs < endMs;
   const signOf = ({ fromMs, toMs }: Interval) =>
     signs.lastBefore(run.process, Math.min(toMs, fromMs + leaseMs));
-  for (const trouble of [...process.frozen, ...cutOff].filter(during)) {
+  for (const trouble of [...stillTimes(process), ...cutOff].filter(during)) {
     const signMs = signOf(trouble);
     doubt(trouble.fromMs, trouble.toMs, signMs);
     const overMs = Math.max(trouble.fromMs, signMs) + leaseMs;

@@ -130,6 +130,8 @@ export class Evidence {
       this.#findings.add('unexpected', `${id}: run of index ${index} was given item ${item}`);
     } else if (event.did === 'start') {
       process.leaseMs = event.leaseMs;
+    } else if (event.did === 'stand still') {
+      process.stoodStill.push({ fromMs: ms - event.forMs, toMs: ms });
     } else if (event.did === 'abort') {
       this.runs.told(process.number, this.requests.named(event.request).number, event.index, ms);
     } else if (event.did === 'settle') {
@@ -193,7 +195,7 @@ const wordOf = (event: Event): string =>
 
 const isFault = (event: Event): event is FaultEvent => wordOf(event) === 'fault';
 const isWorker = (event: Event): event is WorkerEvent =>
-  ['start', 'run', 'abort', 'settle'].includes(wordOf(event));
+  ['start', 'run', 'abort', 'settle', 'stand still'].includes(wordOf(event));
 const isWaiter = (event: Event): event is WaiterEvent => ['await', 'read'].includes(wordOf(event));
 const isProducer = (event: Event): event is ProducerEvent =>
   ['open', 'append', 'seal', 'drop'].includes(wordOf(event));

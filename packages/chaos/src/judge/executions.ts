@@ -1,5 +1,5 @@
 import type { Evidence } from './evidence.js';
-import type { Process } from './processes.js';
+import { type Process, stillTimes } from './processes.js';
 import type { Run } from './runs.js';
 import { REPEATS, type Repeat, type Verdict } from './verdict.js';
 
@@ -36,7 +36,8 @@ export function countExecutions(evidence: Evidence): {
   return { executions: { starts: runs.length, aborted, again, repeats }, recoveryMs };
 }
 
-function reason(last: Run, run: Run, { killMs, frozen }: Process, redriveMs: number): Repeat {
+function reason(last: Run, run: Run, process: Process, redriveMs: number): Repeat {
+  const { killMs } = process;
   if (last.ended === 'failed' && last.startMs < redriveMs && redriveMs <= run.startMs)
     return 'after a redrive';
   if (last.ended === 'held') return 'after a hold';
@@ -45,7 +46,7 @@ function reason(last: Run, run: Run, { killMs, frozen }: Process, redriveMs: num
   if (killMs !== undefined && killMs <= run.startMs && !(last.endMs > run.startMs)) {
     return 'after a kill';
   }
-  if (last.endMs > run.startMs || frozen.some((each) => stoodStill(each, last, run))) {
+  if (last.endMs > run.startMs || stillTimes(process).some((each) => stoodStill(each, last, run))) {
     return 'beside a zombie';
   }
   return last.ended === 'aborted' ? 'after a lost lease' : 'for other reasons';

@@ -11,8 +11,10 @@ export interface Process {
   /** When it was about to be killed, and when it was dead. */
   killMs: number | undefined;
   deadMs: number | undefined;
-  /** Times in which it stood still. */
+  /** Times in which it was made to stand still. */
   readonly frozen: Interval[];
+  /** Times in which it stood still, as it says itself; also those. */
+  readonly stoodStill: Interval[];
 }
 
 export interface Interval {
@@ -37,7 +39,7 @@ export class Processes {
     if (!process) {
       process = {
         ...{ number: this.#byNumber.length, name, leaseMs: undefined, lastMs: Number.NaN },
-        ...{ killMs: undefined, deadMs: undefined, frozen: [] },
+        ...{ killMs: undefined, deadMs: undefined, frozen: [], stoodStill: [] },
       };
       this.#byName.set(name, process);
       this.#byNumber.push(process);
@@ -100,6 +102,13 @@ export class Processes {
       this.#under.delete(key);
     }
   }
+}
+
+/** When it stood still, for whatever reason: of a freeze the times of who froze it count. */
+export function stillTimes({ frozen, stoodStill }: Process): readonly Interval[] {
+  const isKnown = ({ fromMs, toMs }: Interval) =>
+    frozen.some((each) => each.fromMs < toMs && fromMs < each.toMs);
+  return [...frozen, ...stoodStill.filter((each) => !isKnown(each))];
 }
 
 /** When nothing of it ran any more: at the latest when it was dead, at the earliest at its last entry. */

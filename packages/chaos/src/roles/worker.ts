@@ -70,6 +70,12 @@ worker.on('settled', ({ requestId: request, index }) => {
   journal.write({ did: 'settle', request, index, endedNs: String(endedNs) });
 });
 onStop(() => worker.close({ timeoutMs: 5_000 }));
+let lookedMs = performance.now();
+setInterval(() => {
+  const forMs = performance.now() - lookedMs;
+  lookedMs += forMs;
+  if (forMs > leaseMs / 2) journal.write({ did: 'stand still', forMs });
+}, leaseMs / 20).unref();
 // One that was born while Redis is away tries until it is back.
 await insist(
   () => worker.start(),
