@@ -4,11 +4,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Subscriber } from '@piecework/protocol';
-import { expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { numbers } from '../support/flow.js';
 import { moving, nameThere } from '../support/moving.js';
 import { testCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
+
+// Here they are to be replaced, and soon.
+beforeAll(() => testCluster(3_000));
 
 test('the master of the queue, then that of a request, hands over to its replica', {
   timeout: 240_000,
@@ -104,11 +107,13 @@ test('two thousand requests are awaited over no more connections than one', {
     what: 'all are subscribed',
     timeoutMs: 60_000,
   });
-  expect(await connections()).toBe(masters);
+  await until(async () => (await connections()) === masters, {
+    what: 'there is one connection to each master',
+  });
   await scene.worker(() => {}, { concurrency: 50 });
   const outcomes = await Promise.all(awaited);
   expect(outcomes.every(({ status }) => status === 'succeeded')).toBe(true);
-  expect(await connections()).toBeLessThanOrEqual(masters);
+  await until(async () => (await connections()) <= masters, { what: 'nor are there more now' });
 });
 
 test('a master that hangs is replaced, and comes back as a replica', {
@@ -149,7 +154,10 @@ test('a master that hangs is replaced, and comes back as a replica', {
     requests.push(late);
     const begun = () => [...scene.runs.keys()].some((run) => run.startsWith(`${late.id} `));
     await until(begun, { timeoutMs: 40_000, what: 'work goes on without it' });
-    await until(listens, { what: 'it is listened to where the messages are by now' });
+    await until(listens, {
+      timeoutMs: 40_000,
+      what: 'it is listened to where the messages are by now',
+    });
   } finally {
     process.kill(pid, 'SIGCONT');
   }

@@ -73,7 +73,7 @@ test('a master comes, and gets the queue and some requests; the one that had the
   });
   const goesOn = async (what: string) => {
     const before = scene.runs.size;
-    await until(() => scene.runs.size > before + 20, { what, timeoutMs: 30_000 });
+    await until(() => scene.runs.size > before + 20, { what, timeoutMs: 60_000 });
   };
   await goesOn('work has begun');
 

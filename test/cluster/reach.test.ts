@@ -165,8 +165,10 @@ describe('behind a network that translates addresses', () => {
     while ((await move.step(10)) > 0);
     await move.finish();
     await until(() => back.includes('intake') && worker.health().ready);
-    const list = String(await operator.at(move.to).client('LIST'));
-    expect(list).toContain('cmd=blmpop');
+    const list = async () => String(await operator.at(move.to).client('LIST'));
+    await until(async () => (await list()).includes('cmd=blmpop'), {
+      what: 'the new master is popped from',
+    });
     requests.push(await submit('afterwards', 50));
     for (const completion of completions)
       expect(await completion).toMatchObject({ counts: { succeeded: 1 } });

@@ -147,7 +147,7 @@ test('a master that hangs holds up no shard of another one', async () => {
   const master = mastersOf(connection).find((one) => addressOf(one) === away) as Redis;
   let hangs = true;
   const asleep = master.duplicate({ lazyConnect: false }).on('error', () => {});
-  const slept = asleep.call('DEBUG', 'SLEEP', '8').then(() => {
+  const slept = asleep.call('DEBUG', 'SLEEP', '12').then(() => {
     hangs = false;
   });
   // Something less urgent with many time slices, and others that come meanwhile.

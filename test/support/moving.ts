@@ -96,7 +96,7 @@ export async function moving({
     },
     producer: (options) => own(new Producer({ redis, queue, ...options })),
     notifier: (options) => own(new Notifier({ redis, queue, ...options })),
-    allRight: async (requests, timeoutMs = 45_000) => {
+    allRight: async (requests, timeoutMs = 90_000) => {
       for (const { id, total } of requests) {
         await until(async () => (await request(id).state())?.status === 'complete', {
           timeoutMs,

@@ -46,9 +46,14 @@ async function theirServer(): Promise<{ url: string }> {
   return { url };
 }
 
-/** The cluster of this test file: three masters, each with a replica. Always processes. */
-export function testCluster(): Promise<EmbeddedCluster> {
-  cluster ??= startCluster({ args: ['--enable-debug-command', 'local'] });
+/**
+ * The cluster of this test file: three masters, each with a replica. Always processes. A server that is not
+ * heard of for `nodeTimeoutMs`, as whoever asks first wants it, is replaced: by default hardly any, as one that
+ * stands still on a busy machine would take acknowledged writes along.
+ */
+export function testCluster(nodeTimeoutMs = 15_000): Promise<EmbeddedCluster> {
+  const timeout = ['--cluster-node-timeout', String(nodeTimeoutMs)];
+  cluster ??= startCluster({ args: ['--enable-debug-command', 'local', ...timeout] });
   return cluster;
 }
 
