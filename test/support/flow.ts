@@ -195,7 +195,6 @@ async function nothingLeft(
   if (left.length > 0) throw new Error(`the test left keys behind: ${left.join(' ')}`);
   if (connected === 0) return;
   await until(async () => (await connections(connection)) <= connected, {
-    timeoutMs: 5_000,
     what: 'the connections of the test are closed',
   });
 }

@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll, TestRunner } from 'vitest';
 import { overTls, testMode, underAcl } from './mode.js';
@@ -52,9 +53,19 @@ async function theirServer(): Promise<{ url: string }> {
  * stands still on a busy machine would take acknowledged writes along.
  */
 export function testCluster(nodeTimeoutMs = 15_000): Promise<EmbeddedCluster> {
-  const timeout = ['--cluster-node-timeout', String(nodeTimeoutMs)];
-  cluster ??= startCluster({ args: ['--enable-debug-command', 'local', ...timeout] });
+  cluster ??= startedCluster(nodeTimeoutMs);
   return cluster;
+}
+
+async function startedCluster(nodeTimeoutMs: number): Promise<EmbeddedCluster> {
+  const started = await startCluster({ args: ['--enable-debug-command', 'local'] });
+  // Afterwards: nodes that are patient with each other take longer to find together.
+  for (const { host, port } of started.nodes) {
+    const node = new Redis({ host, port });
+    await node.config('SET', 'cluster-node-timeout', nodeTimeoutMs);
+    node.disconnect();
+  }
+  return started;
 }
 
 /** The value to pass as `redis` to Piecework: the URL of `testRedis`, or the nodes of `testCluster`. */
