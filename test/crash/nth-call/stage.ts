@@ -11,22 +11,13 @@ import { freshName, PRODUCER, type Scene, tickOnce } from '../../support/given.j
 import { keysOf } from '../../support/leaks.js';
 import { faultsOf, type Picture, peek } from '../../support/peek.js';
 import { until } from '../../support/until.js';
+import { Quiet } from './quiet.js';
 
 /*
  * One case of the n-th call loop: a queue of its own, one actor whose clients are faulty, and others
  * that are well. Time passes only when nothing has moved for a moment: then the scripts' clock goes
  * ahead and somebody ticks, as the rest of a fleet would.
  */
-
-/** So long, in ms, nothing has to move before time passes; longer than the roles' first backoff. */
-export const QUIET_MS = 80;
-/** And so many looks in a row have to see the same: on a machine that is held up, a call takes as long as a look. */
-export const QUIET_LOOKS = 8;
-/** How far time goes ahead then, and how often at most until all has to be over. */
-export const STRIDE_MS = 10_000;
-export const STRIDES = 30;
-/** So long nothing has to move after the last: a call of the actors may still be under way on a busy machine. */
-export const STILL_MS = 20_000;
 
 /** The payload whose handler throws. */
 export const BAD = 'bad';
@@ -193,30 +184,11 @@ export class Stage {
       working = false;
     };
     const watched = work.then(stopped, stopped);
-    let seen = '';
-    let quietSince = 0;
-    let looks = 0;
-    for (let strides = 0; ; ) {
-      const now = await this.#look();
-      if (now !== seen) {
-        seen = now;
-        quietSince = performance.now();
-        looks = 0;
-      } else if (
-        ++looks >= QUIET_LOOKS &&
-        performance.now() - quietSince > (strides < STRIDES ? QUIET_MS : STILL_MS)
-      ) {
-        if (strides === STRIDES) throw new Error(`not healed: ${seen}`);
-        strides += 1;
-        await onQuiet();
-        moveClock(STRIDE_MS);
-        await this.#tickAll();
-        quietSince = performance.now();
-        looks = 0;
-      }
-      if (!working && (await this.#isOver())) break;
+    const quiet = new Quiet();
+    do {
       await sleep(3);
-    }
+      if (await quiet.see(await this.#look(), onQuiet)) await this.#tickAll();
+    } while (working || !(await this.#isOver()));
     await watched;
     await work;
   }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryQueue, Scheduler } from '@piecework/queues';
-import { clockOffset, moveClock } from '../../support/clock.js';
+import { clockOffset } from '../../support/clock.js';
 import { connected } from '../../support/given.js';
 import { keysOf } from '../../support/leaks.js';
 import { until } from '../../support/until.js';
-import { QUIET_LOOKS, QUIET_MS, STILL_MS, STRIDE_MS, STRIDES, type Stage } from './stage.js';
+import { Quiet } from './quiet.js';
+import type { Stage } from './stage.js';
 
 /*
  * A timed set and its takers, of whom one has the n-th call go wrong; when its process ended, another one
@@ -68,24 +69,9 @@ class Record {
 
 /** Lets time pass whenever nothing moves, until `over`. */
 async function pass(record: Record, over: () => Promise<boolean>): Promise<void> {
-  let seen = -1;
-  let since = performance.now();
-  let looks = 0;
-  for (let strides = 0; !(await over()); ) {
-    if (record.moves !== seen) {
-      seen = record.moves;
-      since = performance.now();
-      looks = 0;
-    } else if (
-      ++looks >= QUIET_LOOKS &&
-      performance.now() - since > (strides < STRIDES ? QUIET_MS : STILL_MS)
-    ) {
-      strides += 1;
-      if (strides > STRIDES) throw new Error(`not over; leases ${JSON.stringify(record.leases)}`);
-      moveClock(STRIDE_MS);
-      since = performance.now();
-      looks = 0;
-    }
+  const quiet = new Quiet();
+  while (!(await over())) {
+    await quiet.see(`${record.moves} moves, leases ${JSON.stringify(record.leases)}`);
     await sleep(3);
   }
 }
