@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,6 +21,7 @@ import {
   thisMachine,
 } from 'piecework/embedded';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { freePort, releasePort } from '../../packages/piecework/dist/embedded/free-port.js';
 import { testCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
 
@@ -82,10 +84,31 @@ describe('an embedded Redis', () => {
     const first = await startRedis({ dir, persistence: 'aof', args: ['--appendfsync', 'always'] });
     await withClient(first.url, (client) => client.set('kept', 'yes'));
     await first.kill('SIGKILL');
-    await first.stop();
+    await first.ended;
     await using second = await startRedis({ dir, port: first.port, persistence: 'aof' });
     expect(second.port).toBe(first.port);
     expect(await withClient(second.url, (client) => client.get('kept'))).toBe('yes');
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'has its port for itself until it is stopped, also while it is away',
+    async () => {
+      const redis = await startRedis();
+      expect(await isClaimed(redis.port)).toBe(true);
+      await redis.kill('SIGKILL');
+      await redis.ended;
+      expect(await isClaimed(redis.port)).toBe(true);
+      await redis.stop();
+      expect(await isClaimed(redis.port)).toBe(false);
+    },
+  );
+
+  it('is given a port that nobody else was given', async () => {
+    // So many that without it some would be the same.
+    const ports: number[] = [];
+    for (let i = 0; i < 300; i += 1) ports.push(await freePort());
+    for (const port of ports) releasePort(port);
+    expect(new Set(ports).size).toBe(300);
   });
 
   it('says why when it does not start', async () => {
@@ -301,6 +324,18 @@ async function withClient<T>(url: string, use: (client: Redis) => Promise<T>): P
   } finally {
     client.disconnect();
   }
+}
+
+/** Whether a process keeps others from this port. */
+function isClaimed(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(`\0piecework-port-${port}`);
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
 }
 
 function isAlive(pid: number): boolean {

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { containerRuns } from './docker-server.js';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
 import { findServer } from './find-server.js';
-import { freePort } from './free-port.js';
+import { freePort, releasePort } from './free-port.js';
 import { runCommand } from './run-command.js';
 import type { ServerCommand, ServerOrigin, ServerProgram } from './server-program.js';
 import { type Supervised, supervise } from './supervise.js';
@@ -63,6 +63,7 @@ export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<Em
       options.onStatus?.(`${server.title} answers at ${started.url}`);
       return started;
     }
+    if (options.port === undefined) releasePort(port);
     const worthAnother = options.port === undefined && PORT_TAKEN.test(started);
     if (!worthAnother || tries === PORT_TRIES) {
       const message = `${server.title} did not start on port ${port}:\n${started.trim()}`;
@@ -98,12 +99,8 @@ async function startOnce(
     return outcome === 'silent' ? `no answer; ${await supervised.ended}` : outcome;
   }
   supervised.unref();
-  return embeddedRedis(supervised, {
-    port,
-    dir,
-    origin: server.origin,
-    command,
-  });
+  const { origin } = server;
+  return embeddedRedis(supervised, { port, dir, origin, command });
 }
 
 function embeddedRedis(
@@ -111,7 +108,10 @@ function embeddedRedis(
   place: { port: number; dir: string; origin: ServerOrigin; command: ServerCommand },
 ): EmbeddedRedis {
   const { port, dir, origin, command } = place;
-  const stop = () => supervised.end();
+  const stop = async () => {
+    await supervised.end();
+    releasePort(port);
+  };
   return {
     url: `redis://${HOST}:${port}`,
     host: HOST,
