@@ -41,8 +41,8 @@ try {
   await worker.start();
 
   const later = [
-    await tasks.executeLater(mail, 'remind', ['Ann', 'the report'], { delayMs: 900 }),
-    await tasks.executeLater(mail, 'remind', ['Bob', 'the meeting'], { delayMs: 300 }),
+    await tasks.executeLater(mail, 'remind', ['Ann', 'the report'], { delayMs: 5_000 }),
+    await tasks.executeLater(mail, 'remind', ['Bob', 'the meeting'], { delayMs: 2_500 }),
     await tasks.executeLater(mail, 'remind', ['Cid', 'lunch']),
   ];
   const never = await tasks.executeLater(mail, 'remind', ['Dot', 'it'], { delayMs: 3_600_000 });

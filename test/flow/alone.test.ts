@@ -1,6 +1,7 @@
 import type { HandlerContext } from '@piecework/worker';
+import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /*
@@ -40,14 +41,14 @@ function diary(gates: Record<string, Promise<void>>) {
  * A worker that holds a suspect of `items` and cannot start it, since `slow 0` runs until its gate
  * opens. All its slots are taken while the suspect is made, so that it cannot come first.
  */
-async function waitingSuspect(flow: Flow, items: number, options: { leaseMs?: number } = {}) {
+async function waitingSuspect(flow: Flow, items: number) {
   const [slow, fill] = [gate(), gate()];
   const { events, handler } = diary({
     'slow 0': slow.opened,
     ...Object.fromEntries([1, 2, 3].map((n) => [`slow ${n}`, fill.opened])),
   });
   const other = await flow.producer().submit(numbers(4), { id: flow.id('slow'), priority: 0 });
-  const worker = flow.worker({ concurrency: 4, handler, ...options });
+  const worker = flow.worker({ concurrency: 4, handler });
   await worker.start();
   await until(() => events.length === 4, { what: 'every slot is taken' });
   const suspect = await suspected(flow, 'suspected', items);
@@ -102,11 +103,11 @@ describe('a suspect', { tags: 'one-server' }, () => {
   });
 
   test('that is dropped while it waits holds up nobody', async ({ flow }) => {
-    const { id, generation, request, slow, other, since } = await waitingSuspect(flow, 1, {
-      leaseMs: 1_000,
-    });
-    await request.drop();
-    await flow.queueCommands.finish(id, generation, 'dropped');
+    const { id, slow, other, since } = await waitingSuspect(flow, 1);
+    // Told, it need not wait for its next renewal.
+    await heard(flow);
+    await using admin = new Admin({ redis: flow.connection, queue: flow.queue });
+    await admin.drop(id);
     const late = await flow.producer().submit([0], { id: flow.id('late') });
     expect(await flow.complete(late.id)).toMatchObject({ succeeded: 1 });
     expect(since()).toEqual(['start late 0', 'end late 0']);

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { Connection } from '@piecework/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { asEverybody, nobodyDenied } from '../support/acl.js';
-import { cli, startCli } from '../support/cli.js';
+import { cli, STARTS, startCli } from '../support/cli.js';
 import { nodesOf } from '../support/flow.js';
 import { allKeys } from '../support/own-keys.js';
 import { testUrl } from '../support/redis.js';
@@ -185,7 +185,7 @@ test('Ctrl-C lets what runs end, cancels the rest, and exits 1', async () => {
     ['run', '--input', input, '--handler', slow, '--concurrency', '4', '--out', out, '--json'],
     { redis },
   );
-  await until(async () => (await lines()) >= 4, { what: 'four sub-requests run' });
+  await until(async () => (await lines()) >= 4, { what: 'four sub-requests run', ...STARTS });
   run.child.kill('SIGINT');
   const ended = await run.finished;
   expect(ended.code).toBe(1);
@@ -269,6 +269,7 @@ test('worker processes end when their parent is killed', async () => {
   });
   await until(async () => (await connection.client.zcard(`{${queue}}:workers`)) === 2, {
     what: 'two workers are registered',
+    ...STARTS,
   });
   fleet.child.kill('SIGKILL');
   await once(fleet.child, 'close');

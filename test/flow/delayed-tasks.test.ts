@@ -228,6 +228,8 @@ describe('a worker over several queues', () => {
     const note = async ([what]: [string]) => {
       running += 1;
       most = Math.max(most, running);
+      // However slow this machine is, all slots are in use once.
+      await until(() => most === 4);
       await new Promise((resolve) => setTimeout(resolve, 3));
       running -= 1;
       done.push(what);

@@ -13,6 +13,7 @@ import type { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { asEverybody, nobodyDenied } from '../support/acl.js';
+import { STARTS } from '../support/cli.js';
 import { example, startExample } from '../support/examples.js';
 import { nodesOf } from '../support/flow.js';
 import { allKeys } from '../support/own-keys.js';
@@ -150,7 +151,10 @@ describe('requests-file', () => {
     const input = await file('slow.txt', '2:a:b:c:d\n'.repeat(20));
     const started = startExample(REQUESTS_FILE, [input, '--work-ms', '600000'], redis);
     running.push(started.child);
-    await until(() => started.said.stdout.includes('"part":"a"'), { what: 'a part is printed' });
+    await until(() => started.said.stdout.includes('"part":"a"'), {
+      what: 'a part is printed',
+      ...STARTS,
+    });
     started.child.kill('SIGINT');
     const { code, stderr } = await started.finished;
     expect(code).toBe(1);
@@ -219,7 +223,7 @@ describe('pull', () => {
       const granted = await Promise.all(keys.map((key) => connection.client.hget(key, 'granted')));
       return granted.some((n) => Number(n) > 0);
     };
-    await until(held, { what: 'the stream holds something' });
+    await until(held, { what: 'the stream holds something', ...STARTS });
     started.child.kill('SIGINT');
     const { code, stderr } = await started.finished;
     expect(code).toBe(1);
@@ -296,6 +300,7 @@ describe('throughput', () => {
     const consumer = startExample(CONSUMER, ['--processes', '2'], redis);
     await until(async () => (await connection.client.zcard('{throughput}:workers')) === 2, {
       what: 'two workers are registered',
+      ...STARTS,
     });
     consumer.child.kill('SIGKILL');
     await once(consumer.child, 'close');

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** What started, by the last part of its request's name; the first one waits until it is let go. */
@@ -28,6 +28,8 @@ describe('expedited requests', () => {
     const producer = flow.producer();
     await producer.submit(numbers(5), { id: flow.id('plain') });
     await flow.worker({ concurrency: 1, quantumMs: 0, handler }).start();
+    // Who does not listen yet learns of the lane later.
+    await heard(flow);
     await until(() => order.length === 1);
     // By one clock: two delays would begin with their submissions, however far apart those are.
     const [runAt, expedite] = [Date.now() + 40, true];
@@ -57,6 +59,7 @@ describe('expedited requests', () => {
       throw new Error('the first time');
     };
     await flow.worker({ concurrency: 1, quantumMs: 0, handler: flaky }).start();
+    await heard(flow);
     await until(() => order.length === 1);
     for (const runAt of [30, 10, 20]) {
       const id = flow.id(`due${runAt}`);

@@ -25,4 +25,6 @@ export function wrongIn(run: Run, size: Size): string[];
 export function runTwoQueues(options: {
   readonly count: number;
   readonly concurrency: number;
+  /** There is something in the later queue throughout, so that no pop waits. */
+  readonly busy?: boolean;
 }): Promise<{ readonly ran: number; readonly orders: Map<string, Order> }>;

@@ -78,18 +78,27 @@ export async function runDelayedTasks({ before, live, delayMs, say = () => {} })
   }
 }
 
+/** So many that each is put in again long before the others have run. */
+const BACKLOG = 60;
+
 /**
  * Tasks of two queues, put in while one worker serves both. Answers how many ran, and of each queue how
- * they were taken.
+ * they were taken. `busy`: there is something in the later one throughout, so that no pop waits.
  */
-export async function runTwoQueues({ count, concurrency }) {
+export async function runTwoQueues({ count, concurrency, busy = false }) {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-order-'));
   const server = await startRedis({ dir: folder, args: SETTINGS });
   const tasks = new DelayedTasks({ redis: server.url });
   const queues = ['first', 'second'];
   const ran = new Set();
-  const handlers = { note: async (_, { requestId }) => void ran.add(requestId) };
+  const least = () => tasks.executeLater(queues[1], 'again', [], { priority: 99 });
+  const handlers = {
+    note: async (_, { requestId }) => void ran.add(requestId),
+    // Nobody waits for it, so that its slot is free.
+    again: async () => void (ran.size < count && least().catch(() => {})),
+  };
   try {
+    if (busy) await Promise.all(Array.from({ length: BACKLOG }, least));
     await tasks.worker({ queues, handlers, concurrency }).start();
     const put = (n) => {
       const options = { priority: n % 7, ...(n % 3 === 0 ? { delayMs: 1 + (n % 50) } : {}) };

@@ -9,8 +9,8 @@ export interface UntilOptions {
   what?: string;
 }
 
-/** What one look counts at most: a machine that stands still for long is not to leave only one or two of them. */
-const MOST_MS = 1_000;
+/** A look counts for so much at most: while this process, or whom it asks, stands still, nothing can come about. */
+const LONGEST_LOOK_MS = 1_000;
 
 /** What a condition says when the time has not come. */
 type NotYet = false | undefined | null | 0 | '';
@@ -25,10 +25,10 @@ export async function until<T>(
   options: UntilOptions = {},
 ): Promise<Exclude<T, NotYet>> {
   const { timeoutMs = 15_000, everyMs = 10, what = String(condition) } = options;
-  let waitedMs = 0;
   let last: { answer: unknown } | { error: unknown };
-  do {
-    const began = performance.now();
+  let waitedMs = 0;
+  for (;;) {
+    const beganMs = performance.now();
     try {
       const answer = await condition();
       if (answer) return answer as Exclude<T, NotYet>;
@@ -36,9 +36,10 @@ export async function until<T>(
     } catch (error) {
       last = { error };
     }
+    if (waitedMs >= timeoutMs) break;
     await sleep(everyMs);
-    waitedMs += Math.min(performance.now() - began, MOST_MS);
-  } while (waitedMs < timeoutMs);
+    waitedMs += Math.min(performance.now() - beganMs, LONGEST_LOOK_MS + everyMs);
+  }
 
   const outcome = 'error' in last ? `last error: ${last.error}` : `last answer: ${last.answer}`;
   const message = `waited ${timeoutMs} ms in vain until ${what} (${outcome})`;
