@@ -95,7 +95,8 @@ describe('a program for each sub-request', () => {
     const input = await file('one.txt', 'one\n');
     const pids = join(folder, 'pids');
     const command = `echo $$ > ${pids}; sh -c 'echo $$ >> ${pids}; sleep 1000' | cat`;
-    start('worker', '--lease-ms', '1000', '--exec', command);
+    // Not told, it learns it with a renewal; but no moment of standing still ends the lease.
+    start('worker', '--lease-ms', '10000', '--exec', command);
     expect((await run('submit', '--input', input, '--id', `${unique}-endless`)).code).toBe(0);
     const [shell = 0, inner = 0] = await until(async () => {
       if (!existsSync(pids)) return false;

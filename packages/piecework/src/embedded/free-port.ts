@@ -44,7 +44,7 @@ function claim(port: number): Promise<boolean> {
   if (process.platform !== 'linux') return Promise.resolve(true);
   return new Promise((resolve) => {
     const holder = createServer((socket) => socket.destroy());
-    holder.once('error', ({ code }: NodeJS.ErrnoException) => {
+    holder.on('error', ({ code }: NodeJS.ErrnoException) => {
       const taken = code === 'EADDRINUSE';
       if (taken) claims.delete(port);
       resolve(!taken);
