@@ -9,6 +9,9 @@ import { freePort } from '../../packages/piecework/dist/embedded/free-port.js';
 import { type Flow, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
+/** On Linux one where no other test has a server: a port that is left for a while is still free there. */
+const HOST = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1';
+
 /**
  * Listens as Carbon does, on a port of its own or on the one that is named; keeps the lines. Its own is none
  * that is handed out for outgoing connections, so it is still free when somebody listens there again.
@@ -27,7 +30,7 @@ async function carbon(flow: Flow, named?: number) {
       lines.push(...parts);
     });
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(port, HOST);
   await once(server, 'listening');
   const stop = async () => {
     for (const socket of sockets) socket.resetAndDestroy();
@@ -82,7 +85,7 @@ describe('meters', () => {
     const readings: MetersReading[] = [];
     const meters = await queue.meters({
       everyMs: HOUR_MS,
-      graphite: { port, prefix: 'test.ids' },
+      graphite: { host: HOST, port, prefix: 'test.ids' },
       onReading: (reading) => readings.push(reading),
     });
     await work(queue);
@@ -114,7 +117,7 @@ describe('meters', () => {
     const errors: unknown[] = [];
     const meters = await queue.meters({
       everyMs: 20,
-      graphite: { port: first.port },
+      graphite: { host: HOST, port: first.port },
       onError: (error) => errors.push(error),
       onReading: () => {
         throw new Error('of the listener');
@@ -141,7 +144,7 @@ describe('meters', () => {
     const { Graphite } = await import('../../packages/queues/dist/graphite.js');
     const { stop, port } = await carbon(flow);
     await stop();
-    const graphite = new Graphite({ port, prefix: 'x' }, () => {});
+    const graphite = new Graphite({ host: HOST, port, prefix: 'x' }, () => {});
     const rate = { count: 1, fresh: 1, perSecond: 1 };
     const rates = { added: rate, pulled: rate, completed: rate, failed: rate };
     for (let i = 1; i <= 1_000; i += 1)

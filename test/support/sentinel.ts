@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { type EmbeddedRedis, findServer, startRedis } from 'piecework/embedded';
-import { freePort } from '../../packages/piecework/dist/embedded/free-port.js';
-import { supervise } from '../../packages/piecework/dist/embedded/supervise.js';
+import { type Supervised, supervise } from '../../packages/piecework/dist/embedded/supervise.js';
+import { onFreePort } from './on-free-port.js';
 import { until } from './until.js';
 
 /** A master, a replica of it and a Sentinel that watches them, all on loopback. */
@@ -28,27 +28,7 @@ export async function startWatched(): Promise<Watched> {
     args: ['--replicaof', HOST, String(master.port)],
   });
   const servers = [master, replica];
-  const port = await freePort();
-  const dir = await mkdtemp(join(tmpdir(), 'piecework-sentinel-'));
-  const file = join(dir, 'sentinel.conf');
-  // Sentinel writes into its file what it learns.
-  await writeFile(
-    file,
-    [
-      ...[`port ${port}`, `bind ${HOST}`, `dir ${dir}`],
-      `sentinel monitor ${NAME} ${HOST} ${master.port} 1`,
-      `sentinel down-after-milliseconds ${NAME} 3000`,
-      `sentinel failover-timeout ${NAME} 10000`,
-    ].join('\n'),
-  );
-  const server = await findServer();
-  const { file: program, env } = server.command({ dir, port, settings: [] });
-  const supervised = await supervise(
-    { file: program, args: [file, '--sentinel'], env },
-    { logFile: join(dir, 'sentinel.log'), removeFolder: dir },
-  );
-  const sentinel = new Redis({ host: HOST, port, enableReadyCheck: false });
-  sentinel.on('error', () => {});
+  const { port, supervised, sentinel } = await onFreePort((port) => startSentinel(port, master));
   const masterPort = async () => {
     const found = await sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME);
     return Number((found as string[])[1]);
@@ -72,4 +52,47 @@ export async function startWatched(): Promise<Watched> {
       await Promise.all(servers.map((one) => one.stop()));
     },
   };
+}
+
+/** @throws Error with its last words when it ends instead of answering */
+async function startSentinel(
+  port: number,
+  master: EmbeddedRedis,
+): Promise<{ port: number; supervised: Supervised; sentinel: Redis }> {
+  const dir = await mkdtemp(join(tmpdir(), 'piecework-sentinel-'));
+  const file = join(dir, 'sentinel.conf');
+  // Sentinel writes into its file what it learns.
+  await writeFile(
+    file,
+    [
+      ...[`port ${port}`, `bind ${HOST}`, `dir ${dir}`],
+      `sentinel monitor ${NAME} ${HOST} ${master.port} 1`,
+      `sentinel down-after-milliseconds ${NAME} 3000`,
+      `sentinel failover-timeout ${NAME} 10000`,
+    ].join('\n'),
+  );
+  const server = await findServer();
+  const { file: program, env } = server.command({ dir, port, settings: [] });
+  const supervised = await supervise(
+    { file: program, args: [file, '--sentinel'], env },
+    { logFile: join(dir, 'sentinel.log'), removeFolder: dir },
+  );
+  const sentinel = new Redis({ host: HOST, port, enableReadyCheck: false });
+  sentinel.on('error', () => {});
+  let words: string | undefined;
+  void supervised.ended.then((said) => {
+    words = said;
+  });
+  // Somebody else may answer at that port.
+  const isOurs = async () =>
+    (await sentinel.info('server')).includes(`process_id:${supervised.pid}\r\n`);
+  await until(async () => words !== undefined || (await isOurs().catch(() => false)), {
+    timeoutMs: 40_000,
+    what: 'Sentinel answers',
+  });
+  if (words !== undefined) {
+    sentinel.disconnect();
+    throw new Error(`Sentinel did not start: ${words}`);
+  }
+  return { port, supervised, sentinel };
 }

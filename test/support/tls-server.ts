@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startRedis } from 'piecework/embedded';
-import { freePort } from '../../packages/piecework/dist/embedded/free-port.js';
 import { makeCertificate, tlsSettings } from './certificate.js';
+import { onFreePort } from './on-free-port.js';
 
 /*
  * A server that speaks TLS with a certificate of its own making, as somebody has who is his own
@@ -23,8 +23,10 @@ export interface TlsServer extends AsyncDisposable {
 export async function startTlsServer(): Promise<TlsServer> {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-tls-'));
   const { cert, key, certFile, keyFile } = await makeCertificate(folder);
-  const port = await freePort();
-  const redis = await startRedis({ args: tlsSettings(port, { certFile, keyFile }) });
+  const { port, redis } = await onFreePort(async (port) => ({
+    port,
+    redis: await startRedis({ args: tlsSettings(port, { certFile, keyFile }) }),
+  }));
   return {
     plainUrl: redis.url,
     port,

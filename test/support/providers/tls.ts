@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
-import { freePort } from '../../../packages/piecework/dist/embedded/free-port.js';
 import { certificateFiles, tlsSettings } from '../certificate.js';
+import { onFreePort } from '../on-free-port.js';
 import { embedded } from './embedded.js';
 import type { RedisProvider } from './provider.js';
 
@@ -9,11 +9,10 @@ export const tls: RedisProvider = {
   async start(settings = []) {
     const folder = process.env['PIECEWORK_TEST_CERTIFICATE'];
     if (!folder) throw new Error('a run over TLS has no certificate');
-    const port = await freePort();
-    const server = await embedded.start([
-      ...tlsSettings(port, certificateFiles(folder)),
-      ...settings,
-    ]);
+    const { port, server } = await onFreePort(async (port) => ({
+      port,
+      server: await embedded.start([...tlsSettings(port, certificateFiles(folder)), ...settings]),
+    }));
     // Whether it answers was asked without; from here on that is over.
     const client = new Redis(server.url);
     await client.config('SET', 'port', '0');
