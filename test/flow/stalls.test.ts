@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { Connection } from '@piecework/protocol';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Events } from '../../packages/worker/src/events.js';
+import { whenLate } from '../../packages/worker/src/late.js';
 import { Stalls } from '../../packages/worker/src/stalls.js';
 import { gate, Log, mastersOf } from '../support/flow.js';
 import { testConnection } from '../support/redis.js';
@@ -16,7 +17,13 @@ const ASK = `
   await client.ping();
   client.disconnect();`;
 
-test('a call is not said to stall when its answer waited for a busy event loop', async () => {
+/** The event loop stands still until the server has answered all that was sent before. */
+function standStill(address: string): void {
+  const ask = ['--input-type=module', '--eval', ASK, address];
+  expect(spawnSync(process.execPath, ask, { stdio: 'inherit' }).status).toBe(0);
+}
+
+async function opened() {
   const redis = await testConnection();
   const connection = Connection.open(redis);
   onTestFinished(() => connection.close());
@@ -25,6 +32,28 @@ test('a call is not said to stall when its answer waited for a busy event loop',
   await server!.ping();
   const { host, port } = server!.options;
   const address = JSON.stringify(typeof redis === 'string' ? redis : { host, port });
+  return { server: server!, address };
+}
+
+test('a server is not late whose answer waited for a busy event loop', async () => {
+  const { server, address } = await opened();
+  let late = 0;
+  const answered = whenLate(STALL_MS, () => {
+    late += 1;
+  });
+  const answer = server.ping().finally(answered);
+  standStill(address);
+  await answer;
+  await new Promise(setImmediate);
+  expect(late).toBe(0);
+  whenLate(STALL_MS, () => {
+    late += 1;
+  });
+  await until(() => late === 1);
+});
+
+test('a call is not said to stall when its answer waited for a busy event loop', async () => {
+  const { server, address } = await opened();
   const log = new Log();
   const told: unknown[] = [];
   const events: Pick<Events, 'tellError'> = { tellError: (error) => void told.push(error) };
@@ -34,11 +63,10 @@ test('a call is not said to stall when its answer waited for a busy event loop',
     await send().finally(() => stalls.end(begun));
   };
 
-  const quick = call(() => server!.ping());
+  const quick = call(() => server.ping());
   // The event loop stands still for far longer than that, and until the answer is there.
   const begun = performance.now();
-  const ask = ['--input-type=module', '--eval', ASK, address];
-  expect(spawnSync(process.execPath, ask, { stdio: 'inherit' }).status).toBe(0);
+  standStill(address);
   expect(performance.now() - begun).toBeGreaterThan(STALL_MS);
   await quick;
   expect(told).toEqual([]);

@@ -9,6 +9,7 @@ import type { Redis } from 'ioredis';
 import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
 import type { Events } from './events.js';
+import { whenLate } from './late.js';
 import { isOnItsWay, popSingly } from './single-pops.js';
 import type { Slots } from './slots.js';
 import type { Unblocking } from './unblocking.js';
@@ -204,8 +205,8 @@ export class Intake {
 
   async #connected(): Promise<Redis> {
     if (!this.#client) {
-      const late = setTimeout(() => this.#slots.loseTurn(), TURN_MS);
-      this.#client = await this.#connect().finally(() => clearTimeout(late));
+      const connected = whenLate(TURN_MS, () => this.#slots.loseTurn());
+      this.#client = await this.#connect().finally(connected);
     }
     this.#slots.rests = false;
     return this.#client;
@@ -224,13 +225,13 @@ export class Intake {
   }
 
   async #ask(client: Redis): Promise<string[]> {
-    const late = setTimeout(() => this.#slots.loseTurn(), TURN_MS);
+    const answered = whenLate(TURN_MS, () => this.#slots.loseTurn());
     try {
       return await this.#pop(client, WATCHDOG_MS, (lists, count) =>
         client.lmpop(lists.length, ...lists, 'RIGHT', 'COUNT', count),
       );
     } finally {
-      clearTimeout(late);
+      answered();
     }
   }
 
@@ -269,12 +270,10 @@ export class Intake {
     const count = Math.min(this.#slots.tokens, TAKE_TOKENS);
     // Somebody else's tokens may have come meanwhile.
     if (this.#stopping.signal.aborted || count === 0) return [];
-    let watchdog: NodeJS.Timeout | undefined;
+    let answered = () => {};
     const late = new Promise<never>((_, reject) => {
-      watchdog = setTimeout(
-        () => reject(new Error('the server did not answer the pop in time')),
-        withinMs,
-      );
+      const tell = () => reject(new Error('the server did not answer the pop in time'));
+      answered = whenLate(withinMs, tell);
     });
     const { lists } = this.#queue.lanes;
     try {
@@ -286,7 +285,7 @@ export class Intake {
       this.#hold(error);
       return await Promise.race([this.#popSingly(client, lists, count), late]);
     } finally {
-      clearTimeout(watchdog);
+      answered();
     }
   }
 
@@ -357,8 +356,8 @@ export class Intake {
     this.#ending = popping;
     // Until it is back, a token that comes is popped by nobody.
     this.#slots.comesBack();
-    const late = setTimeout(() => this.#slots.loseTurn(), TURN_MS);
-    void this.#unblock(popping.signal).finally(() => clearTimeout(late));
+    const back = whenLate(TURN_MS, () => this.#slots.loseTurn());
+    void this.#unblock(popping.signal).finally(back);
   }
 
   /**
