@@ -121,7 +121,8 @@ export const test = base.extend<{ flow: Flow }>({
         return worker;
       },
       request: (id) => new RequestCommands(connection, id),
-      complete: async (id, timeoutMs = 30_000) => {
+      // Long before the test is over time, and longer than what was lost needs to be found.
+      complete: async (id, timeoutMs = 60_000) => {
         const state = await until(
           async () => {
             const now = await new RequestCommands(connection, id).state();
