@@ -7,7 +7,9 @@ const EXAMPLE = 'id-queue/id-queue.mjs';
 test('the example completes every picture, also the one that a consumer died with', async () => {
   const { url } = await testRedis();
   const redis = await exampleUrl(url);
-  const { code, stdout, stderr } = await example(EXAMPLE, ['--ids', '30', '--redis', redis], '');
+  // So long that nobody but the one that dies keeps a picture for it, also when the machine stands still.
+  const args = ['--ids', '30', '--timeout-ms', '5000', '--redis', redis];
+  const { code, stdout, stderr } = await example(EXAMPLE, args, '');
   expect(code, stderr).toBe(0);
   const handled = [...stdout.matchAll(/handled (\d+)(, attempt 2)?$/gm)];
   expect(handled.map(([, id]) => Number(id)).sort((a, b) => a - b)).toEqual(

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { numbers, test } from '../support/flow.js';
+import { gate, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
+import { until } from '../support/until.js';
 
 test('never runs more sub-requests at once than the limit, and as many', async ({ flow }) => {
   const runs = new Map<number, number>();
@@ -75,9 +76,12 @@ test('keeps the limit over several processes', async ({ flow }) => {
 test('hands the slots that one request leaves to others', async ({ flow }) => {
   let now = 0;
   let most = 0;
+  const met = gate();
   const handler = async (payload: number) => {
     now += 1;
     most = Math.max(most, now);
+    // By chance alone all of them need not be taken at one moment.
+    await met.opened;
     await sleep(1 + (payload % 3));
     now -= 1;
   };
@@ -86,6 +90,8 @@ test('hands the slots that one request leaves to others', async ({ flow }) => {
   const submitted = await Promise.all(
     numbers(5).map(() => producer.submit(numbers(300), { limit: 4 })),
   );
+  await until(() => now === 12, { what: 'all slots are taken, of which one request takes four' });
+  met.open();
   for (const { id } of submitted) await flow.complete(id);
   expect(most).toBe(12);
 });

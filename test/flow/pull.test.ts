@@ -97,10 +97,9 @@ describe('a consumer that pulls', () => {
     await other.start();
     await flow.complete(ids.find((id) => id !== s.requestId) as string);
     await until(async () => (await flow.request(s.requestId).state())?.succeeded === 4);
-    expect((await booked()).sort()).toEqual([
-      [0, 0],
-      [1, 1],
-    ]);
+    // The other one gives its permits back in the call after, if not in the one that settles.
+    const left = async () => (await booked()).sort().join(' ');
+    await until(async () => (await left()) === '0,0 1,1');
     s.succeed();
     expect(await flow.complete(s.requestId)).toMatchObject({ succeeded: 5 });
   });

@@ -170,7 +170,7 @@ describe('a Redis that is gone', { tags: 'own-server' }, () => {
     });
     timed.after(() => queue.close());
     await queue.put('held');
-    const tasks = queue.tasks({ demand: 2, leaseMs: 1_000 });
+    const tasks = queue.tasks({ demand: 2, leaseMs: 4_000 });
     const { value: held } = await tasks.next();
     const waiting = tasks.next();
     await queue.counts();

@@ -1,6 +1,7 @@
-import type { HandlerContext, Worker } from '@piecework/worker';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HandlerContext } from '@piecework/worker';
 import { describe, expect } from 'vitest';
-import { type Flow, numbers, test } from '../support/flow.js';
+import { type Flow, mastersOf, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** Handlers that keep what they ran, by task. */
@@ -18,22 +19,35 @@ function handlersFor(...tasks: string[]) {
   return { ran, handlers };
 }
 
-/** How often nothing runs for so long that somebody may have had to look, in beats of this process. */
+/** How often nothing is begun for so long that somebody may have had to look, in beats. */
 const PAUSE_BEATS = 25;
 const BEAT_MS = 10;
 
-/** How often a worker has paused. A beat that comes late is one: while a machine stands still nobody waits. */
-function pausesOf(worker: Worker) {
-  let [count, idle] = [0, 0];
-  const beats = setInterval(() => {
-    idle = worker.running > 0 ? 0 : idle + 1;
+/**
+ * How often a worker has paused, which has begun so many. A beat that comes late is one, and the server has to
+ * answer it: while this process or the server stands still nobody waits.
+ */
+function pausesOf(flow: Flow, begun: () => number) {
+  let [count, idle, last] = [0, 0, 0];
+  const over = new AbortController();
+  const beat = async () => {
+    await sleep(BEAT_MS);
+    await Promise.all(mastersOf(flow.connection).map((master) => master.ping()));
+    idle = begun() > last ? 0 : idle + 1;
+    last = begun();
     if (idle === PAUSE_BEATS) count += 1;
-  }, BEAT_MS);
+  };
+  const beating = (async () => {
+    while (!over.signal.aborted) await beat();
+  })();
   return {
     get count() {
       return count;
     },
-    stop: () => clearInterval(beats),
+    stop: () => {
+      over.abort();
+      return beating;
+    },
   };
 }
 
@@ -103,7 +117,7 @@ describe('a worker with named handlers', () => {
     await flow.worker({ handlers: idle.handlers, concurrency: 10 }).start();
     const worker = flow.worker({ handlers: mine.handlers, concurrency: 4 });
     await worker.start();
-    const pauses = pausesOf(worker);
+    const pauses = pausesOf(flow, () => mine.ran['mine']?.length ?? 0);
     flow.after(pauses.stop);
     await flow.producer().submit(numbers(1_500), { id: flow.id('mine'), task: 'mine', limit: 50 });
     expect(await flow.complete(flow.id('mine'))).toMatchObject({ succeeded: 1_500 });

@@ -223,12 +223,14 @@ describe('a worker', () => {
       now -= 1;
     };
     await flow.worker({ concurrency: 9, handler, quantumMs: 5 }).start();
+    meeting.expect(9);
     const producer = flow.producer();
     const submitted = await Promise.all(
       numbers(12).map((n) =>
         producer.submit(numbers(150), { limit: 1 + n, priority: 50 + (n % 3) }),
       ),
     );
+    await meeting.met();
     for (const { id } of submitted) await flow.complete(id);
     expect(most).toBe(9);
     await expectAllSlots(flow, meeting, 9);
