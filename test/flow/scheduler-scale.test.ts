@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../scale/scheduler.mjs', import.meta.url));
 
@@ -11,7 +11,9 @@ const SHORT = ['--objects', '500', '--seconds', '3', '--lock-ms', '3000', '--idl
 it('takes each of many objects once and in order, none early, and idles quietly', {
   tags: ['processes'],
 }, async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, ...SHORT, '--json']);
+  const running = promisify(execFile)(process.execPath, [PROGRAM, ...SHORT, '--json']);
+  onTestFinished(() => void running.child.kill());
+  const { stdout } = await running;
   const found = JSON.parse(stdout);
   expect(found).toMatchObject({ early: 0, lost: 0, twice: 0, disorder: 0, passed: true });
   // What the killed one held came back.
