@@ -10,6 +10,10 @@ const FIRST = 20_000;
 const LAST = 22_767;
 const BUS_OFFSET = 10_000;
 
+/** Before libuv 1.46, as in Node 20.3, all abstract names are the same one. */
+const canClaim =
+  process.platform === 'linux' && !/^1\.([0-3]?\d|4[0-5])\./.test(process.versions.uv ?? '');
+
 /** Ports that this process has, each with what keeps other processes from it. */
 const claims = new Map<number, Server | undefined>();
 
@@ -41,7 +45,7 @@ export function releasePort(port: number): void {
 function claim(port: number): Promise<boolean> {
   if (claims.has(port)) return Promise.resolve(false);
   claims.set(port, undefined);
-  if (process.platform !== 'linux') return Promise.resolve(true);
+  if (!canClaim) return Promise.resolve(true);
   return new Promise((resolve) => {
     const holder = createServer((socket) => socket.destroy());
     holder.on('error', ({ code }: NodeJS.ErrnoException) => {

@@ -108,9 +108,11 @@ function embeddedRedis(
   place: { port: number; dir: string; origin: ServerOrigin; command: ServerCommand },
 ): EmbeddedRedis {
   const { port, dir, origin, command } = place;
-  const stop = async () => {
-    await supervised.end();
-    releasePort(port);
+  let stopped: Promise<void> | undefined;
+  // Once: by the second time the port may be another server's.
+  const stop = () => {
+    stopped ??= supervised.end().then(() => releasePort(port));
+    return stopped;
   };
   return {
     url: `redis://${HOST}:${port}`,
