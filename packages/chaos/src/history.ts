@@ -122,7 +122,7 @@ export type WorkerEvent =
       readonly index: number;
       readonly endedNs: string;
     }
-  /** It stood still for so long until now, and nobody was asked to freeze it: the machine was busy. */
+  /** Its event loop stood still for so long until now: it was frozen, or the machine was busy. */
   | { readonly did: 'stand still'; readonly forMs: number };
 
 /** Who awaits a completion and reads the results. */

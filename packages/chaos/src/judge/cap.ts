@@ -1,7 +1,7 @@
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
 import { startsAbove } from './limits.js';
-import { endOf, type Interval, type Process, stillTimes } from './processes.js';
+import { endOf, type Interval, type Process } from './processes.js';
 import type { Run } from './runs.js';
 import { type Part, sweep } from './sweep.js';
 import type { Cap } from './verdict.js';
@@ -16,8 +16,7 @@ import type { Cap } from './verdict.js';
  *   doubtful   its lease may be over, which the journals cannot tell
  *   zombie     its lease is over for certain
  *
- * When a lease ended. Only the server knows; the journals bound it. A worker that stands still, because it
- * was frozen or, as it says itself, because the machine was busy, or
+ * When a lease ended. Only the server knows; the journals bound it. A worker that was frozen, or
  * whose way to Redis is closed, renews nothing: a lease that was renewed at the last moment before
  * ends `leaseMs` after that moment, so from then on it is a zombie. But it may have been renewed
  * earlier: the last sign of a renewal is the last handler that this worker began for this request,
@@ -30,9 +29,11 @@ import type { Cap } from './verdict.js';
  * tells its handlers to abort, which is written down whether the handler listens or not. A handler that
  * obeys is over before anybody else can be granted its permit. One that goes on is doubtful from then
  * on, and a zombie a tenth of a lease later. While Redis is away or a proxy is closed it is not known
- * whose way that is: runs are doubtful from the last sign + ¾ of a lease on. A run that *begins* more than a lease after the
- * trouble did is believed: beginning needs a permit, and the old lease is no excuse for a new run. So
- * what a doubt or a zombie can excuse is an old run that goes on, never one more that starts.
+ * whose way that is, and when a worker says that its event loop stood still, because the machine was busy,
+ * it is not known whether the thread that renews did: runs are doubtful from the last sign + ¾ of a lease
+ * on. A run that *begins* more than a lease after the trouble did is believed: beginning needs a permit,
+ * and the old lease is no excuse for a new run. So what a doubt or a zombie can excuse is an old run that
+ * goes on, never one more that starts.
  *
  * Where the limit changes while the request runs, limits.ts looks at each start instead.
  */
@@ -63,7 +64,7 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
       if (zombieMs >= endMs) continue;
       zombieWorkers.add(run.process);
       cap.zombieRuns += 1;
-      const asleepMs = overlap(stillTimes(processes.at(run.process)), zombieMs, endMs);
+      const asleepMs = overlap(processes.at(run.process).frozen, zombieMs, endMs);
       cap.zombieSeconds += (endMs - zombieMs) / 1_000;
       cap.zombieAwakeSeconds += (endMs - zombieMs - asleepMs) / 1_000;
     }
@@ -136,7 +137,11 @@ function partOf(
     run.startMs < Math.min(toMs, fromMs + leaseMs) && fromMs < endMs;
   const signOf = ({ fromMs, toMs }: Interval) =>
     signs.lastBefore(run.process, Math.min(toMs, fromMs + leaseMs));
-  for (const trouble of [...stillTimes(process), ...cutOff].filter(during)) {
+  // Its loop stood still; whether its thread renewed meanwhile nobody tells.
+  for (const still of process.stoodStill.filter(during)) {
+    doubt(still.fromMs, still.toMs, signOf(still));
+  }
+  for (const trouble of [...process.frozen, ...cutOff].filter(during)) {
     const signMs = signOf(trouble);
     doubt(trouble.fromMs, trouble.toMs, signMs);
     const overMs = Math.max(trouble.fromMs, signMs) + leaseMs;

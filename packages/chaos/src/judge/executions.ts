@@ -1,5 +1,5 @@
 import type { Evidence } from './evidence.js';
-import { type Process, stillTimes } from './processes.js';
+import type { Process } from './processes.js';
 import type { Run } from './runs.js';
 import { REPEATS, type Repeat, type Verdict } from './verdict.js';
 
@@ -36,8 +36,12 @@ export function countExecutions(evidence: Evidence): {
   return { executions: { starts: runs.length, aborted, again, repeats }, recoveryMs };
 }
 
-function reason(last: Run, run: Run, process: Process, redriveMs: number): Repeat {
-  const { killMs } = process;
+function reason(
+  last: Run,
+  run: Run,
+  { killMs, frozen, stoodStill }: Process,
+  redriveMs: number,
+): Repeat {
   if (last.ended === 'failed' && last.startMs < redriveMs && redriveMs <= run.startMs)
     return 'after a redrive';
   if (last.ended === 'held') return 'after a hold';
@@ -46,12 +50,13 @@ function reason(last: Run, run: Run, process: Process, redriveMs: number): Repea
   if (killMs !== undefined && killMs <= run.startMs && !(last.endMs > run.startMs)) {
     return 'after a kill';
   }
-  if (last.endMs > run.startMs || stillTimes(process).some((each) => stoodStill(each, last, run))) {
+  const asleep = [...frozen, ...stoodStill].some((each) => sleptThrough(each, last, run));
+  if (last.endMs > run.startMs || asleep) {
     return 'beside a zombie';
   }
   return last.ended === 'aborted' ? 'after a lost lease' : 'for other reasons';
 }
 
 /** It ended while it should have been settled, but its process stood still before it could be. */
-const stoodStill = (each: { fromMs: number; toMs: number }, last: Run, run: Run): boolean =>
+const sleptThrough = (each: { fromMs: number; toMs: number }, last: Run, run: Run): boolean =>
   each.toMs >= last.startMs && each.fromMs <= run.startMs;

@@ -13,7 +13,7 @@ export interface Process {
   deadMs: number | undefined;
   /** Times in which it was made to stand still. */
   readonly frozen: Interval[];
-  /** Times in which it stood still, as it says itself; also those. */
+  /** Times in which its event loop stood still, as it says itself: also those. */
   readonly stoodStill: Interval[];
 }
 
@@ -102,13 +102,6 @@ export class Processes {
       this.#under.delete(key);
     }
   }
-}
-
-/** When it stood still, for whatever reason: of a freeze the times of who froze it count. */
-export function stillTimes({ frozen, stoodStill }: Process): readonly Interval[] {
-  const isKnown = ({ fromMs, toMs }: Interval) =>
-    frozen.some((each) => each.fromMs < toMs && fromMs < each.toMs);
-  return [...frozen, ...stoodStill.filter((each) => !isKnown(each))];
 }
 
 /** When nothing of it ran any more: at the latest when it was dead, at the earliest at its last entry. */
