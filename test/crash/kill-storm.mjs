@@ -1,7 +1,8 @@
 // `kill -9` of a random worker process every 300 ms, until a big request is through (later when fewer
 // than three of the fleet are up: on a busy machine they start more slowly than that). It is bigger than was
-// asked for when it would be through before `--kills` of them. Then: each index has one result, the counts are exact, and after the drop nothing is left. Says how many sub-requests
-// ran again for each kill, and how long what a killed worker ran had to wait for its restart.
+// asked for when it would be through before `--kills` of them. Then: each index has one result, the counts
+// are exact, and after the drop nothing is left. Says how many sub-requests ran again for each kill, and how
+// long what a killed worker ran had to wait for its restart.
 //
 //   node test/crash/kill-storm.mjs                        40,000 sub-requests, on a Redis of its own
 //   node test/crash/kill-storm.mjs --size 4000 --seed 7   fewer; the seed picks the victims

@@ -4,7 +4,7 @@
 //   node test/scale/scheduler-taker.mjs '{"times": [start, step, n], "log": …}'
 //
 // The log, written before anything else is done: 'taken <object> <at> <server time> <own time>' and
-// 'removed <object> <true|false>'; of the control 'timer <i> <at> <own time>'. Told 'hold' it removes nothing
+// 'removed <object> <true|false> <own time>'; of the control 'timer <i> <at> <own time>'. Told 'hold' it removes nothing
 // more and says { holding } when it has taken some.
 import { openSync, writeSync } from 'node:fs';
 import { Scheduler } from '@piecework/queues';
@@ -36,7 +36,7 @@ async function take() {
       if (held === HELD) process.send({ holding: held });
       continue;
     }
-    void scheduler.remove(object).then((counted) => note('removed', object, counted));
+    void scheduler.remove(object).then((counted) => note('removed', object, counted, Date.now()));
   }
 }
 

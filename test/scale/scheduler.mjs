@@ -5,9 +5,10 @@
 //     [--idle-seconds 20] [--json]
 //
 // By the server's clock: none may be taken before its time, none lost, none twice unless its taker was
-// killed, or came too late to remove it, and each in its order. Printed: how late they were, as the server took them and as the taker had
-// them, beside a process of its own that only sets a timer for each of the same times; and how many
-// commands an idle taker sends. Exit code 1 when one of those rules was broken, or it was more than two a second.
+// killed, or came too late to remove it, and each in its order. Printed: how late they were, as the server
+// took them and as the taker had them, beside a process of its own that only sets a timer for each of the
+// same times; and how many commands an idle taker sends. Exit code 1 when one of those rules was broken, or
+// it was more than two a second.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -62,19 +63,25 @@ async function linesOf({ log }) {
     .map((line) => line.split(' '));
 }
 
-/** All that the takers took. */
+/** All that the takers took; `answer`: what each was told when it removed it, and when. */
 async function takesOf(all) {
   const takes = [];
-  const removed = new Map();
+  const answers = new Map();
   for (const [taker, one] of all.entries()) {
-    for (const [what, object, ...numbers] of await linesOf(one)) {
-      if (what === 'removed') removed.set(`${taker} ${object}`, numbers[0] === 'true');
-      if (what !== 'taken') continue;
-      const [at, server_, own] = numbers.map(Number);
-      takes.push({ object, taker, at, server: server_, own });
+    for (const [what, object, ...words] of await linesOf(one)) {
+      const key = `${taker} ${object}`;
+      if (what === 'removed') {
+        const [counted, at] = words;
+        const answer = { counted: counted === 'true', at: Number(at) };
+        answers.set(key, [...(answers.get(key) ?? []), answer]);
+      } else if (what === 'taken') {
+        const [at, server_, own] = words.map(Number);
+        takes.push({ object, taker, at, server: server_, own });
+      }
     }
   }
-  for (const one of takes) one.removed = removed.get(`${one.taker} ${one.object}`) ?? false;
+  // A taker is answered in the order in which it took.
+  for (const one of takes) one.answer = answers.get(`${one.taker} ${one.object}`)?.shift();
   return takes;
 }
 
@@ -102,8 +109,8 @@ async function heldBy({ log }, client) {
     });
 }
 
-/** What went against the rules; `held`: by the killed one when it died. */
-function judged(takes, held, count) {
+/** What went against the rules; `held`: by the `killed` one when it died. */
+function judged(takes, killed, held, count) {
   const wasHeld = new Set(held.map(({ object, server: time }) => `${object} ${time}`));
   const early = takes.filter(({ at, server: time, own = at }) => time < at || own < at);
   const byObject = Map.groupBy
@@ -120,7 +127,12 @@ function judged(takes, held, count) {
   for (const [object, list] of byObject) {
     firsts.push(list[0]);
     if (list.length === 1) continue;
-    const excused = list.slice(0, -1).every(({ removed }) => !removed);
+    // The killed one was not told any more; others only when the lock was over.
+    const excused = list
+      .slice(0, -1)
+      .every(({ taker, server: time, answer }) =>
+        answer ? !answer.counted && answer.at >= time + lockMs : taker === killed,
+      );
     const apart = list.every((one, i) => i === 0 || one.server >= list[i - 1].server + lockMs);
     if (!excused || !apart) twice.push(object);
     for (const { server: time } of list.slice(0, -1)) {
@@ -196,14 +208,12 @@ try {
     if (left > 0) await sleep(200);
   }
   await sleep(500);
-  const untold = held
-    .filter(({ told }) => !told)
-    .map((one) => ({ ...one, taker: victim, removed: false }));
+  const untold = held.filter(({ told }) => !told).map((one) => ({ ...one, taker: victim }));
   const takes = [...(await takesOf(all)), ...untold].sort(
     (a, b) => a.server - b.server || a.at - b.at,
   );
   const holding = held.length;
-  const { firsts, ...verdict } = judged(takes, held, count);
+  const { firsts, ...verdict } = judged(takes, victim, held, count);
   const idle = await idleCommands();
   const idlePerSecond = idle / idleSeconds / (takers - 1);
   const timers = (await linesOf(control)).map(([, , at, own]) => Number(own) - Number(at));

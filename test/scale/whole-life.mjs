@@ -5,8 +5,8 @@
 //   node test/scale/whole-life.mjs [--items 100000] [--workers 4] [--seed 1]
 //   node test/scale/whole-life.mjs --kill-every-ms 1000        the same under kill -9
 //
-// `--kills N` stops the killing after N; `--work-ms N`: handlers take up to N ms; `--lease-ms N`: of the workers. Exit code 0: all of
-// it was so. What is not so is thrown.
+// `--kills N` stops the killing after N; `--work-ms N`: handlers take up to N ms; `--lease-ms N`: of the
+// workers. Exit code 0: all of it was so. What is not so is thrown.
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

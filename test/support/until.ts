@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface UntilOptions {
-  /** Default 15,000. */
+  /** Default 15,000. One look counts for a second at most, however long it took. */
   timeoutMs?: number;
   /** Pause between two looks. Default 10. */
   everyMs?: number;

@@ -12,6 +12,8 @@ import { SlotMap } from './slot-map.js';
 const CHECK_MS = 10_000;
 /** The same of one master of several. */
 const MASTER_MS = 2_000;
+/** The same of one that may be loading its data. */
+const LOADING_MS = 1_000;
 /** How long a close waits for the server, in ms. */
 const CLOSE_MS = 5_000;
 
@@ -126,14 +128,14 @@ export class Connection {
     }
   }
 
-  /** When it could not be reached: whether that is because a cluster is down, or a server loads. Else the error itself. */
+  /** When it could not be reached: that a cluster is down, or a server loads, if that is why. Else the error. */
   async explained(error: PieceworkError): Promise<PieceworkError> {
     const { client } = this;
     if (!(error instanceof ConnectionError)) return error;
     if (!(client instanceof Cluster)) {
-      // Connected, and not ready: ioredis waits in silence, and of our calls sends those that are answered all the same.
+      // Connected, and not ready: ioredis waits in silence; INFO is sent and answered even so.
       const asks = client.status === 'connect';
-      const info = asks ? await within(MASTER_MS, client.info()).catch(() => '') : '';
+      const info = asks ? await within(LOADING_MS, client.info()).catch(() => '') : '';
       return isLoading(info) ? loading() : error;
     }
     const why = await whyDown(client);

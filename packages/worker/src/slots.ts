@@ -199,8 +199,8 @@ export class Slots {
 
   /** Rests until all do, and answers true; false when there is a slot to ask for again, or none is free. */
   restWithAll(): Promise<boolean> {
-    this.rests = true;
     if (this.free === 0) return Promise.resolve(false);
+    this.rests = true;
     if (this.#pool.allRest) return Promise.resolve(true);
     return new Promise((resolve) => {
       this.#restingWithAll = resolve;

@@ -7,7 +7,7 @@ import { medianRow } from './rows.js';
 import { until } from './until.js';
 
 const SLOTS = 10;
-/** Tiny: one that no starved worker loses before it is killed; what is waited for is the first look anyway. */
+/** `tiny`: a lease that outlasts a starved worker; what is waited for is the first look anyway. */
 const LEASES_MS = { full: [1_000, 5_000, 30_000], quick: [1_000, 5_000], tiny: [5_000] } as const;
 
 /** Whether a tick has looked at the request since its submission. */
