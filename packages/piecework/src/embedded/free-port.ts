@@ -18,9 +18,9 @@ const canClaim =
 const claims = new Map<number, Server | undefined>();
 
 /**
- * A loopback TCP port that is free now, and so is its cluster bus port. The caller must retry. On Linux (Node 20.8 on) no
- * other process is given it as long as this one lives and has not released it: so a server that is away for
- * a moment comes back to it, and its clients meet no stranger there meanwhile.
+ * A loopback TCP port that is free now, and so is its cluster bus port. The caller must retry. On Linux
+ * (Node 20.8 on) no other process is given it as long as this one lives and has not released it: so a server
+ * that is away for a moment comes back to it, and its clients meet no stranger there meanwhile.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 200; tries++) {
