@@ -185,6 +185,17 @@ describe('a request that was redriven', () => {
     expect(verdict.acts).toEqual({ redrive: 1 });
   });
 
+  it('may have runs of its first life left, which are zombies once that is known to be complete', async () => {
+    // Who had 0 and 1 before reported them after all.
+    const heirs = [0, 1].flatMap((index) => ran('worker-1', 'r', index, [50, 1_212]));
+    const lines = [...first, ...heirs, ...again, ...second()];
+    const verdict = await judged([...lines, ...redrive]);
+    expect(foundIn(verdict)).toEqual({});
+    expect(verdict.cap).toMatchObject({ mostOver: 1, zombieRuns: 2, zombieWorkers: 1 });
+    const early = step(0, 'redrive', 2, 900, 1_205);
+    expect(foundIn(await judged([...lines, ...early]))).toEqual({ 'cap exceeded': 1 });
+  });
+
   it('has no second life that nobody asked for', async () => {
     const lines = [...first, ...again, ...second()];
     expect(foundIn(await judged(lines))).toEqual({ 'completed twice': 1 });

@@ -35,6 +35,10 @@ import type { Cap } from './verdict.js';
  * and the old lease is no excuse for a new run. So what a doubt or a zombie can excuse is an old run that
  * goes on, never one more that starts.
  *
+ * A request that is complete has no leases any more. Whoever runs again what a zombie had, whose success comes
+ * yet and counts, goes on until it is told; so a run of a life that somebody was told to be complete, before
+ * a redrive was asked for, is a zombie from then on.
+ *
  * Where the limit changes while the request runs, limits.ts looks at each start instead.
  */
 
@@ -55,10 +59,14 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
     const request = requests.at(number);
     const { id, limit, cancelledMs, deadlineMs, goneMs } = request;
     const overMs = Math.min(cancelledMs, deadlineMs, goneMs);
+    const { redriveMs, toldMs } = request;
+    const firstLifeMs =
+      redriveMs < Number.POSITIVE_INFINITY && toldMs < redriveMs ? toldMs : Number.NaN;
     const signs = new Signs(itsRuns);
     const parts = itsRuns.map((run) => {
       const process = processes.at(run.process);
-      return partOf(run, process, processes.cutOff(process), outages, signs, overMs);
+      const part = partOf(run, process, processes.cutOff(process), outages, signs, overMs);
+      return run.startMs < firstLifeMs ? withoutLeaseFrom(part, firstLifeMs) : part;
     });
     for (const { run, zombieMs, endMs } of parts) {
       if (zombieMs >= endMs) continue;
@@ -164,6 +172,12 @@ function partOf(
     endMs,
   };
 }
+
+const withoutLeaseFrom = (part: Part, ms: number): Part => ({
+  ...part,
+  doubtfulMs: Math.min(part.doubtfulMs, ms),
+  zombieMs: Math.min(part.zombieMs, ms),
+});
 
 function overlap(intervals: readonly Interval[], fromMs: number, toMs: number): number {
   return intervals.reduce(

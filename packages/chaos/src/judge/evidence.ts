@@ -160,6 +160,7 @@ export class Evidence {
       const began = this.waiting.get(waiting) ?? { ms, after: 0 };
       const whose = { process: process.name, beganMs: began.ms, after: began.after };
       request.told.push({ ...whose, generation, status, counts });
+      request.toldMs = Math.min(request.toldMs, ms);
       this.told += 1;
       if (!(this.lastToldMs >= ms)) this.lastToldMs = ms;
       // Who came when it was over was answered, not told.

@@ -61,6 +61,8 @@ export class Request {
   cancelledMs = Number.POSITIVE_INFINITY;
   deadlineMs = Number.POSITIVE_INFINITY;
   redriveMs = Number.POSITIVE_INFINITY;
+  /** When a waiter was told first that it is complete. */
+  toldMs = Number.POSITIVE_INFINITY;
   readonly settles: Settle[] = [];
   readonly #changes = new Map<number, Change>();
   sealed: { readonly generation: number; readonly total: number } | undefined;
