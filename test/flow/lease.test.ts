@@ -9,6 +9,18 @@ import { until } from '../support/until.js';
 /** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
 const LONG_MS = 600_000;
 
+/** A handler of the items 0 to 2, each of which ends when its gate is opened. */
+function threeGates() {
+  const gates = numbers(3).map(() => gate());
+  const started: number[] = [];
+  const handler = async (n: number) => {
+    started.push(n);
+    await gates[n]!.opened;
+    return n;
+  };
+  return { gates, started, handler };
+}
+
 describe('a worker', () => {
   test('aborts its handlers by its own clock when nothing renews the lease', {
     tags: ['own-server', 'one-server'],
@@ -63,13 +75,7 @@ describe('a worker', () => {
     tags: 'one-server',
   }, async ({ flow }) => {
     const client = holdable(flow);
-    const gates = numbers(3).map(() => gate());
-    const started: number[] = [];
-    const handler = async (n: number) => {
-      started.push(n);
-      await gates[n]!.opened;
-      return n;
-    };
+    const { gates, started, handler } = threeGates();
     const options = { concurrency: 2, leaseMs: LONG_MS, quantumMs: LONG_MS, handler };
     const worker = flow.worker({ ...options, redis: client });
     // Before its client is.
@@ -102,13 +108,7 @@ describe('a worker', () => {
   });
 
   test('takes nothing for a permit that it has no more', async ({ flow }) => {
-    const gates = numbers(3).map(() => gate());
-    const started: number[] = [];
-    const handler = async (n: number) => {
-      started.push(n);
-      await gates[n]!.opened;
-      return n;
-    };
+    const { gates, started, handler } = threeGates();
     const options = { concurrency: 2, leaseMs: LONG_MS, quantumMs: LONG_MS };
     const worker = flow.worker({ ...options, handler });
     await worker.start();

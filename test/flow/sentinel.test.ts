@@ -75,13 +75,18 @@ async function allDone(flow: Flow, work: Awaited<ReturnType<typeof underWay>>): 
   flow.log.lines.length = 0;
 }
 
-test('a master that is handed over while work runs: every request completes', {
-  timeout: 300_000,
-}, async ({ flow }) => {
+/** Servers of the test's own with work under way, and the port of their first master. */
+async function watchedAtWork(flow: Flow) {
   const watched = await startWatched();
   flow.after(() => watched[Symbol.asyncDispose]());
   const work = await underWay(flow, watched);
-  const first = await watched.masterPort();
+  return { watched, work, first: await watched.masterPort() };
+}
+
+test('a master that is handed over while work runs: every request completes', {
+  timeout: 300_000,
+}, async ({ flow }) => {
+  const { watched, work, first } = await watchedAtWork(flow);
   await handOver(watched, first);
   const second = await watched.masterPort();
   expect(second).not.toBe(first);
@@ -98,10 +103,7 @@ test('a master that is handed over while work runs: every request completes', {
 test('a master that dies while work runs: every request completes on the other', {
   timeout: 300_000,
 }, async ({ flow }) => {
-  const watched = await startWatched();
-  flow.after(() => watched[Symbol.asyncDispose]());
-  const work = await underWay(flow, watched);
-  const first = await watched.masterPort();
+  const { watched, work, first } = await watchedAtWork(flow);
   await watched.servers.find(({ port }) => port === first)?.kill('SIGKILL');
   await until(async () => (await watched.masterPort()) !== first, { timeoutMs: 60_000 });
   stillMuchToDo(work);

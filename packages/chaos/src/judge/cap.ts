@@ -59,14 +59,11 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
     const request = requests.at(number);
     const { id, limit, cancelledMs, deadlineMs, goneMs } = request;
     const overMs = Math.min(cancelledMs, deadlineMs, goneMs);
-    const { redriveMs, toldMs } = request;
-    const firstLifeMs =
-      redriveMs < Number.POSITIVE_INFINITY && toldMs < redriveMs ? toldMs : Number.NaN;
     const signs = new Signs(itsRuns);
     const parts = itsRuns.map((run) => {
       const process = processes.at(run.process);
-      const part = partOf(run, process, processes.cutOff(process), outages, signs, overMs);
-      return run.startMs < firstLifeMs ? withoutLeaseFrom(part, firstLifeMs) : part;
+      const ends = { overMs, firstLifeMs: request.firstLifeMs };
+      return partOf(run, process, processes.cutOff(process), outages, signs, ends);
     });
     for (const { run, zombieMs, endMs } of parts) {
       if (zombieMs >= endMs) continue;
@@ -128,8 +125,11 @@ function partOf(
   cutOff: readonly Interval[],
   outages: readonly Interval[],
   signs: Signs,
-  /** When the request was ended: its handlers are told to stop from then on, under their leases. */
-  overMs: number,
+  /**
+   * overMs: when the request was ended: its handlers are told to stop from then on, under their leases ·
+   * firstLifeMs: when its first life is known to be over, if it has another
+   */
+  { overMs, firstLifeMs }: { overMs: number; firstLifeMs: number },
 ): Part {
   const endMs = Number.isNaN(run.endMs) ? Math.max(run.startMs, endOf(process)) : run.endMs;
   const leaseMs = process.leaseMs ?? Number.POSITIVE_INFINITY;
@@ -159,6 +159,7 @@ function partOf(
     doubtfulMs = Math.min(doubtfulMs, run.toldMs);
     zombieMs = Math.min(zombieMs, run.toldMs + FENCE * leaseMs);
   }
+  if (run.startMs < firstLifeMs) zombieMs = Math.min(zombieMs, firstLifeMs);
   // Short runs never come so far; the bulk of a history is decided here.
   if (endMs - run.startMs > SURE * leaseMs) {
     for (const outage of outages.filter(during)) {
@@ -172,12 +173,6 @@ function partOf(
     endMs,
   };
 }
-
-const withoutLeaseFrom = (part: Part, ms: number): Part => ({
-  ...part,
-  doubtfulMs: Math.min(part.doubtfulMs, ms),
-  zombieMs: Math.min(part.zombieMs, ms),
-});
 
 function overlap(intervals: readonly Interval[], fromMs: number, toMs: number): number {
   return intervals.reduce(

@@ -78,6 +78,12 @@ export class Request {
     this.id = id;
   }
 
+  /** When its first life was complete for certain, of one that was redriven; NaN of others. */
+  get firstLifeMs(): number {
+    const isRedriven = Number.isFinite(this.redriveMs);
+    return isRedriven && this.toldMs < this.redriveMs ? this.toldMs : Number.NaN;
+  }
+
   /** The limits after the first one, in their order. */
   get changes(): Change[] {
     return [...this.#changes.values()].sort((a, b) => a.step - b.step);
