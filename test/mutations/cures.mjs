@@ -16,6 +16,7 @@ const TRACES = 'test/lua/traces.test.ts';
 const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
+const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -32,6 +33,30 @@ export const luaCures = [
     history: 'together, contested',
   },
   { cure: 'number of the hold', test: CURES, history: 'together, of one hold' },
+  { cure: 'lost writes noticed by a settle', test: LOST_WRITES, history: 'lost read, settled' },
+  { cure: 'lost writes noticed by an enter', test: LOST_WRITES, history: 'lost read, entered' },
+  { cure: 'lost writes noticed by a take', test: LOST_WRITES, history: 'lost read, taken' },
+  { cure: 'number of a take', test: LOST_WRITES, history: 'lost take' },
+  {
+    cure: 'lost writes noticed under permits alone',
+    test: LOST_WRITES,
+    history: 'a leave is no loss',
+  },
+  {
+    cure: 'what others recorded is not recorded together',
+    test: LOST_WRITES,
+    history: 'together, recorded before',
+  },
+  {
+    cure: 'what its own first run recorded is not recorded together',
+    test: LOST_WRITES,
+    history: 'together, by both runs',
+  },
+  {
+    cure: 'what is unread again is not deleted',
+    test: LOST_WRITES,
+    history: 'unread again, pinned',
+  },
   { cure: 'owner check on failure', test: TRACES, history: 'D3' },
   { cure: 'due entry removed on success', test: TRACES, history: 'D4' },
   { cure: 'delayed work under the reserved consumer', test: TRACES, history: 'D2' },
@@ -156,6 +181,13 @@ const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 
 /** @type {CodeCure[]} */
 export const codeCures = [
+  {
+    cure: 'what runs here is not started again',
+    test: 'test/crash/lost-writes.test.ts',
+    name: 'brings what a worker runs already, which is not started again',
+    code: 'packages/worker/dist/engagement.js',
+    edits: [{ from: 'if (this.#running.has(entry.entry))', to: 'if (false)' }],
+  },
   {
     cure: 'intent before create',
     test: 'test/flow/crossings.test.ts',
