@@ -6,6 +6,7 @@ const HALTED = 'requests of the model are not paused or held back';
 const FIXED = 'limit and priority are fixed numbers of the model';
 const TOLERATED = 'how many failures are tolerated is not modelled';
 const TOGETHER = 'a worker of the model reports one by one';
+const RESULTS = 'results are not read in the model';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -36,6 +37,12 @@ export const unmodelled = [
   { cure: 'what others recorded is not recorded together', why: TOGETHER },
   { cure: 'what its own first run recorded is not recorded together', why: TOGETHER },
   { cure: 'what is unread again is not deleted', why: 'the stream is not trimmed in the model' },
+  { cure: 'results are read again in the order of completion', why: RESULTS },
+  { cure: 'results are given once in the order of completion', why: RESULTS },
+  { cure: 'results are read again in the order of the items', why: RESULTS },
+  { cure: 'a result that left its place is waited for', why: RESULTS },
+  { cure: 'a cursor that went with its record is refused', why: RESULTS },
+  { cure: 'results that are not there are missed', why: RESULTS },
   { cure: 'what runs here is not started again', why: 'a handler of the model runs once' },
   { cure: 'number of the hold', why: 'it decides what may be reported together' },
   { cure: 'top-up in retry', why: TIME },

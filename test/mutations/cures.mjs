@@ -182,6 +182,53 @@ const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 /** @type {CodeCure[]} */
 export const codeCures = [
   {
+    cure: 'results are read again in the order of completion',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of completion',
+    code: 'packages/notifier/dist/completion-order.js',
+    edits: [{ from: 'if (missing === 0 && !seen.twice)', to: 'if (true)' }],
+  },
+  {
+    cure: 'results are given once in the order of completion',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of completion',
+    code: 'packages/notifier/dist/completion-order.js',
+    edits: [{ from: 'return isNew && n >= done', to: 'return n >= done' }],
+  },
+  {
+    cure: 'results are read again in the order of the items',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of the items',
+    code: 'packages/notifier/dist/index-order.js',
+    edits: [{ from: 'if (missing === 0 && !seen.twice && !buffer.lost)', to: 'if (true)' }],
+  },
+  {
+    cure: 'a result that left its place is waited for',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each when only their places were kept',
+    code: 'packages/notifier/dist/reorder-buffer.js',
+    edits: [{ from: 'this.#positions.set(next, 0);', to: 'this.#positions.set(next, PASS_OVER);' }],
+  },
+  {
+    cure: 'a cursor that went with its record is refused',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'are not read on from a cursor that went with them',
+    code: 'packages/notifier/dist/result-reader.js',
+    edits: [
+      {
+        from: "if (next === from && from !== '-' && page[0]?.position !== from)",
+        to: 'if (false)',
+      },
+    ],
+  },
+  {
+    cure: 'results that are not there are missed',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'are missed by name when they are not there in the end',
+    code: 'packages/notifier/dist/completion-order.js',
+    edits: [{ from: 'if (pass === 2 && missing > 0)', to: 'if (false)' }],
+  },
+  {
     cure: 'what runs here is not started again',
     test: 'test/crash/lost-writes.test.ts',
     name: 'brings what a worker runs already, which is not started again',
