@@ -1,8 +1,9 @@
 --- Turns tokens into permits: up to as many as the worker has free slots and the limit leaves. Where
 --- they are as good as all that is ready, and few, it reads for them too: a small request is then
 --- taken in one call.
---- `op` numbers the enters and settles of one worker process upwards, in the order of sending, so
---- that a call that arrives twice or late grants nothing; the number outlives the leave.
+--- `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending, so
+--- that a call that arrives twice or late grants nothing; the number outlives the leave. `answered` tells
+--- a server that lost writes (lib/forgotten).
 --
 -- KEYS
 --   request   hash    state of the request
@@ -16,6 +17,7 @@
 --   leaseMs     int     how long the permits last without a settle or renew
 --   tasks       string  ' name name ' of the tasks that the worker serves, or '*' for all
 --   most        int     sub-requests that it may read here
+--   answered    int     number of its last call for this request that was answered; 0: none
 --   epochs...   int     one for each token that brought the worker here
 -- REPLIES
 --   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends, since, ready, policy, entry, payload, …}
@@ -29,12 +31,12 @@
 -- REPEAT  'ok' with the permits held now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens
+--- @include now, state, books, tokens, forgotten
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local most = tonumber(ARGV[7])
+local most, answered = tonumber(ARGV[7]), tonumber(ARGV[8])
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
 local sinceField = 'since:' .. worker
 
@@ -54,10 +56,12 @@ local since, ready, policy, entries = v[6] or '', -1, v[7] or '', {}
 local mint = 0
 local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
-if op > (tonumber((v[2] or '0'):match('^%d+'))) then
+local known = tonumber((v[2] or '0'):match('^%d+'))
+noteForgotten(request, permits, known, answered)
+if op > known then
   -- Tokens of before the last two epochs were given up, as when the priority changed: they die here.
-  local stale = #ARGV >= 8
-  for i = 8, #ARGV do
+  local stale = #ARGV >= 9
+  for i = 9, #ARGV do
     local counted = tonumber(ARGV[i])
     stale = stale and counted < state.epoch - 1
     if counted == state.epoch and state.out > 0 then

@@ -10,13 +10,14 @@
 ---
 --- `keep` is the number of permits that the worker means to hold, absolute, so that a call that
 --- arrives twice frees nothing twice; it is never below `running`, the handlers that still run.
---- `op` numbers the enters and settles of one worker process upwards, in the order of sending: of a
+--- `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending: of a
 --- call that arrives after a later one only the successes count, and it reads nothing.
 ---
 --- A worker that has held permits without a gap since it read what it reports still has all of it:
 --- entries are taken from those without a permit only. `since` says which hold that was; if it is the
 --- one that lasts, the successes are acknowledged together. Otherwise each is asked for on its own, and so
---- it is once a worker without a permit succeeded with what another one had by then (`contested`).
+--- it is once a worker without a permit succeeded with what another one had by then, or this server lost
+--- writes that a worker was told of (`contested`).
 --
 -- KEYS
 --   request   hash    state of the request
@@ -39,6 +40,7 @@
 --   newest       int     greatest index among all outcomes; -1: there are none
 --   values       string  RS, index, space, result of each success, in their order; '' when none are kept
 --   read         int     sub-requests to read; never more than permits are left without a handler
+--   answered     int     number of this worker's last call for the request that was answered; 0: none
 --   outcomes...  string  one for each success, then four for each other
 -- REPLIES
 --   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling, entries}  permits is absolute · nextDue:
@@ -50,14 +52,15 @@
 -- REPEAT  the same permits; nothing is counted, parked, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early, fresh
+--- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early, fresh, forgotten
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, worker, op, leaseMs, keep, running, channel, successes =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]),
   ARGV[7], tonumber(ARGV[8])
-local since, newest, values, read = ARGV[9], tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12])
+local since, newest, values, read, answered =
+  ARGV[9], tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12]), tonumber(ARGV[13])
 local opField = 'op:' .. worker
 
 local state = readState(request, generation)
@@ -71,39 +74,43 @@ local at = state.at
 local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
   'since:' .. worker, 'checkpoints', 'contested')
 local permits, pinned, checkpoints = tonumber(v[1]) or 0, v[4], v[7]
-local late = op and op <= tonumber((v[5] or '0'):match('^%d+'))
+local known = tonumber((v[5] or '0'):match('^%d+'))
+local late = op and op <= known
+local contested = noteForgotten(request, permits, known, answered) or v[8]
 state.keepResults, state.attempts = v[2] == 'keep', tonumber(v[3])
 
 local keys = {
-  request = request, work = work, due = due, tries = tries, failed = failed, worker = worker,
+  request = request, work = work, due = due, tries = tries, failed = failed, results = results, worker = worker,
   held = redis.call('ZCARD', due), unparked = {}, tried = {},
 }
 local reporting = redis.call('EXISTS', progress) == 1
 local before, records, ended, gaveBack = state.settled, {}, {}, false
 local failedBefore = state.failed
+local readTo = pinned and lastRead(work)
 local function reported(id, index)
-  if pinned and not redis.call('XPENDING', work, 'workers', id, id, 1)[1] then
+  -- What is unread again will be delivered again.
+  if pinned and tonumber(index) <= readTo and not redis.call('XPENDING', work, 'workers', id, id, 1)[1] then
     redis.call('XDEL', work, id)
   end
   if reporting then
     ended[#ended + 1] = index
   end
 end
-local prefix, others = generation .. '-', 13 + successes
-for i = 13, checkpoints and others - 1 or 0 do
+local prefix, others = generation .. '-', 14 + successes
+for i = 14, checkpoints and others - 1 or 0 do
   keys.tried[#keys.tried + 1] = ARGV[i]:sub(#prefix + 1) .. ':checkpoint'
 end
 local refused
-if permits > 0 and not late and since == v[6] and not v[8] then
-  refused = succeedTogether(keys, state, 13, others - 1, pinned)
-  for i = 13, reporting and others - 1 or 0 do
+if permits > 0 and not late and since == v[6] and not contested then
+  refused = succeedTogether(keys, state, 14, others - 1, pinned)
+  for i = 14, reporting and others - 1 or 0 do
     ended[#ended + 1] = ARGV[i]:sub(#prefix + 1)
   end
 else
   refused = {}
-  for i = 13, others - 1 do
+  for i = 14, others - 1 do
     local id = ARGV[i]
-    refused[i - 12] = not succeed(keys, state, id) and '' or nil
+    refused[i - 13] = not succeed(keys, state, id) and '' or nil
     reported(id, id:sub(#prefix + 1))
   end
 end

@@ -1,4 +1,5 @@
---- Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits.
+--- Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits. `op` and
+--- `answered` as for `enter`: a server that lost this take, or what went before it, is found out.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -9,6 +10,8 @@
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   max         int     how many at most
+--   op          int     number of this call; 0: none
+--   answered    int     number of its last call for this request that was answered; 0: none
 -- REPLIES
 --   {'ok', maxCrashes, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
 --      none · checkpoint: the last one that an earlier attempt left, or ''
@@ -18,19 +21,27 @@
 -- REPEAT  takes more
 -- FLAGS allow-oom
 
---- @include now, state
+--- @include now, state, forgotten
 
 local request, work, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local generation, worker, max = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local generation, worker, max, op, answered =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local opField = 'op:' .. worker
 
 local state = readState(request, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end
-if redis.call('HEXISTS', request, 'permits:' .. worker) == 0 then
+local held = redis.call('HMGET', request, 'permits:' .. worker, opField, 'maxCrashes')
+if not held[1] then
   return { 'lost' }
 end
-local reply = { 'ok', tonumber(redis.call('HGET', request, 'maxCrashes')) or 3 }
+local known = tonumber((held[2] or '0'):match('^%d+'))
+noteForgotten(request, tonumber(held[1]), known, answered)
+if op > known then
+  redis.call('HSET', request, opField, op)
+end
+local reply = { 'ok', tonumber(held[3]) or 3 }
 if state.halted or state.status == 'cancelling' then
   return reply
 end

@@ -38,20 +38,48 @@ local function succeed(keys, state, id)
   return true
 end
 
--- How far the group has read: the greatest index that was ever delivered.
+-- How far the group has read: the greatest index that was ever delivered; -1: none.
 local function lastRead(work)
   local group = redis.call('XINFO', 'GROUPS', work)[1]
   for i = 1, #group, 2 do
     if group[i] == 'last-delivered-id' then
-      return tonumber(group[i + 1]:match('%d+$'))
+      return group[i + 1] == '0-0' and -1 or tonumber(group[i + 1]:match('%d+$'))
     end
   end
 end
 
+-- Refuses those of `places` (index -> place) that the latest settles of this life have recorded, `count` at most.
+local function refuseRecorded(keys, state, places, count, refused)
+  local function look(index)
+    if places[index] then
+      refused[places[index]] = ''
+      places[index] = nil
+      count = count - 1
+    end
+  end
+  local to = '+'
+  for _ = 1, 64 do
+    local page = redis.call('XREVRANGE', keys.results, to, state.generation .. '-0', 'COUNT', 16)
+    for _, entry in ipairs(page) do
+      for i = 1, #entry[2], 2 do
+        look(entry[2][i]:match('^!(%d+)$'))
+        for index in (entry[2][i] == 'ok' and entry[2][i + 1] or ''):gmatch('\30(%d+) ') do
+          look(index)
+        end
+      end
+    end
+    if count <= 0 or #page < 16 then
+      return
+    end
+    to = '(' .. page[16][1]
+  end
+end
+
 -- Successes that are all still this worker's: their entries are the arguments from `first` to `last`.
--- XACK counts, as ever. Fewer are acknowledged only where Redis lost writes: what it does not know to
--- have been read will be read again, and is recorded then. Returns what is refused, as recordSuccesses
--- wants it.
+-- XACK counts, as ever. Fewer are acknowledged where somebody settled what this worker holds, who was not
+-- asked about it, as by the scripts of an older version on a server that lost writes. What was recorded is not
+-- recorded again; what the server does not know to have been read will be read again, and is recorded
+-- then. From then on each is asked for. Returns what is refused, as recordSuccesses wants it.
 local function succeedTogether(keys, state, first, last, pinned)
   if last < first then
     return nil
@@ -64,11 +92,19 @@ local function succeedTogether(keys, state, first, last, pinned)
     end
     return nil
   end
-  local known, refused = acknowledged > 0 and lastRead(keys.work) or -1, {}
+  redis.call('HSET', keys.request, 'contested', 1)
+  local known, refused, places, count = acknowledged > 0 and lastRead(keys.work) or -1, {}, {}, 0
   for i = first, last do
-    if tonumber(ARGV[i]:match('%d+$')) > known then
+    local index = ARGV[i]:match('%d+$')
+    if tonumber(index) > known then
       refused[i - first + 1] = ''
+    else
+      places[index] = i - first + 1
+      count = count + 1
     end
+  end
+  if count > acknowledged and state.keepResults then
+    refuseRecorded(keys, state, places, count - acknowledged, refused)
   end
   return refused
 end

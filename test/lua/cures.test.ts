@@ -433,7 +433,17 @@ const traces: Record<string, Trace> = {
         '1 heir',
       ]);
     },
-    without: [{ script: 'settle', from: ' and not v[8] then', to: ' then' }],
+    // What is noticed when it is too late (lost writes) is taken out as well.
+    without: [
+      [
+        { script: 'settle', from: ' and not contested then', to: ' then' },
+        {
+          script: 'settle',
+          from: 'if count > acknowledged and state.keepResults then',
+          to: 'if count < 0 then',
+        },
+      ],
+    ],
   },
 
   // A script does not roll back: what it did before the publication failed, stands.

@@ -192,7 +192,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'enter',
-        from: "if op > (tonumber((v[2] or '0'):match('^%d+'))) then",
+        from: 'if op > known then',
         to: 'if true then',
       },
     ],
@@ -213,7 +213,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'enter',
-        from: "if op > (tonumber((v[2] or '0'):match('^%d+'))) then",
+        from: 'if op > known then',
         to: 'if true then',
       },
     ],

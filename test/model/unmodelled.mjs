@@ -5,6 +5,8 @@ const TIME = 'time has no length in the model: without it things happen later, n
 const HALTED = 'requests of the model are not paused or held back';
 const FIXED = 'limit and priority are fixed numbers of the model';
 const TOLERATED = 'how many failures are tolerated is not modelled';
+const TOGETHER = 'a worker of the model reports one by one';
+const RESULTS = 'results are not read in the model';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -27,6 +29,21 @@ export const unmodelled = [
     cure: 'no success together once one was contested',
     why: 'a worker of the model reports one by one',
   },
+  { cure: 'lost writes noticed by a settle', why: TOGETHER },
+  { cure: 'lost writes noticed by an enter', why: TOGETHER },
+  { cure: 'lost writes noticed by a take', why: TOGETHER },
+  { cure: 'number of a take', why: TOGETHER },
+  { cure: 'lost writes noticed under permits alone', why: TOGETHER },
+  { cure: 'what others recorded is not recorded together', why: TOGETHER },
+  { cure: 'what its own first run recorded is not recorded together', why: TOGETHER },
+  { cure: 'what is unread again is not deleted', why: 'the stream is not trimmed in the model' },
+  { cure: 'results are read again in the order of completion', why: RESULTS },
+  { cure: 'results are given once in the order of completion', why: RESULTS },
+  { cure: 'results are read again in the order of the items', why: RESULTS },
+  { cure: 'a result that left its place is waited for', why: RESULTS },
+  { cure: 'a cursor that went with its record is refused', why: RESULTS },
+  { cure: 'results that are not there are missed', why: RESULTS },
+  { cure: 'what runs here is not started again', why: 'a handler of the model runs once' },
   { cure: 'number of the hold', why: 'it decides what may be reported together' },
   { cure: 'top-up in retry', why: TIME },
   { cure: 'top-up in give-back', why: TIME },

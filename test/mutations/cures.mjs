@@ -16,6 +16,7 @@ const TRACES = 'test/lua/traces.test.ts';
 const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
+const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -32,6 +33,30 @@ export const luaCures = [
     history: 'together, contested',
   },
   { cure: 'number of the hold', test: CURES, history: 'together, of one hold' },
+  { cure: 'lost writes noticed by a settle', test: LOST_WRITES, history: 'lost read, settled' },
+  { cure: 'lost writes noticed by an enter', test: LOST_WRITES, history: 'lost read, entered' },
+  { cure: 'lost writes noticed by a take', test: LOST_WRITES, history: 'lost read, taken' },
+  { cure: 'number of a take', test: LOST_WRITES, history: 'lost take' },
+  {
+    cure: 'lost writes noticed under permits alone',
+    test: LOST_WRITES,
+    history: 'a leave is no loss',
+  },
+  {
+    cure: 'what others recorded is not recorded together',
+    test: LOST_WRITES,
+    history: 'together, recorded before',
+  },
+  {
+    cure: 'what its own first run recorded is not recorded together',
+    test: LOST_WRITES,
+    history: 'together, by both runs',
+  },
+  {
+    cure: 'what is unread again is not deleted',
+    test: LOST_WRITES,
+    history: 'unread again, pinned',
+  },
   { cure: 'owner check on failure', test: TRACES, history: 'D3' },
   { cure: 'due entry removed on success', test: TRACES, history: 'D4' },
   { cure: 'delayed work under the reserved consumer', test: TRACES, history: 'D2' },
@@ -156,6 +181,60 @@ const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 
 /** @type {CodeCure[]} */
 export const codeCures = [
+  {
+    cure: 'results are read again in the order of completion',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of completion',
+    code: 'packages/notifier/dist/completion-order.js',
+    edits: [{ from: 'if (missing === 0 && !seen.twice)', to: 'if (true)' }],
+  },
+  {
+    cure: 'results are given once in the order of completion',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of completion',
+    code: 'packages/notifier/dist/completion-order.js',
+    edits: [{ from: 'return isNew && n >= done', to: 'return n >= done' }],
+  },
+  {
+    cure: 'results are read again in the order of the items',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of the items',
+    code: 'packages/notifier/dist/index-order.js',
+    edits: [{ from: 'if (missing === 0 && !seen.twice && !buffer.lost)', to: 'if (true)' }],
+  },
+  {
+    cure: 'a result that left its place is waited for',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each when only their places were kept',
+    code: 'packages/notifier/dist/reorder-buffer.js',
+    edits: [{ from: 'this.#positions.set(next, 0);', to: 'this.#positions.set(next, PASS_OVER);' }],
+  },
+  {
+    cure: 'a cursor that went with its record is refused',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'are not read on from a cursor that went with them',
+    code: 'packages/notifier/dist/result-reader.js',
+    edits: [
+      {
+        from: "if (next === from && from !== '-' && page[0]?.position !== from)",
+        to: 'if (false)',
+      },
+    ],
+  },
+  {
+    cure: 'results that are not there are missed',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'are missed by name when they are not there in the end',
+    code: 'packages/notifier/dist/completion-order.js',
+    edits: [{ from: 'if (pass === 2 && missing > 0)', to: 'if (false)' }],
+  },
+  {
+    cure: 'what runs here is not started again',
+    test: 'test/crash/lost-writes.test.ts',
+    name: 'brings what a worker runs already, which is not started again',
+    code: 'packages/worker/dist/engagement.js',
+    edits: [{ from: 'if (this.#running.has(entry.entry))', to: 'if (false)' }],
+  },
   {
     cure: 'intent before create',
     test: 'test/flow/crossings.test.ts',

@@ -214,6 +214,8 @@ interface Held {
 /** A worker's dealings with one request, call by call. Nothing is pushed unless told. */
 export class Hand {
   op = 0;
+  /** Number of its last call that was answered. 0: as the workers of older versions, who do not say. */
+  answered = 0;
   permits = 0;
   /** Which hold its permits are of. */
   since = '';
@@ -239,6 +241,7 @@ export class Hand {
       this.permits = entered.permits;
       this.since = entered.since;
     }
+    this.answered = this.op;
     return entered;
   }
 
@@ -249,7 +252,9 @@ export class Hand {
 
   #enter(op: number, want: number, epochs: readonly (string | number)[], tasks: string) {
     const { request, generation } = this.#scene;
-    return request.enter(generation, this.name, op, want, LEASE_MS, tasks, epochs.map(String));
+    const { name, answered } = this;
+    const tokens = epochs.map(String);
+    return request.enter(generation, name, op, want, LEASE_MS, tasks, tokens, 0, answered);
   }
 
   /** Reads new sub-requests. */
@@ -261,8 +266,11 @@ export class Hand {
 
   /** Takes parked sub-requests that are ready. */
   async take(n: number): Promise<Entry[]> {
-    const entries = await this.#scene.request.take(this.#scene.generation, this.name, n);
+    const { generation, request } = this.#scene;
+    this.op += 1;
+    const entries = await request.take(generation, this.name, n, this.op, this.answered);
     if (typeof entries === 'string') throw new Error(`take: ${entries}`);
+    this.answered = this.op;
     return entries;
   }
 
@@ -278,9 +286,19 @@ export class Hand {
   ) {
     const { request, generation } = this.#scene;
     if (op === undefined) this.op += 1;
-    const numbers = { op: op ?? this.op, since, leaseMs: LEASE_MS, keep, running, read: 0 };
+    const { answered } = this;
+    const numbers = {
+      op: op ?? this.op,
+      since,
+      leaseMs: LEASE_MS,
+      keep,
+      running,
+      read: 0,
+      answered,
+    };
     const { settled } = await request.settle(generation, this.name, numbers, outcomes);
     if (settled.verdict === 'ok') this.permits = settled.permits;
+    if (op === undefined) this.answered = this.op;
     return settled;
   }
 

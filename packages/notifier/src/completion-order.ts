@@ -1,32 +1,66 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import { type ResultItem, resultItem } from './result-item.js';
 import type { ReadEntry, ReadItem, ResultReader } from './result-reader.js';
+import { SeenOutcomes } from './seen-outcomes.js';
 
 /**
  * Results in the order in which they were settled. Nothing is held but the page that is being given
- * out. The cursor is `c<position>.<n>`: n records of the stream's entry at that position were dealt
- * with. Entries never change, so it stays good for as long as the results are kept.
+ * out, and a bit for each that was. The cursor is `c<position>.<n>`: n records of the stream's entry at that
+ * position were dealt with. Entries never change, so it stays good for as long as the results are kept.
+ *
+ * Unless the server loses its last writes: the stream goes back behind the reader's back. What is recorded
+ * again is not given again, and what is recorded before the reader's place is found by reading once more from
+ * where it began. Nothing is passed over without a trace: as many records as went back come again before its
+ * place, so where one of them is new, one of the old ones comes behind, for the second time.
  */
 export async function* inCompletionOrder<Result>(
   reader: ResultReader,
   { failed, from }: { failed: boolean; from: CompletionCursor },
 ): AsyncGenerator<Iterable<ResultItem<Result>>> {
-  for await (const page of reader.pages(from.position)) yield itemsOf<Result>(page, failed, from);
+  const seen = new SeenOutcomes();
+  let origin: string | undefined;
+  for (let pass = 1; pass <= 2; pass += 1) {
+    let isFirst = from.position !== '-';
+    for await (const page of reader.pages(from.position)) {
+      const first = page[0] as ReadEntry;
+      if (isFirst) origin ??= originOf(first);
+      if (isFirst && (originOf(first) !== origin || first.items.length < from.done))
+        await reader.throwLost();
+      isFirst = false;
+      const fresh = page.map((entry) => freshOf(entry, from, seen));
+      yield itemsOf<Result>(fresh, failed);
+    }
+    const missing = from.position === '-' ? await reader.missing(seen) : 0;
+    if (pass === 2 && missing > 0) await reader.throwLost(missing);
+    if (missing === 0 && !seen.twice) return;
+  }
+}
+
+/** What the entry of a cursor is: where it is another one, the stream went back to before it. */
+const originOf = ({ position, items }: ReadEntry) =>
+  [position, ...items.map(({ index }) => index)].join(' ');
+
+/** The records of an entry that were not seen before, each with its place. */
+function freshOf(
+  { position, items }: ReadEntry,
+  from: CompletionCursor,
+  seen: SeenOutcomes,
+): { cursor: string; item: ReadItem }[] {
+  const done = position === from.position ? from.done : 0;
+  return items.flatMap((item, n) => {
+    const isNew = seen.add(item, position);
+    return isNew && n >= done ? [{ item, cursor: `c${position}.${n + 1}` }] : [];
+  });
 }
 
 /** The items of one page, each made when it is asked for. */
 function* itemsOf<Result>(
-  page: readonly ReadEntry[],
+  page: readonly ReturnType<typeof freshOf>[],
   failed: boolean,
-  from: CompletionCursor,
 ): Generator<ResultItem<Result>> {
-  for (const { position, items } of page) {
-    const done = position === from.position ? from.done : 0;
-    for (let n = done; n < items.length; n += 1) {
-      const item = items[n] as ReadItem;
-      if (item.kind === 'redriven') continue;
-      if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
-    }
+  for (const { item, cursor } of page.flat()) {
+    if (item.kind === 'redriven') continue;
+    if (item.kind === 'succeeded' || failed) yield resultItem(item, cursor);
   }
 }
 

@@ -2,6 +2,7 @@ import { InvalidOptionError } from '@piecework/protocol';
 import { ReorderBuffer } from './reorder-buffer.js';
 import { type ResultItem, resultItem } from './result-item.js';
 import type { ResultReader } from './result-reader.js';
+import { SeenOutcomes } from './seen-outcomes.js';
 
 /** Most entries that are fetched in one round trip. */
 const FETCH_ENTRIES = 256;
@@ -10,21 +11,30 @@ const FETCH_ENTRIES = 256;
  * Results in the order of the items. While the request runs, an index without an outcome holds back
  * those behind it; at the end what has no result (cancelled, or failed when `failed` is false) is
  * passed over. The cursor is `i<next index>`. To go on from one, the stream is read from its start,
- * because where an index stands in it is not known beforehand.
+ * because where an index stands in it is not known beforehand; and once more where the server lost its last
+ * writes, as what was recorded since may stand before what was read last.
  */
 export async function* inIndexOrder<Result>(
   reader: ResultReader,
   { failed, from, bufferBytes }: { failed: boolean; from: number; bufferBytes: number },
 ): AsyncGenerator<Iterable<ResultItem<Result>>> {
   const buffer = new ReorderBuffer(from, bufferBytes);
-  for await (const page of reader.pages('-')) {
-    for (const { position, items } of page) {
-      for (const item of items) {
-        if (item.kind === 'redriven') continue;
-        buffer.offer(item, position, item.kind === 'succeeded' || failed);
-        if (item.index === buffer.next) yield* ready<Result>(buffer, reader, bufferBytes);
+  for (let pass = 1; pass <= 2; pass += 1) {
+    const seen = new SeenOutcomes();
+    buffer.lost = false;
+    for await (const page of reader.pages('-')) {
+      for (const { position, items } of page) {
+        for (const item of items) {
+          seen.add(item, position);
+          if (item.kind === 'redriven') continue;
+          buffer.offer(item, position, item.kind === 'succeeded' || failed);
+          if (item.index === buffer.next) yield* ready<Result>(buffer, reader, bufferBytes);
+        }
       }
     }
+    const missing = await reader.missing(seen);
+    if (pass === 2 && missing > 0) await reader.throwLost(missing);
+    if (missing === 0 && !seen.twice && !buffer.lost) break;
   }
   buffer.end(reader.total);
   yield* ready<Result>(buffer, reader, bufferBytes);
@@ -47,6 +57,7 @@ async function* ready<Result>(
     const entries = await reader.fetch(missing);
     if (entries.length < missing.length) await reader.throwIfGone();
     buffer.refill(entries);
+    if (buffer.lost && buffer.ended) await reader.throwLost();
   }
 }
 

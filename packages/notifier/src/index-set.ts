@@ -4,6 +4,12 @@ const PAGE = 32_768;
 /** Indexes of sub-requests, one bit each, in pages of which only those exist that hold anything. */
 export class IndexSet {
   readonly #pages = new Map<number, Uint32Array>();
+  #size = 0;
+
+  /** How many are in. */
+  get size(): number {
+    return this.#size;
+  }
 
   /** Answers whether it was not in yet. */
   add(index: number): boolean {
@@ -17,7 +23,15 @@ export class IndexSet {
     const bit = 1 << (place % 32);
     const word = page[place >> 5] as number;
     page[place >> 5] = word | bit;
-    return (word & bit) === 0;
+    if ((word & bit) !== 0) return false;
+    this.#size += 1;
+    return true;
+  }
+
+  has(index: number): boolean {
+    const page = this.#pages.get(Math.floor(index / PAGE));
+    const place = index % PAGE;
+    return page !== undefined && ((page[place >> 5] as number) & (1 << (place % 32))) !== 0;
   }
 
   *ascending(): Generator<number> {

@@ -21,6 +21,8 @@ const LIVES = 65_536;
 export class ReorderBuffer {
   /** The index whose turn it is. */
   next: number;
+  /** Whether an outcome was not where it had been recorded: the server lost writes. */
+  lost = false;
   readonly #bufferBytes: number;
   readonly #early = new Map<number, ReadItem>();
   readonly #fetched = new Map<number, ReadItem>();
@@ -54,6 +56,10 @@ export class ReorderBuffer {
   end(total: number): void {
     this.#end = total;
     this.#ended = true;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
   }
 
   /** Outcomes whose turn it is, some at a time. Empty: see `missing`. */
@@ -103,11 +109,15 @@ export class ReorderBuffer {
       }
     }
     const { next } = this;
-    // Its entry, or its error, has gone since: as if it had never been recorded.
-    const gone = !this.#fetched.has(next) || this.#fetched.get(next)?.kind === 'redriven';
-    if (gone && this.#positions.get(next) > 0) {
+    const fetched = this.#fetched.get(next);
+    if (fetched?.kind === 'redriven') {
+      // Its error has gone since: as if it had never been recorded.
       this.#fetched.delete(next);
       this.#positions.set(next, PASS_OVER);
+    } else if (!fetched && this.#positions.get(next) > 0) {
+      // Its entry has: it is recorded again, or missed in the end.
+      this.lost = true;
+      this.#positions.set(next, 0);
     }
   }
 

@@ -5,8 +5,10 @@ import {
   pause,
   type RequestCommands,
   type ResultRecord,
+  ResultsLostError,
 } from '@piecework/protocol';
 import { persist } from './persist.js';
+import type { SeenOutcomes } from './seen-outcomes.js';
 import type { Stay } from './stay.js';
 import type { Ticket } from './ticket.js';
 
@@ -59,7 +61,7 @@ export class ResultReader {
   /**
    * All entries from `from` on ('-': from the first), page by page; ends when the request is
    * complete and all of it was read.
-   * @throws NotFoundError · ExpiredError · DroppedError · AbortError · TimeoutError · ServerError
+   * @throws ResultsLostError when there is no entry at `from` · NotFoundError · ExpiredError · DroppedError · AbortError · TimeoutError · ServerError
    */
   async *pages(from: string): AsyncGenerator<ReadEntry[]> {
     await this.#stay.race(this.#ticket.looked);
@@ -73,6 +75,8 @@ export class ResultReader {
       const end = complete ? String(complete.generation) : '+';
       const page = await this.#read(next, this.entriesFor(PAGE_CHARS), end);
       const last = page.at(-1);
+      // The entry of a cursor was there: the stream has gone back behind it.
+      if (next === from && from !== '-' && page[0]?.position !== from) await this.throwLost();
       if (last) {
         idle.reset();
         next = `(${last.position}`;
@@ -83,6 +87,25 @@ export class ResultReader {
         await this.#stay.race(pause(idle.next(), wake));
       }
     }
+  }
+
+  /**
+   * How many outcomes of the complete request are not among these. Records go with their counts, so that any
+   * are missing means that the server lost writes: some came to be before what was read last.
+   */
+  async missing(seen: SeenOutcomes): Promise<number> {
+    const { complete } = this.#ticket;
+    const failed = this.#failed ? Math.max(0, (complete?.failed ?? 0) - seen.failed) : 0;
+    const succeeded = Math.max(0, (complete?.succeeded ?? 0) - seen.succeeded);
+    if (succeeded === 0) return failed;
+    const { results } = await persist(this.#stay, () => this.#request.fields('results'));
+    return results === 'keep' ? failed + succeeded : failed;
+  }
+
+  /** `missing`: how many, 0 when that is not known. @throws ResultsLostError · ExpiredError, DroppedError when it is all gone */
+  async throwLost(missing = 0): Promise<never> {
+    await this.throwIfGone();
+    throw new ResultsLostError(this.#request.keys.id, missing);
   }
 
   /** These entries, in one round trip; one that is not there any more is left out. */

@@ -32,6 +32,7 @@ export {
   type RegisteredWorker,
   RequestExistsError,
   RequestFailedError,
+  ResultsLostError,
   SealedError,
   ServerError,
   SourceError,

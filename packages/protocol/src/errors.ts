@@ -131,6 +131,23 @@ export class ExpiredError extends PieceworkError {
   }
 }
 
+/** Redis lost its last writes, and results with them, while they were read. */
+export class ResultsLostError extends PieceworkError {
+  override readonly name = 'ResultsLostError';
+  readonly requestId: string;
+  /** How many are not there; 0: not known. */
+  readonly missing: number;
+
+  constructor(requestId: string, missing: number) {
+    super(
+      `${missing || 'some'} results of request ${requestId} are not where they were: Redis lost its last writes; read the results again from the start, without a cursor`,
+      { code: 'RESULTS_LOST', retryable: true },
+    );
+    this.requestId = requestId;
+    this.missing = missing;
+  }
+}
+
 /** The request was dropped. */
 export class DroppedError extends PieceworkError {
   override readonly name = 'DroppedError';

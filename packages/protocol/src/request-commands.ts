@@ -237,7 +237,8 @@ export class RequestCommands {
 
   /**
    * Turns tokens (their epochs) into permits. `tasks`: ' name name ' or '*' · `most`: how many
-   * sub-requests it may read at once, if they are all that is ready.
+   * sub-requests it may read at once, if they are all that is ready · `answered`: number of this worker's
+   * last call for this request that was answered.
    */
   async enter(
     generation: number,
@@ -248,9 +249,10 @@ export class RequestCommands {
     tasks: string,
     epochs: readonly string[],
     most = 0,
+    answered = 0,
   ): Promise<Entered | { verdict: 'unserved'; task: string; priority: number } | Complete | Gone> {
     const { request, work, due } = this.keys;
-    const args = [generation, worker, op, want, leaseMs, tasks, most, ...epochs];
+    const args = [generation, worker, op, want, leaseMs, tasks, most, answered, ...epochs];
     const reply = await this.#run('enter', [request, work, due], args);
     if (reply[0] === 'ok') {
       const [
@@ -307,13 +309,19 @@ export class RequestCommands {
     }
   }
 
-  /** Takes up to `max` parked sub-requests that are ready. */
-  async take(generation: number, worker: string, max: number): Promise<Entry[] | 'lost' | 'gone'> {
+  /** Takes up to `max` parked sub-requests that are ready. `op`, `answered`: as for `enter`. */
+  async take(
+    generation: number,
+    worker: string,
+    max: number,
+    op = 0,
+    answered = 0,
+  ): Promise<Entry[] | 'lost' | 'gone'> {
     const { request, work, due, tries } = this.keys;
     const [verdict, limit, ...flat] = await this.#run(
       'take',
       [request, work, due, tries],
-      [generation, worker, max],
+      [generation, worker, max, op, answered],
     );
     if (verdict !== 'ok') return verdict as 'lost' | 'gone';
     const entries: Entry[] = [];
@@ -350,7 +358,8 @@ export class RequestCommands {
    * without a handler. `unsure`: it was carried out before, and what that read is with the worker, unknown.
    * `since`: the hold under which all successes were read, '' when unsure ·
    * `keep`: permits to hold, absolute · `running`: handlers still running · `op`: number of this call,
-   * counted with the enters of this process in the order of sending; without it, none may come late.
+   * counted with the enters and takes of this process in the order of sending; without it, none may come
+   * late · `answered`: number of the last of them, for this request, that was answered.
    */
   async settle(
     generation: number,
@@ -362,6 +371,7 @@ export class RequestCommands {
       keep,
       running,
       read,
+      answered = 0,
     }: {
       op?: number;
       since?: string;
@@ -369,6 +379,7 @@ export class RequestCommands {
       keep: number;
       running: number;
       read: number;
+      answered?: number;
     },
     outcomes: readonly Outcome[],
   ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[]; unsure: boolean }> {
@@ -381,7 +392,7 @@ export class RequestCommands {
       running,
       this.keys.channel,
     ];
-    pushOutcomes(args, outcomes, String(generation).length + 1, since, read);
+    pushOutcomes(args, outcomes, String(generation).length + 1, { since, read, answered });
     const reply = await this.#run('settle', this.#allKeys, args);
     const brought = reply[8];
     return { settled: settledOf(reply), entries: settledEntries(brought), unsure: brought === -1 };
@@ -566,10 +577,9 @@ function pushOutcomes(
   args: (string | number)[],
   outcomes: readonly Outcome[],
   cut: number,
-  since: string,
-  read: number,
+  { since, read, answered }: { since: string; read: number; answered: number },
 ): void {
-  const at = args.push(0, since, -1, '', read) - 5;
+  const at = args.push(0, since, -1, '', read, answered) - 6;
   let successes = 0;
   let newest = -1;
   let values = '';

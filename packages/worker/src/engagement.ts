@@ -78,6 +78,8 @@ export class Engagement {
   #unused = false;
   /** Which hold the permits are of, as the server numbers them. */
   #since = '';
+  /** Number of the last call that was answered: a server that does not know it lost writes. */
+  #answered = 0;
   /** Whether the agenda was told when a lease of this worker would be over. */
   #looked = false;
   #noted = 0;
@@ -308,6 +310,7 @@ export class Engagement {
           handlers.served,
           epochs,
           READ_AT_ENTER,
+          this.#answered,
         ),
       )
       .catch((error: unknown) => {
@@ -316,6 +319,7 @@ export class Engagement {
       });
     // From here to the accounting nobody else may run, or the slots would be given out twice.
     this.#reserved -= want;
+    this.#answered = op;
     if (entered.verdict === 'complete' || entered.verdict === 'gone') {
       this.#end(entered.verdict === 'complete' ? entered.outcome : undefined);
       return;
@@ -438,10 +442,11 @@ export class Engagement {
     const op = this.#core.nextOp();
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
-    const numbers = { op, since, leaseMs, keep, running, read };
+    const numbers = { op, since, leaseMs, keep, running, read, answered: this.#answered };
     const { settled, entries, unsure } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
+    this.#answered = op;
     this.#listeners.tell(outcomes, settled.verdict !== 'gone');
     if (settled.verdict !== 'gone' && this.#heard.size > 0) this.#tellSettled(outcomes);
     if (settled.verdict !== 'ok') {
@@ -494,9 +499,11 @@ export class Engagement {
   }
 
   async #take(max: number): Promise<void> {
+    const op = this.#core.nextOp();
     const entries = await this.#core.insist(this.id, () =>
-      this.#commands.take(this.generation, this.#core.id, max),
+      this.#commands.take(this.generation, this.#core.id, max, op, this.#answered),
     );
+    this.#answered = op;
     if (entries === 'gone') return this.#end(undefined);
     if (entries === 'lost') return this.#lose('the lease was withdrawn');
     // Fewer than asked: no more is due, so the next round reads new ones.
@@ -533,6 +540,8 @@ export class Engagement {
     if (suspect && this.#core.alone.claim(this, () => this.#runAlone())) this.#suspect = suspect;
     for (const entry of entries) {
       if (entry === this.#suspect) continue;
+      // A server that lost writes may bring what runs here already.
+      if (this.#running.has(entry.entry)) continue;
       if (!entry.suspect && mayStart()) this.#start(entry);
       else this.#outcomes.push({ entry: entry.entry, kind: 'b' });
     }
