@@ -74,7 +74,7 @@ local fields = {
   'generation', generation, 'owner', owner, 'status', 'open', 'total', 0, 'succeeded', 0,
   'failed', 0, 'cancelled', 0, 'granted', 0, 'out', 0, 'outBefore', 0, 'epoch', 1,
   'createdAt', at, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
-  'createUntil', generation + windowMs,
+  'createUntil', math.min(generation, at) + windowMs,
 }
 for i = 5, #ARGV do
   fields[#fields + 1] = ARGV[i]
@@ -84,6 +84,10 @@ for i = 5, #ARGV, 2 do
   if ends then
     fields[#fields + 1] = ends
     fields[#fields + 1] = at + ARGV[i + 1]
+    if ends == 'heldUntil' then
+      fields[#fields + 1] = 'heldFor'
+      fields[#fields + 1] = at + ARGV[i + 1] .. ' ' .. ARGV[i + 1]
+    end
   end
 end
 local given = {}

@@ -4,7 +4,7 @@
 -- KEYS
 --   open      hash  id -> generation of every open request
 --   agenda    zset  id -> time of its next attention
---   counters  hash  counts of this queue; 'generation' is the last one given out
+--   counters  hash  counts of this queue; 'generation': none is given out that is lower
 -- ARGV
 --   id       string  of the request
 --   graceMs  int     until the first tend looks whether the request came into being
@@ -24,9 +24,11 @@ local id, graceMs, idleMs, above = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber
 local generation = tonumber(redis.call('HGET', open, id))
 if not generation or generation <= above then
   local at = now()
-  -- A generation is the server's time, so that the request side can tell an old create by its age.
+  -- A generation is about the server's time, so that the request side can tell an old create by its age. Lives
+  -- of several ids share one rather than that it ran ahead of the clock: `finish` sees to it that those
+  -- of one id differ.
   local last = tonumber(redis.call('HGET', counters, 'generation')) or 0
-  generation = math.max(at, last + 1, above + 1)
+  generation = math.max(at, last - at < 1000 and last + 1 or last, above + 1)
   redis.call('HSET', counters, 'generation', generation)
   redis.call('PEXPIRE', counters, idleMs)
   redis.call('HSET', open, id, generation)

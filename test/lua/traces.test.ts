@@ -473,13 +473,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease, ended = withdrawExpired(request, state, at, resumedAt)\nlocal more = reclaim(keys, state, ended)\n',
+          from: 'local nextLease, ended = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease, ended = withdrawExpired(request, state, at, resumedAt)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
+          to: 'local nextLease, ended = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
         },
       ],
     ],
@@ -705,10 +705,10 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'math.max(written, resumedAt + (terms[worker] or 0))',
+        from: 'math.max(written, grace.from + (term or 0))',
         to: 'written',
       },
-      { script: 'tick', from: "redis.call('HSET', counters, 'resumedAt', at)", to: '' },
+      { script: 'tick', from: 'resumedAt = at\nend', to: 'end' },
     ],
   },
 
@@ -796,7 +796,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'local stale = late and state.granted > 0 and not (lateTick and tickedAt > lateTick)',
+        from: "local stale = late and (state.granted > 0 or state.status == 'open')",
         to: 'local stale = false',
       },
       {
@@ -833,7 +833,7 @@ const traces: Record<string, Trace> = {
       expect(await look(60_000)).toEqual({ heir: 1 });
     },
     without: [
-      { script: 'tend', from: ' and not (lateTick and tickedAt > lateTick)', to: '' },
+      { script: 'tend', from: 'and not (lateTick and tickedAt > lateTick)', to: '' },
       { script: 'tend', from: "redis.call('HDEL', request, 'lateTick')", to: '' },
     ],
   },

@@ -410,6 +410,7 @@ export class RequestCommands {
   /**
    * What a tick does to this request. `resumedAt`: when Redis was last back, as the tick says.
    * `auditMs`: until the next look while workers may hold it. `tickedAt`: when that tick was, 0: not known.
+   * `gap`: the longest between two ticks that still matters.
    */
   async tend(
     generation: number,
@@ -417,9 +418,10 @@ export class RequestCommands {
     resumedAt = 0,
     auditMs: number = TIMES.auditMs,
     tickedAt = 0,
+    { gapAt, gapMs } = { gapAt: 0, gapMs: 0 },
   ): Promise<Tended | Complete | Gone> {
     const { channel } = this.keys;
-    const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs];
+    const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs, gapAt, gapMs];
     const args = [generation, passed, channel, ...times];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
