@@ -46,6 +46,10 @@ if verdict == 'finished' then
   redis.call('ZREM', agenda, id)
   redis.call('ZREM', wait, id)
   redis.call('HINCRBY', counters, outcome, 1)
+  -- The next life of this id has a greater one.
+  if tonumber(generation) >= (tonumber(redis.call('HGET', counters, 'generation')) or 0) then
+    redis.call('HSET', counters, 'generation', generation + 1)
+  end
 end
 local later = known and tonumber(known) > tonumber(generation)
 if outcome == 'dropped' and (verdict == 'finished' or not known or later) then

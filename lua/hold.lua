@@ -13,7 +13,7 @@
 -- REPEAT  holds for as long from then on
 -- FLAGS allow-oom
 
---- @include now, state
+--- @include now, state, terms
 
 local request = KEYS[1]
 local generation, holdMs = ARGV[1], tonumber(ARGV[2])
@@ -25,6 +25,10 @@ end
 if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
-local heldUntil = math.max(state.heldUntil, state.at + holdMs)
+local known = endsHold(request, state.heldUntil, redis.call('HGET', request, 'heldFor'), state.at)
+local heldUntil = math.max(known, state.at + holdMs)
+if heldUntil > known then
+  redis.call('HSET', request, 'heldFor', heldUntil .. ' ' .. holdMs)
+end
 redis.call('HSET', request, 'heldUntil', heldUntil)
 return { 'held', heldUntil }

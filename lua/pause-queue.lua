@@ -2,7 +2,7 @@
 --- their handlers end. They hear it by the message, at the latest with their next tick.
 --
 -- KEYS
---   paused  hash  until: when the pause ends by itself, 0: never
+--   paused  hash  until: when the pause ends by itself, 0: never; length: 'until ms', for how long it is meant
 -- ARGV
 --   forMs    int     how long from here; 0: until `resume-queue`
 --   channel  string  shard channel on which the workers of the queue are told
@@ -11,18 +11,18 @@
 -- REPEAT  'paused', from then on for so long
 -- FLAGS allow-oom
 
---- @include now
+--- @include now, pause
 
 local paused = KEYS[1]
 local forMs, channel = tonumber(ARGV[1]), ARGV[2]
 
 local at = now()
-local known = tonumber(redis.call('HGET', paused, 'until'))
-local ends = at + forMs
+local known = pauseEnds(paused, at)
+local ends = math.max(at + forMs, known)
 if forMs == 0 or known == 0 then
   ends = 0
-elseif known then
-  ends = math.max(ends, known)
+elseif ends > known then
+  redis.call('HSET', paused, 'length', ends .. ' ' .. forMs)
 end
 redis.call('HSET', paused, 'until', ends)
 if ends == 0 then

@@ -20,6 +20,8 @@
 --   resumedAt    int     when Redis was last back after it had been away; 0: never
 --   tickedAt     int     when the tick claimed it; 0: not known
 --   awayMs       int     when that is so long ago, Redis was away in between, for all this look knows
+--   gapAt        int     when a gap between two ticks ended …
+--   gapMs        int     … and how long it was: who has a shorter lease could not renew it
 -- REPLIES
 --   {'ok', mint, epoch, priority, before, next, parked, task, reclaimed}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
@@ -30,13 +32,14 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, cancel, exceeded, complete, crashes, reclaim, ended-early
+--- @include now, state, record-id, books, tokens, cancel, exceeded, complete, crashes, terms, reclaim, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
   ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local tickedAt, awayMs = tonumber(ARGV[7]), tonumber(ARGV[8])
+local tickedAt, awayMs, gapAt, gapMs =
+  tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
 local state = readState(request, generation)
 if not state then
@@ -58,11 +61,34 @@ end
 
 local at = state.at
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
-  'maxCrashes', 'lateTick', 'deadline')
-local producerUntil, deadline = tonumber(v[1]), tonumber(v[7]) or math.huge
-if state.status == 'open' and producerUntil <= at then
-  state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
-  redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+  'maxCrashes', 'lateTick', 'deadline', 'leaseMs', 'deadlineMs', 'heldFor', 'tendedAt', 'longestDelayMs')
+local wentBack = (tonumber(v[11]) or 0) > at
+state.heldUntil = endsHold(request, state.heldUntil, v[10], at)
+local deadline = notBeyond(request, 'deadline', tonumber(v[7]) or math.huge, at, v[9])
+local leaseMs = tonumber(v[8])
+local producerUntil = notBeyond(request, 'producerUntil', tonumber(v[1]), at, leaseMs)
+-- Under way for so long, it was sent before anybody could know that Redis was away: every lease has its
+-- time again, and the next look, soon, knows better. That one does as it is told: where the clocks of two
+-- servers differ by so much, all looks seem late, and a dead worker would keep its permits for ever.
+local late, lateTick = tickedAt > 0 and at - tickedAt > awayMs, tonumber(v[6])
+if lateTick and lateTick - tickedAt > 4 * awayMs then
+  -- Of a clock that went back since.
+  lateTick = nil
+end
+local stale = late and (state.granted > 0 or state.status == 'open')
+  and not (lateTick and tickedAt > lateTick)
+local grace = graceOf(stale, at, tickedAt, resumedAt, gapAt, gapMs)
+if stale then
+  redis.call('HSET', request, 'lateTick', math.max(tickedAt, lateTick or 0))
+elseif v[6] and not late then
+  redis.call('HDEL', request, 'lateTick')
+end
+if state.status == 'open' then
+  producerUntil = leaseEnds(request, 'producerUntil', producerUntil, leaseMs, at, grace)
+  if producerUntil <= at then
+    state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
+    redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+  end
 end
 if state.status ~= 'cancelling' and deadline <= at then
   endEarly(request, state, 'deadline')
@@ -73,18 +99,10 @@ local keys = {
   request = request, work = work, due = due, tries = tries, failed = failed, results = results,
   tried = {},
 }
--- Under way for so long, it was sent before anybody could know that Redis was away: every lease has its
--- time again, and the next look, soon, knows better. That one does as it is told: where the clocks of two
--- servers differ by so much, all looks seem late, and a dead worker would keep its permits for ever.
-local late, lateTick = tickedAt > 0 and at - tickedAt > awayMs, tonumber(v[6])
-local stale = late and state.granted > 0 and not (lateTick and tickedAt > lateTick)
-if stale then
-  resumedAt = at
-  redis.call('HSET', request, 'lateTick', math.max(tickedAt, lateTick or 0))
-elseif lateTick and not late then
-  redis.call('HDEL', request, 'lateTick')
+if wentBack then
+  delaysWentBack(due, at, tonumber(v[12]))
 end
-local nextLease, ended = withdrawExpired(request, state, at, resumedAt)
+local nextLease, ended = withdrawExpired(request, state, at, grace)
 local more = reclaim(keys, state, ended)
 endIfExceeded(request, state)
 local left = 0
@@ -105,7 +123,8 @@ end
 if state.outBefore == 0 and state.out > 0 then
   state.outBefore, state.out, state.epoch = state.out, 0, state.epoch + 1
 end
-redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch)
+redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch,
+  'tendedAt', at)
 local books = readBooks(state, work, due, at, state.status == 'cancelling' and left or nil)
 local mint = topUp(request, state, books)
 local before = state.outBefore > 0 and tostring(state.epoch - 1) or ''

@@ -12,8 +12,9 @@
 --   parked      hash  id -> 'generation task'
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
---   counters    hash  time of the last tick; when Redis was last back after it had been away
---   paused      hash  until: when the pause of the queue ends by itself, 0: never
+--   counters    hash  time of the last tick; when Redis was last back after it had been away; the longest gap
+--                     between two ticks that still matters; how far the agenda is shifted
+--   paused      hash  until: when the pause of the queue ends by itself, 0: never; length: 'until ms'
 --   lists...    list  tokens of the priorities 0 … 99, and the lanes that `lanes` names
 -- ARGV
 --   worker   string  boot id, or '' when a producer or notifier ticks
@@ -26,16 +27,17 @@
 --   awayPerWorkerMs  int  … or for so long times the number of workers
 --   lanes    string  priorities whose lanes are among the lists, '5,50', or ''
 -- REPLIES
---   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil, lanes}
+--   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil, lanes, gapAt, gapMs}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
 --      pausedUntil: when the queue goes on; 0: when it is resumed; -1: it is not paused
 --      lanes: priorities whose lanes are used, or waited for, as in the argument
+--      gapAt, gapMs: when a gap between two ticks ended, and how long it was
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
 
---- @include now, lane
+--- @include now, lane, clock-back, pause
 
 local open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -50,18 +52,30 @@ local span = 2 ^ 44
 -- A live fleet ticks more often than this, so Redis was away (or there was no fleet). Only a fleet that
 -- ticked at least twice since the last time is granted another grace, or a Redis that comes and goes
 -- would have a dead worker keep its permits for ever. Without the key nothing was ever open.
-local resumedAt = 0
+local resumedAt, gapAt, gapMs = 0, 0, 0
 if redis.call('EXISTS', counters) == 1 then
-  local v = redis.call('HMGET', counters, 'tickedAt', 'resumedAt')
+  local v = redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom')
   local tickedAt = tonumber(v[1]) or at
-  resumedAt = tonumber(v[2]) or 0
+  -- What lies ahead is of a clock that went back since.
+  resumedAt, gapAt = math.min(tonumber(v[2]) or 0, at), tonumber(v[3]) or 0
+  gapMs = gapAt - (tonumber(v[4]) or gapAt)
   local away = at - tickedAt > math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
   if away and tickedAt ~= resumedAt then
     resumedAt = at
-    redis.call('HSET', counters, 'resumedAt', at)
   end
-  redis.call('HSET', counters, 'tickedAt', at)
+  -- As long as a lease that is shorter than the longest gap may have been kept from being renewed by it.
+  -- A longer one is an outage, which has the rule above.
+  local gap = away and 0 or math.max(0, at - tickedAt)
+  if at + gap >= gapAt + gapMs or gapAt > at then
+    gapAt, gapMs = at, gap
+  end
+  redis.call('HSET', counters, 'tickedAt', at, 'resumedAt', resumedAt, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
+  if tickedAt > at then
+    clockWentBack(counters, tickedAt - at, at)
+  end
+  shiftAgenda(counters, agenda)
 end
+signsOfLife(workers, at)
 
 if worker ~= '' then
   redis.call('ZADD', workers, at, worker)
@@ -136,6 +150,10 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, 
   local generation = redis.call('HGET', open, id)
   if generation then
     local epoch, passedAt = (redis.call('HGET', marks, id) or ''):match('^(%d+):(%d+)$')
+    if epoch and tonumber(passedAt) > at then
+      passedAt = at
+      redis.call('HSET', marks, id, epoch .. ':' .. at)
+    end
     local passed = epoch and passedAt + graceMs <= at and epoch or ''
     redis.call('ZADD', agenda, at + lockMs, id)
     claims[#claims + 1] = id
@@ -148,11 +166,8 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', agenda, '-inf', at, 'LIMIT', 0, 
 end
 local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
 lanesToTell[#lanesToTell + 1] = redis.call('HGET', pushed, 'lanes') or nil
-local pausedUntil = tonumber(redis.call('HGET', paused, 'until')) or -1
-if pausedUntil > 0 and pausedUntil <= at then
-  pausedUntil = -1
-end
+local pausedUntil = pauseEnds(paused, at)
 return {
   'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
-  pausedUntil, table.concat(lanesToTell, ','),
+  pausedUntil, table.concat(lanesToTell, ','), gapAt, gapMs,
 }

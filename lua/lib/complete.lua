@@ -1,8 +1,9 @@
 -- A create of this life may be on its way for longer than its retention lasts, and would bring it into
 -- being once more, with nobody to look after it. Until it is too old to be heard, the stream stays, empty
 -- and without its group, and says by its last id which life it was. Everybody but `create` sees nothing.
-local function rememberLife(work, state, at, retentionMs, createUntil)
-  local left = (createUntil or 0) + 1000 - at
+local function rememberLife(work, state, at, retentionMs, createdAt, createUntil)
+  -- Where the clock went back since, it is believed for no longer than it was meant.
+  local left = math.min((createUntil or 0) - at, (createUntil or 0) - (createdAt or 0)) + 1000
   if left <= retentionMs then
     return false
   end
@@ -21,7 +22,7 @@ local function completeIfDone(request, state, at, channel, spent)
   if not ending or state.succeeded + state.failed + state.cancelled < state.total then
     return nil
   end
-  local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'createUntil', 'endReason')
+  local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'createUntil', 'endReason', 'createdAt')
   local outcome = 'succeeded'
   if v[4] == 'deadline' or v[4] == 'failures' then
     outcome = 'failed'
@@ -40,7 +41,8 @@ local function completeIfDone(request, state, at, channel, spent)
   -- A user without the right to publish completes all the same: waiters read from time to time.
   local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled, v[4] or '-' }
   redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
-  local first = rememberLife(spent.keys[1], state, at, tonumber(v[2]), tonumber(v[3])) and 2 or 1
+  local createdAt, createUntil = tonumber(v[5]), tonumber(v[3])
+  local first = rememberLife(spent.keys[1], state, at, tonumber(v[2]), createdAt, createUntil) and 2 or 1
   for i = first, #spent.keys do
     -- In a hash slot on its way to another server, one that just became empty may not be touched.
     redis.pcall('UNLINK', spent.keys[i])

@@ -139,6 +139,12 @@ local function fail(keys, state, worker, id, index, failure, delayMs, at, record
   end
   local tried = redis.call('HINCRBY', keys.tries, index, 1)
   if tried < state.attempts and delayMs >= 0 then
+    state.longestDelayMs = state.longestDelayMs
+      or tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or 0
+    if delayMs > state.longestDelayMs then
+      state.longestDelayMs = delayMs
+      redis.call('HSET', keys.request, 'longestDelayMs', delayMs)
+    end
     return park(keys, id, at + delayMs, owned[4])
   end
   local entry = redis.call('XRANGE', keys.work, id, id)[1]

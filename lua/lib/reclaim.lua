@@ -1,8 +1,7 @@
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
--- are two looks old. While Redis was away nobody could renew: from when it was back, each has the whole
--- of its lease to do so. Returns the time at which the next lease ends, and whose lease ended: now, or
+-- are two looks old. Returns the time at which the next lease ends, and whose lease ended: now, or
 -- at an earlier look that could not take everything back.
-local function withdrawExpired(request, state, at, resumedAt)
+local function withdrawExpired(request, state, at, grace)
   local all = redis.call('HGETALL', request)
   local held, leases, terms, ops, ended = {}, {}, {}, {}, {}
   for i = 1, #all, 2 do
@@ -28,7 +27,8 @@ local function withdrawExpired(request, state, at, resumedAt)
   end
   local nextLease = math.huge
   for worker, written in pairs(leases) do
-    local ends = math.max(written, resumedAt + (terms[worker] or 0))
+    local field, term = 'lease:' .. worker, terms[worker]
+    local ends = leaseEnds(request, field, notBeyond(request, field, written, at, term), term, at, grace)
     if ends <= at then
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil

@@ -181,10 +181,10 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'hold',
-        from: 'math.max(state.heldUntil, state.at + holdMs)',
+        from: 'math.max(known, state.at + holdMs)',
         to: 'state.at + holdMs',
       },
-      { script: 'pause-queue', from: 'ends = math.max(ends, known)', to: '' },
+      { script: 'pause-queue', from: 'math.max(at + forMs, known)', to: 'at + forMs' },
       { script: 'pause-queue', from: 'if forMs == 0 or known == 0 then', to: 'if forMs == 0 then' },
       { script: 'resume-queue', from: "redis.call('UNLINK', paused)", to: '' },
     ],

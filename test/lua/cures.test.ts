@@ -277,7 +277,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: "if state.status == 'open' and producerUntil <= at then",
+        from: 'if producerUntil <= at then',
         to: 'if false then',
       },
     ],

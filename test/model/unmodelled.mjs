@@ -7,6 +7,7 @@ const FIXED = 'limit and priority are fixed numbers of the model';
 const TOLERATED = 'how many failures are tolerated is not modelled';
 const TOGETHER = 'a worker of the model reports one by one';
 const RESULTS = 'results are not read in the model';
+const NAMES = 'lives of the model are numbered, one after the other';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -113,6 +114,27 @@ export const unmodelled = [
   { cure: 'a redriven request is kept', why: LIFE },
   { cure: 'a lost redrive is sealed', why: LIFE },
   { cure: 'what an earlier life cancelled stays so', why: LIFE },
+  { cure: 'a lease is not believed beyond its length', why: TIME },
+  { cure: 'the agenda is shifted when the clock went back', why: TIME },
+  { cure: 'the end of an outage is not believed when it lies ahead', why: TIME },
+  { cure: 'an outage is told by one clock', why: TIME },
+  { cure: 'a late look of a clock that went back', why: TIME },
+  { cure: 'grace for producers after an outage', why: TIME },
+  { cure: 'grace for producers in a late look', why: TIME },
+  { cure: 'grace for a lease that is shorter than a gap between two ticks', why: TIME },
+  { cure: 'that grace is given once', why: TIME },
+  { cure: 'a producer lease is not believed beyond its length', why: TIME },
+  { cure: 'a delay is not believed beyond its length', why: TIME },
+  { cure: 'a hold is not believed beyond its length', why: TIME },
+  { cure: 'a deadline is not believed beyond its length', why: TIME },
+  { cure: 'the delay of a retry is not believed beyond the longest', why: TIME },
+  { cure: 'a pop that lies ahead is of now', why: TIME },
+  { cure: 'a sign of life that lies ahead is of now', why: TIME },
+  { cure: 'the pause of a queue is not believed beyond its length', why: TIME },
+  { cure: 'a pause that is asked for again', why: TIME },
+  { cure: 'generations stay near the clock', why: NAMES },
+  { cure: 'the end of a life makes the next one greater', why: NAMES },
+  { cure: 'an open life that is over is replaced', why: NAMES },
 ];
 
 /** Scripts that write and are no step of the model, and why. */

@@ -17,6 +17,7 @@ const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
 const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
+const CLOCK = 'test/lua/cures-clock.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -168,6 +169,59 @@ export const luaCures = [
   { cure: 'a redriven request is kept', test: REDRIVE, history: 'redrive, kept' },
   { cure: 'a lost redrive is sealed', test: REDRIVE, history: 'redrive, lost producer' },
   { cure: 'what an earlier life cancelled stays so', test: REDRIVE, history: 'cancelled before' },
+  { cure: 'a lease is not believed beyond its length', test: CLOCK, history: 'back, a lease' },
+  {
+    cure: 'the agenda is shifted when the clock went back',
+    test: CLOCK,
+    history: 'back, an agenda',
+  },
+  {
+    cure: 'the end of an outage is not believed when it lies ahead',
+    test: CLOCK,
+    history: 'forward and back',
+  },
+  { cure: 'an outage is told by one clock', test: CLOCK, history: 'another clock' },
+  { cure: 'a late look of a clock that went back', test: CLOCK, history: 'late looks, back' },
+  { cure: 'grace for producers after an outage', test: CLOCK, history: 'producer, an outage' },
+  { cure: 'grace for producers in a late look', test: CLOCK, history: 'producer, a late look' },
+  {
+    cure: 'grace for a lease that is shorter than a gap between two ticks',
+    test: CLOCK,
+    history: 'a short lease, a jump',
+  },
+  { cure: 'that grace is given once', test: CLOCK, history: 'a short lease, slow looks' },
+  {
+    cure: 'a producer lease is not believed beyond its length',
+    test: CLOCK,
+    history: 'back, a producer',
+  },
+  { cure: 'a delay is not believed beyond its length', test: CLOCK, history: 'back, a delay' },
+  { cure: 'a hold is not believed beyond its length', test: CLOCK, history: 'back, a hold' },
+  {
+    cure: 'a deadline is not believed beyond its length',
+    test: CLOCK,
+    history: 'back, a deadline',
+  },
+  {
+    cure: 'the delay of a retry is not believed beyond the longest',
+    test: CLOCK,
+    history: 'back, a retry',
+  },
+  { cure: 'a pop that lies ahead is of now', test: CLOCK, history: 'back, a lost token' },
+  { cure: 'a sign of life that lies ahead is of now', test: CLOCK, history: 'back, signs of life' },
+  {
+    cure: 'the pause of a queue is not believed beyond its length',
+    test: CLOCK,
+    history: 'back, a pause',
+  },
+  { cure: 'a pause that is asked for again', test: CLOCK, history: 'back, a longer pause' },
+  { cure: 'generations stay near the clock', test: CLOCK, history: 'lives and the clock' },
+  { cure: 'the end of a life makes the next one greater', test: CLOCK, history: 'the next life' },
+  {
+    cure: 'an open life that is over is replaced',
+    test: CLOCK,
+    history: 'an open life that is over',
+  },
 ];
 
 /** Tests that switch off a flag: one for each script, all of which have to pass. */

@@ -183,7 +183,8 @@ export async function popAll({ queue, connection }: Scene): Promise<string[]> {
 
 /** Ticks once and does with each claim what a ticking process does. Answers how many there were. */
 export async function tickOnce({ queue, connection }: Scene): Promise<number> {
-  const { claims, resumedAt, now } = await queue.tick('', '');
+  const tick = await queue.tick('', '');
+  const { claims, resumedAt, now } = tick;
   for (const claim of claims) {
     const tended = await new RequestCommands(connection, claim.id).tend(
       claim.generation,
@@ -191,6 +192,7 @@ export async function tickOnce({ queue, connection }: Scene): Promise<number> {
       resumedAt,
       undefined,
       now,
+      tick,
     );
     if (tended.verdict === 'ok') await queue.writeBack(claim, tended);
     else {

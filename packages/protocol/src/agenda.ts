@@ -156,13 +156,14 @@ export class Agenda {
     }
   }
 
-  async #tend(claim: Claim, { now, resumedAt }: Tick, expedited: Expedited[]): Promise<void> {
+  async #tend(claim: Claim, tick: Tick, expedited: Expedited[]): Promise<void> {
     const tended = await new RequestCommands(this.#connection, claim.id).tend(
       claim.generation,
       claim.passed,
-      resumedAt,
+      tick.resumedAt,
       this.#options.auditMs,
-      now,
+      tick.now,
+      tick,
     );
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);

@@ -83,6 +83,9 @@ export interface Tick {
   readonly resumedAt: number;
   /** Server time at which the paused queue goes on; 0: when it is resumed; -1: it is not paused. */
   readonly pausedUntil: number;
+  /** When a gap between two ticks ended, server time, and how long it was; 0: none that matters. */
+  readonly gapAt: number;
+  readonly gapMs: number;
 }
 
 /** Ended requests that are read in one call. */
@@ -122,13 +125,13 @@ export class QueueCommands {
     return known ?? id;
   }
 
-  /** Opens an id; answers its generation. */
-  async intent(id: string): Promise<number> {
+  /** Opens an id; answers its generation. `above`: it is greater than this one, as a 'void' says; 0: any. */
+  async intent(id: string, above = 0): Promise<number> {
     const { open, agenda, counters } = this.keys;
     const reply = await this.#run(
       'intent',
       [open, agenda, counters],
-      [id, TIMES.intentGraceMs, TIMES.historyMs],
+      [id, TIMES.intentGraceMs, TIMES.historyMs, above],
     );
     return reply[1] as number;
   }
@@ -229,7 +232,7 @@ export class QueueCommands {
         lanes,
       ],
     );
-    const [, now, next, fleet, flat, aside, resumedAt, pausedUntil, used] = reply as [
+    const [, now, next, fleet, flat, aside, resumedAt, pausedUntil, used, gapAt, gapMs] = reply as [
       string,
       number,
       number,
@@ -239,6 +242,8 @@ export class QueueCommands {
       number,
       number,
       string,
+      number,
+      number,
     ];
     this.lanes.learn(used);
     const claims: Claim[] = [];
@@ -255,7 +260,7 @@ export class QueueCommands {
       const [, generation, task] = /^(\d+) (.*)$/.exec(aside[i + 1] as string) ?? [];
       waiting.push({ id: aside[i] as string, generation: Number(generation), task: task ?? '' });
     }
-    return { now, next, fleet, claims, parked: waiting, resumedAt, pausedUntil };
+    return { now, next, fleet, claims, parked: waiting, resumedAt, pausedUntil, gapAt, gapMs };
   }
 
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */

@@ -88,7 +88,8 @@ export type Appended =
 export type Created =
   /** `look`: server time at which it has to be looked at; 0: none. */
   | { verdict: 'created'; look: number }
-  | { verdict: 'void' }
+  /** `above`: the next intent is to give a greater generation. */
+  | { verdict: 'void'; above: number }
   | {
       verdict: 'exists';
       status: string;
@@ -167,7 +168,7 @@ export class RequestCommands {
     const reply = (await this.#run('create', [request, work], args)) as string[];
     const [verdict, status = '', known, digest = '', sealedBy = '', sent, total] = reply;
     if (verdict === 'created') return { verdict, look: Number(status) };
-    if (verdict !== 'exists') return { verdict: 'void' };
+    if (verdict !== 'exists') return { verdict: 'void', above: Number(status) };
     return {
       verdict,
       status,
@@ -420,6 +421,7 @@ export class RequestCommands {
   /**
    * What a tick does to this request. `resumedAt`: when Redis was last back, as the tick says.
    * `auditMs`: until the next look while workers may hold it. `tickedAt`: when that tick was, 0: not known.
+   * `gap`: the longest between two ticks that still matters.
    */
   async tend(
     generation: number,
@@ -427,9 +429,10 @@ export class RequestCommands {
     resumedAt = 0,
     auditMs: number = TIMES.auditMs,
     tickedAt = 0,
+    { gapAt, gapMs } = { gapAt: 0, gapMs: 0 },
   ): Promise<Tended | Complete | Gone> {
     const { channel } = this.keys;
-    const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs];
+    const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs, gapAt, gapMs];
     const args = [generation, passed, channel, ...times];
     const reply = await this.#run('tend', this.#allKeys, args);
     if (reply[0] !== 'ok') return ended(reply);
