@@ -27,6 +27,8 @@ export { commandsIn } from './script-commands.js';
 export type { ScriptName } from './scripts.generated.js';
 export * from './shards.js';
 export * from './subscriber.js';
+export * from './telling.js';
+export * from './thrown.js';
 export * from './timed-commands.js';
 export * from './timed-condition.js';
 export * from './timed-keys.js';

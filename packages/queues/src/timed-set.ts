@@ -10,6 +10,7 @@ import {
   type TimedOutcome,
   type TimedPut,
   type TimedVerdict,
+  telling,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import pTimeout from 'p-timeout';
@@ -17,7 +18,6 @@ import { Consumer } from './consumer.js';
 import { Numbered } from './numbered.js';
 import { type CheckedTimedOptions, isConnection } from './options.js';
 import { Taker } from './taker.js';
-import { telling } from './telling.js';
 import { Wakes } from './wakes.js';
 
 /** How long a close waits for what is under way, in ms. */
