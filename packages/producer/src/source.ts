@@ -1,4 +1,10 @@
-import { AbortError, InvalidOptionError, isThrown, PayloadError } from '@piecework/protocol';
+import {
+  AbortError,
+  InvalidOptionError,
+  isThrown,
+  onAbort,
+  PayloadError,
+} from '@piecework/protocol';
 
 /** Items of a submission: anything that can be iterated, also endlessly. */
 export type Items<Item> = Iterable<Item> | AsyncIterable<Item> | ReadableStream<Item>;
@@ -97,15 +103,14 @@ export class Source {
   }
 
   async #unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> {
-    let onAbort = () => {};
+    let stop = () => {};
     const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(this.#aborted());
-      signal.addEventListener('abort', onAbort, { once: true });
+      stop = onAbort(signal, () => reject(this.#aborted()));
     });
     try {
       return await Promise.race([reading, aborted]);
     } finally {
-      signal.removeEventListener('abort', onAbort);
+      stop();
     }
   }
 

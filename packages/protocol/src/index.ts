@@ -1,3 +1,4 @@
+export * from './abort.js';
 export * from './agenda.js';
 export { type AllIn, BEHIND_CREATE, createField, type FirstToken, firstToken } from './at-once.js';
 export * from './attempt-policy.js';
