@@ -8,6 +8,7 @@ const TOLERATED = 'how many failures are tolerated is not modelled';
 const TOGETHER = 'a worker of the model reports one by one';
 const RESULTS = 'results are not read in the model';
 const NAMES = 'lives of the model are numbered, one after the other';
+const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -135,6 +136,14 @@ export const unmodelled = [
   { cure: 'generations stay near the clock', why: NAMES },
   { cure: 'the end of a life makes the next one greater', why: NAMES },
   { cure: 'an open life that is over is replaced', why: NAMES },
+  { cure: 'what was thrown is looked at where nothing throws', why: OUTSIDE },
+  { cure: 'an answer that cannot be awaited fails its sub-request', why: OUTSIDE },
+  { cure: 'what a listener threw is logged as an error of ours', why: OUTSIDE },
+  { cure: 'a listener of a notifier ends nothing', why: OUTSIDE },
+  { cure: 'nothing is left on a signal', why: OUTSIDE },
+  { cure: 'long timers are set in parts', why: OUTSIDE },
+  { cure: 'a line that is too long is refused', why: OUTSIDE },
+  { cure: 'replies of another shape are refused', why: OUTSIDE },
 ];
 
 /** Scripts that write and are no step of the model, and why. */

@@ -164,7 +164,7 @@ export class Notifier implements AsyncDisposable {
     this.#check(id);
     const patience = new Patience(this.#connection, id, {
       forMs: this.#forMs,
-      signal: this.#closing.signal,
+      signals: [this.#closing.signal],
     });
     return patience.read(() => statusOf(this.#request(id), this.#queue));
   }

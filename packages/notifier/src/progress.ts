@@ -31,7 +31,7 @@ export async function* progressOf(
   const rate = new Rate();
   try {
     await stay.race(ticket.looked);
-    const wake = AbortSignal.any([ticket.over, stay.signal]);
+    const wakes = [ticket.over, stay.signal];
     for (;;) {
       ticket.throwIfAbsent();
       const seen = ticket.complete ? null : await persist(stay, () => request.inspect());
@@ -46,7 +46,7 @@ export async function* progressOf(
       if (seen && isActive(seen)) yield report(seen, rate);
       // Ended, or gone: the ticket is about to say so; it is asked, in case the notice was lost.
       else ticket.ask();
-      await stay.race(pause(options.everyMs, wake));
+      await stay.race(pause(options.everyMs, ...wakes));
     }
   } finally {
     ticket.leave();

@@ -65,7 +65,7 @@ export class ResultReader {
    */
   async *pages(from: string): AsyncGenerator<ReadEntry[]> {
     await this.#stay.race(this.#ticket.looked);
-    const wake = AbortSignal.any([this.#ticket.over, this.#stay.signal]);
+    const wakes = [this.#ticket.over, this.#stay.signal];
     const idle = backoff(20, 500);
     let next = from;
     for (;;) {
@@ -84,7 +84,7 @@ export class ResultReader {
       } else if (complete) {
         return this.throwIfGone();
       } else {
-        await this.#stay.race(pause(idle.next(), wake));
+        await this.#stay.race(pause(idle.next(), ...wakes));
       }
     }
   }

@@ -1,38 +1,18 @@
-import { AbortError, ClosedError, TimeoutError, type WaitOptions } from '@piecework/protocol';
+import {
+  AbortError,
+  ClosedError,
+  onAbort,
+  TimeoutError,
+  type WaitOptions,
+} from '@piecework/protocol';
 
 /**
  * How long one caller stays: until its signal aborts, its time is over, or it leaves. The promise of
  * `race` settles then, whatever becomes of the work; nothing is left on the signal or in a timer.
- *
- * Thousands of callers may pass the same signal. Each signal gets one listener of ours, because Node
- * warns of a leak at the eleventh and takes linear time to remove one.
  */
-const listening = new WeakMap<AbortSignal, Set<() => void>>();
-
-function onAbort(signal: AbortSignal, act: () => void): () => void {
-  let acts = listening.get(signal);
-  if (!acts) {
-    acts = new Set();
-    listening.set(signal, acts);
-  }
-  const all = acts;
-  if (all.size === 0) {
-    const run = () => {
-      for (const one of [...all]) one();
-    };
-    signal.addEventListener('abort', run, { once: true });
-    unlisten.set(all, () => signal.removeEventListener('abort', run));
-  }
-  all.add(act);
-  return () => {
-    if (all.delete(act) && all.size === 0) unlisten.get(all)?.();
-  };
-}
 
 /** Said to whoever aborts with a stay; without a reason, Node makes a DOMException each time. */
 const OVER = 'the stay is over';
-
-const unlisten = new WeakMap<Set<() => void>, () => void>();
 
 export class Stay implements Disposable {
   /** Made when somebody asks for its signal: most stays end unasked, and it is dear. */

@@ -5,6 +5,7 @@ import {
   RequestCommands,
   type Shards,
   Subscriber,
+  telling,
 } from '@piecework/protocol';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
@@ -47,8 +48,9 @@ export class Waiters {
   constructor(
     connection: Connection,
     queue: Shards,
-    { sweepMs, onError = () => {} }: { sweepMs: number; onError?: (error: unknown) => void },
+    { sweepMs, onError: listener }: { sweepMs: number; onError?: (error: unknown) => void },
   ) {
+    const onError = telling(listener);
     this.#connection = connection;
     this.#queue = queue;
     this.#sweepMs = sweepMs;

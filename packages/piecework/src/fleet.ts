@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { PieceworkError } from '@piecework/protocol';
+import { onAbort, PieceworkError } from '@piecework/protocol';
 import type { WorkerHealth } from '@piecework/worker';
 
 /**
@@ -74,17 +74,19 @@ export class WorkerFleet implements AsyncDisposable {
   static async start(options: WorkerFleetOptions): Promise<WorkerFleet> {
     const fleet = new WorkerFleet();
     const count = options.processes ?? 1;
+    const { signal } = options;
+    let stop = () => {};
     try {
       const ready = Array.from({ length: count }, () => fleet.#spawn(options));
-      const { signal } = options;
       const givenUp = new Promise<void>((resolve) => {
-        if (signal?.aborted) resolve();
-        signal?.addEventListener('abort', () => resolve());
+        if (signal) stop = onAbort(signal, resolve);
       });
       await Promise.race([Promise.all(ready), fleet.lost, givenUp]);
     } catch (error) {
       await fleet.stop();
       throw error;
+    } finally {
+      stop();
     }
     return fleet;
   }

@@ -1,4 +1,4 @@
-import { PieceworkError, SealedError, SourceError } from '@piecework/protocol';
+import { onAbort, PieceworkError, SealedError, SourceError } from '@piecework/protocol';
 import type { OpenRequest } from './open-request.js';
 import type { CheckedOptions } from './options.js';
 import { type Source, SourceFailure } from './source.js';
@@ -13,9 +13,7 @@ export async function fill(
   source: Source,
   { onSourceError, signal }: CheckedOptions,
 ): Promise<void> {
-  const abort = () => request.abort(signal?.reason);
-  signal?.addEventListener('abort', abort, { once: true });
-  if (signal?.aborted) abort();
+  const stop = signal && onAbort(signal, () => request.abort(signal.reason));
   try {
     let payload = first;
     while (payload !== undefined) {
@@ -39,7 +37,7 @@ export async function fill(
       ? new SourceError(request.id, onSourceError, error.cause)
       : error;
   } finally {
-    signal?.removeEventListener('abort', abort);
+    stop?.();
     request.close();
   }
 }

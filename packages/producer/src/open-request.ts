@@ -67,9 +67,9 @@ export class OpenRequest implements AsyncDisposable {
     this.#onClose = onClose;
     const { closing } = parts;
     const forMs = parts.options.unavailableMs;
-    const signal = AbortSignal.any([closing, this.#stopping.signal]);
-    this.#adding = new Patience(connection, parts.id, { forMs, signal });
-    this.#ending = new Patience(connection, parts.id, { forMs, signal: closing });
+    const signals = [closing, this.#stopping.signal];
+    this.#adding = new Patience(connection, parts.id, { forMs, signals });
+    this.#ending = new Patience(connection, parts.id, { forMs, signals: [closing] });
     this.#appender = new Appender({
       queue,
       request: this.#commands,

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import {
   AbortError,
   Agenda,
@@ -95,8 +94,6 @@ export class Producer implements AsyncDisposable {
       producerOptions,
       options,
     );
-    // Every submission that waits for Redis listens to it.
-    setMaxListeners(0, this.#closing.signal);
     this.#ownsConnection = !(redis instanceof Connection);
     const connection = redis instanceof Connection ? redis : Connection.open(redis);
     this.#connection = connection;
@@ -280,9 +277,8 @@ export class Producer implements AsyncDisposable {
     id: string,
     { unavailableMs, signal }: Pick<CheckedOptions, 'unavailableMs' | 'signal'>,
   ) {
-    const closing = this.#closing.signal;
-    const both = signal ? AbortSignal.any([closing, signal]) : closing;
-    return new Patience(this.#connection, id, { forMs: unavailableMs, signal: both });
+    const signals = [this.#closing.signal, signal];
+    return new Patience(this.#connection, id, { forMs: unavailableMs, signals });
   }
 
   /** `atOnce`: with all its items and the seal, if they are few. */

@@ -1,4 +1,10 @@
-import { AbortError, InvalidOptionError, PayloadError } from '@piecework/protocol';
+import {
+  AbortError,
+  InvalidOptionError,
+  isThrown,
+  onAbort,
+  PayloadError,
+} from '@piecework/protocol';
 
 /** Items of a submission: anything that can be iterated, also endlessly. */
 export type Items<Item> = Iterable<Item> | AsyncIterable<Item> | ReadableStream<Item>;
@@ -56,10 +62,20 @@ export class Source {
     }
   }
 
-  #item({ done, value }: IteratorResult<unknown>): string | undefined {
-    if (!done) return this.#encode(value);
+  #item(read: IteratorResult<unknown>): string | undefined {
+    const item = this.#valueOf(read);
+    if (item) return this.#encode(item.value);
     this.#ended = true;
     return undefined;
+  }
+
+  /** What the source answered is its own, too. */
+  #valueOf(read: IteratorResult<unknown>): { readonly value: unknown } | undefined {
+    try {
+      return read.done ? undefined : { value: read.value };
+    } catch (error) {
+      throw this.#failed(error);
+    }
   }
 
   #read(): IteratorResult<unknown> | Promise<IteratorResult<unknown>> {
@@ -81,21 +97,20 @@ export class Source {
   }
 
   #failed(error: unknown): Error {
-    if (error instanceof PayloadError || error instanceof AbortError) return error;
+    if (isThrown(error, PayloadError) || isThrown(error, AbortError)) return error;
     this.#ended = true;
     return new SourceFailure('the source threw', { cause: error });
   }
 
   async #unlessAborted<T>(reading: Promise<T>, signal: AbortSignal): Promise<T> {
-    let onAbort = () => {};
+    let stop = () => {};
     const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(this.#aborted());
-      signal.addEventListener('abort', onAbort, { once: true });
+      stop = onAbort(signal, () => reject(this.#aborted()));
     });
     try {
       return await Promise.race([reading, aborted]);
     } finally {
-      signal.removeEventListener('abort', onAbort);
+      stop();
     }
   }
 

@@ -1,16 +1,41 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
-import { checkOption, option, PayloadError } from '@piecework/protocol';
-import split2 from 'split2';
+import {
+  checkOption,
+  checkOptions,
+  LARGEST_VALUE_BYTES,
+  MAX_PAYLOAD_BYTES,
+  type OptionTable,
+  option,
+  PayloadError,
+} from '@piecework/protocol';
+import { LineSplitter } from './line-splitter.js';
 
 /**
  * Splitters: how one big input becomes items. All stream; none holds the input.
  */
 
-/** Every line is one item, a string without its line end. A line end at the very end adds nothing. */
-export function lines(input: Readable): AsyncIterable<string> {
-  const split = split2();
+export interface LinesOptions {
+  /**
+   * Longest line, in bytes, without its end; up to 256 MiB. A longer one is a PayloadError as soon as it is
+   * read so far. For items of more, raise `maxPayloadBytes` of the request, too. @default 1048576
+   */
+  readonly maxLineBytes?: number;
+}
+
+export const linesOptions: OptionTable = {
+  maxLineBytes: option.integer(1, LARGEST_VALUE_BYTES, MAX_PAYLOAD_BYTES),
+};
+
+/**
+ * Every line is one item, a string without its line end (LF or CRLF). A line end at the very end adds
+ * nothing; a byte order mark at the very start is left out.
+ * @throws InvalidOptionError · while it is read: PayloadError that names a line that is too long
+ */
+export function lines(input: Readable, options: LinesOptions = {}): AsyncIterable<string> {
+  const { maxLineBytes } = checkOptions<Required<LinesOptions>>(linesOptions, options);
+  const split = new LineSplitter(maxLineBytes);
   // A failure of the input reaches the reader as a failure of the lines.
   pipeline(input, split, () => {});
   return split;
@@ -18,18 +43,16 @@ export function lines(input: Readable): AsyncIterable<string> {
 
 /**
  * Every line is one item, a JSON value; empty lines are skipped.
- * @throws PayloadError that names the line that is not JSON
+ * @throws PayloadError that names the line that is not JSON, or too long
  */
-export async function* ndjson(input: Readable): AsyncIterable<unknown> {
+export async function* ndjson(input: Readable, options: LinesOptions = {}): AsyncIterable<unknown> {
   let number = 0;
-  for await (const line of lines(input)) {
+  for await (const line of lines(input, options)) {
     number += 1;
-    // Some editors put a byte order mark before the first line.
-    const text = number === 1 ? line.replace(/^\ufeff/, '') : line;
-    if (text.trim() === '') continue;
+    if (line.trim() === '') continue;
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = JSON.parse(line);
     } catch (cause) {
       throw new PayloadError(`line ${number} is not JSON: ${(cause as Error).message}`, cause);
     }
@@ -39,12 +62,17 @@ export async function* ndjson(input: Readable): AsyncIterable<unknown> {
 
 /**
  * Every `size` lines are one item, an array of strings; the last may be shorter.
- * @throws InvalidOptionError when `size` is no whole number from 1 on
+ * @throws InvalidOptionError when `size` is no whole number from 1 on · PayloadError that names a line that
+ *   is too long
  */
-export async function* chunks(input: Readable, size: number): AsyncIterable<string[]> {
+export async function* chunks(
+  input: Readable,
+  size: number,
+  options: LinesOptions = {},
+): AsyncIterable<string[]> {
   checkOption('size', size, option.integer(1, 1_000_000_000));
   let chunk: string[] = [];
-  for await (const line of lines(input)) {
+  for await (const line of lines(input, options)) {
     chunk.push(line);
     if (chunk.length === size) {
       yield chunk;

@@ -105,7 +105,7 @@ export class Agenda {
       // Less than a timer can tell is no wait; whoever is woken may have been woken only to wait less.
       if (waitMs >= 1) {
         this.#wake = new AbortController();
-        await pause(waitMs, AbortSignal.any([stopping, this.#wake.signal]));
+        await pause(waitMs, stopping, this.#wake.signal);
         continue;
       }
       this.#askedMs = Number.POSITIVE_INFINITY;

@@ -1,4 +1,5 @@
 import { PayloadError } from './errors.js';
+import { readThrown } from './thrown.js';
 
 /**
  * Payloads and results travel as JSON text, opaque to the scripts. `undefined` as a result is the
@@ -20,7 +21,8 @@ function encode(value: unknown, what: string, maxBytes: number): string {
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    throw new PayloadError(`${what} cannot be encoded as JSON: ${(cause as Error).message}`, cause);
+    const { message } = readThrown(cause);
+    throw new PayloadError(`${what} cannot be encoded as JSON: ${message}`, cause);
   }
   if (text === undefined) {
     throw new PayloadError(`${what} cannot be encoded as JSON: it is ${typeof value}`);
@@ -74,18 +76,9 @@ export interface KeptError {
   readonly stack?: string;
 }
 
-const MAX_MESSAGE = 1024;
-const MAX_STACK = 4096;
-
-/** Encodes what a handler threw: name, message and stack, each capped. */
+/** Encodes what a handler threw, whatever it is: name, message and stack, each capped. Never throws. */
 export function encodeError(thrown: unknown): string {
-  const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-  const kept: KeptError = {
-    name: String(error.name).slice(0, 128),
-    message: String(error.message).slice(0, MAX_MESSAGE),
-    ...(error.stack ? { stack: String(error.stack).slice(0, MAX_STACK) } : {}),
-  };
-  return JSON.stringify(kept);
+  return JSON.stringify(readThrown(thrown));
 }
 
 export function decodeError(text: string): KeptError {

@@ -327,6 +327,10 @@ function show(value: unknown): string {
   } catch {
     text = undefined;
   }
-  text ??= String(value);
+  try {
+    text ??= String(value);
+  } catch {
+    text = 'what throws when it is looked at';
+  }
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

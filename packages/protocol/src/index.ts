@@ -1,3 +1,4 @@
+export * from './abort.js';
 export * from './agenda.js';
 export { type AllIn, BEHIND_CREATE, createField, type FirstToken, firstToken } from './at-once.js';
 export * from './attempt-policy.js';
@@ -27,6 +28,8 @@ export { commandsIn } from './script-commands.js';
 export type { ScriptName } from './scripts.generated.js';
 export * from './shards.js';
 export * from './subscriber.js';
+export * from './telling.js';
+export * from './thrown.js';
 export * from './timed-commands.js';
 export * from './timed-condition.js';
 export * from './timed-keys.js';

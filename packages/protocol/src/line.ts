@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { onAbort } from './abort.js';
 import type { Connection } from './connection.js';
 
 export interface LineEvents {
@@ -44,8 +45,7 @@ export class Line {
       disconnectTimeout: 50,
     });
     const line = new Line(client, address !== 'standalone');
-    const giveUp = () => client.disconnect();
-    closing.addEventListener('abort', giveUp);
+    const stop = onAbort(closing, () => client.disconnect());
     try {
       // Giving up a client that was never connected would not keep it from connecting.
       if (closing.aborted) throw new Error(CLOSED);
@@ -54,7 +54,7 @@ export class Line {
       line.end();
       throw error;
     } finally {
-      closing.removeEventListener('abort', giveUp);
+      stop();
     }
     if (client.status !== 'ready') throw new Error(CLOSED);
     client.on('close', () => line.lose(new Error(CLOSED)));

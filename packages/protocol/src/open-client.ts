@@ -7,8 +7,9 @@ import type { Client } from './run-script.js';
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
  * of a cluster with commas between them, Sentinels (`redis-sentinel://host,host/NAME`), ioredis options,
- * the nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework. A key prefix,
- * and reads from replicas (`scaleReads`), are refused.
+ * the nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework. Refused are a key
+ * prefix, reads from replicas (`scaleReads`), and replies of another shape: `replyMapping: 'resp3'` and
+ * `stringNumbers`.
  */
 export type RedisInput =
   | string
@@ -92,12 +93,40 @@ function openCluster(urls: readonly string[]): Cluster {
   return new Cluster(nodes.map(at), { ...REDIRECTIONS, redisOptions, lazyConnect: true });
 }
 
-/** @throws InvalidOptionError when it is none of the forms */
+/** Options with which nothing would be found, or replies be of a shape that nobody here reads. */
+const REFUSED: Readonly<Record<string, { readonly refuses: unknown; readonly allowed: string }>> = {
+  keyPrefix: { refuses: 'any', allowed: 'none: use `queue`' },
+  replyMapping: {
+    refuses: 'resp3',
+    allowed:
+      "'legacy', the default, with either protocol; use another client for what needs 'resp3'",
+  },
+  stringNumbers: {
+    refuses: 'any',
+    allowed:
+      'false, the default: numbers have to come as numbers; use another client for large ones',
+  },
+};
+
+/** @throws InvalidOptionError */
+function refuse(options: object | undefined): void {
+  for (const [name, { refuses, allowed }] of Object.entries(REFUSED)) {
+    const value = (options as Record<string, unknown> | undefined)?.[name];
+    if (refuses === 'any' ? value : value === refuses)
+      throw new InvalidOptionError(`redis.${name}`, value, allowed);
+  }
+}
+
+/** What a URL says behind its question mark, which ioredis takes for options. */
+const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(url.split('?')[1]));
+
+/** @throws InvalidOptionError when it is none of the forms, or has an option that is refused */
 export function checkInput(input: RedisInput): void {
   const allowed =
     'a redis:// URL (of a cluster: several, with commas), redis-sentinel://host,host/NAME, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
   if (typeof input === 'string') {
     if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
+    for (const url of nodeUrls(input)) refuse(queryOf(url));
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
@@ -108,9 +137,8 @@ export function checkInput(input: RedisInput): void {
     if (!Array.isArray(nodes) || nodes.length === 0)
       throw new InvalidOptionError('redis.nodes', nodes, allowed);
   }
-  const { keyPrefix, options } = input as { keyPrefix?: unknown; options?: ClusterOptions };
-  const prefix = keyPrefix || options?.keyPrefix || options?.redisOptions?.keyPrefix;
-  if (prefix) throw new InvalidOptionError('redis.keyPrefix', prefix, 'none: use `queue`');
+  const { options } = input as { options?: ClusterOptions };
+  for (const given of [input, options, options?.redisOptions]) refuse(given);
   const { scaleReads = 'master' } = options ?? {};
   if (scaleReads !== 'master') {
     const allowed = "'master': a replica may not know yet what was written";

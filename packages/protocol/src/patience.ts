@@ -1,4 +1,5 @@
 import pTimeout from 'p-timeout';
+import { isAborted } from './abort.js';
 import type { Connection } from './connection.js';
 import { ConnectionError, IndeterminateError, PieceworkError } from './errors.js';
 import { backoff, pause } from './waiting.js';
@@ -20,21 +21,21 @@ const LEAST_MS = 2_000;
 export interface PatienceOptions {
   /** How long each call is tried, in ms; 0: once, until the client itself gives it up. */
   readonly forMs: number;
-  /** Ends the trying: the attempt under way is the last. */
-  readonly signal?: AbortSignal | undefined;
+  /** Each of them ends the trying: the attempt under way is the last. */
+  readonly signals?: readonly (AbortSignal | undefined)[];
 }
 
 export class Patience {
   readonly #connection: Connection;
   readonly #requestId: string;
   readonly #forMs: number;
-  readonly #signal: AbortSignal | undefined;
+  readonly #signals: readonly (AbortSignal | undefined)[];
 
-  constructor(connection: Connection, requestId: string, { forMs, signal }: PatienceOptions) {
+  constructor(connection: Connection, requestId: string, { forMs, signals = [] }: PatienceOptions) {
     this.#connection = connection;
     this.#requestId = requestId;
     this.#forMs = forMs;
-    this.#signal = signal;
+    this.#signals = signals;
   }
 
   /** @throws IndeterminateError · whatever `call` throws otherwise */
@@ -51,9 +52,9 @@ export class Patience {
         if (seen.lost() || (error instanceof ConnectionError && seen.reached())) unsure = true;
         const waitMs = waits.next();
         const again = error instanceof PieceworkError && error.retryable;
-        if (again && performance.now() + waitMs <= endMs) await pause(waitMs, this.#signal);
+        if (again && performance.now() + waitMs <= endMs) await pause(waitMs, ...this.#signals);
         else this.#giveUp(error, unsure);
-        if (this.#signal?.aborted) this.#giveUp(error, unsure);
+        if (isAborted(this.#signals)) this.#giveUp(error, unsure);
       }
     }
   }

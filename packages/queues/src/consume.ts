@@ -1,6 +1,7 @@
 import {
   backoff,
   ClosedError,
+  ignoreRejection,
   LONGEST_DELAY_MS,
   type OptionTable,
   option,
@@ -43,7 +44,7 @@ export async function handle<T>(
   } catch (error) {
     const numFailures = task.numFailures + 1;
     if (numFailures >= maxFailures) {
-      settle = () => task.discard(error);
+      settle = () => task.discard(error ?? String(error));
     } else {
       const delayMs = await orPutBack(task, () => delayOf(retryDelayMs(numFailures)));
       settle = () => task.retry({ delayMs });
@@ -79,7 +80,9 @@ async function insist(settle: () => Promise<boolean>, lost: AbortSignal): Promis
 }
 
 /** What a function of the user computed; what is no number is the default of the first. */
-const delayOf = (ms: unknown): number =>
-  typeof ms !== 'number' || Number.isNaN(ms)
-    ? FIRST_MS
-    : Math.round(Math.min(LONGEST_DELAY_MS, Math.max(0, ms)));
+function delayOf(ms: unknown): number {
+  if (typeof ms === 'number' && !Number.isNaN(ms))
+    return Math.round(Math.min(LONGEST_DELAY_MS, Math.max(0, ms)));
+  ignoreRejection(ms);
+  return FIRST_MS;
+}

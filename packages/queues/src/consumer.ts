@@ -1,5 +1,7 @@
 import {
   backoff,
+  isAborted,
+  onAbort,
   PieceworkError,
   pause,
   type TimedOutcome,
@@ -24,8 +26,8 @@ export interface ConsumerParts {
   readonly renews: boolean;
   /** Looks so often, in ms, instead of being woken. */
   readonly pollMs: number | undefined;
-  /** Ends it. */
-  readonly signal: AbortSignal;
+  /** Each of them ends it. */
+  readonly signals: readonly AbortSignal[];
   readonly onError: (error: unknown) => void;
 }
 
@@ -108,33 +110,32 @@ export class Consumer {
   }
 
   get #ending(): boolean {
-    return this.#ended || this.#parts.signal.aborted;
+    return this.#ended || isAborted(this.#parts.signals);
   }
 
   async #untilDue(): Promise<void> {
-    const { wakes, signal, pollMs } = this.#parts;
+    const { wakes, signals, pollMs } = this.#parts;
     const rest = this.#rest;
     this.#rest = undefined;
     const ms = rest ? rest.untilMs - performance.now() : 0;
     if (!rest || ms <= 0) return;
-    await wakes.wait({ mark: rest.mark, ms, signal, woken: pollMs === undefined });
+    await wakes.wait({ mark: rest.mark, ms, signals, woken: pollMs === undefined });
   }
 
   #room(): Promise<void> {
-    const { signal } = this.#parts;
     return new Promise((resolve) => {
       const done = () => {
         this.#onRoom = () => {};
-        signal.removeEventListener('abort', done);
+        for (const stop of stops) stop();
         resolve();
       };
       this.#onRoom = done;
-      signal.addEventListener('abort', done, { once: true });
+      const stops = this.#parts.signals.map((signal) => onAbort(signal, done));
     });
   }
 
   async #take(count: number): Promise<Took | undefined> {
-    const { taker, leaseMs, signal, onError } = this.#parts;
+    const { taker, leaseMs, signals, onError } = this.#parts;
     const taking = taker.take(count, leaseMs).then((took) => {
       this.#hold(took);
       return took;
@@ -147,7 +148,7 @@ export class Consumer {
     } catch (error) {
       if (!(error instanceof PieceworkError) || !error.retryable) throw error;
       onError(error);
-      await pause(this.#backoff.next(), signal);
+      await pause(this.#backoff.next(), ...signals);
       return undefined;
     }
   }

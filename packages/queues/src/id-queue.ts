@@ -313,9 +313,8 @@ export class IdQueue implements AsyncDisposable {
 
   #call<T>(call: () => Promise<T>, asked?: AbortSignal): Promise<T> {
     const forMs = this.#unavailableMs;
-    const closing = this.#closing.signal;
-    const signal = asked ? AbortSignal.any([asked, closing]) : closing;
-    return new Patience(this.#connection, this.name, { forMs, signal }).call(call);
+    const signals = [this.#closing.signal, asked];
+    return new Patience(this.#connection, this.name, { forMs, signals }).call(call);
   }
 
   #throwIfClosed(): void {

@@ -1,4 +1,4 @@
-import { checkOptions } from '@piecework/protocol';
+import { checkOptions, telling } from '@piecework/protocol';
 import pTimeout from 'p-timeout';
 import { Graphite } from './graphite.js';
 import {
@@ -10,7 +10,6 @@ import {
 } from './meters-options.js';
 import type { MetricsSink } from './metrics-sink.js';
 import { openStatsd } from './statsd.js';
-import { telling } from './telling.js';
 
 export interface MeterSource {
   readonly name: string;

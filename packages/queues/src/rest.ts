@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { pause } from '@piecework/protocol';
 import type { IdReference } from './id-reference.js';
 
@@ -14,8 +13,6 @@ export class Rest {
     this.#after = after;
     this.#ms = ms;
     this.#closing = closing;
-    // Each caller that rests listens.
-    setMaxListeners(0, closing);
   }
 
   note(state: IdReference['state']): void {
@@ -24,15 +21,7 @@ export class Rest {
 
   /** Resolves after the rest, or earlier when `signal` aborts or the object is closed. */
   async ifDue(signal: AbortSignal | undefined): Promise<void> {
-    // Many callers may share one, and none of them listens for longer than it rests.
-    if (signal) setMaxListeners(0, signal);
     if (this.#inARow < this.#after) return;
-    const signals = [this.#closing, ...(signal ? [signal] : [])];
-    if (signals.some(({ aborted }) => aborted)) return;
-    const over = new AbortController();
-    const stop = () => over.abort();
-    for (const one of signals) one.addEventListener('abort', stop, { once: true });
-    await pause(this.#ms, over.signal);
-    for (const one of signals) one.removeEventListener('abort', stop);
+    await pause(this.#ms, this.#closing, signal);
   }
 }

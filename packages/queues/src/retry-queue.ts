@@ -6,6 +6,7 @@ import {
   LARGEST_VALUE_BYTES,
   NAME,
   type OptionTable,
+  onAbort,
   option,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
@@ -157,19 +158,25 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
       options,
     );
     const running = new Set<Promise<void>>();
-    const broken = new AbortController();
-    const signal = rest.signal ? AbortSignal.any([rest.signal, broken.signal]) : broken.signal;
+    const ending = new AbortController();
+    const { signal } = ending;
+    const stop = rest.signal && onAbort(rest.signal, () => ending.abort());
+    let broken: { readonly error: unknown } | undefined;
     try {
       for await (const task of this.tasks({ ...rest, signal })) {
         const run = handle(task, handler, { maxFailures, retryDelayMs })
-          .catch((error: unknown) => broken.abort(error))
+          .catch((error: unknown) => {
+            broken ??= { error };
+            ending.abort();
+          })
           .finally(() => running.delete(run));
         running.add(run);
       }
     } finally {
+      stop?.();
       await Promise.all(running);
     }
-    broken.signal.throwIfAborted();
+    if (broken) throw broken.error;
   }
 
   /** What was discarded, the oldest first. @throws ConnectionError, ServerError */

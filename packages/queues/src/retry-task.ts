@@ -2,11 +2,11 @@ import {
   checkOption,
   checkOptions,
   decode,
-  encodeError,
   InvalidOptionError,
   LONGEST_DELAY_MS,
   type OptionTable,
   option,
+  readThrown,
   type TimedOutcome,
   type TimedVerdict,
 } from '@piecework/protocol';
@@ -115,11 +115,6 @@ const MOST_CHARACTERS = 1_024;
 
 function messageOf(reason: unknown): string {
   if (typeof reason === 'string') return reason.slice(0, MOST_CHARACTERS);
-  try {
-    const { name, message } = JSON.parse(encodeError(reason)) as { name: string; message: string };
-    return `${name}: ${message}`;
-  } catch {
-    // It may be anything, also something that throws when it is looked at.
-    return 'Error: what was thrown cannot be put into words';
-  }
+  const { name, message } = readThrown(reason);
+  return `${name}: ${message}`;
 }

@@ -3,6 +3,7 @@ import {
   checkOption,
   checkOptions,
   decode,
+  isAborted,
   type OptionTable,
   option,
   type TimedOutcome,
@@ -149,7 +150,7 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
     { lockMs, count, waitMs, signal: asked }: Required<TakeDueOptions>,
   ): Promise<Due<T>[]> {
     const { wakes, closing } = this.#set;
-    const over = asked ? AbortSignal.any([asked, closing]) : closing;
+    const signals = asked ? [asked, closing] : [closing];
     const endMs = performance.now() + waitMs;
     for (;;) {
       this.#expectGoingOn(asked);
@@ -158,11 +159,11 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
       const holdings = this.#held(took);
       // Answered is what an earlier call took whose answer was lost; it may have asked for more.
       await this.#giveBack(holdings.splice(count));
-      if (over.aborted) await this.#giveBack(holdings);
+      if (isAborted(signals)) await this.#giveBack(holdings);
       this.#expectGoingOn(asked);
       const leftMs = endMs - performance.now();
       if (holdings.length > 0 || leftMs <= 0) return holdings.map((one) => this.#given(one));
-      await wakes.wait({ mark, ms: Math.min(leftMs, restMs(took)), signal: over, woken: true });
+      await wakes.wait({ mark, ms: Math.min(leftMs, restMs(took)), signals, woken: true });
     }
   }
 

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import {
   ClosedError,
   Connection,
@@ -10,6 +9,7 @@ import {
   type TimedOutcome,
   type TimedPut,
   type TimedVerdict,
+  telling,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import pTimeout from 'p-timeout';
@@ -17,7 +17,6 @@ import { Consumer } from './consumer.js';
 import { Numbered } from './numbered.js';
 import { type CheckedTimedOptions, isConnection } from './options.js';
 import { Taker } from './taker.js';
-import { telling } from './telling.js';
 import { Wakes } from './wakes.js';
 
 /** How long a close waits for what is under way, in ms. */
@@ -55,8 +54,6 @@ export class TimedSet {
     const { redis, name, condition, unavailableMs } = options;
     const onError = telling(options.onError);
     this.#options = { ...options, onError };
-    // Each that waits listens.
-    setMaxListeners(0, this.#closing.signal);
     this.keepFailures = keepFailures;
     this.#ownsConnection = !isConnection(redis);
     this.#connection = isConnection(redis) ? redis : Connection.open(redis);
@@ -82,8 +79,9 @@ export class TimedSet {
   /** Tries a call while Redis is away. @throws IndeterminateError, ConnectionError, ServerError */
   call<T>(call: () => Promise<T>): Promise<T> {
     const { name, unavailableMs } = this.#options;
-    const signal = this.#closing.signal;
-    return new Patience(this.#connection, name, { forMs: unavailableMs, signal }).call(async () => {
+    const signals = [this.#closing.signal];
+    const patience = new Patience(this.#connection, name, { forMs: unavailableMs, signals });
+    return patience.call(async () => {
       await this.#connection.check();
       return call();
     });
@@ -110,13 +108,12 @@ export class TimedSet {
   consumer(parts: StreamParts): Consumer {
     this.expectOpen();
     for (const one of this.#consumers) if (one.isOver) this.#consumers.delete(one);
-    const { signal } = parts;
     const consumer = new Consumer({
       ...parts,
       taker: new Taker(this.commands),
       wakes: this.wakes,
       settle: this.settle,
-      signal: signal ? AbortSignal.any([signal, this.closing]) : this.closing,
+      signals: parts.signal ? [parts.signal, this.closing] : [this.closing],
       onError: this.#options.onError,
     });
     this.#consumers.add(consumer);

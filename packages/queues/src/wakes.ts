@@ -1,4 +1,4 @@
-import { type Connection, Subscriber } from '@piecework/protocol';
+import { type Connection, isAborted, LongTimer, onAbort, Subscriber } from '@piecework/protocol';
 
 /**
  * The one way in which everybody waits here: until the next time that the server named, as a duration,
@@ -14,8 +14,8 @@ export interface WaitFor {
   /** What `mark` was before the look that found nothing to do. */
   readonly mark: number;
   readonly ms: number;
-  /** Ends the wait, without an error. */
-  readonly signal: AbortSignal;
+  /** Each of them ends the wait, without an error. */
+  readonly signals: readonly AbortSignal[];
   /** Whether notices end it. */
   readonly woken: boolean;
 }
@@ -45,21 +45,21 @@ export class Wakes {
     return this.#mark;
   }
 
-  async wait({ mark, ms, signal, woken }: WaitFor): Promise<void> {
+  async wait({ mark, ms, signals, woken }: WaitFor): Promise<void> {
     if (woken && !this.#listens) {
       this.#listens = true;
       this.#subscriber.add(this.#channel);
     }
     const slow = SLOW_MS * (0.8 + 0.4 * Math.random());
     const endMs = performance.now() + Math.min(ms, woken ? slow : ms);
-    while (!signal.aborted && !(woken && mark !== this.#mark)) {
+    while (!isAborted(signals) && !(woken && mark !== this.#mark)) {
       // A timer may fire a little early; looking then would find nothing.
       const leftMs = endMs - performance.now();
       if (leftMs <= 0) {
         if (woken && ms > slow) this.#subscriber.ping(PING_MS);
         return;
       }
-      await this.#pause(Math.ceil(leftMs), signal, woken);
+      await this.#pause(Math.ceil(leftMs), signals, woken);
     }
   }
 
@@ -72,16 +72,16 @@ export class Wakes {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  #pause(ms: number, signal: AbortSignal, woken: boolean): Promise<void> {
+  #pause(ms: number, signals: readonly AbortSignal[], woken: boolean): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', done);
+        timer.clear();
+        for (const stop of stops) stop();
         this.#waiting.delete(done);
         resolve();
       };
-      const timer = setTimeout(done, Math.min(ms, 2_147_483_647));
-      signal.addEventListener('abort', done, { once: true });
+      const timer = new LongTimer(ms, done);
+      const stops = signals.map((signal) => onAbort(signal, done));
       if (woken) this.#waiting.add(done);
     });
   }

@@ -1,4 +1,11 @@
-import { type AttemptPolicy, delayAfter } from '@piecework/protocol';
+import {
+  type AttemptPolicy,
+  delayAfter,
+  errorOf,
+  ignoreRejection,
+  LONGEST_DELAY_MS,
+  nameOf,
+} from '@piecework/protocol';
 import type { HandlerContext } from './handler.js';
 import type { WorkerCore } from './worker-core.js';
 
@@ -31,7 +38,7 @@ export class AttemptTerms {
 
   /** How long a sub-request whose attempt failed waits for the next one, in ms; -1: there is none. */
   delayMs(error: unknown, context: HandlerContext, asked: number | undefined): number {
-    if ((error as Error | undefined)?.name === 'UnrecoverableError') return NONE;
+    if (nameOf(error) === 'UnrecoverableError') return NONE;
     // No attempt is left, so nobody has to be asked.
     if (context.attempt >= this.attempts) return 0;
     if (asked !== undefined) return asked;
@@ -46,7 +53,9 @@ export class AttemptTerms {
     const { backoff, logger } = this.#core;
     try {
       const ms = backoff?.(context.attempt, error, context);
-      if (ms !== undefined && Number.isFinite(ms) && ms >= 0) return Math.round(ms);
+      if (ms !== undefined && Number.isFinite(ms) && ms >= 0)
+        return Math.round(Math.min(ms, LONGEST_DELAY_MS));
+      ignoreRejection(ms);
       this.#core.once('backoff', () =>
         logger.warn(
           { requestId: context.requestId },
@@ -55,9 +64,12 @@ export class AttemptTerms {
             : 'a request asks for a backoff of the worker, which has none; delayMs is used',
         ),
       );
-    } catch (err) {
+    } catch (error) {
       this.#core.once('backoff', () =>
-        logger.warn({ err, requestId: context.requestId }, 'the backoff function threw'),
+        logger.warn(
+          { err: errorOf(error), requestId: context.requestId },
+          'the backoff function threw',
+        ),
       );
     }
     return undefined;

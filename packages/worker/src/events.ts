@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import type { KeptError } from '@piecework/protocol';
+import { errorOf, isThrown, type KeptError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 
 /** A sub-request that got its final outcome by a report of this worker. */
@@ -60,14 +60,15 @@ export class Events {
 
   /** Of anything that was thrown. */
   tellError(thrown: unknown, about: { readonly requestId?: string } = {}): void {
-    this.tell('error', thrown instanceof Error ? thrown : new Error(String(thrown)), about);
+    this.tell('error', isThrown(thrown, Error) ? thrown : errorOf(thrown), about);
   }
 
   #call(name: string, listener: (...what: never[]) => unknown, what: readonly unknown[]): void {
-    const failed = (err: unknown) => this.#logger.warn({ err, event: name }, 'a listener failed');
+    const failed = (error: unknown) =>
+      this.#logger.warn({ err: errorOf(error), event: name }, 'a listener failed');
     try {
       const answer = Reflect.apply(listener, this.#emitter, what) as unknown;
-      if (answer instanceof Promise) answer.catch(failed);
+      if (answer !== undefined) Promise.resolve(answer).catch(failed);
     } catch (error) {
       failed(error);
     }

@@ -1,7 +1,4 @@
-import type { QueuePause } from '@piecework/protocol';
-
-/** Longest time of a timer in Node, in ms. */
-const LONGEST_MS = 2_147_483_647;
+import { LongTimer, type QueuePause } from '@piecework/protocol';
 
 /**
  * Whether the queue of this worker is paused, as the server told it last: by message, by the reply of
@@ -12,7 +9,7 @@ export class PauseWatch {
   readonly #onChange: (paused: boolean) => void;
   #paused = false;
   #asOf = 0;
-  #end: NodeJS.Timeout | undefined;
+  #end: LongTimer | undefined;
 
   constructor(onChange: (paused: boolean) => void) {
     this.#onChange = onChange;
@@ -21,15 +18,14 @@ export class PauseWatch {
   learn({ until, at }: QueuePause): void {
     if (at < this.#asOf) return;
     this.#asOf = at;
-    clearTimeout(this.#end);
+    this.#end?.clear();
     this.#set(until === 0 || until > at);
     if (until <= at) return;
-    this.#end = setTimeout(() => this.#set(false), Math.min(until - at, LONGEST_MS));
-    this.#end.unref();
+    this.#end = new LongTimer(until - at, () => this.#set(false)).unref();
   }
 
   stop(): void {
-    clearTimeout(this.#end);
+    this.#end?.clear();
   }
 
   #set(paused: boolean): void {

@@ -6,6 +6,7 @@ import {
   encodeError,
   encodeResult,
   HeldError,
+  isThrown,
   LONGEST_DELAY_MS,
   type Outcome,
   option,
@@ -175,14 +176,18 @@ export class Running implements PullContext {
       this.#endsAt = performance.now() + timeoutMs;
       this.#timer = setTimeout(() => this.#timeOut(onTimeout), timeoutMs).unref();
     }
-    this.#begin(handler, payload).then(
-      (result) => end(this.#succeeded(result)),
-      (error: unknown) => {
-        const failed = () => end(this.#failed(error));
-        if (this.#holding) void this.#holding.then(failed);
-        else failed();
-      },
-    );
+    const succeeded = (result: unknown) => end(this.#succeeded(result));
+    const threw = (error: unknown) => {
+      const failed = () => end(this.#failed(error));
+      if (this.#holding) void this.#holding.then(failed);
+      else failed();
+    };
+    try {
+      // Not by its own `then`: the handler may have answered a promise whose `then` is another.
+      Promise.prototype.then.call(this.#begin(handler, payload), succeeded, threw);
+    } catch (error) {
+      Promise.reject(error).catch(threw);
+    }
   }
 
   /** Resolves when the handler ended. */
@@ -251,18 +256,9 @@ export class Running implements PullContext {
   #failed(error: unknown): Outcome | undefined {
     const { entry } = this;
     if (this.#fate === 'abandoned') return undefined;
-    const counts = !(error instanceof HeldError || error instanceof NotAskedFor);
+    const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
     const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
-    return { entry, kind: 'f', value: encodeThrown(error), delayMs };
-  }
-}
-
-/** What was thrown may be anything, also something that throws when it is looked at. */
-function encodeThrown(thrown: unknown): string {
-  try {
-    return encodeError(thrown);
-  } catch {
-    return encodeError(new Error('the handler threw something that cannot be put into words'));
+    return { entry, kind: 'f', value: encodeError(error), delayMs };
   }
 }

@@ -1,5 +1,6 @@
 import {
   Agenda,
+  LongTimer,
   QueueCommands,
   QueueControlCommands,
   QueueErrors,
@@ -50,7 +51,7 @@ export class Shard {
   #paused = false;
   #fleet = 1;
   #tickedAt = performance.now();
-  #look: NodeJS.Timeout | undefined;
+  #look: LongTimer | undefined;
   #lookAt = 0;
 
   /** `prompt`: what is due is moved at its time. */
@@ -116,7 +117,7 @@ export class Shard {
 
   /** The agenda is not to be looked at more often than it is, and no pause matters any more. */
   rest(): void {
-    clearTimeout(this.#look);
+    this.#look?.clear();
     this.#pause.stop();
   }
 
@@ -134,12 +135,12 @@ export class Shard {
     const waitMs = Math.max(ms, this.#fleet * 50);
     const at = performance.now() + waitMs;
     if (this.#look && this.#lookAt <= at) return;
-    clearTimeout(this.#look);
+    this.#look?.clear();
     this.#lookAt = at;
-    this.#look = setTimeout(() => {
+    this.#look = new LongTimer(waitMs, () => {
       this.#look = undefined;
       this.#agenda.wake();
-    }, waitMs);
+    });
   }
 
   /**

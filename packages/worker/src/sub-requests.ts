@@ -1,7 +1,6 @@
-import { setMaxListeners } from 'node:events';
-import { AbortError, type OptionTable, option } from '@piecework/protocol';
+import { AbortError, type OptionTable, onAbort, option } from '@piecework/protocol';
 import { z } from 'zod';
-import type { Pull } from './pull.js';
+import type { Ask, Pull } from './pull.js';
 import type { SubRequest } from './sub-request.js';
 
 export interface SubRequestsOptions {
@@ -24,16 +23,11 @@ export class SubRequests<Payload, Result>
   readonly #start: () => Promise<unknown>;
   readonly #signal: AbortSignal | undefined;
   #over = false;
-  readonly #abort = () => this.#pull.refuse(({ by }) => by === this, this.#aborted());
 
   constructor(pull: Pull, start: () => Promise<unknown>, { signal }: SubRequestsOptions) {
     this.#pull = pull;
     this.#start = start;
     this.#signal = signal;
-    if (!signal) return;
-    // Any number of consumers may share one.
-    setMaxListeners(0, signal);
-    signal.addEventListener('abort', this.#abort, { once: true });
   }
 
   /** @throws AbortError · what `start` throws; asking again starts again */
@@ -41,7 +35,20 @@ export class SubRequests<Payload, Result>
     if (this.#over) return Promise.resolve({ done: true, value: undefined });
     if (this.#signal?.aborted) return Promise.reject(this.#aborted());
     return new Promise((resolve, reject) => {
-      const ask = { by: this, resolve: resolve as never, reject };
+      const refuse = () => this.#pull.refuse((one) => one === ask, this.#aborted());
+      // For as long as it waits: nobody says when an iteration that ended is forgotten.
+      const stop = this.#signal ? onAbort(this.#signal, refuse) : () => {};
+      const ask: Ask = {
+        by: this,
+        resolve: (answer) => {
+          stop();
+          resolve(answer as never);
+        },
+        reject: (error) => {
+          stop();
+          reject(error);
+        },
+      };
       this.#pull.ask(ask);
       this.#start().catch((error: unknown) => this.#pull.refuse((one) => one === ask, error));
     });
@@ -49,7 +56,6 @@ export class SubRequests<Payload, Result>
 
   async return(): Promise<IteratorResult<SubRequest<Payload, Result>, undefined>> {
     this.#over = true;
-    this.#signal?.removeEventListener('abort', this.#abort);
     this.#pull.withdraw(this);
     return { done: true, value: undefined };
   }

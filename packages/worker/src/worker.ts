@@ -248,7 +248,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   async #start(forMs: number): Promise<void> {
     this.#state = 'starting';
     const { connection } = this.#core;
-    const patience = new Patience(connection, this.id, { forMs, signal: this.#ending.signal });
+    const patience = new Patience(connection, this.id, { forMs, signals: [this.#ending.signal] });
     await patience.reach().catch((error: unknown) => {
       throw this.#closing ? new ClosedError('worker') : error;
     });
