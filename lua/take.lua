@@ -1,4 +1,6 @@
---- Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits.
+--- Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits: at most 250, and no
+--- more than about a mebibyte of payloads, but one in any case.
+--- `op` numbers the calls of one worker process upwards, as in enter and settle: one that arrives twice takes nothing.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -8,33 +10,49 @@
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
+--   op          int     number of this call; '' when none of this worker can come twice
 --   max         int     how many at most
 -- REPLIES
---   {'ok', maxCrashes, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
---      none · checkpoint: the last one that an earlier attempt left, or ''
+--   {'ok', maxCrashes, left, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
+--      none · left: how many others are due; -1: a repeat or a late call, which may not say what its first
+--      reply brought · checkpoint: the last one that an earlier attempt left, or ''
 --      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it alone, after `run-alone`
 --   {'lost'}  the worker holds no permit
 --   {'gone'}  no such life, or complete
--- REPEAT  takes more
+-- REPEAT  'ok' with left -1; nothing is taken
 -- FLAGS allow-oom
 
 --- @include now, state
 
 local request, work, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local generation, worker, max = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local generation, worker, op, max = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
 local state = readState(request, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end
-if redis.call('HEXISTS', request, 'permits:' .. worker) == 0 then
+local v = redis.call('HMGET', request, 'permits:' .. worker, 'op:' .. worker, 'maxCrashes')
+if not v[1] then
   return { 'lost' }
 end
-local reply = { 'ok', tonumber(redis.call('HGET', request, 'maxCrashes')) or 3 }
+local reply = { 'ok', tonumber(v[3]) or 3, 0 }
+if op then
+  if op <= tonumber((v[2] or '0'):match('^%d+')) then
+    reply[3] = -1
+    return reply
+  end
+  redis.call('HSET', request, 'op:' .. worker, op)
+end
 if state.halted or state.status == 'cancelling' then
   return reply
 end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 0, max)) do
+local ids, bytes = redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 0, math.min(max, 250)), 0
+local left = redis.call('ZCOUNT', due, '-inf', state.at)
+for _, id in ipairs(ids) do
+  if bytes >= 1048576 then
+    break
+  end
+  left = left - 1
   redis.call('ZREM', due, id)
   local entry = redis.call('XCLAIM', work, 'workers', worker, 0, id)[1]
   -- An entry that somebody deleted by hand is dropped from the group by XCLAIM itself.
@@ -42,14 +60,16 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 
     reply[#reply + 1] = id
     reply[#reply + 1] = entry[2][2]
     local index = id:match('%d+$')
-    local v = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
-    reply[#reply + 1] = tonumber(v[1]) or 0
-    reply[#reply + 1] = tonumber(v[2]) or 0
-    reply[#reply + 1] = v[3] or ''
-    if v[2] then
+    local kept = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
+    reply[#reply + 1] = tonumber(kept[1]) or 0
+    reply[#reply + 1] = tonumber(kept[2]) or 0
+    reply[#reply + 1] = kept[3] or ''
+    bytes = bytes + #entry[2][2] + #reply[#reply]
+    if kept[2] then
       -- Whoever ran it alone before does not any more.
       redis.call('HDEL', tries, index .. ':alone')
     end
   end
 end
+reply[3] = left
 return reply

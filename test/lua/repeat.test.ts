@@ -164,7 +164,7 @@ const same: Record<string, Case> = {
       return scene;
     },
     call: ({ request, generation }) =>
-      request.take(generation, 'worker', 9).then((entries) => typeof entries),
+      request.take(generation, 'worker', 9).then((taken) => typeof taken),
   },
   renew: {
     given: held,
@@ -218,6 +218,14 @@ const same: Record<string, Case> = {
     call: ({ request, generation }) => request.cancel(generation),
   },
   drop: { given: held, call: ({ request }) => request.drop() },
+  'unlink-spent': {
+    given: async () => {
+      const scene = await given.sealed({ items: 0 });
+      await scene.connection.client.hset(scene.request.keys.request, 'spentAt', 1);
+      return scene;
+    },
+    call: ({ request, generation }) => request.unlinkSpent(generation),
+  },
   finish: {
     given: () => given.sealed({ items: 0 }),
     call: ({ queue, id, generation }) => queue.finish(id, generation, 'succeeded'),

@@ -5,6 +5,7 @@ const TIME = 'time has no length in the model: without it things happen later, n
 const HALTED = 'requests of the model are not paused or held back';
 const FIXED = 'limit and priority are fixed numbers of the model';
 const TOLERATED = 'how many failures are tolerated is not modelled';
+const SIZE = 'sizes are not modelled: a call of the model does one thing, or all there are';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -17,6 +18,21 @@ export const unmodelled = [
     why: 'who ticks knows all lists of the model',
   },
   { cure: 'explicit ids', why: 'a sub-request is its index' },
+  { cure: 'a tick tells a worker what is parked for it, and no more', why: SIZE },
+  { cure: 'parked requests are told in turns', why: SIZE },
+  { cure: 'what an earlier version parked is found', why: SIZE },
+  { cure: 'the index of parked requests follows the hash', why: SIZE },
+  { cure: 'one tick passes so many in all', why: SIZE },
+  { cure: 'a take is bounded by bytes', why: SIZE },
+  { cure: 'op number in take', why: SIZE },
+  { cure: 'a settle reads by bytes', why: SIZE },
+  { cure: 'an enter reads by bytes', why: SIZE },
+  { cure: 'a tend takes back so many in all', why: SIZE },
+  { cure: 'a tend finds so many leases ended', why: SIZE },
+  { cure: 'what keeps much is unlinked before it expires', why: SIZE },
+  { cure: 'an unlink belongs to its life', why: SIZE },
+  { cure: 'whoever sees an end says what is to be unlinked', why: SIZE },
+  { cure: 'a take of a timed set is bounded by bytes', why: SIZE },
   { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
   { cure: 'tokens counted by the leave', why: TIME },
   {
@@ -124,6 +140,10 @@ export const leftOut = [
   {
     script: 'timed-put',
     why: 'a timed set shares no key with requests; each of its scripts decides alone, test/crash/nth-call-timed and test/invariants/timed play them together',
+  },
+  {
+    script: 'unlink-spent',
+    why: 'removes what is kept of a life that is over; the model has one life, and ends with it',
   },
   { script: 'timed-take', why: 'see timed-put' },
   { script: 'timed-settle', why: 'see timed-put' },

@@ -261,9 +261,9 @@ export class Hand {
 
   /** Takes parked sub-requests that are ready. */
   async take(n: number): Promise<Entry[]> {
-    const entries = await this.#scene.request.take(this.#scene.generation, this.name, n);
-    if (typeof entries === 'string') throw new Error(`take: ${entries}`);
-    return entries;
+    const taken = await this.#scene.request.take(this.#scene.generation, this.name, n);
+    if (typeof taken === 'string') throw new Error(`take: ${taken}`);
+    return taken.entries;
   }
 
   /** Enters for `n` permits and reads as many. */

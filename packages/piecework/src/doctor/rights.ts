@@ -19,7 +19,7 @@ export const ROLES = ['producer', 'worker', 'notifier', 'admin', ...OTHER_QUEUES
 export type Role = (typeof ROLES)[number];
 
 /** Of every role that has something open: it keeps the agenda. */
-const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish'];
+const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish', 'unlink-spent'];
 
 const TIMED: readonly ScriptName[] = ['timed-put', 'timed-take', 'timed-settle', 'timed-counts'];
 
