@@ -71,7 +71,7 @@ if state.status == 'complete' then
 end
 local at = state.at
 local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
-  'since:' .. worker, 'checkpoints', 'contested', 'largest', 'kept')
+  'since:' .. worker, 'checkpoints', 'contested', 'largest', 'kept', 'longest')
 local permits, pinned, checkpoints = tonumber(v[1]) or 0, v[4], v[7]
 local late = op and op <= tonumber((v[5] or '0'):match('^%d+'))
 state.keepResults, state.attempts, state.kept = v[2] == 'keep', tonumber(v[3]), 0
@@ -150,6 +150,9 @@ end
 redis.call('HSET', request, 'succeeded', state.succeeded, 'failed', state.failed,
   'cancelled', state.cancelled, 'granted', state.granted, 'kept', (tonumber(v[10]) or 0) + state.kept)
 if #records > 0 then
+  if state.kept > (tonumber(v[11]) or 65536) then
+    redis.call('HSET', request, 'longest', state.kept)
+  end
   redis.call('XADD', results, recordId(state), unpack(records))
 end
 

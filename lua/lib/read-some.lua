@@ -4,10 +4,9 @@
 -- Comes after writes, so it never throws. Answers them, and whether it stopped because they are long.
 local READ_BYTES = 1048576
 local function readSome(work, worker, count, largest)
-  local step = math.max(1, math.floor(READ_BYTES / math.max(4096, tonumber(largest) or 65536)))
-  local found, bytes = {}, 0
+  local longest, found, bytes = math.max(4096, tonumber(largest) or 65536), {}, 0
   repeat
-    local some = math.min(step, count - #found)
+    local some = math.min(math.max(1, math.floor((READ_BYTES - bytes) / longest)), count - #found)
     local streams = redis.pcall('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', some, 'STREAMS', work, '>')
     local rows = streams and not streams.err and streams[1][2] or {}
     for _, entry in ipairs(rows) do

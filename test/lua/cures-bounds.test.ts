@@ -375,6 +375,25 @@ const traces: Record<string, Trace> = {
     })),
   },
 
+  'results, by bytes': {
+    says: 'a read of results brings about a megabyte, however long the first or a later one is',
+    async play() {
+      const scene = await given.sealed({ items: 7, limit: 7 });
+      const hand = new Hand(scene);
+      const entries = await hand.hold(7);
+      for (const [i, entry] of entries.slice(0, 6).entries())
+        await hand.settle([success(entry, i < 3 ? '1' : `"${LONG}"`)], { running: 6 - i });
+      const first = await scene.request.results('-', 32);
+      expect(first.map(({ records }) => records[0]?.index)).toEqual([0, 1, 2, 3, 4]);
+      const then = await scene.request.results(`(${first.at(-1)?.position}`, 32);
+      expect(then.map(({ records }) => records[0]?.index)).toEqual([5]);
+    },
+    without: [
+      { script: 'read-results', from: 'or bytes >= 1000000', to: '' },
+      { script: 'settle', from: "redis.call('HSET', request, 'longest', state.kept)", to: '' },
+    ],
+  },
+
   'timed take, by bytes': {
     says: 'a take of a timed set brings about a mebibyte, and the next is to be asked for at once',
     async play() {

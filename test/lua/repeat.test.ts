@@ -314,6 +314,10 @@ const same: Record<string, Case> = {
         .hold(scene.generation, 9_000)
         .then(({ verdict }) => verdict),
   },
+  'read-results': {
+    given: () => given.sealed({ items: 0 }),
+    call: ({ request }) => request.results('-', 9),
+  },
   inspect: {
     given: held,
     call: ({ request }) => request.inspect().then((picture) => picture?.ready),

@@ -351,6 +351,7 @@ async function spent() {
   await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', ['1']);
   const [entry] = await read(id, 1);
   await settle(id, generation, 2, 0, [success(entry!, `"${'x'.repeat(17_000_000)}"`)]);
+  await request(id).results('-', 1);
   await request(id).unlinkSpent(generation);
   moveClock(5_001);
   await request(id).unlinkSpent(generation);

@@ -33,6 +33,7 @@ export const unmodelled = [
   { cure: 'an unlink belongs to its life', why: SIZE },
   { cure: 'whoever sees an end says what is to be unlinked', why: SIZE },
   { cure: 'a take of a timed set is bounded by bytes', why: SIZE },
+  { cure: 'a read of results is bounded by bytes', why: SIZE },
   { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
   { cure: 'tokens counted by the leave', why: TIME },
   {
@@ -153,6 +154,7 @@ export const leftOut = [
 export const readOnly = [
   { script: 'contended', why: 'decides when a worker yields: any moment is tried' },
   { script: 'inspect', why: 'a picture for people' },
+  { script: 'read-results', why: 'see inspect' },
   { script: 'id-inspect', why: 'see inspect' },
   { script: 'timed-counts', why: 'see inspect' },
 ];

@@ -214,6 +214,7 @@ export const luaCures = [
     test: BOUNDS,
     history: 'spent, told by others',
   },
+  { cure: 'a read of results is bounded by bytes', test: BOUNDS, history: 'results, by bytes' },
   {
     cure: 'a take of a timed set is bounded by bytes',
     test: BOUNDS,

@@ -552,18 +552,18 @@ export class RequestCommands {
     };
   }
 
-  /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive). */
+  /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive), about a megabyte at most. */
   async results(
     from: string,
     count: number,
     to = '+',
   ): Promise<{ position: string; records: ResultRecord[] }[]> {
-    const rows = await this.#connection.client
-      .xrange(this.keys.results, from, to, 'COUNT', count)
-      .catch((error: unknown) => {
-        throw redisError(error, 'results');
-      });
-    return rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
+    const { request, results } = this.keys;
+    const [, ...rows] = await this.#run('read-results', [request, results], [from, to, count]);
+    return (rows as [string, string[]][]).map(([position, flat]) => ({
+      position,
+      records: recordsOf(flat),
+    }));
   }
 
   /**

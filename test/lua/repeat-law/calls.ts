@@ -187,6 +187,7 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
   const calls: Call[] = [
     { script: 'intent', name: '', send: ({ queue, id }) => queue.intent(id) },
     { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
+    { script: 'read-results', name: '', send: ({ request }) => request.results('-', 9) },
     { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
     ...[0, 60_000].map(
       (forMs): Call => ({

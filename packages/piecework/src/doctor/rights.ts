@@ -33,7 +33,7 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
     ...(['enter', 'take', 'settle', 'renew', 'run-alone', 'hold', 'note', 'contended'] as const),
     ...(['push', 'swap', 'park', 'depart', 'pause-queue'] as const),
   ],
-  notifier: [...TICK, 'inspect'],
+  notifier: [...TICK, 'inspect', 'read-results'],
   admin: [
     ...TICK,
     ...([
@@ -68,10 +68,7 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     ...['hget', 'hmget', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
     ...['xpending', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire', 'ssubscribe'],
   ],
-  notifier: [
-    ...['hget', 'hmget', 'zscore', 'hvals', 'hscan', 'xrange'],
-    ...['ssubscribe', 'sunsubscribe'],
-  ],
+  notifier: [...['hget', 'hmget', 'zscore', 'hvals', 'hscan'], ...['ssubscribe', 'sunsubscribe']],
   admin: [
     ...['hget', 'hmget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
     ...['lrange', 'scan', 'spublish'],
