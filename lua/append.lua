@@ -34,7 +34,7 @@ if state.status ~= 'open' then
   return { state.status }
 end
 local sentField = 'sent:' .. producer
-local v = redis.call('HMGET', request, sentField, 'window', 'leaseMs', 'redriving')
+local v = redis.call('HMGET', request, sentField, 'window', 'leaseMs', 'redriving', 'largest')
 if v[4] then
   -- Open for what failed only, whose indexes are below the next new one.
   return { 'sealed' }
@@ -54,11 +54,17 @@ local at = state.at
 -- The first says where the chunk begins, each other follows the one before: a number made text for each
 -- would cost about a tenth of what an item does.
 local id, following = generation .. '-' .. state.total, generation .. '-*'
+local largest = 0
 for i = #ARGV - fresh + 1, #ARGV do
   redis.call('XADD', work, id, 'p', ARGV[i])
   id = following
+  largest = math.max(largest, #ARGV[i])
 end
 state.total = state.total + fresh
+-- Without the field a producer of an earlier version made it, and may append too: nothing is known then.
+if largest > (tonumber(v[5]) or math.huge) then
+  redis.call('HSET', request, 'largest', largest)
+end
 redis.call('HSET', request, 'total', state.total, sentField, sent + fresh, 'producerUntil', at + v[3])
 local mint = topUp(request, state, readBooks(state, work, due, at))
 return { 'ok', state.total, mint, state.epoch, state.priority }

@@ -14,7 +14,7 @@
 -- REPLIES
 --   {'cancelling', left}  it completes when the last running one is settled; left: parked ones that
 --                         the next tends will cancel
---   {'complete', outcome}  the request is complete, perhaps it was before
+--   {'complete', outcome, spentAt}  the request is complete, perhaps it was before · spentAt: for `finish`
 --   {'gone'}               no such life
 -- REPEAT  the same reply, or 'complete'
 -- FLAGS allow-oom
@@ -30,7 +30,7 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at
 endEarly(request, state, 'cancel')
@@ -38,6 +38,6 @@ local left = cancelIdle(request, state, work, due, at)
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)
 if outcome then
-  return { 'complete', outcome }
+  return { 'complete', outcome, state.spentAt }
 end
 return { 'cancelling', left }

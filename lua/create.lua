@@ -72,7 +72,7 @@ end
 
 local fields = {
   'generation', generation, 'owner', owner, 'status', 'open', 'total', 0, 'succeeded', 0,
-  'failed', 0, 'cancelled', 0, 'granted', 0, 'out', 0, 'outBefore', 0, 'epoch', 1,
+  'failed', 0, 'cancelled', 0, 'largest', 0, 'granted', 0, 'out', 0, 'outBefore', 0, 'epoch', 1,
   'createdAt', at, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
   'createUntil', math.min(generation, at) + windowMs,
 }

@@ -9,6 +9,7 @@
 --   errors      list  the last errors
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   parked      hash  id -> 'generation task'
+--   byTask      zset  'task\0id' of those, all of score 0
 --   lists...    list  all token lists, and the lanes that `lanes` names
 -- ARGV
 --   worker  string  boot id
@@ -21,12 +22,13 @@
 
 --- @include sweep
 
-local open, workers, workerInfo, history, counters, errors, pushed, parked =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local lists = { unpack(KEYS, 9) }
+local open, workers, workerInfo, history, counters, errors, pushed, parked, byTask =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local lists = { unpack(KEYS, 10) }
 local worker, lanes = ARGV[1], ARGV[2]
 
 redis.call('ZREM', workers, worker)
 redis.call('HDEL', workerInfo, worker)
-local left = sweep(open, workers, history, pushed, lanes, { parked, unpack(lists) }, { counters, errors })
+local perOpen = { parked, byTask, unpack(lists) }
+local left = sweep(open, workers, history, pushed, lanes, perOpen, { counters, errors })
 return { 'departed', left }

@@ -37,10 +37,14 @@ end
 local last = math.max(known, tonumber(v[4]) or 0)
 if not dropped then
   redis.call('HSET', request, 'generation', last, 'status', 'dropped')
+  local fields = {}
   for _, field in ipairs(redis.call('HKEYS', request)) do
     if field ~= 'generation' and field ~= 'status' and field ~= 'queue' then
-      redis.call('HDEL', request, field)
+      fields[#fields + 1] = field
     end
+  end
+  for i = 1, #fields, 1000 do
+    redis.call('HDEL', request, unpack(fields, i, math.min(i + 999, #fields)))
   end
   redis.call('PEXPIRE', request, tombstoneMs)
   redis.pcall('SPUBLISH', channel, last .. ' dropped')

@@ -1,6 +1,6 @@
 --- Turns tokens into permits: up to as many as the worker has free slots and the limit leaves. Where
 --- they are as good as all that is ready, and few, it reads for them too: a small request is then
---- taken in one call.
+--- taken in one call, as far as it is no more than about a mebibyte.
 --- `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending, so
 --- that a call that arrives twice or late grants nothing; the number outlives the leave. `answered` tells
 --- a server that lost writes (lib/forgotten).
@@ -26,12 +26,12 @@
 --      this; -1: a repeat, which may not say what its first reply brought · policy: JSON for workers,
 --      how attempts are made; '': nothing special
 --   {'unserved', task, priority}  the request's task is not served here; park it
---   {'complete', outcome}    nothing left to do
+--   {'complete', outcome, spentAt}  nothing left to do · spentAt: for `finish`
 --   {'gone'}                 no such life
 -- REPEAT  'ok' with the permits held now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, forgotten
+--- @include now, state, books, tokens, read-some, forgotten
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
@@ -45,12 +45,12 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at
 local books = readBooks(state, work, due, at)
 local v = redis.call('HMGET', request, permitsField, opField, 'task', 'attempts', leaseField,
-  sinceField, 'policy')
+  sinceField, 'policy', 'largest')
 local permits, task, attempts, ends = tonumber(v[1]) or 0, v[3], tonumber(v[4]), tonumber(v[5]) or 0
 local since, ready, policy, entries = v[6] or '', -1, v[7] or '', {}
 local mint = 0
@@ -92,8 +92,7 @@ if op > known then
   end
   local count = math.min(grant, books.unread)
   if count > 0 and count <= most and books.dueNow == 0 then
-    local streams = redis.call('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', count, 'STREAMS', work, '>')
-    for _, entry in ipairs(streams and streams[1][2] or {}) do
+    for _, entry in ipairs((readSome(work, worker, count, v[8]))) do
       entries[#entries + 1] = entry[1]
       entries[#entries + 1] = entry[2][2]
     end

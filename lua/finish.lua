@@ -7,12 +7,14 @@
 --   wait        zset  id -> priority * 2^44 + mark
 --   marks       hash  id -> 'epoch' or 'epoch:passedAt'
 --   parked      hash  id -> 'generation task'
+--   byTask      zset  'task\0id' of those, all of score 0
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   counters    hash  counts of this queue
 --   history     zset  id -> time of its end
 --   errors      list  the last errors
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
+--   spent       zset  'id~generation' -> when to unlink what is kept of it, of those that keep much
 --   lists...    list  all token lists, and the lanes that `lanes` names
 -- ARGV
 --   id          string  of the request
@@ -20,6 +22,7 @@
 --   outcome     string  'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten
 --   historyMs   int     how long an ended id is remembered
 --   historyMax  int     how many are remembered
+--   spentAt     int     server time at which to unlink what it keeps; 0: it goes by itself
 --   lanes       string  what an earlier call answered, or ''
 -- REPLIES
 --   {'finished', lanes}  done by this call
@@ -28,13 +31,14 @@
 -- REPEAT  'closed'
 -- FLAGS allow-oom
 
---- @include now, sweep
+--- @include now, sweep, parked
 
-local open, agenda, wait, marks, parked, pushed, counters, history, errors, workers, workerInfo =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local id, generation, outcome, historyMs, historyMax, lanes =
-  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local lists = { unpack(KEYS, 12) }
+local open, agenda, wait, marks, parked, byTask, pushed, counters, history, errors, workers, workerInfo, spent =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
+  KEYS[12], KEYS[13]
+local id, generation, outcome, historyMs, historyMax, spentAt, lanes =
+  ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+local lists = { unpack(KEYS, 14) }
 
 local forget = outcome == 'dropped' or outcome == 'gone'
 local known = redis.call('HGET', open, id)
@@ -42,7 +46,7 @@ local verdict = known == generation and 'finished' or 'closed'
 if verdict == 'finished' then
   redis.call('HDEL', open, id)
   redis.call('HDEL', marks, id)
-  redis.call('HDEL', parked, id)
+  noteUnpark(parked, byTask, id)
   redis.call('ZREM', agenda, id)
   redis.call('ZREM', wait, id)
   redis.call('HINCRBY', counters, outcome, 1)
@@ -63,6 +67,13 @@ elseif verdict == 'finished' and not forget then
   redis.call('ZREMRANGEBYRANK', history, 0, -historyMax - 1)
 end
 redis.call('PEXPIRE', history, historyMs)
-local perOpen = { agenda, wait, marks, parked, unpack(lists) }
+if spentAt > 0 and not forget then
+  -- Whoever comes too late to be the one that finishes it says the same.
+  local leftMs = math.max(1, spentAt - now()) + 600000
+  redis.call('ZADD', spent, spentAt, id .. '~' .. generation)
+  redis.call('PEXPIRE', spent, leftMs, 'NX')
+  redis.call('PEXPIRE', spent, leftMs, 'GT')
+end
+local perOpen = { agenda, wait, marks, parked, byTask, unpack(lists) }
 local perQueue = { counters, errors, workerInfo }
 return { verdict, sweep(open, workers, history, pushed, lanes, perOpen, perQueue) }

@@ -6,6 +6,7 @@
 --   due       zset    delayed and returned sub-requests
 --   progress  hash    index -> what its handler last reported
 -- ARGV
+--   fields...  string  of the state that are wanted; none: all
 -- REPLIES
 --   {'ok', now, ready, inFlight, delayed, state, progress}  state and progress: field, value, …
 --   {'gone'}  no such request
@@ -15,8 +16,15 @@
 --- @include now, state, books
 
 local request, work, due, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local fields = ARGV
 
-local all = redis.call('HGETALL', request)
+local all = #fields == 0 and redis.call('HGETALL', request) or {}
+for i, value in ipairs(#fields > 0 and redis.call('HMGET', request, unpack(fields)) or {}) do
+  if value then
+    all[#all + 1] = fields[i]
+    all[#all + 1] = value
+  end
+end
 if #all == 0 then
   return { 'gone' }
 end

@@ -53,7 +53,7 @@ end
 -- Of the life before, what ended with it: permits and numbers of its workers, and how it stood.
 local over = {
   'outcome', 'completedAt', 'endReason', 'parked', 'pinned', 'paused', 'heldUntil', 'deadline',
-  'producerLost', 'moved', 'movedTo', 'contested',
+  'producerLost', 'moved', 'movedTo', 'contested', 'spentAt',
 }
 local ofWorkers = { permits = 1, lease = 1, term = 1, since = 1, op = 1, crashed = 1 }
 for _, field in ipairs(redis.call('HKEYS', request)) do

@@ -16,7 +16,7 @@
 -- REPLIES
 --   {'sealed', total}    no more will be added
 --   {'gap', sent}        this producer's items from number `sent` are missing; still open
---   {'complete', outcome}  the request is complete
+--   {'complete', outcome, spentAt}  the request is complete · spentAt: for `finish`
 --   {'cancelling'}       it is being cancelled
 --   {'gone'}             no such life
 -- REPEAT  the same reply
@@ -35,7 +35,7 @@ end
 if state.status == 'complete' then
   -- Written again, so that a WAIT behind a repeated seal has a write to wait for that covers it.
   redis.call('HSET', request, 'status', 'complete')
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 if state.status == 'cancelling' then
   return { 'cancelling' }
@@ -50,7 +50,7 @@ if state.status == 'open' then
   local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
   local outcome = completeIfDone(request, state, state.at, channel, spent)
   if outcome then
-    return { 'complete', outcome }
+    return { 'complete', outcome, state.spentAt }
   end
 else
   redis.call('HSET', request, 'status', 'sealed')

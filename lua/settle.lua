@@ -39,20 +39,22 @@
 --   since        int     number of the hold under which they were read, from enter; '' when unsure
 --   newest       int     greatest index among all outcomes; -1: there are none
 --   values       string  RS, index, space, result of each success, in their order; '' when none are kept
---   read         int     sub-requests to read; never more than permits are left without a handler
+--   read         int     sub-requests to read; never more than permits are left without a handler, nor than
+--                        about a mebibyte of them
 --   answered     int     number of this worker's last call for the request that was answered; 0: none
 --   outcomes...  string  one for each success, then four for each other
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling, entries}  permits is absolute · nextDue:
+--   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling, entries, cut}  permits is absolute · nextDue:
 --      time at which it has to be looked at; 0: none · cancelling: 1 or 0 · entries: what was read, one text of
 --      entry, RS, payload, RS, …, or an array of entry, payload, … where a payload holds an RS; -1: a repeat or a
 --      late call, which may not say what its first reply brought
---   {'complete', outcome}  the request is complete
+--      cut: 1 when less was read than there is because it is long
+--   {'complete', outcome, spentAt}  the request is complete · spentAt: for `finish`
 --   {'gone'}               no such life
 -- REPEAT  the same permits; nothing is counted, parked, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early, fresh, forgotten
+--- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early, read-some, fresh, forgotten
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -68,16 +70,16 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at
 local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
-  'since:' .. worker, 'checkpoints', 'contested')
+  'since:' .. worker, 'checkpoints', 'contested', 'largest', 'kept', 'longest')
 local permits, pinned, checkpoints = tonumber(v[1]) or 0, v[4], v[7]
 local known = tonumber((v[5] or '0'):match('^%d+'))
 local late = op and op <= known
 local contested = noteForgotten(request, permits, known, answered) or v[8]
-state.keepResults, state.attempts = v[2] == 'keep', tonumber(v[3])
+state.keepResults, state.attempts, state.kept = v[2] == 'keep', tonumber(v[3]), 0
 
 local keys = {
   request = request, work = work, due = due, tries = tries, failed = failed, results = results, worker = worker,
@@ -153,15 +155,18 @@ if permits > 0 and not late then
   end
 end
 redis.call('HSET', request, 'succeeded', state.succeeded, 'failed', state.failed,
-  'cancelled', state.cancelled, 'granted', state.granted)
+  'cancelled', state.cancelled, 'granted', state.granted, 'kept', (tonumber(v[10]) or 0) + state.kept)
 if #records > 0 then
+  if state.kept > (tonumber(v[11]) or 65536) then
+    redis.call('HSET', request, 'longest', state.kept)
+  end
   redis.call('XADD', results, recordId(state), unpack(records))
 end
 
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)
 if outcome then
-  return { 'complete', outcome }
+  return { 'complete', outcome, state.spentAt }
 end
 if newest >= 0 and math.floor(before / 64) < math.floor(state.settled / 64) then
   trim(request, work, generation, newest, pinned)
@@ -183,11 +188,14 @@ end
 if #keys.tried > 0 then
   redis.call('HDEL', tries, unpack(keys.tried))
 end
-local entries, count = '', math.min(read, permits - running)
+local entries, cut, count = '', false, math.min(read, permits - running)
 if late and read > 0 then
   entries = -1
 elseif count > 0 then
-  entries = readFresh(work, worker, count)
+  entries, cut = readSome(work, worker, count, v[9])
+  entries = asText(entries)
 end
 local cancelling = state.status == 'cancelling' and 1 or 0
-return { 'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue), cancelling, entries }
+return {
+  'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue), cancelling, entries, cut and 1 or 0,
+}

@@ -1,5 +1,7 @@
---- Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits. `op` and
---- `answered` as for `enter`: a server that lost this take, or what went before it, is found out.
+--- Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits: at most 250, and no
+--- more than about a mebibyte of payloads, but one in any case.
+--- `op` numbers the calls of one worker process upwards, as in enter and settle: one that arrives twice takes
+--- nothing. `answered` as for `enter`: a server that lost this take, or what went before it, is found out.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -9,43 +11,53 @@
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
+--   op          int     number of this call; '' when none of this worker can come twice
 --   max         int     how many at most
---   op          int     number of this call; 0: none
 --   answered    int     number of its last call for this request that was answered; 0: none
 -- REPLIES
---   {'ok', maxCrashes, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
---      none · checkpoint: the last one that an earlier attempt left, or ''
+--   {'ok', maxCrashes, left, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
+--      none · left: how many others are due; -1: a repeat or a late call, which may not say what its first
+--      reply brought · checkpoint: the last one that an earlier attempt left, or ''
 --      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it alone, after `run-alone`
 --   {'lost'}  the worker holds no permit
 --   {'gone'}  no such life, or complete
--- REPEAT  takes more
+-- REPEAT  'ok' with left -1; nothing is taken
 -- FLAGS allow-oom
 
 --- @include now, state, forgotten
 
 local request, work, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local generation, worker, max, op, answered =
+local generation, worker, op, max, answered =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local opField = 'op:' .. worker
 
 local state = readState(request, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end
-local held = redis.call('HMGET', request, 'permits:' .. worker, opField, 'maxCrashes')
-if not held[1] then
+local v = redis.call('HMGET', request, 'permits:' .. worker, 'op:' .. worker, 'maxCrashes')
+if not v[1] then
   return { 'lost' }
 end
-local known = tonumber((held[2] or '0'):match('^%d+'))
-noteForgotten(request, tonumber(held[1]), known, answered)
-if op > known then
-  redis.call('HSET', request, opField, op)
+local known = tonumber((v[2] or '0'):match('^%d+'))
+noteForgotten(request, tonumber(v[1]), known, answered)
+local reply = { 'ok', tonumber(v[3]) or 3, 0 }
+if op then
+  if op <= known then
+    reply[3] = -1
+    return reply
+  end
+  redis.call('HSET', request, 'op:' .. worker, op)
 end
-local reply = { 'ok', tonumber(held[3]) or 3 }
 if state.halted or state.status == 'cancelling' then
   return reply
 end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 0, max)) do
+local ids, bytes = redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 0, math.min(max, 250)), 0
+local left = redis.call('ZCOUNT', due, '-inf', state.at)
+for _, id in ipairs(ids) do
+  if bytes >= 1048576 then
+    break
+  end
+  left = left - 1
   redis.call('ZREM', due, id)
   local entry = redis.call('XCLAIM', work, 'workers', worker, 0, id)[1]
   -- An entry that somebody deleted by hand is dropped from the group by XCLAIM itself.
@@ -53,14 +65,16 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 
     reply[#reply + 1] = id
     reply[#reply + 1] = entry[2][2]
     local index = id:match('%d+$')
-    local v = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
-    reply[#reply + 1] = tonumber(v[1]) or 0
-    reply[#reply + 1] = tonumber(v[2]) or 0
-    reply[#reply + 1] = v[3] or ''
-    if v[2] then
+    local kept = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
+    reply[#reply + 1] = tonumber(kept[1]) or 0
+    reply[#reply + 1] = tonumber(kept[2]) or 0
+    reply[#reply + 1] = kept[3] or ''
+    bytes = bytes + #entry[2][2] + #reply[#reply]
+    if kept[2] then
       -- Whoever ran it alone before does not any more.
       redis.call('HDEL', tries, index .. ':alone')
     end
   end
 end
+reply[3] = left
 return reply

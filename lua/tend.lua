@@ -27,7 +27,7 @@
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
 --      only tokens are out · parked: 1 when no worker that serves its task has met it
 --      reclaimed: how many sub-requests it took back
---   {'complete', outcome}  finish it on the queue side
+--   {'complete', outcome, spentAt}  finish it on the queue side · spentAt: for `finish`
 --   {'gone'}               no such life (and there will be none): finish it on the queue side
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
@@ -56,7 +56,7 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
-  return { 'complete', redis.call('HGET', request, 'outcome') }
+  return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 
 local at = state.at
@@ -102,8 +102,8 @@ local keys = {
 if wentBack then
   delaysWentBack(due, at, tonumber(v[12]))
 end
-local nextLease, ended = withdrawExpired(request, state, at, grace)
-local more = reclaim(keys, state, ended)
+local nextLease, ended, holding = withdrawExpired(request, state, at, grace)
+local more = reclaim(keys, state, ended, holding)
 endIfExceeded(request, state)
 local left = 0
 if state.status == 'cancelling' then
@@ -113,7 +113,7 @@ end
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)
 if outcome then
-  return { 'complete', outcome }
+  return { 'complete', outcome, state.spentAt }
 end
 
 -- The audit. Tokens of the epoch before that were popped a grace ago and never entered are lost.
@@ -157,9 +157,7 @@ end
 if left > 0 or more or stale then
   next = math.min(next, at + 1)
 end
-for i = 1, #keys.tried, 1000 do
-  redis.call('HDEL', tries, unpack(keys.tried, i, math.min(i + 999, #keys.tried)))
-end
+someAtATime('HDEL', tries, keys.tried)
 return {
   'ok', mint, state.epoch, state.priority, before, next < math.huge and next or 0,
   v[3] and 1 or 0, v[4], state.reclaimed or 0,

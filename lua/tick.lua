@@ -10,10 +10,12 @@
 --   marks       hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   parked      hash  id -> 'generation task'
+--   byTask      zset  'task\0id' of those, all of score 0
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
 --   counters    hash  time of the last tick; when Redis was last back after it had been away; the longest gap
 --                     between two ticks that still matters; how far the agenda is shifted
+--   spent       zset  'id~generation' -> when to unlink what is kept of it, of those that keep much
 --   paused      hash  until: when the pause of the queue ends by itself, 0: never; length: 'until ms'
 --   lists...    list  tokens of the priorities 0 … 99, and the lanes that `lanes` names
 -- ARGV
@@ -26,25 +28,31 @@
 --   awayMs   int     when nobody ticked for so long, Redis was away …
 --   awayPerWorkerMs  int  … or for so long times the number of workers
 --   lanes    string  priorities whose lanes are among the lists, '5,50', or ''
+--   tasks    string  ' name name ' of the tasks whose parked requests are wanted, '*' for all, '' for none
+--   after    string  entry of the index behind which to go on with the first of them, or ''
+--   maxParked  int   how many parked requests to answer at most
 -- REPLIES
---   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil, lanes, gapAt, gapMs}
+--   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil, lanes, after, spent, gapAt, gapMs}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
 --      pausedUntil: when the queue goes on; 0: when it is resumed; -1: it is not paused
 --      lanes: priorities whose lanes are used, or waited for, as in the argument
 --      gapAt, gapMs: when a gap between two ticks ended, and how long it was
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
+--      after: what to name next time; '': these were all · spent: {'id~generation', …} to be unlinked now
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
 
---- @include now, lane, clock-back, pause
+--- @include now, lane, clock-back, pause, parked, parked-page
 
-local open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local lists = { unpack(KEYS, 11) }
+local open, agenda, wait, marks, pushed, parked, byTask, workers, workerInfo, counters, spent, paused =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
+  KEYS[12]
+local lists = { unpack(KEYS, 13) }
 local worker, info, lockMs, graceMs, max, goneMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local awayMs, awayPerWorkerMs, lanes = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local tasks, after, maxParked = ARGV[10], ARGV[11], tonumber(ARGV[12])
 
 local at = now()
 local span = 2 ^ 44
@@ -83,10 +91,13 @@ if worker ~= '' then
   redis.call('PEXPIRE', workers, 10 * goneMs)
   redis.call('PEXPIRE', workerInfo, 10 * goneMs)
 end
-for _, dead in ipairs(redis.call('ZRANGEBYSCORE', workers, '-inf', at - goneMs)) do
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', workers, '-inf', at - goneMs, 'LIMIT', 0, 500)) do
   redis.call('ZREM', workers, dead)
   redis.call('HDEL', workerInfo, dead)
 end
+
+-- So many may be found passed by one look, in all; what is found waits no longer, so the next goes on.
+local room = 500
 
 -- Lists are first in, first out: when as many were ever popped as had been pushed at the mark,
 -- every token counted before it has been popped.
@@ -94,7 +105,7 @@ local function passedInList(priority)
   local base = priority * span
   local ever = tonumber(redis.call('HGET', pushed, priority)) or 0
   local popped = ever - redis.call('LLEN', lists[priority + 1])
-  return redis.call('ZRANGEBYSCORE', wait, base, base + popped, 'LIMIT', 0, 500)
+  return redis.call('ZRANGEBYSCORE', wait, base, base + popped, 'LIMIT', 0, room)
 end
 
 -- A lane is in order of due time: what goes before its next token has none in it any more. What goes
@@ -114,11 +125,11 @@ local function passedInLane(priority)
   end
   local first = redis.call('LINDEX', lane, -1)
   if not first then
-    return redis.call('ZRANGEBYSCORE', wait, base, base + span - 1, 'LIMIT', 0, 500)
+    return redis.call('ZRANGEBYSCORE', wait, base, base + span - 1, 'LIMIT', 0, room)
   end
   local _, due = placeInLane(first)
   local passed = {}
-  local waiting = redis.call('ZRANGEBYSCORE', wait, base, base + due, 'WITHSCORES', 'LIMIT', 0, 500)
+  local waiting = redis.call('ZRANGEBYSCORE', wait, base, base + due, 'WITHSCORES', 'LIMIT', 0, room)
   for i = 1, #waiting, 2 do
     local generation = tonumber(redis.call('HGET', open, waiting[i])) or 0
     if goesBefore(generation, waiting[i + 1] - base, first) then
@@ -129,7 +140,7 @@ local function passedInLane(priority)
 end
 
 local from = 0
-while true do
+while room > 0 do
   local first = redis.call('ZRANGEBYSCORE', wait, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if not first[1] then
     break
@@ -142,6 +153,7 @@ while true do
     redis.call('HSET', marks, id, epoch .. ':' .. at)
     redis.call('ZADD', agenda, 'LT', at + graceMs, id)
   end
+  room = room - #passed
   from = (priority + 1) * span
 end
 
@@ -167,7 +179,18 @@ end
 local next = redis.call('ZRANGE', agenda, 0, 0, 'WITHSCORES')[2] or -1
 lanesToTell[#lanesToTell + 1] = redis.call('HGET', pushed, 'lanes') or nil
 local pausedUntil = pauseEnds(paused, at)
+
+-- Moved ahead like a claim, until it is said to be gone.
+local over = redis.call('ZRANGEBYSCORE', spent, '-inf', at, 'LIMIT', 0, 10)
+for _, life in ipairs(over) do
+  redis.call('ZADD', spent, at + lockMs, life)
+end
+local found, behind = {}, ''
+if tasks ~= '' then
+  indexSome(parked, byTask, counters)
+  found, behind = parkedPage(parked, byTask, tasks, after, maxParked)
+end
 return {
-  'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, redis.call('HGETALL', parked), resumedAt,
-  pausedUntil, table.concat(lanesToTell, ','), gapAt, gapMs,
+  'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, found, resumedAt, pausedUntil,
+  table.concat(lanesToTell, ','), behind, over, gapAt, gapMs,
 }

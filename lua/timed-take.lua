@@ -1,4 +1,5 @@
---- Takes what is due in a timed set, at most `count`, in due order, under a lease that ends by itself.
+--- Takes what is due in a timed set, at most `count`, in due order, under a lease that ends by itself; no more than
+--- about a mebibyte of payloads, but one in any case.
 --- `number` counts the takes of one taker upwards, one at a time: one that arrives twice is answered the
 --- same keys, one that arrives late takes nothing. A condition, if the queue has one, is a function whose
 --- text stands in place of `granting`: it says how many may be taken now.
@@ -47,7 +48,7 @@ local function answered(entries, nextLook)
   for _, entry in ipairs(entries) do
     reply[4] = entry.lease.ends
     reply[#reply + 1] = entry.key
-    reply[#reply + 1] = redis.call('HGET', tasks, entry.key) or ''
+    reply[#reply + 1] = entry.payload or redis.call('HGET', tasks, entry.key) or ''
     reply[#reply + 1] = entry.lease.at
   end
   return reply
@@ -67,20 +68,25 @@ if number == last then
 end
 
 -- What was removed while it was taken is over with its lease.
-local found, swept, offset = {}, 0, 0
+local found, swept, offset, bytes = {}, 0, 0, 0
 repeat
   local keys = redis.call('ZRANGE', due, '-inf', at, 'BYSCORE', 'LIMIT', offset, count - #found)
   offset = offset + #keys
   for _, key in ipairs(keys) do
+    if bytes >= 1048576 then
+      break
+    end
     local entry = timedEntry(touched, due, leases, key)
     if entry.lease and entry.lease.after == 'gone' then
       timedFree(entry)
       swept = swept + 1
     else
       found[#found + 1] = entry
+      entry.payload = redis.call('HGET', tasks, key) or ''
+      bytes = bytes + #entry.payload
     end
   end
-until #keys == 0 or #found == count or swept >= 500
+until #keys == 0 or #found == count or swept >= 500 or bytes >= 1048576
 
 local grant, againMs = #found, nil
 if granting and grant > 0 then
@@ -118,7 +124,7 @@ end
 local nextLook = at
 if againMs then
   nextLook = at + againMs
-elseif #found < count and swept < 500 then
+elseif #found < count and swept < 500 and bytes < 1048576 then
   nextLook = nextTime('(' .. at)
 end
 local given = answered(taken, nextLook)

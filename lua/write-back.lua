@@ -8,6 +8,7 @@
 --   marks   hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed  hash  priority -> tokens ever pushed to its list
 --   parked  hash  id -> 'generation task'
+--   byTask  zset  'task\0id' of those, all of score 0
 --   list    list  tokens of the request's priority; with due, its lane
 -- ARGV
 --   id          string  of the request
@@ -30,10 +31,10 @@
 -- REPEAT  pushes again (surplus tokens die at enter); the rest is done once, by the claim
 -- FLAGS allow-oom
 
---- @include now, lane, push
+--- @include now, lane, push, parked
 
-local open, agenda, wait, marks, pushed, parked, list =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local open, agenda, wait, marks, pushed, parked, byTask, list =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local id, generation, claim, mint, epoch, priority, before, next, parkedTask, graceMs, slowMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7],
   tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
@@ -63,9 +64,9 @@ elseif mark:match('^%d+') ~= before then
   mark, waits = before, true
 end
 if parkedTask ~= '' then
-  redis.call('HSET', parked, id, generation .. ' ' .. parkedTask:sub(2))
+  notePark(parked, byTask, id, generation, parkedTask:sub(2))
 else
-  redis.call('HDEL', parked, id)
+  noteUnpark(parked, byTask, id)
 end
 
 local passedAt = mark:match(':(%d+)$')

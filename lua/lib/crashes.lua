@@ -22,6 +22,7 @@ local function settledByCrash(keys, state, worker, id, records)
     index .. ':payload', entry and entry[2][2] or '',
     index .. ':runs', state.generation .. ' ' .. (v[1] or 0) .. ' ' .. crashes)
   state.failed = state.failed + 1
+  state.kept = state.kept + (entry and #entry[2][2] or 0)
   records[#records + 1] = '!' .. index
   records[#records + 1] = tonumber(v[1]) or 0
   for _, field in ipairs({ index, index .. ':crashes', index .. ':alone', index .. ':checkpoint' }) do

@@ -126,6 +126,7 @@ local function recordSuccesses(state, values, refused, records)
   if values ~= '' then
     records[#records + 1] = 'ok'
     records[#records + 1] = values
+    state.kept = state.kept + #values
   end
 end
 
@@ -156,6 +157,7 @@ local function fail(keys, state, worker, id, index, failure, delayMs, at, record
   redis.call('HSET', keys.failed, index, failure, index .. ':payload', entry and entry[2][2] or '',
     index .. ':runs', state.generation .. ' ' .. tried .. ' ' .. crashes)
   state.failed = state.failed + 1
+  state.kept = state.kept + #failure + (entry and #entry[2][2] or 0)
   records[#records + 1] = '!' .. index
   records[#records + 1] = tried
 end

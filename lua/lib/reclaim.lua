@@ -1,6 +1,13 @@
+-- Lua unpacks no more than some thousand arguments.
+local function someAtATime(command, key, args)
+  for i = 1, #args, 1000 do
+    redis.call(command, key, unpack(args, i, math.min(i + 999, #args)))
+  end
+end
+
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
--- are two looks old. Returns the time at which the next lease ends, and whose lease ended: now, or
--- at an earlier look that could not take everything back.
+-- are two looks old. At most 500 leases are found ended at one look. Returns the time at which the next lease
+-- ends, whose lease ended (now, or at an earlier look that could not take everything back), and who holds permits.
 local function withdrawExpired(request, state, at, grace)
   local all = redis.call('HGETALL', request)
   local held, leases, terms, ops, ended = {}, {}, {}, {}, {}
@@ -25,40 +32,50 @@ local function withdrawExpired(request, state, at, grace)
       redis.call('HDEL', request, 'crashed:' .. worker)
     end
   end
-  local nextLease = math.huge
+  local nextLease, room = math.huge, 500
   for worker, written in pairs(leases) do
     local field, term = 'lease:' .. worker, terms[worker]
     local ends = leaseEnds(request, field, notBeyond(request, field, written, at, term), term, at, grace)
-    if ends <= at then
+    if ends <= at and room == 0 then
+      nextLease = at + 1
+    elseif ends <= at then
+      room = room - 1
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
       ended[worker] = true
       redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker,
         'since:' .. worker)
-      redis.call('HSET', request, 'granted', state.granted)
     else
       nextLease = math.min(nextLease, ends)
     end
   end
+  if room < 500 then
+    redis.call('HSET', request, 'granted', state.granted)
+  end
+  local marked, old = {}, {}
   for worker, op in pairs(ops) do
-    if not held[worker] then
-      if op:sub(-1) == '!' then
-        redis.call('HDEL', request, 'op:' .. worker)
-      else
-        redis.call('HSET', request, 'op:' .. worker, op .. '!')
-      end
+    if not held[worker] and op:sub(-1) == '!' then
+      old[#old + 1] = 'op:' .. worker
+    elseif not held[worker] then
+      marked[#marked + 1] = 'op:' .. worker
+      marked[#marked + 1] = op .. '!'
     end
   end
-  return nextLease, ended
+  someAtATime('HSET', request, marked)
+  someAtATime('HDEL', request, old)
+  return nextLease, ended, held
 end
 
--- Takes back what any consumer without a permit holds, at most 100 entries of each, and removes a
--- consumer that holds nothing: unchecked, XGROUP DELCONSUMER would delete its entries with it.
+-- Takes back what any consumer without a permit holds, at most 100 entries of each and 300 of all, or about a
+-- mebibyte of payloads that are kept as failed, and removes a consumer that holds nothing: unchecked, XGROUP
+-- DELCONSUMER would delete its entries with it.
 -- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
 -- remembers it while there is more. Who merely holds something without a permit (it read late, it
 -- closed) did not crash. Returns whether there is more.
-local function reclaim(keys, state, ended)
-  local request, work, more = keys.request, keys.work, false
+local function reclaim(keys, state, ended, holding)
+  local request, work, more, room = keys.request, keys.work, false, 300
+  local left, over = {}, {}
+  state.kept = 0
   for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', work, 'workers')) do
     local name, pending = nil, 0
     for i = 1, #consumer, 2 do
@@ -68,12 +85,18 @@ local function reclaim(keys, state, ended)
         pending = consumer[i + 1]
       end
     end
-    if name ~= '~' and redis.call('HEXISTS', request, 'permits:' .. name) == 0 then
+    if name ~= '~' and not holding[name] then
       if pending == 0 then
         redis.call('XGROUP', 'DELCONSUMER', work, 'workers', name)
       else
-        local records = {}
-        for _, entry in ipairs(redis.call('XPENDING', work, 'workers', '-', '+', 100, name)) do
+        local records, some = {}, math.min(100, room)
+        local held = some > 0 and redis.call('XPENDING', work, 'workers', '-', '+', some, name) or {}
+        for _, entry in ipairs(held) do
+          if state.kept >= 1048576 then
+            room = 0
+            break
+          end
+          room, pending = room - 1, pending - 1
           if not (ended[name] and settledByCrash(keys, state, name, entry[1], records)) then
             redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
             redis.call('ZADD', keys.due, 0, entry[1])
@@ -81,14 +104,17 @@ local function reclaim(keys, state, ended)
           end
         end
         recordCrashes(keys, state, records)
-        more = more or pending > 100
+        more = more or pending > 0
       end
-      if ended[name] and pending > 100 then
-        redis.call('HSET', request, 'crashed:' .. name, 1)
+      if ended[name] and pending > 0 then
+        left[#left + 1] = 'crashed:' .. name
+        left[#left + 1] = 1
       elseif ended[name] then
-        redis.call('HDEL', request, 'crashed:' .. name)
+        over[#over + 1] = 'crashed:' .. name
       end
     end
   end
+  someAtATime('HSET', request, left)
+  someAtATime('HDEL', request, over)
   return more
 end

@@ -241,6 +241,7 @@ const AT_TIMES = [
   'tend',
   'write-back',
   'finish',
+  'unlink-spent',
   'note',
   'push',
   'hget',

@@ -114,10 +114,10 @@ const commands = [
   worker.map(
     (who) =>
       new Command(`${who} takes`, async (model, { scene }) => {
-        const entries = await scene.request.take(scene.generation, who, 99);
+        const taken = await scene.request.take(scene.generation, who, 99);
         const expected = model.take(who);
-        if (typeof entries === 'string') expect(entries).toBe(expected);
-        else expect(entries.map(({ index }) => index).sort()).toEqual([...expected].sort());
+        if (typeof taken === 'string') expect(taken).toBe(expected);
+        else expect(taken.entries.map(({ index }) => index).sort()).toEqual([...expected].sort());
       }),
   ),
   fc

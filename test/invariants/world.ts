@@ -297,8 +297,8 @@ class Worker extends Actor {
           if (taken === 'gone') this.#forget(hold);
           else if (taken === 'lost') hold.lose();
           else {
-            if (taken.length < max) hold.dueNow = 0;
-            this.#start(hold, taken);
+            hold.dueNow = taken.left;
+            this.#start(hold, taken.entries);
           }
         },
       );

@@ -130,13 +130,14 @@ describe('tick', () => {
     expect(Object.keys((await inspectQueue(scene)).agenda)).toEqual([scene.id]);
   });
 
-  it('tells who is parked', async () => {
+  it('tells who asks for it who is parked', async () => {
     const scene = await given.created({ task: 'census' });
     const { id, generation, queue } = scene;
     await queue.park(id, generation, 'census');
-    expect((await queue.tick('', '')).parked).toEqual([{ id, generation, task: 'census' }]);
+    const all = { tasks: '*', after: '' };
+    expect((await queue.tick('', '', all)).parked).toEqual([{ id, generation, task: 'census' }]);
     await queue.park(id, generation, '');
-    expect((await queue.tick('', '')).parked).toEqual([{ id, generation, task: '' }]);
+    expect((await queue.tick('', '', all)).parked).toEqual([{ id, generation, task: '' }]);
   });
 });
 

@@ -89,7 +89,7 @@ const traces: Record<string, Trace> = {
       await worker.settle(taken.map((entry) => success(entry)));
       expect(await isContested(scene)).toBe(true);
     },
-    without: [{ script: 'take', from: 'if op > known then', to: 'if op < 0 then' }],
+    without: [{ script: 'take', from: "redis.call('HSET', request, 'op:' .. worker, op)", to: '' }],
   },
 
   'a leave is no loss': {

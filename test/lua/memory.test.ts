@@ -150,6 +150,7 @@ describe('when Redis is full', () => {
       outcome: 'cancelled',
     });
     await queue.finish(id, generation, 'cancelled');
+    expect(await request.unlinkSpent(generation)).toBe(true);
     expect(await request.drop()).toMatchObject({ verdict: 'dropped' });
     await queue.finish(id, generation, 'dropped');
   };
@@ -213,7 +214,7 @@ describe('when Redis is full', () => {
       goesOnWithTheAgenda,
     ),
     ...forEach(['pause', 'resume', 'update', 'pause-queue', 'resume-queue'], isUnderControl),
-    ...forEach(['seal', 'cancel', 'finish', 'drop'], goesOnWithTheEnd),
+    ...forEach(['seal', 'cancel', 'finish', 'unlink-spent', 'drop'], goesOnWithTheEnd),
     ...forEach(['id-pull', 'id-resume', 'id-settle', 'id-drop'], emptiesIds),
     ...forEach(['timed-take', 'timed-settle'], emptiesTimed),
   };

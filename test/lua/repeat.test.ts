@@ -168,7 +168,7 @@ const same: Record<string, Case> = {
       return scene;
     },
     call: ({ request, generation }) =>
-      request.take(generation, 'worker', 9).then((entries) => typeof entries),
+      request.take(generation, 'worker', 9).then((taken) => typeof taken),
   },
   renew: {
     given: held,
@@ -222,6 +222,14 @@ const same: Record<string, Case> = {
     call: ({ request, generation }) => request.cancel(generation),
   },
   drop: { given: held, call: ({ request }) => request.drop() },
+  'unlink-spent': {
+    given: async () => {
+      const scene = await given.sealed({ items: 0 });
+      await scene.connection.client.hset(scene.request.keys.request, 'spentAt', 1);
+      return scene;
+    },
+    call: ({ request, generation }) => request.unlinkSpent(generation),
+  },
   finish: {
     given: () => given.sealed({ items: 0 }),
     call: ({ queue, id, generation }) => queue.finish(id, generation, 'succeeded'),
@@ -309,6 +317,10 @@ const same: Record<string, Case> = {
       holds(scene)
         .hold(scene.generation, 9_000)
         .then(({ verdict }) => verdict),
+  },
+  'read-results': {
+    given: () => given.sealed({ items: 0 }),
+    call: ({ request }) => request.results('-', 9),
   },
   inspect: {
     given: held,

@@ -5,6 +5,7 @@
 import {
   Connection,
   ControlCommands,
+  type Entry,
   HoldCommands,
   IdQueueCommands,
   QueueCommands,
@@ -183,7 +184,7 @@ async function work() {
   await request(id).enter(generation, 'w', 5, 3, LEASE_MS, '*', []);
   for (let op = 6; op < 20; op += 1) {
     const taken = await request(id).take(generation, 'w', 3);
-    const entries = [...(taken as { entry: string }[]), ...(await read(id, 3))];
+    const entries = [...(taken as { entries: Entry[] }).entries, ...(await read(id, 3))];
     const { settled } = await settle(
       id,
       generation,
@@ -226,7 +227,8 @@ async function crashed() {
   moveClock(LEASE_MS + 1);
   await request(id).tend(generation, '');
   await request(id).enter(generation, 'second', 1, 1, LEASE_MS, '*', []);
-  const [suspect] = (await request(id).take(generation, 'second', 1)) as { entry: string }[];
+  const second = await request(id).take(generation, 'second', 1);
+  const [suspect] = (second as { entries: Entry[] }).entries;
   await request(id).runAlone(generation, 'first', suspect!.entry);
   await request(id).runAlone(generation, 'second', suspect!.entry);
   moveClock(LEASE_MS + 1);
@@ -339,6 +341,23 @@ async function gone() {
   await queue().depart('w');
 }
 
+/** One that keeps much. */
+async function spent() {
+  const id = 'spent';
+  const generation = await queue().intent(id);
+  await create(id, generation, 'me', { retentionMs: 5_000 });
+  await request(id).append(generation, 'me', 0, items(1));
+  await request(id).seal(generation, 'me', 1);
+  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', ['1']);
+  const [entry] = await read(id, 1);
+  await settle(id, generation, 2, 0, [success(entry!, `"${'x'.repeat(17_000_000)}"`)]);
+  await request(id).results('-', 1);
+  await request(id).unlinkSpent(generation);
+  moveClock(5_001);
+  await request(id).unlinkSpent(generation);
+  await request(id).unlinkSpent(generation);
+}
+
 /** A timed set: what is put, taken, settled and counted, and calls that come late. */
 async function timed() {
   const condition = { lua: "error('no')", keys: ['open'] };
@@ -395,6 +414,7 @@ describe('every script', () => {
     await cancelled();
     await controlled();
     await gone();
+    await spent();
     await timed();
     await ids();
     const given = Object.fromEntries(

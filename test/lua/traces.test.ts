@@ -284,7 +284,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: "if name ~= '~' and redis.call('HEXISTS', request, 'permits:' .. name) == 0 then",
+        from: "if name ~= '~' and not holding[name] then",
         to: 'if false then',
       },
     ],
@@ -473,13 +473,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease, ended = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended)\n',
+          from: 'local nextLease, ended, holding = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease, ended = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended)\nlocal spent =',
+          to: 'local nextLease, ended, holding = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding)\nlocal spent =',
         },
       ],
     ],
@@ -656,7 +656,7 @@ const traces: Record<string, Trace> = {
       expect(fields).not.toHaveProperty('crashed:dead');
     },
     without: [
-      { script: 'tend', from: "redis.call('HSET', request, 'crashed:' .. name, 1)", to: '' },
+      { script: 'tend', from: "left[#left + 1] = 'crashed:' .. name\nleft[#left + 1] = 1", to: '' },
     ],
   },
 

@@ -9,6 +9,7 @@ const TOGETHER = 'a worker of the model reports one by one';
 const RESULTS = 'results are not read in the model';
 const NAMES = 'lives of the model are numbered, one after the other';
 const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
+const SIZE = 'sizes are not modelled: a call of the model does one thing, or all there are';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -21,6 +22,22 @@ export const unmodelled = [
     why: 'who ticks knows all lists of the model',
   },
   { cure: 'explicit ids', why: 'a sub-request is its index' },
+  { cure: 'a tick tells a worker what is parked for it, and no more', why: SIZE },
+  { cure: 'parked requests are told in turns', why: SIZE },
+  { cure: 'what an earlier version parked is found', why: SIZE },
+  { cure: 'the index of parked requests follows the hash', why: SIZE },
+  { cure: 'one tick passes so many in all', why: SIZE },
+  { cure: 'a take is bounded by bytes', why: SIZE },
+  { cure: 'op number in take', why: SIZE },
+  { cure: 'a settle reads by bytes', why: SIZE },
+  { cure: 'an enter reads by bytes', why: SIZE },
+  { cure: 'a tend takes back so many in all', why: SIZE },
+  { cure: 'a tend finds so many leases ended', why: SIZE },
+  { cure: 'what keeps much is unlinked before it expires', why: SIZE },
+  { cure: 'an unlink belongs to its life', why: SIZE },
+  { cure: 'whoever sees an end says what is to be unlinked', why: SIZE },
+  { cure: 'a take of a timed set is bounded by bytes', why: SIZE },
+  { cure: 'a read of results is bounded by bytes', why: SIZE },
   { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
   { cure: 'tokens counted by the leave', why: TIME },
   {
@@ -173,6 +190,10 @@ export const leftOut = [
     script: 'timed-put',
     why: 'a timed set shares no key with requests; each of its scripts decides alone, test/crash/nth-call-timed and test/invariants/timed play them together',
   },
+  {
+    script: 'unlink-spent',
+    why: 'removes what is kept of a life that is over; the model has one life, and ends with it',
+  },
   { script: 'timed-take', why: 'see timed-put' },
   { script: 'timed-settle', why: 'see timed-put' },
 ];
@@ -181,6 +202,7 @@ export const leftOut = [
 export const readOnly = [
   { script: 'contended', why: 'decides when a worker yields: any moment is tried' },
   { script: 'inspect', why: 'a picture for people' },
+  { script: 'read-results', why: 'see inspect' },
   { script: 'id-inspect', why: 'see inspect' },
   { script: 'timed-counts', why: 'see inspect' },
 ];

@@ -18,6 +18,7 @@ const CONTROL = 'test/lua/cures-control.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
 const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 const CLOCK = 'test/lua/cures-clock.test.ts';
+const BOUNDS = 'test/lua/cures-bounds.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -221,6 +222,82 @@ export const luaCures = [
     cure: 'an open life that is over is replaced',
     test: CLOCK,
     history: 'an open life that is over',
+  },
+  {
+    cure: 'a tick tells a worker what is parked for it, and no more',
+    test: BOUNDS,
+    history: 'parked, by task',
+  },
+  {
+    cure: 'parked requests are told in turns',
+    test: BOUNDS,
+    history: 'parked, in turns',
+  },
+  {
+    cure: 'what an earlier version parked is found',
+    test: BOUNDS,
+    history: 'parked, by an earlier version',
+  },
+  {
+    cure: 'the index of parked requests follows the hash',
+    test: BOUNDS,
+    history: 'parked, no longer',
+  },
+  {
+    cure: 'one tick passes so many in all',
+    test: BOUNDS,
+    history: 'passed, some at a time',
+  },
+  {
+    cure: 'a take is bounded by bytes',
+    test: BOUNDS,
+    history: 'take, by bytes',
+  },
+  {
+    cure: 'op number in take',
+    test: BOUNDS,
+    history: 'take, sent twice',
+  },
+  {
+    cure: 'a settle reads by bytes',
+    test: BOUNDS,
+    history: 'settle, reads by bytes',
+  },
+  {
+    cure: 'an enter reads by bytes',
+    test: BOUNDS,
+    history: 'enter, reads by bytes',
+  },
+  {
+    cure: 'a tend takes back so many in all',
+    test: BOUNDS,
+    history: 'tend, some at a time',
+  },
+  {
+    cure: 'a tend finds so many leases ended',
+    test: BOUNDS,
+    history: 'leases, some at a time',
+  },
+  {
+    cure: 'what keeps much is unlinked before it expires',
+    test: BOUNDS,
+    history: 'spent, unlinked',
+  },
+  {
+    cure: 'an unlink belongs to its life',
+    test: BOUNDS,
+    history: 'spent, redriven',
+  },
+  {
+    cure: 'whoever sees an end says what is to be unlinked',
+    test: BOUNDS,
+    history: 'spent, told by others',
+  },
+  { cure: 'a read of results is bounded by bytes', test: BOUNDS, history: 'results, by bytes' },
+  {
+    cure: 'a take of a timed set is bounded by bytes',
+    test: BOUNDS,
+    history: 'timed take, by bytes',
   },
 ];
 

@@ -270,10 +270,10 @@ export class Hand {
   async take(n: number): Promise<Entry[]> {
     const { generation, request } = this.#scene;
     this.op += 1;
-    const entries = await request.take(generation, this.name, n, this.op, this.answered);
-    if (typeof entries === 'string') throw new Error(`take: ${entries}`);
+    const taken = await request.take(generation, this.name, n, this.op, this.answered);
+    if (typeof taken === 'string') throw new Error(`take: ${taken}`);
     this.answered = this.op;
-    return entries;
+    return taken.entries;
   }
 
   /** Enters for `n` permits and reads as many. */

@@ -33,8 +33,11 @@ export interface FailureGroup {
   readonly example: Omit<Failure, 'cursor'>;
 }
 
-/** Of payloads of unknown size so many are read at first; then about so many characters at once. */
-const FIRST_PAGE = 16;
+/**
+ * About so many characters are read at once. How long they are shows with the first one; of payloads the state says
+ * how long the longest is, where the producer told it.
+ */
+const FIRST_PAGE = 1;
 const PAGE_CHARS = 1_000_000;
 const MOST = 500;
 
@@ -82,11 +85,13 @@ export async function* pagesOf(
   payload: boolean,
 ): AsyncGenerator<KeptFailure[]> {
   let each = FIRST_PAGE;
+  const longest = payload ? await persist(stay, () => failures.longestPayload()) : 0;
+  const most = Math.max(1, Math.min(MOST, Math.floor(PAGE_CHARS / Math.max(1, longest))));
   let page: number[] = [];
   const read = async () => {
     const found = await persist(stay, () => failures.pick(page, payload));
     const chars = found.reduce((sum, one) => sum + one.error.length + one.payload.length, 1);
-    each = Math.max(1, Math.min(MOST, Math.floor((PAGE_CHARS * page.length) / chars)));
+    each = Math.max(1, Math.min(most, Math.floor((PAGE_CHARS * page.length) / chars)));
     page = [];
     return found;
   };

@@ -3,7 +3,7 @@ import type { ProgressOptions } from './options.js';
 import { type Counts, finalCounts } from './outcome.js';
 import { persist } from './persist.js';
 import { Rate } from './rate.js';
-import { countsOf } from './status.js';
+import { BOOKS, countsOf } from './status.js';
 import { Stay } from './stay.js';
 import type { Ticket } from './ticket.js';
 
@@ -34,7 +34,7 @@ export async function* progressOf(
     const wakes = [ticket.over, stay.signal];
     for (;;) {
       ticket.throwIfAbsent();
-      const seen = ticket.complete ? null : await persist(stay, () => request.inspect());
+      const seen = ticket.complete ? null : await persist(stay, () => request.inspect(BOOKS));
       const { complete } = ticket;
       if (complete) {
         const counts = finalCounts(complete);

@@ -39,6 +39,13 @@ export interface RequestStatus {
   readonly progress: Readonly<Record<number, number>>;
 }
 
+/** What `countsOf` wants of the state, and what says how it stands. */
+export const BOOKS = ['generation', 'status', 'total', 'succeeded', 'failed', 'cancelled'];
+const FIELDS = [
+  ...[...BOOKS, 'task', 'parked', 'heldUntil', 'priority', 'limit', 'metadata', 'createdAt'],
+  ...['completedAt', 'outcome', 'endReason', 'deadline', 'paused'],
+];
+
 /** @throws NotFoundError · ExpiredError · DroppedError · ConnectionError, ServerError */
 export async function statusOf(
   request: RequestCommands,
@@ -84,7 +91,7 @@ async function inspectLiving(
   queue: Pick<Shards, 'whereabouts'>,
 ): Promise<Inspected> {
   for (;;) {
-    const seen = await request.inspect();
+    const seen = await request.inspect(FIELDS);
     const status = seen?.state['status'];
     if (seen && status !== 'dropped' && status !== 'void') return seen;
     const looked = await look(request, queue, 0);

@@ -193,11 +193,12 @@ export class Redrive {
   /** Sealed in the name of who sealed it first, so that the first submission is still recognised. */
   async #seal({ generation, sealedBy, sent }: Life): Promise<void> {
     const sealed = await this.#patience.call(() => this.#request.seal(generation, sealedBy, sent));
-    if (sealed.verdict === 'complete') await this.#finish(generation, sealed.outcome);
+    if (sealed.verdict === 'complete')
+      await this.#finish(generation, sealed.outcome, sealed.spentAt);
   }
 
-  #finish(generation: number, outcome: string): Promise<void> {
-    return this.#patience.call(() => this.#queue.finish(this.#id, generation, outcome));
+  #finish(generation: number, outcome: string, spentAt?: number): Promise<void> {
+    return this.#patience.call(() => this.#queue.finish(this.#id, generation, outcome, spentAt));
   }
 }
 

@@ -81,7 +81,9 @@ export class RequestControl {
     const request = new RequestCommands(this.#connection, this.#id);
     const { reply, generation, queue } = await this.#onLife((life) => request.cancel(life));
     if (reply.verdict === 'complete') {
-      await this.#patience.call(() => queue.finish(this.#id, generation, reply.outcome));
+      await this.#patience.call(() =>
+        queue.finish(this.#id, generation, reply.outcome, reply.spentAt),
+      );
       return { status: 'complete', outcome: reply.outcome };
     }
     await this.#control(queue).tell('cancel', this.#id, generation);

@@ -1,6 +1,7 @@
 import {
   AbortError,
   ClosedError,
+  type Complete,
   type Connection,
   DroppedError,
   encodePayload,
@@ -8,7 +9,6 @@ import {
   PieceworkError,
   type QueueCommands,
   RequestCommands,
-  type RequestOutcome,
   SealedError,
 } from '@piecework/protocol';
 import { Appender } from './appender.js';
@@ -138,7 +138,7 @@ export class OpenRequest implements AsyncDisposable {
       if (sealed.verdict === 'cancelling') throw new SealedError(this.id, sealed.verdict);
       if (sealed.verdict === 'gap') throw new SealedError(this.id, 'missing items that were sent');
       this.#sealed = true;
-      if (sealed.verdict === 'complete') await this.#finish(sealed.outcome);
+      if (sealed.verdict === 'complete') await this.#finish(sealed);
       this.close();
     }
     if (this.#confirmed) return;
@@ -153,7 +153,7 @@ export class OpenRequest implements AsyncDisposable {
    */
   async cancel(): Promise<void> {
     const cancelled = await this.#ending.call(() => this.#commands.cancel(this.generation));
-    if (cancelled.verdict === 'complete') await this.#finish(cancelled.outcome);
+    if (cancelled.verdict === 'complete') await this.#finish(cancelled);
     else if (cancelled.verdict === 'cancelling')
       await this.#elseAgenda(() => this.#queue.note(this.id, this.generation, 0));
     this.close();
@@ -188,8 +188,8 @@ export class OpenRequest implements AsyncDisposable {
     this.close();
   }
 
-  async #finish(outcome: RequestOutcome): Promise<void> {
-    await this.#elseAgenda(() => this.#queue.finish(this.id, this.generation, outcome));
+  async #finish({ outcome, spentAt }: Complete): Promise<void> {
+    await this.#elseAgenda(() => this.#queue.finish(this.id, this.generation, outcome, spentAt));
   }
 
   /** The request's own side has it; what the queue side does not learn here, a tick tells it. */

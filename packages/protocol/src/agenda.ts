@@ -1,6 +1,7 @@
 import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK } from './defaults.js';
-import type { Claim, QueueCommands, Tick } from './queue-commands.js';
+import { parseToken } from './keys.js';
+import type { Claim, QueueCommands, Seeking, Tick } from './queue-commands.js';
 import { RequestCommands, type Tended } from './request-commands.js';
 import { pause } from './waiting.js';
 
@@ -34,6 +35,8 @@ export interface AgendaOptions {
   readonly worker?: string;
   /** JSON about the worker, kept in the registry. */
   readonly info?: () => string;
+  /** Which parked requests it looks for. @default none */
+  readonly seeking?: () => Seeking;
   /**
    * Longest time between two looks at a request that workers hold or are about to. A worker names its
    * lease where that is shorter: permits that are granted after a look are not known to it, and would
@@ -121,13 +124,15 @@ export class Agenda {
 
   /** One look: tends all that is due. Answers how long to wait until the next, in ms. */
   async tick(): Promise<number> {
-    const tick = await this.#queue.tick(this.#options.worker ?? '', this.#options.info?.() ?? '');
+    const { worker = '', info, seeking } = this.#options;
+    const tick = await this.#queue.tick(worker, info?.() ?? '', seeking?.());
     const at = performance.now();
     this.#options.onTick?.(tick);
     const expedited: Expedited[] = [];
-    const tended = await Promise.allSettled(
-      tick.claims.map((claim) => this.#tend(claim, tick, expedited)),
-    );
+    const tended = await Promise.allSettled([
+      ...tick.claims.map((claim) => this.#tend(claim, tick, expedited)),
+      ...tick.spent.map((life) => this.#unlink(life)),
+    ]);
     for (const one of tended) {
       // The claim fires again by itself; one request that cannot be tended holds up no other.
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
@@ -170,8 +175,16 @@ export class Agenda {
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
       else await this.#queue.writeBack(claim, tended);
     } else {
-      const outcome = tended.verdict === 'complete' ? tended.outcome : 'gone';
-      await this.#queue.finish(claim.id, claim.generation, outcome);
+      const complete = tended.verdict === 'complete' ? tended : { outcome: 'gone' };
+      const { outcome, spentAt }: { outcome: string; spentAt?: number } = complete;
+      await this.#queue.finish(claim.id, claim.generation, outcome, spentAt);
     }
+  }
+
+  /** What keeps much is not left to expire, which the server would do in the midst of its work. */
+  async #unlink(life: string): Promise<void> {
+    const { id, generation } = parseToken(life);
+    const over = await new RequestCommands(this.#connection, id).unlinkSpent(generation);
+    if (over) await this.#queue.forgetSpent(life);
   }
 }

@@ -37,3 +37,5 @@ export const TIMES = {
 export const HISTORY_MAX = 1_000;
 /** How many agenda entries one tick claims. */
 export const CLAIMS_PER_TICK = 50;
+/** How many parked requests one tick answers. */
+export const PARKED_PER_TICK = 100;

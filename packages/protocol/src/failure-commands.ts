@@ -44,6 +44,16 @@ export class FailureCommands {
     return { cursor: next, errors };
   }
 
+  /** How long the longest payload of the request is, in bytes; 0: not known. */
+  async longestPayload(): Promise<number> {
+    const known = await this.#connection.client
+      .hget(this.keys.request, 'largest')
+      .catch((error: unknown) => {
+        throw redisError(error, 'read failures');
+      });
+    return Number(known ?? 0);
+  }
+
   /** Those of `indexes` that are kept as failed, in that order; '' as payload where none is wanted. */
   async pick(indexes: readonly number[], wantPayload: boolean): Promise<KeptFailure[]> {
     if (indexes.length === 0) return [];

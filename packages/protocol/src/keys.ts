@@ -24,6 +24,10 @@ export interface QueueKeys {
   readonly pushed: string;
   /** hash · id → 'generation task': met by a worker that does not serve its task */
   readonly parked: string;
+  /** zset · 'task\0id' of what is parked, all of score 0 · goes an hour after the last was parked */
+  readonly parkedByTask: string;
+  /** zset · 'id~generation' → when to unlink what is kept of it, of those that keep much · expires after the last */
+  readonly spent: string;
   /** hash · last generation given out, ended requests by outcome, times of the last tick and of the last return of Redis · expires a week after its last use */
   readonly counters: string;
   /** zset · id → time of its end · the last 1,000, a week at most */
@@ -68,12 +72,18 @@ export interface RequestKeys {
   readonly channel: string;
 }
 
+/** The queues used last, the latest at the end: of each about 8 KB, as most of it are the names of its lists. */
 const queues = new Map<string, QueueKeys>();
+const QUEUES_KEPT = 1_000;
 
-/** Keys of a queue. Queue names are few and live long, so they are built once. */
+/** Keys of a queue, built once for as long as it is among those used last. */
 export function queueKeys(queue: string): QueueKeys {
   const known = queues.get(queue);
-  if (known) return known;
+  if (known) {
+    queues.delete(queue);
+    queues.set(queue, known);
+    return known;
+  }
   const tag = `{${queue}}`;
   const keys: QueueKeys = {
     queue,
@@ -83,6 +93,8 @@ export function queueKeys(queue: string): QueueKeys {
     marks: `${tag}:marks`,
     pushed: `${tag}:pushed`,
     parked: `${tag}:parked`,
+    parkedByTask: `${tag}:parked-by-task`,
+    spent: `${tag}:spent`,
     counters: `${tag}:counters`,
     history: `${tag}:history`,
     errors: `${tag}:errors`,
@@ -96,6 +108,7 @@ export function queueKeys(queue: string): QueueKeys {
     lists: Array.from({ length: PRIORITIES }, (_, priority) => `${tag}:${priority}`),
   };
   queues.set(queue, keys);
+  if (queues.size > QUEUES_KEPT) queues.delete(queues.keys().next().value as string);
   return keys;
 }
 

@@ -1,5 +1,5 @@
 import type { Connection } from './connection.js';
-import { CLAIMS_PER_TICK, HISTORY_MAX, TIMES } from './defaults.js';
+import { CLAIMS_PER_TICK, HISTORY_MAX, PARKED_PER_TICK, TIMES } from './defaults.js';
 import { type QueueKeys, queueKeys } from './keys.js';
 import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
@@ -79,6 +79,10 @@ export interface Tick {
   readonly fleet: number;
   readonly claims: readonly Claim[];
   readonly parked: readonly { id: string; generation: number; task: string }[];
+  /** Behind which entry of their index to go on; '': these were all. */
+  readonly parkedAfter: string;
+  /** Lives whose retention is over, and which keep much: to be unlinked. */
+  readonly spent: readonly string[];
   /** Server time at which Redis was last back after it had been away, or 0. */
   readonly resumedAt: number;
   /** Server time at which the paused queue goes on; 0: when it is resumed; -1: it is not paused. */
@@ -86,6 +90,14 @@ export interface Tick {
   /** When a gap between two ticks ended, server time, and how long it was; 0: none that matters. */
   readonly gapAt: number;
   readonly gapMs: number;
+}
+
+/** Which parked requests a worker looks for: of what it serves, and where it goes on. */
+export interface Seeking {
+  /** ' name name ' in the order in which they are looked for, or '*' for all; '': for none. */
+  readonly tasks: string;
+  /** What the last tick answered, of the first of them. */
+  readonly after: string;
 }
 
 /** Ended requests that are read in one call. */
@@ -206,20 +218,25 @@ export class QueueCommands {
 
   /** Puts a request aside whose task this worker does not serve. */
   async park(id: string, generation: number, task: string): Promise<void> {
-    const { open, agenda, parked } = this.keys;
-    await this.#run('park', [open, agenda, parked], [id, generation, task, TIMES.slowMs]);
+    const { open, agenda, parked, parkedByTask } = this.keys;
+    const keys = [open, agenda, parked, parkedByTask];
+    await this.#run('park', keys, [id, generation, task, TIMES.slowMs]);
   }
 
-  /** One look at the agenda. `worker` is '' for producers and notifiers. */
-  async tick(worker: string, info: string): Promise<Tick> {
-    const { open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, lists } =
-      this.keys;
-    const { paused } = this.keys;
+  /** One look at the agenda. `worker` is '' for producers and notifiers, and `seeking` is left out. */
+  async tick(
+    worker: string,
+    info: string,
+    seeking: Seeking = { tasks: '', after: '' },
+  ): Promise<Tick> {
+    const k = this.keys;
     const lanes = this.lanes.text;
-    const all = [...lists, ...laneKeys(this.keys, lanes)];
     const reply = await this.#run(
       'tick',
-      [open, agenda, wait, marks, pushed, parked, workers, workerInfo, counters, paused, ...all],
+      [
+        ...[k.open, k.agenda, k.wait, k.marks, k.pushed, k.parked, k.parkedByTask, k.workers],
+        ...[k.workerInfo, k.counters, k.spent, k.paused, ...k.lists, ...laneKeys(k, lanes)],
+      ],
       [
         worker,
         info,
@@ -230,9 +247,26 @@ export class QueueCommands {
         TIMES.awayMs,
         TIMES.awayPerWorkerMs,
         lanes,
+        seeking.tasks,
+        seeking.after,
+        PARKED_PER_TICK,
       ],
     );
-    const [, now, next, fleet, flat, aside, resumedAt, pausedUntil, used, gapAt, gapMs] = reply as [
+    const [
+      ,
+      now,
+      next,
+      fleet,
+      flat,
+      aside,
+      resumedAt,
+      pausedUntil,
+      used,
+      parkedAfter,
+      spent,
+      gapAt,
+      gapMs,
+    ] = reply as [
       string,
       number,
       number,
@@ -242,6 +276,8 @@ export class QueueCommands {
       number,
       number,
       string,
+      string,
+      string[],
       number,
       number,
     ];
@@ -260,7 +296,8 @@ export class QueueCommands {
       const [, generation, task] = /^(\d+) (.*)$/.exec(aside[i + 1] as string) ?? [];
       waiting.push({ id: aside[i] as string, generation: Number(generation), task: task ?? '' });
     }
-    return { now, next, fleet, claims, parked: waiting, resumedAt, pausedUntil, gapAt, gapMs };
+    const parked = { parked: waiting, parkedAfter };
+    return { now, next, fleet, claims, ...parked, resumedAt, pausedUntil, spent, gapAt, gapMs };
   }
 
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */
@@ -274,11 +311,11 @@ export class QueueCommands {
       parked: string;
     },
   ): Promise<'ok' | 'moved' | 'closed'> {
-    const { open, agenda, wait, marks, pushed, parked } = this.keys;
+    const { open, agenda, wait, marks, pushed, parked, parkedByTask } = this.keys;
     const { mint, epoch, priority, before, next } = tended;
     const reply = await this.#run(
       'write-back',
-      [open, agenda, wait, marks, pushed, parked, this.lanes.listOf(tended)],
+      [open, agenda, wait, marks, pushed, parked, parkedByTask, this.lanes.listOf(tended)],
       [
         id,
         generation,
@@ -303,8 +340,13 @@ export class QueueCommands {
     await this.#run('note', [open, agenda], [id, generation, time]);
   }
 
-  /** Takes an ended request off the queue side. */
-  async finish(id: string, generation: number, outcome: string): Promise<void> {
+  /** Takes an ended request off the queue side. `spentAt`: as its completion was answered. */
+  async finish(
+    id: string,
+    generation: number,
+    outcome: string,
+    spentAt: number | undefined = 0,
+  ): Promise<void> {
     const k = this.keys;
     await this.#clearingLanes(
       'finish',
@@ -314,16 +356,23 @@ export class QueueCommands {
         k.wait,
         k.marks,
         k.parked,
+        k.parkedByTask,
         k.pushed,
         k.counters,
         k.history,
         k.errors,
         k.workers,
         k.workerInfo,
+        k.spent,
         ...k.lists,
       ],
-      [id, generation, outcome, TIMES.historyMs, HISTORY_MAX],
+      [id, generation, outcome, TIMES.historyMs, HISTORY_MAX, spentAt],
     );
+  }
+
+  /** What was kept of this life is unlinked, or it lives on. */
+  async forgetSpent(life: string): Promise<void> {
+    await this.#read((client) => client.zrem(this.keys.spent, life));
   }
 
   /** Strikes a worker out of the registry. */
@@ -340,6 +389,7 @@ export class QueueCommands {
         k.errors,
         k.pushed,
         k.parked,
+        k.parkedByTask,
         ...k.lists,
       ],
       [worker],

@@ -11,7 +11,12 @@ export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
 /** Why a request ended before its work was done. */
 export type EndReason = 'deadline' | 'failures' | 'cancel';
 export type Gone = { readonly verdict: 'gone' };
-export type Complete = { readonly verdict: 'complete'; readonly outcome: RequestOutcome };
+export type Complete = {
+  readonly verdict: 'complete';
+  readonly outcome: RequestOutcome;
+  /** For `finish`: server time at which what it keeps is to be unlinked, if that is much. */
+  readonly spentAt?: number;
+};
 
 /** A sub-request as a worker receives it. */
 export interface Entry {
@@ -32,7 +37,14 @@ export interface Entry {
 export type Outcome =
   | { readonly entry: string; readonly kind: 's'; readonly value: string }
   /** `delayMs`: before the next attempt, if any is left; -1: there is to be none. */
-  | { readonly entry: string; readonly kind: 'f'; readonly value: string; readonly delayMs: number }
+  | {
+      readonly entry: string;
+      readonly kind: 'f';
+      readonly value: string;
+      readonly delayMs: number;
+      /** Length of its payload, which is kept beside it. */
+      readonly payload?: number;
+    }
   | { readonly entry: string; readonly kind: 'b' };
 
 export interface Settled extends Place {
@@ -46,6 +58,8 @@ export interface Settled extends Place {
   readonly nextDue: number;
   /** Whether the request is being cancelled. */
   readonly cancelling: boolean;
+  /** Whether less was read than there is, because the payloads are long. */
+  readonly cut: boolean;
 }
 
 export interface Entered extends Place {
@@ -232,7 +246,7 @@ export class RequestCommands {
     const [verdict, detail] = reply as [string, number | string];
     if (verdict === 'sealed') return { verdict, total: Number(detail) };
     if (verdict === 'gap') return { verdict, sent: Number(detail) };
-    if (verdict === 'complete') return { verdict, outcome: detail as RequestOutcome };
+    if (verdict === 'complete') return completeOf(reply);
     return { verdict: verdict as 'cancelling' | 'gone' };
   }
 
@@ -310,19 +324,23 @@ export class RequestCommands {
     }
   }
 
-  /** Takes up to `max` parked sub-requests that are ready. `op`, `answered`: as for `enter`. */
+  /**
+   * Takes up to `max` parked sub-requests that are ready, fewer where they are long. `op`, `answered`: as of
+   * `enter`. `left`: how many others are ready; -1: it was carried out before, and what that took is with the
+   * worker, unknown.
+   */
   async take(
     generation: number,
     worker: string,
     max: number,
-    op = 0,
+    op?: number,
     answered = 0,
-  ): Promise<Entry[] | 'lost' | 'gone'> {
+  ): Promise<{ entries: Entry[]; left: number } | 'lost' | 'gone'> {
     const { request, work, due, tries } = this.keys;
-    const [verdict, limit, ...flat] = await this.#run(
+    const [verdict, limit, left, ...flat] = await this.#run(
       'take',
       [request, work, due, tries],
-      [generation, worker, max, op, answered],
+      [generation, worker, op ?? '', max, answered],
     );
     if (verdict !== 'ok') return verdict as 'lost' | 'gone';
     const entries: Entry[] = [];
@@ -339,7 +357,7 @@ export class RequestCommands {
         checkpoint: flat[i + 4] as string,
       });
     }
-    return entries;
+    return { entries, left: left as number };
   }
 
   /** Before a suspect runs, when nothing else runs in this process. Run it only if 'ok'. */
@@ -459,6 +477,13 @@ export class RequestCommands {
     };
   }
 
+  /** Unlinks what this life kept, if its retention is over; answers whether there is nothing of it to wait for. */
+  async unlinkSpent(generation: number): Promise<boolean> {
+    const { request, failed, results } = this.keys;
+    const [verdict] = await this.#run('unlink-spent', [request, failed, results], [generation]);
+    return verdict !== 'kept';
+  }
+
   /** Cancels: idle work at once, running work keeps its outcome if it succeeds. */
   async cancel(
     generation: number,
@@ -479,10 +504,10 @@ export class RequestCommands {
     return { verdict: 'dropped', generation: Number(reply[1]), queue: reply[2] as string };
   }
 
-  /** A picture of the whole request, or null. */
-  async inspect(): Promise<Inspected | null> {
+  /** A picture of the request, or null. `fields`: of its state; a fleet leaves many there. @default all */
+  async inspect(fields: readonly string[] = []): Promise<Inspected | null> {
     const { request, work, due, progress } = this.keys;
-    const reply = await this.#run('inspect', [request, work, due, progress], []);
+    const reply = await this.#run('inspect', [request, work, due, progress], fields);
     if (reply[0] === 'gone') return null;
     const [, now, ready, inFlight, delayed, state, reported] = reply as [
       'ok',
@@ -536,18 +561,18 @@ export class RequestCommands {
     };
   }
 
-  /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive). */
+  /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive), about a megabyte at most. */
   async results(
     from: string,
     count: number,
     to = '+',
   ): Promise<{ position: string; records: ResultRecord[] }[]> {
-    const rows = await this.#connection.client
-      .xrange(this.keys.results, from, to, 'COUNT', count)
-      .catch((error: unknown) => {
-        throw redisError(error, 'results');
-      });
-    return rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
+    const { request, results } = this.keys;
+    const [, ...rows] = await this.#run('read-results', [request, results], [from, to, count]);
+    return (rows as [string, string[]][]).map(([position, flat]) => ({
+      position,
+      records: recordsOf(flat),
+    }));
   }
 
   /**
@@ -608,13 +633,18 @@ function pushOutcomes(
 const isGone = (error: unknown) => /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
 function ended(reply: readonly unknown[]): Complete | Gone {
-  if (reply[0] === 'complete') return { verdict: 'complete', outcome: reply[1] as RequestOutcome };
-  return { verdict: 'gone' };
+  return reply[0] === 'complete' ? completeOf(reply) : { verdict: 'gone' };
 }
+
+const completeOf = ([, outcome, spentAt]: readonly unknown[]): Complete => ({
+  verdict: 'complete',
+  outcome: outcome as RequestOutcome,
+  ...(spentAt ? { spentAt: Number(spentAt) } : {}),
+});
 
 function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
   if (reply[0] !== 'ok') return ended(reply);
-  const [, permits, mint, epoch, priority, dueNow, nextDue, cancelling] = reply as [
+  const [, permits, mint, epoch, priority, dueNow, nextDue, cancelling, , cut] = reply as [
     'ok',
     number,
     number,
@@ -622,10 +652,12 @@ function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
     string,
     number,
     number,
-    number?,
+    number,
+    unknown,
+    number,
   ];
   const numbers = { permits, mint, epoch, ...placeOf(priority), dueNow, nextDue };
-  return { verdict: 'ok', ...numbers, cancelling: cancelling === 1 };
+  return { verdict: 'ok', ...numbers, cancelling: cancelling === 1, cut: cut === 1 };
 }
 
 function record(flat: readonly string[]): Record<string, string> {

@@ -182,11 +182,20 @@ export class TimedCommands {
   async counts(): Promise<TimedCounts> {
     const { due, leases, failures } = this.keys;
     const keys = [due, leases, failures];
-    const reply = await runScript(this.#connection.client, 'timed-counts', keys, []);
-    const [waiting, leased, failed, next] = reply.slice(1).map(Number) as [
-      ...[number, number, number, number],
-    ];
-    return { waiting, leased, failures: failed, next: next < 0 ? undefined : next };
+    let leased = 0;
+    let cursor = '0';
+    for (;;) {
+      const reply = await runScript(this.#connection.client, 'timed-counts', keys, [cursor]);
+      const [all, some, failures, next] = reply.slice(1, 5).map(Number) as [
+        ...[number, number, number, number],
+      ];
+      leased += some;
+      cursor = String(reply[5]);
+      if (cursor !== '0') continue;
+      // Pages may tell of one twice while leases come and go.
+      leased = Math.min(leased, all);
+      return { waiting: all - leased, leased, failures, next: next < 0 ? undefined : next };
+    }
   }
 
   /** What was discarded, the oldest first, behind `cursor` ('-': from the start). One plain read. */

@@ -1,4 +1,5 @@
 import {
+  type Complete,
   decodeError,
   decodePolicy,
   type Entry,
@@ -321,7 +322,7 @@ export class Engagement {
     this.#reserved -= want;
     this.#answered = op;
     if (entered.verdict === 'complete' || entered.verdict === 'gone') {
-      this.#end(entered.verdict === 'complete' ? entered.outcome : undefined);
+      this.#end(entered.verdict === 'complete' ? entered : undefined);
       return;
     }
     if (entered.verdict === 'unserved') {
@@ -450,7 +451,7 @@ export class Engagement {
     this.#listeners.tell(outcomes, settled.verdict !== 'gone');
     if (settled.verdict !== 'gone' && this.#heard.size > 0) this.#tellSettled(outcomes);
     if (settled.verdict !== 'ok') {
-      this.#end(settled.verdict === 'complete' ? settled.outcome : undefined);
+      this.#end(settled.verdict === 'complete' ? settled : undefined);
       return;
     }
     this.#extend(asked);
@@ -463,7 +464,7 @@ export class Engagement {
     this.#readSize.note(entries);
     if (settled.cancelling) this.#cancel();
     const room = Math.min(read, settled.permits - running);
-    const dry = entries.length < room && settled.dueNow === 0 && !unsure;
+    const dry = entries.length < room && settled.dueNow === 0 && !unsure && !settled.cut;
     if (dry && this.#mode === 'working') this.#mode = 'leaving';
     this.#account();
     this.#goOn();
@@ -500,15 +501,17 @@ export class Engagement {
 
   async #take(max: number): Promise<void> {
     const op = this.#core.nextOp();
-    const entries = await this.#core.insist(this.id, () =>
+    const taken = await this.#core.insist(this.id, () =>
       this.#commands.take(this.generation, this.#core.id, max, op, this.#answered),
     );
     this.#answered = op;
-    if (entries === 'gone') return this.#end(undefined);
-    if (entries === 'lost') return this.#lose('the lease was withdrawn');
-    // Fewer than asked: no more is due, so the next round reads new ones.
-    if (entries.length < max) this.#dueNow = 0;
-    this.#startUpTo(entries);
+    if (taken === 'gone') return this.#end(undefined);
+    if (taken === 'lost') return this.#lose('the lease was withdrawn');
+    // Sent twice: what came with the first reply, if anything did, is with us and unknown.
+    if (taken.left < 0) return this.#returnUnknown();
+    // None left: the next round reads new ones.
+    this.#dueNow = taken.left;
+    this.#startUpTo(taken.entries);
     this.#account();
   }
 
@@ -640,7 +643,7 @@ export class Engagement {
     return { id: this.id, generation: this.generation, mint, epoch, ...this.#place };
   }
 
-  #end(outcome: string | undefined): void {
+  #end(complete: Complete | undefined): void {
     this.#mode = 'over';
     this.#permits = 0;
     this.#outcomes.clear();
@@ -650,8 +653,11 @@ export class Engagement {
     this.#suspect = undefined;
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
-    if (outcome)
-      this.#core.later(this.id, () => this.shard.queue.finish(this.id, this.generation, outcome));
+    if (!complete) return;
+    const { outcome, spentAt } = complete;
+    this.#core.later(this.id, () =>
+      this.shard.queue.finish(this.id, this.generation, outcome, spentAt),
+    );
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */

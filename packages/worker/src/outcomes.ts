@@ -3,9 +3,11 @@ import type { Outcome } from '@piecework/protocol';
 /**
  * Most outcomes, and most bytes of them beside the first, in one call: a script holds up everybody else,
  * and all results of a call travel as one text, which Redis takes up to 512 MB (`proto-max-bulk-len`). So
- * that text is at most as long as one result (`maxResultBytes`) or a megabyte, and its indexes.
+ * that text is at most as long as one result (`maxResultBytes`) or a megabyte, and its indexes. A failure is kept
+ * with its payload. What did not succeed takes the server some commands each, so it counts for several.
  */
 const ITEMS = 500;
+const NOT_SUCCEEDED = 3;
 const BYTES = 1_000_000;
 
 /** Outcomes of one request that wait to be settled. */
@@ -39,10 +41,13 @@ export class Outcomes {
   /** Takes what fits into one call. */
   next(): Outcome[] {
     let bytes = 0;
+    let items = 0;
     let count = 0;
     for (const outcome of this.#waiting) {
       bytes += outcome.kind === 'b' ? 0 : Buffer.byteLength(outcome.value);
-      if (count === ITEMS || (count > 0 && bytes > BYTES)) break;
+      if (outcome.kind === 'f') bytes += outcome.payload ?? 0;
+      items += outcome.kind === 's' ? 1 : NOT_SUCCEEDED;
+      if (items > ITEMS || (count > 0 && bytes > BYTES)) break;
       count += 1;
     }
     const taken = this.#waiting.splice(0, count);

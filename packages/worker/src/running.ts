@@ -58,6 +58,8 @@ export class Running implements PullContext {
   #over = false;
   /** When the attempt is over its time, by the own clock; 0: never. */
   #endsAt = 0;
+  /** Of its payload, in characters. */
+  readonly #length: number;
   #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
   /** What a handler holds back is held before it is given back, or it would come back at once. */
@@ -68,13 +70,14 @@ export class Running implements PullContext {
 
   constructor(
     requestId: string,
-    { entry, index, tries, crashes, checkpoint = '' }: Entry,
+    { entry, index, payload, tries, crashes, checkpoint = '' }: Entry,
     terms: AttemptTerms,
     parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
+    this.#length = payload.length;
     this.attempt = tries + 1;
     this.crashes = crashes;
     this.#logger = parts.logger;
@@ -259,6 +262,6 @@ export class Running implements PullContext {
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
     const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
-    return { entry, kind: 'f', value: encodeError(error), delayMs };
+    return { entry, kind: 'f', value: encodeError(error), delayMs, payload: this.#length };
   }
 }

@@ -10,6 +10,7 @@ import {
 } from '@piecework/protocol';
 import { ErrorLog } from './error-log.js';
 import { Intake } from './intake.js';
+import { ParkedSearch } from './parked-search.js';
 import { PauseWatch } from './queue-pause.js';
 import type { Slots } from './slots.js';
 import type { WorkerCore } from './worker-core.js';
@@ -17,8 +18,6 @@ import type { WorkerCore } from './worker-core.js';
 /** How soon, in ms, a worker with named handlers looks for what was parked; sooner when there was. */
 const LOOK_MS = 1_000;
 const LOOK_AGAIN_MS = 250;
-/** How many parked requests one look at the agenda enters. */
-const PARKED_PER_TICK = 100;
 
 export interface ShardHooks {
   /** JSON about the worker, for the registry. */
@@ -47,6 +46,7 @@ export class Shard {
   readonly #core: WorkerCore;
   readonly #hooks: ShardHooks;
   readonly #agenda: Agenda;
+  readonly #parked: ParkedSearch;
   readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
   #paused = false;
   #fleet = 1;
@@ -60,6 +60,7 @@ export class Shard {
     this.#core = core;
     this.#hooks = hooks;
     this.slots = slots;
+    this.#parked = new ParkedSearch(core.handlers.tasks);
     this.queue = new QueueCommands(connection, name);
     this.control = new QueueControlCommands(connection, name);
     this.errors = new ErrorLog(new QueueErrors(connection, name), id, logger);
@@ -69,6 +70,7 @@ export class Shard {
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
       info: hooks.info,
+      seeking: () => this.#parked.next(),
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       prompt,
       onTick: (tick) => {
@@ -156,11 +158,12 @@ export class Shard {
    * come into the waiting room, and their tokens back into the list.
    */
   #enterParked(tick: Tick): void {
+    this.#parked.goOn(tick.parkedAfter);
     if (this.#core.closing || this.#paused) return;
     this.#fleet = tick.fleet;
-    const served = tick.parked.filter(({ task }) => this.#core.handlers.for(task));
-    this.lookForParked(served.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
-    this.#hooks.onParked(this, served.slice(0, PARKED_PER_TICK));
+    const { parked } = tick;
+    this.lookForParked(parked.length > 0 ? LOOK_AGAIN_MS : LOOK_MS);
+    this.#hooks.onParked(this, parked);
   }
 
   /**

@@ -105,6 +105,9 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     ...settles(generation),
     ...WORKERS.flatMap((worker) => [
       call('take', `by a ${worker}`, ({ request }) => request.take(generation, worker, 9)),
+      call('take', `numbered, by a ${worker}`, ({ request }) =>
+        request.take(generation, worker, 1, 99),
+      ),
       call('renew', `by a ${worker}`, ({ request }) =>
         request.renew(generation, worker, LEASE_MS, [1, 7]),
       ),
@@ -153,6 +156,10 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     ...['succeeded', 'dropped', 'gone'].map((outcome) =>
       call('finish', outcome, ({ queue, id }) => queue.finish(id, generation, outcome)),
     ),
+    call('finish', 'of what keeps much', ({ queue, id }) =>
+      queue.finish(id, generation, 'succeeded', 9_000_000_000_000),
+    ),
+    call('unlink-spent', '', ({ request }) => request.unlinkSpent(generation)),
     ...[0, 5].map((time) =>
       call('note', String(time), ({ queue, id }) => queue.note(id, generation, time)),
     ),
@@ -185,6 +192,7 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
       send: ({ queue, id, generation }) => queue.intent(id, generation),
     },
     { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
+    { script: 'read-results', name: '', send: ({ request }) => request.results('-', 9) },
     { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
     ...[0, 60_000].map(
       (forMs): Call => ({

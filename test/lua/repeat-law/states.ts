@@ -178,6 +178,11 @@ export const states: Record<string, () => Promise<Scene>> = {
     await scene.queue.finish(scene.id, scene.generation, 'failed');
     return scene;
   },
+  'complete, and keeps much': async () => {
+    const scene = await complete();
+    await scene.connection.client.hset(scene.request.keys.request, 'spentAt', 1);
+    return scene;
+  },
   'complete, a short retention over': async () => {
     const scene = await given.sealed({ items: 0, retentionMs: 1 });
     await scene.connection.client.del(scene.request.keys.request);

@@ -19,7 +19,7 @@ export const ROLES = ['producer', 'worker', 'notifier', 'admin', ...OTHER_QUEUES
 export type Role = (typeof ROLES)[number];
 
 /** Of every role that has something open: it keeps the agenda. */
-const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish'];
+const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish', 'unlink-spent'];
 
 const TIMED: readonly ScriptName[] = ['timed-put', 'timed-take', 'timed-settle', 'timed-counts'];
 
@@ -33,7 +33,7 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
     ...(['enter', 'take', 'settle', 'renew', 'run-alone', 'hold', 'note', 'contended'] as const),
     ...(['push', 'swap', 'park', 'depart', 'pause-queue'] as const),
   ],
-  notifier: [...TICK, 'inspect'],
+  notifier: [...TICK, 'inspect', 'read-results'],
   admin: [
     ...TICK,
     ...([
@@ -68,10 +68,7 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     ...['hget', 'hmget', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
     ...['xpending', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire', 'ssubscribe'],
   ],
-  notifier: [
-    ...['hget', 'hmget', 'zscore', 'hvals', 'hscan', 'xrange'],
-    ...['ssubscribe', 'sunsubscribe'],
-  ],
+  notifier: [...['hget', 'hmget', 'zscore', 'hvals', 'hscan'], ...['ssubscribe', 'sunsubscribe']],
   admin: [
     ...['hget', 'hmget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
     ...['lrange', 'scan', 'spublish'],

@@ -1,0 +1,58 @@
+-- Takes what an earlier version parked into the index, some at a look, while the hash holds more than that.
+local function indexSome(parked, byTask, counters)
+  local held = redis.pcall('HLEN', parked)
+  if type(held) ~= 'number' or held <= redis.call('ZCARD', byTask) then
+    return
+  end
+  local from = redis.call('HGET', counters, 'parkedScan') or '0'
+  local page = redis.pcall('HSCAN', parked, from, 'COUNT', 500)
+  if page.err then
+    return
+  end
+  for i = 1, #page[2], 2 do
+    redis.call('ZADD', byTask, 0, taskIn(page[2][i + 1]) .. '\0' .. page[2][i])
+  end
+  redis.call('PEXPIRE', byTask, INDEX_KEPT_MS)
+  -- Without the key nothing was opened for a week, and it may not be made anew here.
+  if redis.call('EXISTS', counters) == 1 then
+    redis.call('HSET', counters, 'parkedScan', page[1])
+  end
+end
+
+-- At most `max` requests that are parked with one of `tasks` (' name name ', in the order in which they are gone
+-- through; '*' for all), of the first of them behind the entry `after`. Answers them, and the entry behind which
+-- to go on; '' when that was all.
+local function parkedPage(parked, byTask, tasks, after, max)
+  local entries = {}
+  local function read(from, to)
+    local left = max - #entries
+    for _, entry in ipairs(left > 0 and redis.call('ZRANGE', byTask, from, to, 'BYLEX', 'LIMIT', 0, left) or {}) do
+      entries[#entries + 1] = entry
+    end
+  end
+  local behind = after ~= '' and '(' .. after
+  if tasks == '*' then
+    read(behind or '-', '+')
+  else
+    for task in tasks:gmatch('%S+') do
+      read(behind or '[' .. task .. '\0', '(' .. task .. '\1')
+      behind = false
+    end
+  end
+  if #entries == 0 then
+    return {}, ''
+  end
+  local ids, found = {}, {}
+  for i, entry in ipairs(entries) do
+    ids[i] = entry:match('^%Z*%z(.*)$')
+  end
+  for i, value in ipairs(redis.call('HMGET', parked, unpack(ids))) do
+    if value and taskIn(value) .. '\0' .. ids[i] == entries[i] then
+      found[#found + 1] = ids[i]
+      found[#found + 1] = value
+    else
+      redis.call('ZREM', byTask, entries[i])
+    end
+  end
+  return found, #entries == max and entries[max] or ''
+end
