@@ -44,7 +44,7 @@ local function completeIfDone(request, state, at, channel, spent)
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,
     'granted', 0, 'out', 0, 'outBefore', 0)
   local retentionMs = tonumber(v[2])
-  if keepsMuch(state, v[5], v[6]) then
+  if keepsMuch(state, v[6], v[7]) then
     state.spentAt = at + retentionMs
     redis.call('HSET', request, 'spentAt', state.spentAt)
     retentionMs = retentionMs + SPENT_GRACE_MS
