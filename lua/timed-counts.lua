@@ -2,7 +2,7 @@
 --
 -- KEYS
 --   due       zset    key -> server time from which it may be taken
---   leases    hash    key -> 'token at ends after'
+--   leases    hash    key -> 'token at ends.ms after'
 --   failures  stream  what was discarded
 -- REPLIES
 --   {'counts', waiting, leased, failures, next}  next: the least time from which any may be taken; -1: none is there
@@ -15,7 +15,7 @@ local due, leases, failures = KEYS[1], KEYS[2], KEYS[3]
 
 local at, leased = now(), 0
 for _, lease in ipairs(redis.call('HVALS', leases)) do
-  if tonumber(lease:match('^%S+ %S+ (%S+)')) > at then
+  if tonumber(lease:match('^%S+ %S+ (%d+)')) > at then
     leased = leased + 1
   end
 end

@@ -6,7 +6,7 @@
 -- KEYS
 --   due               zset  key -> server time from which it may be taken
 --   tasks             hash  key -> 'created failures payload'
---   leases            hash  key -> 'token at ends after'
+--   leases            hash  key -> 'token at ends.ms after'
 --   taker             hash  what this taker was answered last; goes by itself
 --   conditionKeys...  any   keys of the condition
 -- ARGV
@@ -56,7 +56,7 @@ end
 if number == last then
   local same = {}
   for _, key in ipairs(cjson.decode(v[2])) do
-    local entry = timedEntry(touched, due, leases, key)
+    local entry = timedEntry(touched, due, leases, key, at)
     if entry.lease and entry.lease.token == token and entry.lease.ends > at then
       same[#same + 1] = entry
     end
@@ -66,13 +66,15 @@ if number == last then
   end
 end
 
+timedClockBack({}, due, leases, at)
+
 -- What was removed while it was taken is over with its lease.
 local found, swept, offset = {}, 0, 0
 repeat
   local keys = redis.call('ZRANGE', due, '-inf', at, 'BYSCORE', 'LIMIT', offset, count - #found)
   offset = offset + #keys
   for _, key in ipairs(keys) do
-    local entry = timedEntry(touched, due, leases, key)
+    local entry = timedEntry(touched, due, leases, key, at)
     if entry.lease and entry.lease.after == 'gone' then
       timedFree(entry)
       swept = swept + 1
@@ -104,7 +106,7 @@ for i = 1, grant do
   if after then
     own = after == '-' and entry.lease.at or after
   end
-  entry.lease = { token = token, at = timedNumber(own), ends = at + leaseMs, after = '-' }
+  entry.lease = { token = token, at = timedNumber(own), ends = at + leaseMs, ms = leaseMs, after = '-' }
   entry.due = entry.lease.ends
   taken[i], names[i] = entry, entry.key
 end
