@@ -32,7 +32,7 @@ if not task then
 end
 local current, id = task:match('^(%d+):%d+:(.*)$')
 -- The stamp may be of a clock that went back since; what `id-pull` offers has run out.
-if tonumber(current) ~= attempt or tonumber(redis.call('ZSCORE', running, number) or 0) > at then
+if tonumber(current) ~= attempt or tonumber(redis.call('ZADD', running, 'XX', 'INCR', 0, number) or 0) > at then
   return { 'none', at }
 end
 redis.call('HSET', tasks, number, string.format('%d:%d:', attempt + 1, at) .. id)

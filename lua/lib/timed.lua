@@ -95,7 +95,8 @@ end
 
 -- Leases of dead takers end in time also when the clock went back: a few of all are looked at by each take.
 local function timedClockBack(touched, due, leases, at)
-  local some = redis.call('HRANDFIELD', leases, 20, 'WITHVALUES')
+  -- A user of an older release's rights may not, and does without.
+  local some = redis.pcall('HRANDFIELD', leases, 20, 'WITHVALUES')
   for i = 1, #some, 2 do
     local ends, ms = some[i + 1]:match('^%S+ %S+ (%d+)%.(%d+) ')
     if ends and tonumber(ends) > at + ms then

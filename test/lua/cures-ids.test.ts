@@ -50,7 +50,7 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'id-resume',
-        from: "or tonumber(redis.call('ZSCORE', running, number) or 0) > at then",
+        from: "or tonumber(redis.call('ZADD', running, 'XX', 'INCR', 0, number) or 0) > at then",
         to: 'then',
       },
     ],
