@@ -1,8 +1,8 @@
 import {
   Agenda,
+  pausedForMs,
   QueueCommands,
   QueueControlCommands,
-  pausedForMs,
   QueueErrors,
   TIMES,
   type Tick,
