@@ -30,6 +30,10 @@ if v[1] ~= life then
   return { 'gone' }
 end
 local timeoutMs, at = tonumber(v[2]), now()
+-- What runs out later than it can is of a clock that went back since.
+for _, far in ipairs(redis.call('ZRANGEBYSCORE', running, '(' .. at + timeoutMs, '+inf', 'LIMIT', 0, 500)) do
+  redis.call('ZADD', running, at + timeoutMs, far)
+end
 local late = redis.call('ZRANGEBYSCORE', running, '-inf', at, 'WITHSCORES', 'LIMIT', 0, 1)
 local number, since = late[1], tonumber(late[2])
 if not number or since + timeoutMs > at then

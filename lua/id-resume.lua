@@ -30,8 +30,9 @@ local task = redis.call('HGET', tasks, number)
 if not task then
   return { 'none', at }
 end
-local current, stamp, id = task:match('^(%d+):(%d+):(.*)$')
-if tonumber(current) ~= attempt or stamp + timeoutMs > at then
+local current, id = task:match('^(%d+):%d+:(.*)$')
+-- The stamp may be of a clock that went back since; what `id-pull` offers has run out.
+if tonumber(current) ~= attempt or tonumber(redis.call('ZADD', running, 'XX', 'INCR', 0, number) or 0) > at then
   return { 'none', at }
 end
 redis.call('HSET', tasks, number, string.format('%d:%d:', attempt + 1, at) .. id)

@@ -77,7 +77,7 @@ if lateTick and lateTick - tickedAt > 4 * awayMs then
 end
 local stale = late and (state.granted > 0 or state.status == 'open')
   and not (lateTick and tickedAt > lateTick)
-local grace = graceOf(stale, at, tickedAt, resumedAt, gapAt, gapMs)
+local grace = graceOf(stale, late, at, tickedAt, resumedAt, gapAt, gapMs)
 if stale then
   redis.call('HSET', request, 'lateTick', math.max(tickedAt, lateTick or 0))
 elseif v[6] and not late then

@@ -64,8 +64,9 @@ local resumedAt, gapAt, gapMs = 0, 0, 0
 if redis.call('EXISTS', counters) == 1 then
   local v = redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom')
   local tickedAt = tonumber(v[1]) or at
+  local known = tonumber(v[2]) or 0
   -- What lies ahead is of a clock that went back since.
-  resumedAt, gapAt = math.min(tonumber(v[2]) or 0, at), tonumber(v[3]) or 0
+  resumedAt, gapAt = math.min(known, at), tonumber(v[3]) or 0
   gapMs = gapAt - (tonumber(v[4]) or gapAt)
   local away = at - tickedAt > math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
   if away and tickedAt ~= resumedAt then
@@ -77,7 +78,10 @@ if redis.call('EXISTS', counters) == 1 then
   if at + gap >= gapAt + gapMs or gapAt > at then
     gapAt, gapMs = at, gap
   end
-  redis.call('HSET', counters, 'tickedAt', at, 'resumedAt', resumedAt, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
+  if resumedAt ~= known then
+    redis.call('HSET', counters, 'resumedAt', resumedAt)
+  end
+  redis.call('HSET', counters, 'tickedAt', at, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
   if tickedAt > at then
     clockWentBack(counters, tickedAt - at, at)
   end

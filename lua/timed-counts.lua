@@ -2,7 +2,7 @@
 --
 -- KEYS
 --   due       zset    key -> server time from which it may be taken
---   leases    hash    key -> 'token at ends after'
+--   leases    hash    key -> 'token at ends.ms after'
 --   failures  stream  what was discarded
 -- ARGV
 --   cursor  int  '0', then what the call before answered, until that is '0'
@@ -20,7 +20,7 @@ local cursor = ARGV[1]
 local at, leased = now(), 0
 local page = redis.call('HSCAN', leases, cursor, 'COUNT', 4000)
 for i = 2, #page[2], 2 do
-  if tonumber(page[2][i]:match('^%S+ %S+ (%S+)')) > at then
+  if tonumber(page[2][i]:match('^%S+ %S+ (%d+)')) > at then
     leased = leased + 1
   end
 end

@@ -6,7 +6,7 @@
 -- KEYS
 --   due     zset  key -> server time from which it may be taken
 --   tasks   hash  key -> 'created failures payload', of keys that have a payload
---   leases  hash  key -> 'token at ends after'
+--   leases  hash  key -> 'token at ends.ms after'
 --   caller  hash  what this caller was answered last; goes by itself
 -- ARGV
 --   number      int     of this call
@@ -34,7 +34,7 @@ end
 local at, touched = now(), {}
 for i = 4, #ARGV, 4 do
   local key, token, payload = ARGV[i], ARGV[i + 1], ARGV[i + 3]
-  local entry, time = timedEntry(touched, due, leases, key), timedAt(ARGV[i + 2], at)
+  local entry, time = timedEntry(touched, due, leases, key, at), timedAt(ARGV[i + 2], at)
   local lease = entry.lease
   if lease and lease.ends > at and lease.token ~= token then
     lease.after = timedNumber(time)

@@ -6,7 +6,7 @@
 -- KEYS
 --   due       zset    key -> server time from which it may be taken
 --   tasks     hash    key -> 'created failures payload'
---   leases    hash    key -> 'token at ends after'
+--   leases    hash    key -> 'token at ends.ms after'
 --   failures  stream  what was discarded, the oldest first
 --   caller    hash    what this caller was answered last; goes by itself
 -- ARGV
@@ -69,7 +69,8 @@ local does = {
     timedFree(entry, false)
   end,
   keep = function(entry, value)
-    entry.lease.ends = at + tonumber(value)
+    entry.lease.ms = tonumber(value)
+    entry.lease.ends = at + entry.lease.ms
     entry.due = math.max(tonumber(entry.lease.after) or 0, entry.lease.ends)
   end,
 }
@@ -88,7 +89,7 @@ end
 
 for i = 5, #ARGV, 4 do
   local key, token, verb, value = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local entry = timedEntry(touched, due, leases, key)
+  local entry = timedEntry(touched, due, leases, key, at)
   local verdict = 'ok'
   if verb == 'remove' then
     verdict = remove(entry)

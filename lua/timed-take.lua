@@ -7,7 +7,7 @@
 -- KEYS
 --   due               zset  key -> server time from which it may be taken
 --   tasks             hash  key -> 'created failures payload'
---   leases            hash  key -> 'token at ends after'
+--   leases            hash  key -> 'token at ends.ms after'
 --   taker             hash  what this taker was answered last; goes by itself
 --   conditionKeys...  any   keys of the condition
 -- ARGV
@@ -57,7 +57,7 @@ end
 if number == last then
   local same = {}
   for _, key in ipairs(cjson.decode(v[2])) do
-    local entry = timedEntry(touched, due, leases, key)
+    local entry = timedEntry(touched, due, leases, key, at)
     if entry.lease and entry.lease.token == token and entry.lease.ends > at then
       same[#same + 1] = entry
     end
@@ -66,6 +66,8 @@ if number == last then
     return answered(same, nextTime('-inf'))
   end
 end
+
+timedClockBack({}, due, leases, at)
 
 -- What was removed while it was taken is over with its lease.
 local found, swept, offset, bytes = {}, 0, 0, 0
@@ -76,7 +78,7 @@ repeat
     if bytes >= 1048576 then
       break
     end
-    local entry = timedEntry(touched, due, leases, key)
+    local entry = timedEntry(touched, due, leases, key, at)
     if entry.lease and entry.lease.after == 'gone' then
       timedFree(entry)
       swept = swept + 1
@@ -110,7 +112,7 @@ for i = 1, grant do
   if after then
     own = after == '-' and entry.lease.at or after
   end
-  entry.lease = { token = token, at = timedNumber(own), ends = at + leaseMs, after = '-' }
+  entry.lease = { token = token, at = timedNumber(own), ends = at + leaseMs, ms = leaseMs, after = '-' }
   entry.due = entry.lease.ends
   taken[i], names[i] = entry, entry.key
 end

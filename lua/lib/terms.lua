@@ -22,11 +22,14 @@ local function endsHold(request, heldUntil, heldFor, at)
   return at + ms
 end
 
--- Since when, by the clock of this server, all can renew again: that of the queue's side may be another one, so
--- only what lies between two of its times is taken from it.
-local function graceOf(stale, at, tickedAt, resumedAt, gapAt, gapMs)
+-- Since when, by the clock of this server, all can renew again. That of the queue's side may be another one: where
+-- its tick lies ahead, or seems to be late, only what lies between two of its times is taken from it.
+local function graceOf(stale, late, at, tickedAt, resumedAt, gapAt, gapMs)
   local function own(time)
-    return tickedAt > 0 and at - math.max(0, tickedAt - time) or math.min(time, at)
+    if late or tickedAt > at then
+      return at - math.max(0, tickedAt - time)
+    end
+    return math.min(time, at)
   end
   return {
     from = stale and at or resumedAt > 0 and own(resumedAt) or 0,

@@ -1,11 +1,13 @@
 -- A timed set is a zset `due` of keys by the time from which each may be taken: its own, or the end of its
 -- lease. A lease stands from the take until it is settled or taken by another, also when its time is over:
--- 'token at ends after'. `at` is the key's own time; `after` what comes when the lease goes: '-' nothing,
--- 'gone' it was removed meanwhile, or the time to which it was moved meanwhile.
+-- 'token at ends after'. `at` is the key's own time; `ends` a time and, as its fraction, for how many ms it was
+-- meant; `after` what comes when the lease goes: '-' nothing, 'gone' it was removed meanwhile, or the time to which
+-- it was moved meanwhile.
 
 -- What is known of a key, read once: what becomes of it is decided here and written in the end, because a
 -- key of Redis that became empty may not be touched again.
-local function timedEntry(touched, due, leases, key)
+-- A lease that ends later than it was meant to from now on is of a clock that went back since.
+local function timedEntry(touched, due, leases, key, at)
   local entry = touched[key]
   if entry then
     return entry
@@ -13,8 +15,14 @@ local function timedEntry(touched, due, leases, key)
   entry = { key = key, due = redis.call('ZSCORE', due, key), lease = false }
   local lease = redis.call('HGET', leases, key)
   if lease then
-    local token, at, ends, after = lease:match('^(%S+) (%S+) (%S+) (%S+)$')
-    entry.lease = { token = token, at = at, ends = tonumber(ends), after = after }
+    local token, own, ends, ms, after = lease:match('^(%S+) (%S+) (%d+)%.?(%d*) (%S+)$')
+    -- An older release wrote none.
+    ms = tonumber(ms)
+    entry.lease = { token = token, at = own, ends = tonumber(ends), ms = ms, after = after }
+    if ms and entry.lease.ends > at + ms then
+      entry.lease.ends = at + ms
+      entry.due = math.max(tonumber(after) or 0, entry.lease.ends)
+    end
   end
   entry.hadLease = entry.lease and true
   touched[key] = entry
@@ -25,6 +33,10 @@ end
 -- Whole numbers of up to 16 digits as text, which tostring would shorten.
 local function timedNumber(number)
   return string.format('%.0f', number)
+end
+
+local function timedEnds(lease)
+  return timedNumber(lease.ends) .. (lease.ms and ('.%010d'):format(lease.ms) or '')
 end
 
 -- The server time that is meant: one as it is, or '+ms' from here on.
@@ -64,7 +76,7 @@ local function timedFlush(touched, keys, channel)
     if entry.lease then
       local lease = entry.lease
       redis.call('HSET', keys.leases, entry.key,
-        table.concat({ lease.token, lease.at, timedNumber(lease.ends), lease.after }, ' '))
+        table.concat({ lease.token, lease.at, timedEnds(lease), lease.after }, ' '))
     elseif entry.hadLease then
       free[#free + 1] = entry.key
     end
@@ -79,4 +91,17 @@ local function timedFlush(touched, keys, channel)
     redis.call('HDEL', keys.tasks, unpack(over))
     redis.call('ZREM', keys.due, unpack(over))
   end
+end
+
+-- Leases of dead takers end in time also when the clock went back: a few of all are looked at by each take.
+local function timedClockBack(touched, due, leases, at)
+  -- A user of an older release's rights may not, and does without.
+  local some = redis.pcall('HRANDFIELD', leases, 20, 'WITHVALUES')
+  for i = 1, #some, 2 do
+    local ends, ms = some[i + 1]:match('^%S+ %S+ (%d+)%.(%d+) ')
+    if ends and tonumber(ends) > at + ms then
+      timedEntry(touched, due, leases, some[i], at)
+    end
+  end
+  timedFlush(touched, { due = due, leases = leases }, '')
 end

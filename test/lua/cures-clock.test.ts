@@ -112,8 +112,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tick',
-        from: 'math.min(tonumber(v[2]) or 0, at)',
-        to: 'tonumber(v[2]) or 0',
+        from: 'math.min(known, at)',
+        to: 'known',
       },
     ],
   },
@@ -133,8 +133,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'tickedAt > 0 and at - math.max(0, tickedAt - time) or math.min(time, at)',
-        to: 'time',
+        from: 'return at - math.max(0, tickedAt - time)',
+        to: 'return time',
       },
     ],
   },

@@ -47,7 +47,29 @@ const traces: Record<string, Trace> = {
       moveClock(TIMEOUT_MS - 1_000);
       expect(await scene.resume(task)).toMatchObject({ verdict: 'none' });
     },
-    without: [{ script: 'id-resume', from: 'or stamp + timeoutMs > at then', to: 'then' }],
+    without: [
+      {
+        script: 'id-resume',
+        from: "or tonumber(redis.call('ZADD', running, 'XX', 'INCR', 0, number) or 0) > at then",
+        to: 'then',
+      },
+    ],
+  },
+
+  'ids, the clock back': {
+    says: 'after the clock went back by an hour, what a dead hand holds is offered and resumed in time',
+    async play() {
+      const scene = await givenIds(['a']);
+      const task = await scene.take();
+      moveClock(-3_600_000);
+      expect(await scene.pull()).toMatchObject({ verdict: 'processing' });
+      moveClock(TIMEOUT_MS);
+      expect(await scene.pull()).toMatchObject({ verdict: 'timedout' });
+      expect(await scene.resume(task)).toMatchObject({ verdict: 'ready' });
+    },
+    without: [
+      { script: 'id-pull', from: "redis.call('ZADD', running, at + timeoutMs, far)", to: '' },
+    ],
   },
 
   'ids, failures of the current attempt': {

@@ -224,4 +224,35 @@ playTraces('without', {
       },
     ],
   },
+  'a lease, the clock back': {
+    says: 'after the clock went back by an hour, what a dead taker held comes when its lease is over',
+    play: async () => {
+      const set = await due('x');
+      await take(set, 'dead');
+      moveClock(-3_600_000);
+      expect((await take(set, 'b')).keys).toEqual([]);
+      moveClock(LEASE_MS);
+      expect((await take(set, 'b', 2)).keys).toEqual(['x']);
+    },
+    without: [{ script: 'timed-take', from: 'timedClockBack({}, due, leases, at)', to: '' }],
+  },
+  'a renewal, the clock back': {
+    says: 'a lease that was renewed for longer is believed for as long, also when the clock went back',
+    play: async () => {
+      const set = await due('x');
+      const { token } = await take(set, 'a');
+      await settle(set, token, 'keep', { value: 4 * LEASE_MS });
+      moveClock(-LEASE_MS);
+      expect((await take(set, 'b')).keys).toEqual([]);
+      moveClock(3 * LEASE_MS);
+      expect((await take(set, 'b', 2)).keys).toEqual([]);
+    },
+    without: [
+      {
+        script: 'timed-settle',
+        from: 'entry.lease.ms = tonumber(value)\nentry.lease.ends = at + entry.lease.ms',
+        to: 'entry.lease.ends = at + tonumber(value)',
+      },
+    ],
+  },
 });

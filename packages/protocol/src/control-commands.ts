@@ -85,6 +85,10 @@ export interface QueuePause {
   readonly at: number;
 }
 
+/** For how long a queue is paused, in ms: 0: until it is resumed; -1: it is not paused. */
+export const pausedForMs = ({ until, at }: QueuePause): number =>
+  until > 0 ? Math.max(until - at, -1) : until;
+
 /** What is done to a queue while it runs, and how its workers are told. Hash slot of `{<queue>}`. */
 export class QueueControlCommands {
   readonly keys: QueueKeys;
@@ -110,6 +114,21 @@ export class QueueControlCommands {
   }
 
   /**
+   * For how long the queue is paused, as `pausedForMs` says it. One plain read, at a moment of a change: of a pause
+   * with an end it says the whole length, also later; a tick says how much of it is left.
+   */
+  async pausedForMs(): Promise<number> {
+    const [until, length] = await this.#connection.client
+      .hmget(this.keys.paused, 'until', 'length')
+      .catch((error: unknown) => {
+        throw redisError(error, 'read the queue');
+      });
+    if (!until) return -1;
+    const [of, ms] = (length ?? '').split(' ');
+    return of === until ? Number(ms) : 0;
+  }
+
+  /**
    * Tells the workers of the queue that a request was cancelled or dropped: those that hold it ask
    * what became of it. Only ever sent after the fact, and a message that gets lost costs time alone; so
    * nobody waits long for a server that does not answer.
@@ -128,14 +147,14 @@ export function parseControl(
   message: string,
 ):
   | { request: { id: string; generation: number } }
-  | { queue: QueuePause }
+  | { queue: 'pause' | 'resume' }
   | { lane: number }
   | undefined {
   const [verb, what = '', number = ''] = message.split(' ');
   if (verb === 'cancel' || verb === 'drop')
     return { request: { id: what, generation: Number(number) } };
-  if (verb === 'pause-queue') return { queue: { until: Number(what), at: Number(number) } };
-  if (verb === 'resume-queue') return { queue: { until: -1, at: Number(number) } };
+  if (verb === 'pause-queue') return { queue: 'pause' };
+  if (verb === 'resume-queue') return { queue: 'resume' };
   if (verb === 'lane') return { lane: Number(what) };
   return undefined;
 }

@@ -1,4 +1,4 @@
-import { type Connection, parseControl, type QueuePause, Subscriber } from '@piecework/protocol';
+import { type Connection, parseControl, Subscriber } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Shard } from './shard.js';
 
@@ -22,7 +22,8 @@ export class Control {
     shards: readonly Shard[],
     hooks: {
       readonly onRequest: (request: { id: string; generation: number }) => void;
-      readonly onQueue: (shard: Shard, pause: QueuePause) => void;
+      /** It was paused or resumed: its state says what holds now. */
+      readonly onQueue: (shard: Shard) => void;
       readonly onLane: (shard: Shard, priority: number) => void;
       /** Something that was said of it may have been missed until now. */
       readonly onMaybeMissed: (shard: Shard) => void;
@@ -38,7 +39,7 @@ export class Control {
         if (!said || !shard) return;
         if ('request' in said) hooks.onRequest(said.request);
         else if ('lane' in said) hooks.onLane(shard, said.lane);
-        else hooks.onQueue(shard, said.queue);
+        else hooks.onQueue(shard);
       },
       onMaybeMissed: (channels: readonly string[]) => {
         for (const channel of channels) {

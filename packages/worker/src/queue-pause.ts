@@ -1,27 +1,25 @@
-import { LongTimer, type QueuePause } from '@piecework/protocol';
+import { LongTimer } from '@piecework/protocol';
 
 /**
- * Whether the queue of this worker is paused, as the server told it last: by message, by the reply of
- * a tick, or by a hold of one of its own handlers. They may come in any order; the latest of the
- * server's times counts. A pause with an end is over by the own clock, without another word.
+ * Whether the queue of this worker is paused, as the server answered last: to a tick, to a hold of one of its own
+ * handlers, or to the question that a message makes it ask. Answers come in the order of the state that they tell of,
+ * whatever the server's clock does. A pause with an end is over by the own clock, without another word.
  */
 export class PauseWatch {
   readonly #onChange: (paused: boolean) => void;
   #paused = false;
-  #asOf = 0;
   #end: LongTimer | undefined;
 
   constructor(onChange: (paused: boolean) => void) {
     this.#onChange = onChange;
   }
 
-  learn({ until, at }: QueuePause): void {
-    if (at < this.#asOf) return;
-    this.#asOf = at;
+  /** `pausedMs`: for how long from now; 0: until it is resumed; -1: it is not paused. */
+  learn(pausedMs: number): void {
     this.#end?.clear();
-    this.#set(until === 0 || until > at);
-    if (until <= at) return;
-    this.#end = new LongTimer(until - at, () => this.#set(false)).unref();
+    this.#set(pausedMs >= 0);
+    if (pausedMs <= 0) return;
+    this.#end = new LongTimer(pausedMs, () => this.#set(false)).unref();
   }
 
   stop(): void {

@@ -1,10 +1,10 @@
 import {
   Agenda,
   LongTimer,
+  pausedForMs,
   QueueCommands,
   QueueControlCommands,
   QueueErrors,
-  type QueuePause,
   TIMES,
   type Tick,
 } from '@piecework/protocol';
@@ -75,7 +75,7 @@ export class Shard {
       prompt,
       onTick: (tick) => {
         this.#tickedAt = performance.now();
-        this.learn({ until: tick.pausedUntil, at: tick.now });
+        this.learn(pausedForMs({ until: tick.pausedUntil, at: tick.now }));
         this.#enterParked(tick);
       },
       onReclaimed: (requestId, count) => events.tell('reclaimed', { requestId, count }),
@@ -127,8 +127,16 @@ export class Shard {
     return this.#agenda.stop();
   }
 
-  learn(pause: QueuePause): void {
-    this.#pause.learn(pause);
+  learn(pausedMs: number): void {
+    this.#pause.learn(pausedMs);
+  }
+
+  /** Somebody paused or resumed it. Without an answer the next tick says so. */
+  askPause(): void {
+    this.control.pausedForMs().then(
+      (pausedMs) => this.learn(pausedMs),
+      () => {},
+    );
   }
 
   /** Looks at the agenda sooner than it would, at the pace of the whole fleet. */

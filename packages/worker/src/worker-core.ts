@@ -4,6 +4,7 @@ import {
   type Expedited,
   PieceworkError,
   pause,
+  pausedForMs,
 } from '@piecework/protocol';
 import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
@@ -91,7 +92,7 @@ export class WorkerCore {
   /** Pauses the queue for so many ms, here at once. */
   readonly holdQueue = async (ms: number): Promise<void> => {
     const hold = async (shard: Shard) =>
-      shard.learn(await this.insist(shard.name, () => shard.control.pause(ms)));
+      shard.learn(pausedForMs(await this.insist(shard.name, () => shard.control.pause(ms))));
     await Promise.all(this.shards.map(hold));
   };
 

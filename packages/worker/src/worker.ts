@@ -11,7 +11,6 @@ import {
   PieceworkError,
   parseToken,
   pause,
-  type QueuePause,
   shardNames,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
@@ -142,7 +141,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const hooks = {
       onRequest: ({ id, generation }: { id: string; generation: number }) =>
         this.#engagements.get(`${id}~${generation}`)?.ask(),
-      onQueue: (shard: Shard, pause: QueuePause) => shard.learn(pause),
+      onQueue: (shard: Shard) => shard.askPause(),
       onLane: ({ queue }: Shard, priority: number) => queue.lanes.learn(priority),
       // Not answered, the next tick tells it.
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),

@@ -1,5 +1,6 @@
 import { type Connection, type QueueCommands, redisError, TIMES } from '@piecework/protocol';
 import { error, type Finding, many, ok, some, warning } from './finding.js';
+import { queueTimesAhead } from './future.js';
 
 /** Parked requests that are looked through; more are counted only. */
 const PARKED_LOOKED = 1_000;
@@ -12,15 +13,16 @@ export async function checkQueue(
 ): Promise<Finding[]> {
   const { client } = connection;
   const { keys } = queue;
-  const [open, until, parked, tickedAt, workers] = await Promise.all([
+  const [open, until, parked, times, workers] = await Promise.all([
     client.hlen(keys.open),
     client.hget(keys.paused, 'until'),
     client.hscan(keys.parked, '0', 'COUNT', PARKED_LOOKED),
-    client.hget(keys.counters, 'tickedAt'),
+    client.hmget(keys.counters, 'tickedAt', 'resumedAt', 'shiftMs'),
     queue.workers(),
   ]).catch((thrown: unknown) => {
     throw redisError(thrown, 'doctor');
   });
+  const [tickedAt = null, resumedAt = null, shiftMs = null] = times;
   // Nobody who lives ticks, or says that it lives, more seldom.
   const seldomMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
   const silent = workers.filter(({ seenAt }) => now - seenAt > seldomMs);
@@ -32,6 +34,7 @@ export async function checkQueue(
       silent.map(({ id, host, pid }) => `${id} (${host}, process ${pid})`),
     ),
     ...(await unserved(queue, parked[1])),
+    queueTimesAhead(now, { tickedAt, resumedAt, shiftMs }, workers),
     kept(open, tickedAt === null ? undefined : now - Number(tickedAt), seldomMs),
   ];
 }

@@ -1,6 +1,7 @@
 import { type Connection, pause, type QueueCommands } from '@piecework/protocol';
 import { isLiving, wrongBooks } from './books.js';
 import { type Check, error, type Finding, many, ok, some, warning } from './finding.js';
+import { requestTimesAhead, TIMES_AHEAD_ADVICE } from './future.js';
 import { looksAt, type RequestLook } from './request-look.js';
 import { forgotten } from './tokens.js';
 
@@ -49,6 +50,10 @@ export async function checkRequests(
       advice:
         '`piecework doctor --repair` looks at it now; a worker, or whoever waits for a request, does too',
     }),
+    ...tell(of('clocks'), 'clocks', 'no lease ends later than it lasts', {
+      level: warning,
+      advice: TIMES_AHEAD_ADVICE,
+    }),
     ...tell(of('orphans'), 'orphans', 'every open id has its request', {
       level: warning,
       advice: '`piecework doctor --repair` clears it up, as the next look at the agenda does',
@@ -75,6 +80,7 @@ function suspicions(look: RequestLook, now: number): Suspicion[] {
   return [
     ...suspicion('books', isLiving(look) ? wrongBooks(look) : undefined),
     ...suspicion('tokens', unseen),
+    ...suspicion('clocks', isLiving(look) ? requestTimesAhead(fields, now) : undefined),
   ];
 }
 
