@@ -5,6 +5,7 @@ const TIME = 'time has no length in the model: without it things happen later, n
 const HALTED = 'requests of the model are not paused or held back';
 const FIXED = 'limit and priority are fixed numbers of the model';
 const TOLERATED = 'how many failures are tolerated is not modelled';
+const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -96,6 +97,14 @@ export const unmodelled = [
   { cure: 'a redriven request is kept', why: LIFE },
   { cure: 'a lost redrive is sealed', why: LIFE },
   { cure: 'what an earlier life cancelled stays so', why: LIFE },
+  { cure: 'what was thrown is looked at where nothing throws', why: OUTSIDE },
+  { cure: 'an answer that cannot be awaited fails its sub-request', why: OUTSIDE },
+  { cure: 'what a listener threw is logged as an error of ours', why: OUTSIDE },
+  { cure: 'a listener of a notifier ends nothing', why: OUTSIDE },
+  { cure: 'nothing is left on a signal', why: OUTSIDE },
+  { cure: 'long timers are set in parts', why: OUTSIDE },
+  { cure: 'a line that is too long is refused', why: OUTSIDE },
+  { cure: 'replies of another shape are refused', why: OUTSIDE },
 ];
 
 /** Scripts that write and are no step of the model, and why. */

@@ -153,6 +153,8 @@ export const flagCure = {
 };
 
 const ENGAGEMENT = 'packages/worker/dist/engagement.js';
+const HOSTILE = 'test/flow/hostile-throws.test.ts';
+const SIGNALS = 'test/flow/signals.test.ts';
 
 /** @type {CodeCure[]} */
 export const codeCures = [
@@ -288,5 +290,63 @@ export const codeCures = [
     name: 'a worker whose blocking connection died without a word builds a new one',
     code: 'packages/worker/dist/intake.js',
     edits: [{ from: 'BLOCK_SECONDS * 1_000 + WATCHDOG_MS', to: '2_000_000_000' }],
+  },
+  {
+    cure: 'what was thrown is looked at where nothing throws',
+    test: HOSTILE,
+    name: 'may throw and reject with anything',
+    code: 'packages/protocol/dist/thrown.js',
+    edits: [
+      { from: 'attempt(() => thrown instanceof kind) ?? false', to: 'thrown instanceof kind' },
+    ],
+  },
+  {
+    cure: 'an answer that cannot be awaited fails its sub-request',
+    test: HOSTILE,
+    name: 'may answer anything',
+    code: 'packages/worker/dist/running.js',
+    edits: [{ from: 'Promise.reject(error).catch(threw);', to: 'throw error;' }],
+  },
+  {
+    cure: 'what a listener threw is logged as an error of ours',
+    test: HOSTILE,
+    name: 'a listener of the worker may throw and reject with anything',
+    code: 'packages/worker/dist/events.js',
+    edits: [{ from: 'err: errorOf(error), event: name', to: 'err: error, event: name' }],
+  },
+  {
+    cure: 'a listener of a notifier ends nothing',
+    test: HOSTILE,
+    name: 'a listener of a notifier may throw anything: who waits is told',
+    code: 'packages/notifier/dist/waiters.js',
+    edits: [{ from: 'const onError = telling(listener);', to: 'const onError = listener;' }],
+  },
+  {
+    cure: 'nothing is left on a signal',
+    test: SIGNALS,
+    name: 'submissions of streams',
+    code: 'packages/protocol/dist/abort.js',
+    edits: [{ from: 'if (acts.delete(own) && acts.size === 0)', to: 'if (acts.size === -1)' }],
+  },
+  {
+    cure: 'long timers are set in parts',
+    test: SIGNALS,
+    name: 'is waited for in parts',
+    code: 'packages/protocol/dist/waiting.js',
+    edits: [{ from: 'if (ms <= LONGEST_TIMER_MS)', to: 'if (ms > 0)' }],
+  },
+  {
+    cure: 'a line that is too long is refused',
+    test: 'test/flow/lines.test.ts',
+    name: 'is named by its number',
+    code: 'packages/producer/dist/line-splitter.js',
+    edits: [{ from: 'if (this.#begunBytes <= this.#maxBytes)', to: 'if (this.#begunBytes >= 0)' }],
+  },
+  {
+    cure: 'replies of another shape are refused',
+    test: 'test/flow/reply-shapes.test.ts',
+    name: 'by all who are given a client of replyMapping resp3',
+    code: 'packages/protocol/dist/open-client.js',
+    edits: [{ from: "refuses: 'resp3',", to: "refuses: 'none'," }],
   },
 ];
