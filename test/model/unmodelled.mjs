@@ -10,6 +10,7 @@ const RESULTS = 'results are not read in the model';
 const NAMES = 'lives of the model are numbered, one after the other';
 const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
 const SIZE = 'sizes are not modelled: a call of the model does one thing, or all there are';
+const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
