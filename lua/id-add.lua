@@ -1,5 +1,6 @@
 --- Adds ids to a queue of ids, behind those that are pending. A sender numbers its chunks upwards and
---- sends one after the other, so that a chunk that arrives twice, or late, adds nothing twice.
+--- sends one after the other, so that a chunk that arrives twice, or late, adds nothing twice. Where the
+--- chunk before it is missing, the server lost it, and the sender goes on from there.
 --
 -- KEYS
 --   state    hash  of the queue
@@ -11,9 +12,11 @@
 --   sender  string  who adds
 --   number  int     of this chunk
 --   keepMs  int     for how long its number is kept from here: longer than a call may be late
+--   first   int     number of the first chunk of the same add
 --   ids...  string  at most 500
 -- REPLIES
 --   {'ok', pending, added}  pending: now · added: by this call
+--   {'gap', number}         of the last chunk that is known: the next is missing; nothing is added
 --   {'gone'}                no such queue
 -- REPEAT  'ok' with what is pending then; nothing is added
 -- FLAGS
@@ -21,15 +24,20 @@
 --- @include now
 
 local state, pending, known, senders = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local life, sender, number, keepMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local life, sender, number, keepMs, first =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local sentField = 'sent:' .. sender
 local v = redis.call('HMGET', state, 'life', 'unique', sentField)
 if v[1] ~= life then
   return { 'gone' }
 end
-if number <= (tonumber(v[3]) or 0) then
+local last = tonumber(v[3]) or 0
+if number <= last then
   return { 'ok', redis.call('LLEN', pending), 0 }
+end
+if number > first and last < number - 1 then
+  return { 'gap', last }
 end
 
 local at = now()
@@ -40,7 +48,7 @@ end
 redis.call('HSET', state, sentField, number)
 redis.call('ZADD', senders, at + keepMs, sender)
 local fresh = {}
-for i = 5, #ARGV do
+for i = 6, #ARGV do
   if v[2] == '0' or redis.call('SADD', known, ARGV[i]) == 1 then
     fresh[#fresh + 1] = ARGV[i]
   end

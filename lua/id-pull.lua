@@ -2,7 +2,8 @@
 --- else one whose time ran out, which the caller may resume. One that is overdue by another whole
 --- timeout is offered before pending ones, once per timeout, so that endless adds do not starve it.
 ---
---- The number of a task is its place in the order of adding, given when it is popped.
+--- The number of a task is its place in the order of adding, given when it is popped. A server that lost its
+--- last writes gives it to another id: the attempts of a task count from a number that its caller drew.
 --
 -- KEYS
 --   state    hash  of the queue
@@ -10,7 +11,8 @@
 --   running  zset  number -> time at which its time runs out, or at which it was last offered after that
 --   tasks    hash  number -> 'attempt:stamp:id' of those that run or ran out
 -- ARGV
---   life  string  of the queue
+--   life   string  of the queue
+--   first  int     number of the first attempt: 32 · a number that the caller drew anew, + 1
 -- REPLIES
 --   {'ready', number, attempt, id, at}     the caller's until its time runs out
 --   {'timedout', number, attempt, id, at}  its time ran out in another's hands
@@ -23,7 +25,7 @@
 --- @include now
 
 local state, pending, running, tasks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local life = ARGV[1]
+local life, first = ARGV[1], ARGV[2]
 
 local v = redis.call('HMGET', state, 'life', 'timeoutMs')
 if v[1] ~= life then
@@ -40,9 +42,9 @@ if not number or since + timeoutMs > at then
   local id = redis.call('LPOP', pending)
   if id then
     number = redis.call('HINCRBY', state, 'pulled', 1)
-    redis.call('HSET', tasks, number, '1:' .. at .. ':' .. id)
+    redis.call('HSET', tasks, number, first .. ':' .. at .. ':' .. id)
     redis.call('ZADD', running, at + timeoutMs, number)
-    return { 'ready', number, 1, id, at }
+    return { 'ready', number, tonumber(first), id, at }
   end
 end
 if number then

@@ -1,5 +1,6 @@
 --- Ends a task of a queue of ids. A success counts from any attempt there was, as long as the task is
---- there; a failure from the current attempt only. Either counts once.
+--- there; a failure from the current attempt only. Either counts once. Attempts of one task lie in one block of
+--- 32 (id-pull); those of another block are of a task that the server forgot, and gave the number of to another id.
 --
 -- KEYS
 --   state    hash  of the queue
@@ -36,7 +37,8 @@ if not task then
 end
 local current, id = task:match('^(%d+):%d+:(.*)$')
 current = tonumber(current)
-if attempt > current or (kind == 'f' and attempt < current) then
+local forgotten = math.floor(attempt / 32) ~= math.floor(current / 32)
+if forgotten or attempt > current or (kind == 'f' and attempt < current) then
   return { 'late' }
 end
 redis.call('HINCRBY', state, 'completed', 1)

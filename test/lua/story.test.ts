@@ -386,6 +386,7 @@ async function ids() {
   const queueOfIds = new IdQueueCommands(connection, 'story');
   const everything = async (life: string) => {
     await queueOfIds.add(life, { sender: 's', number: 1, keepMs: 60_000 }, ['a']);
+    await queueOfIds.add(life, { sender: 's', number: 3, keepMs: 60_000, first: 1 }, ['a']);
     const pulled = await queueOfIds.pull(life);
     await queueOfIds.pull(life);
     moveClock(1_001);

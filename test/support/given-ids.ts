@@ -27,13 +27,13 @@ export class IdScene {
     return this.commands.add(this.life, { sender, number, keepMs: 60_000 }, ids);
   }
 
-  pull() {
-    return this.commands.pull(this.life);
+  pull(drawn?: number) {
+    return this.commands.pull(this.life, drawn);
   }
 
   /** Pulls what has to be ready. */
-  async take(): Promise<IdTask> {
-    const pulled = await this.pull();
+  async take(drawn?: number): Promise<IdTask> {
+    const pulled = await this.pull(drawn);
     if (pulled.verdict !== 'ready') throw new Error(`pull: ${pulled.verdict}`);
     return pulled;
   }

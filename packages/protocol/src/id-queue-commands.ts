@@ -88,24 +88,39 @@ export class IdQueueCommands {
     return { verdict: 'joined', life: rest[0] as string, ...terms(rest[1], rest[2]) };
   }
 
-  /** Adds ids as chunk `number` of `sender`, at most 500. */
+  /**
+   * Adds ids as chunk `number` of `sender`, at most 500. `first`: number of the first chunk of the same add;
+   * 'gap': the server lost those behind `known`.
+   */
   async add(
     life: string,
-    chunk: { readonly sender: string; readonly number: number; readonly keepMs: number },
+    chunk: {
+      readonly sender: string;
+      readonly number: number;
+      readonly keepMs: number;
+      readonly first?: number;
+    },
     ids: readonly string[],
   ): Promise<
-    { readonly verdict: 'ok'; readonly pending: number; readonly added: number } | NoIdQueue
+    | { readonly verdict: 'ok'; readonly pending: number; readonly added: number }
+    | { readonly verdict: 'gap'; readonly known: number }
+    | NoIdQueue
   > {
-    const { sender, number, keepMs } = chunk;
+    const { sender, number, keepMs, first = number } = chunk;
     const keys = ['state', 'pending', 'known', 'senders'] as const;
-    const reply = await this.#run('id-add', keys, [life, sender, number, keepMs, ...ids]);
-    const [verdict, pending, added] = reply as ['ok', number, number];
+    const reply = await this.#run('id-add', keys, [life, sender, number, keepMs, first, ...ids]);
+    const [verdict, pending, added] = reply as ['ok' | 'gap', number, number];
+    if (verdict === 'gap') return { verdict, known: pending };
     return verdict === 'ok' ? { verdict, pending, added } : { verdict: 'gone' };
   }
 
-  async pull(life: string): Promise<PulledId | NoIdQueue> {
+  /**
+   * `drawn`: below 2^24, drawn anew for each pull. It goes into the attempts of what is handed out, so that a
+   * number that is given once more, by a server that lost its last writes, makes another key.
+   */
+  async pull(life: string, drawn = 0): Promise<PulledId | NoIdQueue> {
     const keys = ['state', 'pending', 'running', 'tasks'] as const;
-    return handed(await this.#run('id-pull', keys, [life]));
+    return handed(await this.#run('id-pull', keys, [life, 32 * drawn + 1]));
   }
 
   async resume(life: string, { number, attempt }: IdKey): Promise<PulledId | NoIdQueue> {

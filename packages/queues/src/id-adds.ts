@@ -26,6 +26,7 @@ const isSame = (a: readonly string[], b: readonly string[]) =>
 export type Added =
   | { readonly verdict: 'ok'; readonly pending: number; readonly added: number }
   | NoIdQueue;
+type Answered = Awaited<ReturnType<IdQueueCommands['add']>>;
 
 /**
  * Adds of one sender, one after the other, each chunk under a number: one that the server gets twice, or
@@ -37,7 +38,7 @@ export class IdAdds {
   readonly #life: string;
   readonly #sender: string;
   readonly #keepMs: number;
-  readonly #call: (call: () => Promise<Added>) => Promise<Added>;
+  readonly #call: (call: () => Promise<Answered>) => Promise<Answered>;
   #previous: Promise<unknown> = Promise.resolve();
   #nextNumber = 1;
   #unsure: { readonly ids: readonly string[]; readonly first: number } | undefined;
@@ -49,7 +50,7 @@ export class IdAdds {
     /** How long a call may be late, with a margin, in ms. */
     keepMs: number;
     /** How a call is made that may have to be tried again. */
-    call: (call: () => Promise<Added>) => Promise<Added>;
+    call: (call: () => Promise<Answered>) => Promise<Answered>;
   }) {
     this.#commands = parts.commands;
     this.#life = parts.life;
@@ -71,19 +72,33 @@ export class IdAdds {
     this.#nextNumber = first + chunks.length;
     this.#unsure = undefined;
     let pending = 0;
-    let added = 0;
+    const added = chunks.map(() => 0);
+    let answeredAt = Date.now();
     try {
-      for (const [i, chunk] of chunks.entries()) {
-        const numbered = { sender: this.#sender, number: first + i, keepMs: this.#keepMs };
+      for (let i = 0; i < chunks.length; i += 1) {
+        const number = first + i;
+        // After so long, as when this machine slept, the server has struck the number out, and lost nothing.
+        const known = Date.now() - answeredAt < this.#keepMs / 2;
+        const numbered = {
+          ...{ sender: this.#sender, number, keepMs: this.#keepMs },
+          first: known ? first : number,
+        };
+        const chunk = chunks[i] as string[];
         const reply = await this.#call(() => this.#commands.add(this.#life, numbered, chunk));
         if (reply.verdict === 'gone') return reply;
+        answeredAt = Date.now();
+        if (reply.verdict === 'gap') {
+          // Redis lost its last writes, and chunks of this add with them: once more from there.
+          i = Math.max(-1, reply.known - first);
+          continue;
+        }
         pending = reply.pending;
-        added += reply.added;
+        added[i] = reply.added;
       }
     } catch (error) {
       if (error instanceof PieceworkError && error.retryable) this.#unsure = { ids, first };
       throw error;
     }
-    return { verdict: 'ok', pending, added };
+    return { verdict: 'ok', pending, added: added.reduce((sum, n) => sum + n, 0) };
   }
 }

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import {
   AbortError,
   ClosedError,
@@ -45,6 +46,8 @@ const FAILURES_KEPT = 100;
 const MESSAGE_CHARACTERS = 8_192;
 /** How much longer than it can be tried a call may be late, in ms. */
 const LATE_MS = 600_000;
+/** From what the number of a task's attempts is drawn. */
+const DRAWN_BELOW = 2 ** 24;
 
 type CheckedOptions = Required<Omit<IdQueueOptions, 'timeoutMs' | 'unique'>> &
   Pick<IdQueueOptions, 'timeoutMs' | 'unique'>;
@@ -155,7 +158,8 @@ export class IdQueue implements AsyncDisposable {
     await this.#rest.ifDue(signal);
     this.#throwIfClosed();
     if (signal?.aborted) throw new AbortError('pull', signal.reason);
-    const pulled = await this.#call(() => this.#commands.pull(this.#life), signal).catch(
+    const drawn = randomInt(1, DRAWN_BELOW);
+    const pulled = await this.#call(() => this.#commands.pull(this.#life, drawn), signal).catch(
       (error) => {
         throw signal?.aborted ? new AbortError('pull', error) : error;
       },

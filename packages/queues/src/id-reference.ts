@@ -2,7 +2,7 @@ import type { NoIdQueue, PulledId } from '@piecework/protocol';
 
 /**
  * What a pull found.
- * - READY: the task is yours until `stamp` + `timeoutMs` of the queue; `key` is what you report.
+ * - READY: the task is yours until `stamp` + `timeoutMs` of the queue; `key` is what you report, as it is.
  * - TIMEDOUT: its time ran out in another's hands; `resume(key)` makes it yours, if you are the first.
  * - PROCESSING: everything that is left is in others' hands.
  * - NONE: nothing is there.
