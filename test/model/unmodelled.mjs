@@ -58,6 +58,9 @@ export const unmodelled = [
     why: 'needs a worker that stays engaged for ever',
   },
   { cure: 'self-fencing', why: 'there is one clock in the model' },
+  { cure: 'one look at the own clock before a handler starts', why: 'see self-fencing' },
+  { cure: 'one look at the own clock before a suspect starts', why: 'see self-fencing' },
+  { cure: 'one look at the own clock before a task is handed out', why: 'see timed-put' },
   {
     cure: 'a suspect runs alone',
     why: 'one request, whose workers have one slot where crashes count',

@@ -289,4 +289,37 @@ export const codeCures = [
     code: 'packages/worker/dist/intake.js',
     edits: [{ from: 'BLOCK_SECONDS * 1_000 + WATCHDOG_MS', to: '2_000_000_000' }],
   },
+  {
+    cure: 'one look at the own clock before a handler starts',
+    test: 'test/crash/thawed-worker.test.ts',
+    name: "a worker that froze with the reply to 'settle' in hand starts nothing from it after its lease",
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: `const mayStart = () => {
+            this.fence();`,
+        to: 'const mayStart = () => {',
+      },
+    ],
+  },
+  {
+    cure: 'one look at the own clock before a suspect starts',
+    test: 'test/crash/thawed-worker.test.ts',
+    name: "a worker that froze with the reply to 'run-alone' in hand starts nothing from it after its lease",
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: `this.fence();
+            // It may have been given back meanwhile.`,
+        to: '',
+      },
+    ],
+  },
+  {
+    cure: 'one look at the own clock before a task is handed out',
+    test: 'test/flow/late-replies.test.ts',
+    name: 'a task whose take is answered after its lease is not handed out under that lease',
+    code: 'packages/queues/dist/consumer.js',
+    edits: [{ from: 'this.#leases.keeps(ready)', to: '!ready.isOver' }],
+  },
 ];

@@ -213,7 +213,10 @@ export class Engagement {
     else this.#lose(verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
   }
 
-  /** Stops believing in the lease by the own clock, before the server does. */
+  /**
+   * Stops believing in the lease by the own clock, before the server does. Asked before each handler
+   * starts: a process that froze with a reply in hand begins nothing of it under a lease that is over.
+   */
   fence(): void {
     const { leaseMs } = this.#core;
     const over = () => performance.now() >= this.#until - leaseMs / 10;
@@ -351,8 +354,6 @@ export class Engagement {
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) {
       this.#work(wanted > 0 && this.shard.takesWork);
-      // Answered after more than a lease, nothing is begun under it: what it brought goes back.
-      this.fence();
       this.#startUpTo(entered.entries);
       this.#readSize.note(entered.entries);
       this.#account();
@@ -526,8 +527,11 @@ export class Engagement {
   /** Starts what was read up to the permits in hand, `most` at most; the rest goes back unstarted. */
   #startUpTo(entries: readonly Entry[], most = entries.length): void {
     const end = this.#busy + most;
-    // It may have been told to leave while the read was under way.
-    const mayStart = () => this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
+    // It may have been told to leave while the read was under way, or its process stood still.
+    const mayStart = () => {
+      this.fence();
+      return this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
+    };
     const suspect = mayStart() ? entries.find((entry) => entry.suspect) : undefined;
     // Claimed first: this engagement leaves with all others, and what came along goes back.
     if (suspect && this.#core.alone.claim(this, () => this.#runAlone())) this.#suspect = suspect;
@@ -546,6 +550,7 @@ export class Engagement {
       const verdict = await this.#core.insist(this.id, () =>
         this.#commands.runAlone(this.generation, this.#core.id, suspect.entry),
       );
+      this.fence();
       // It may have been given back meanwhile.
       if (this.#suspect !== suspect) return;
       if (verdict === 'gone') return this.#end(undefined);
