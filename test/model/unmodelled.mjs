@@ -58,6 +58,7 @@ export const unmodelled = [
     why: 'needs a worker that stays engaged for ever',
   },
   { cure: 'self-fencing', why: 'there is one clock in the model' },
+  { cure: 'a sign of life is asked for while nothing else asks', why: 'nobody asks after health' },
   { cure: 'one look at the own clock before a handler starts', why: 'see self-fencing' },
   { cure: 'one look at the own clock before a suspect starts', why: 'see self-fencing' },
   { cure: 'one look at the own clock before a task is handed out', why: 'see timed-put' },

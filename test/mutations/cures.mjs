@@ -322,4 +322,11 @@ export const codeCures = [
     code: 'packages/queues/dist/consumer.js',
     edits: [{ from: 'this.#leases.keeps(ready)', to: '!ready.isOver' }],
   },
+  {
+    cure: 'a sign of life is asked for while nothing else asks',
+    test: 'test/flow/ready.test.ts',
+    name: 'a worker whose slots are all taken is not ready once Redis answers nothing, and ready when it does',
+    code: 'packages/worker/dist/shard.js',
+    edits: [{ from: 'this.pulse.start();', to: '' }],
+  },
 ];

@@ -202,6 +202,7 @@ export class Engagement {
       .finally(() => {
         this.#renewing = false;
       });
+    this.#core.answeredAt = performance.now();
     const { verdict } = renewed;
     const granted = verdict === 'ok' || verdict === 'cancelling';
     if (granted) for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);

@@ -1,7 +1,7 @@
 /**
  * What a probe asks of a worker. `live`: it can do its work without being started anew; false asks
- * for a restart. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis,
- * which a restart would not cure.
+ * for a restart. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis
+ * (nothing was answered for 5 s), which a restart would not cure.
  */
 export interface WorkerHealth {
   /** Boot id of the worker. */
@@ -36,6 +36,8 @@ export interface Vitals {
   readonly stalled?: string;
   /** Why nobody could renew for a busy event loop; '' when somebody could. */
   readonly renewalDown: string;
+  /** For how long Redis has answered nothing that it was asked, in ms; 0: it answers (pulse.ts). */
+  readonly silentMs: number;
   /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
   readonly sinceTickMs: number;
   readonly tickLateMs: number;
@@ -54,8 +56,10 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
     if (seen.intakeHeld) why.push(seen.intakeHeld);
-    if (seen.sinceTickMs > seen.tickLateMs) {
-      why.push(`Redis has not answered for ${Math.round(seen.sinceTickMs / 1_000)} s`);
+    if (seen.silentMs > 0) {
+      why.push(`Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`);
+    } else if (seen.sinceTickMs > seen.tickLateMs) {
+      why.push(`no look at the agenda has succeeded for ${Math.round(seen.sinceTickMs / 1_000)} s`);
     }
   }
   const ready = why.length === 0;

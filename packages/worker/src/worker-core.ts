@@ -43,6 +43,8 @@ export class WorkerCore {
   readonly unblocking = new Unblocking(() => this.shards.some(({ slots }) => slots.shared));
   /** How many handlers run now. */
   running = 0;
+  /** When a call about a request was answered last, as performance.now(). */
+  answeredAt = 0;
   /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
   closing = false;
   /** Set when retrying is over: the connections are about to close. */
@@ -150,7 +152,9 @@ export class WorkerCore {
     try {
       for (;;) {
         try {
-          return await call();
+          const answer = await call();
+          this.answeredAt = performance.now();
+          return answer;
         } catch (error) {
           const retryable = error instanceof PieceworkError && error.retryable;
           if (!retryable || this.ended) throw error;
