@@ -59,6 +59,7 @@ export const unmodelled = [
   },
   { cure: 'self-fencing', why: 'there is one clock in the model' },
   { cure: 'a sign of life is asked for while nothing else asks', why: 'nobody asks after health' },
+  { cure: 'state re-read by the waiter, often where few wait', why: TIME },
   { cure: 'one look at the own clock before a handler starts', why: 'see self-fencing' },
   { cure: 'one look at the own clock before a suspect starts', why: 'see self-fencing' },
   { cure: 'one look at the own clock before a task is handed out', why: 'see timed-put' },

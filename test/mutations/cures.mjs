@@ -249,7 +249,7 @@ export const codeCures = [
     test: 'test/flow/completion.test.ts',
     name: 'a notice that never comes',
     code: 'packages/notifier/dist/waiters.js',
-    edits: [{ from: 'this.#ask(this.#watches.keys());', to: '' }],
+    edits: [{ from: 'this.#looks.ask(this.#pace.due(now));', to: '' }],
   },
   {
     cure: 'self-fencing',
@@ -328,5 +328,12 @@ export const codeCures = [
     name: 'a worker whose slots are all taken is not ready once Redis answers nothing, and ready when it does',
     code: 'packages/worker/dist/shard.js',
     edits: [{ from: 'this.pulse.start();', to: '' }],
+  },
+  {
+    cure: 'state re-read by the waiter, often where few wait',
+    test: 'test/flow/lost-notices.test.ts',
+    name: 'by all that wait where every notice is swallowed',
+    code: 'packages/notifier/dist/pace.js',
+    edits: [{ from: 'const SHORTEST_PART = 10;', to: 'const SHORTEST_PART = 1;' }],
   },
 ];
