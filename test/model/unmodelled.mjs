@@ -53,6 +53,12 @@ export const unmodelled = [
   { cure: 'what was dropped stays dropped', why: 'a drop is not cut in two and taken up again' },
   { cure: 'generation on drop', why: 'there is one drop, which is not sent again' },
   { cure: 'allow-oom on draining scripts', why: 'memory is not modelled' },
+  { cure: 'a request whose results need room waits for it', why: 'memory is not modelled' },
+  { cure: 'nothing is read while more waits than one settle takes', why: 'memory is not modelled' },
+  {
+    cure: 'what frees memory is read on a server that is nearly full',
+    why: 'memory is not modelled',
+  },
   {
     cure: 'give-back of what a lost reply brought',
     why: 'needs a worker that stays engaged for ever',

@@ -336,4 +336,30 @@ export const codeCures = [
     code: 'packages/notifier/dist/pace.js',
     edits: [{ from: 'const SHORTEST_PART = 10;', to: 'const SHORTEST_PART = 1;' }],
   },
+  {
+    cure: 'a request whose results need room waits for it',
+    test: 'test/flow/nearly-full.test.ts',
+    name: 'results that need more room than there is are waited with, and none is lost',
+    code: 'packages/worker/dist/memory.js',
+    edits: [{ from: 'if (tight === this.#tight)', to: 'if (tight || !tight)' }],
+  },
+  {
+    cure: 'nothing is read while more waits than one settle takes',
+    test: 'test/flow/nearly-full.test.ts',
+    name: 'results that need more room than there is are waited with, and none is lost',
+    code: ENGAGEMENT,
+    edits: [{ from: ' || this.#outcomes.isMuch', to: '' }],
+  },
+  {
+    cure: 'what frees memory is read on a server that is nearly full',
+    test: 'test/flow/nearly-full.test.ts',
+    name: 'what frees memory goes on where a request that needs room waits, which goes on when there is some',
+    code: 'packages/worker/dist/growth.js',
+    edits: [
+      {
+        from: 'return (this.keeps ? this.#result : 0) + this.#error > this.#payload;',
+        to: 'return true;',
+      },
+    ],
+  },
 ];

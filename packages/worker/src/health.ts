@@ -12,7 +12,8 @@ export interface WorkerHealth {
   readonly ready: boolean;
   /**
    * Why it is not live or not ready, in words, and what else is amiss: a worker without its renewal
-   * thread, or that gets no answer about some requests, is ready. Empty when all is well.
+   * thread, or that gets no answer about some requests, or whose Redis is nearly full, is ready. Empty when
+   * all is well.
    */
   readonly why: readonly string[];
   /** How many handlers run now, and how many slots there are. */
@@ -34,6 +35,8 @@ export interface Vitals {
   readonly intakeOver: boolean;
   /** Which calls are not answered for long; '' when all are. */
   readonly stalled?: string;
+  /** Which servers are nearly full; '' when none is. */
+  readonly full?: string;
   /** Why nobody could renew for a busy event loop; '' when somebody could. */
   readonly renewalDown: string;
   /** For how long Redis has answered nothing that it was asked, in ms; 0: it answers (pulse.ts). */
@@ -64,6 +67,7 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   }
   const ready = why.length === 0;
   if (seen.stalled) why.push(seen.stalled);
+  if (seen.full) why.push(seen.full);
   if (seen.renewalDown !== '') why.push(`the renewal thread is down: ${seen.renewalDown}`);
   return { live: !broken, ready, why };
 }

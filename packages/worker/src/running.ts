@@ -40,6 +40,8 @@ export class Running implements PullContext {
   readonly attempt: number;
   readonly crashes: number;
   readonly entry: string;
+  /** Of its payload, in characters. */
+  readonly size: number;
   readonly #logger: Logger;
   readonly #terms: AttemptTerms;
   readonly #holds: Holds;
@@ -67,7 +69,7 @@ export class Running implements PullContext {
 
   constructor(
     requestId: string,
-    { entry, index, tries, crashes, checkpoint = '' }: Entry,
+    { entry, index, tries, crashes, checkpoint = '', payload }: Entry,
     terms: AttemptTerms,
     parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
@@ -76,6 +78,7 @@ export class Running implements PullContext {
     this.index = index;
     this.attempt = tries + 1;
     this.crashes = crashes;
+    this.size = payload.length;
     this.#logger = parts.logger;
     this.#terms = terms;
     this.#holds = parts.holds;

@@ -163,7 +163,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, renewal, stalls } = this.#core;
+    const { id, memory, renewal, stalls } = this.#core;
     const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
       name,
       intake,
@@ -182,6 +182,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       intakeHeld: words(({ intake }) => intake.held),
       intakeOver: seen.some(({ intake }) => intake.over),
       stalled: stalls.said,
+      full: memory.said,
       renewalDown: renewal.down,
       silentMs: Math.max(...seen.map(({ pulse }) => pulse.silentMs)),
       sinceTickMs: Math.max(...seen.map(({ tick }) => tick.sinceMs)),
