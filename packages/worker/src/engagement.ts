@@ -701,9 +701,8 @@ export class Engagement {
     if (outcome.kind === 'b') return;
     const { length } = outcome.value;
     this.#memory.settled(length);
-    if (outcome.kind === 's') this.#growth.note(running.size, { result: length });
-    else if (this.#isFinal(running.attempt, outcome))
-      this.#growth.note(running.size, { error: length });
+    if (outcome.kind === 's') this.#growth.note(running.size, length);
+    else if (this.#isFinal(running.attempt, outcome)) this.#growth.note(running.size, 0, length);
   }
 
   #minted(mint: number, epoch: number): Minted {

@@ -20,14 +20,14 @@ export class Growth {
     return this.#known;
   }
 
-  /** In characters. A failure that is tried again frees and keeps nothing, and is none. */
-  note(payload: number, kept: { readonly result?: number; readonly error?: number }): void {
+  /** In characters, `error` of a failure for good. One that is tried again frees and keeps nothing, and is none. */
+  note(payload: number, result: number, error = -1): void {
     const weight = this.#known ? NEW : 1;
     this.#known = true;
     this.#payload += weight * (payload - this.#payload);
-    this.#result += weight * ((kept.result ?? 0) - this.#result);
+    this.#result += weight * (result - this.#result);
     // A failure keeps its payload too.
-    this.#error += weight * ((kept.error === undefined ? 0 : kept.error + payload) - this.#error);
+    this.#error += weight * ((error < 0 ? 0 : error + payload) - this.#error);
   }
 
   /** Whether it needs more than it frees. */
