@@ -11,6 +11,26 @@ import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
 import { mastersOf } from '../support/flow.js';
 import { testCluster } from '../support/redis.js';
 
+test('how full a master is, is asked of the one that holds the key', async () => {
+  const { nodes } = await testCluster();
+  const connection = Connection.open({ nodes: nodes.map(({ host, port }) => ({ host, port })) });
+  onTestFinished(() => connection.close());
+  await connection.check();
+  for (const [i, master] of mastersOf(connection).entries()) {
+    const most = (i + 1) * 1_000_000_000;
+    await master.config('SET', 'maxmemory', most);
+    const { host, port } = master.options;
+    const use = await connection.memoryOf(`${host}:${port}`);
+    expect(use).toMatchObject({ most });
+    expect(use?.used).toBeGreaterThan(0);
+    await master.config('SET', 'maxmemory', '0');
+  }
+  expect(await connection.memoryOf('127.0.0.1:1')).toBeUndefined();
+  expect(mastersOf(connection).map(({ options: { host, port } }) => `${host}:${port}`)).toContain(
+    connection.knownAddressOf('request:{any}'),
+  );
+});
+
 test('a master that would evict keys is found, whichever it is', async () => {
   const { nodes } = await testCluster();
   const open = () => {

@@ -10,7 +10,6 @@ const RESULTS = 'results are not read in the model';
 const NAMES = 'lives of the model are numbered, one after the other';
 const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
 const SIZE = 'sizes are not modelled: a call of the model does one thing, or all there are';
-const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
 /** @type {{ cure: string, why: string }[]} */
@@ -90,11 +89,22 @@ export const unmodelled = [
   { cure: 'what was dropped stays dropped', why: 'a drop is not cut in two and taken up again' },
   { cure: 'generation on drop', why: 'there is one drop, which is not sent again' },
   { cure: 'allow-oom on draining scripts', why: 'memory is not modelled' },
+  { cure: 'a request whose results need room waits for it', why: 'memory is not modelled' },
+  { cure: 'nothing is read while more waits than one settle takes', why: 'memory is not modelled' },
+  {
+    cure: 'what frees memory is read on a server that is nearly full',
+    why: 'memory is not modelled',
+  },
   {
     cure: 'give-back of what a lost reply brought',
     why: 'needs a worker that stays engaged for ever',
   },
   { cure: 'self-fencing', why: 'there is one clock in the model' },
+  { cure: 'a sign of life is asked for while nothing else asks', why: 'nobody asks after health' },
+  { cure: 'state re-read by the waiter, often where few wait', why: TIME },
+  { cure: 'one look at the own clock before a handler starts', why: 'see self-fencing' },
+  { cure: 'one look at the own clock before a suspect starts', why: 'see self-fencing' },
+  { cure: 'one look at the own clock before a task is handed out', why: 'see timed-put' },
   {
     cure: 'a suspect runs alone',
     why: 'one request, whose workers have one slot where crashes count',

@@ -461,7 +461,7 @@ export const codeCures = [
     test: 'test/flow/completion.test.ts',
     name: 'a notice that never comes',
     code: 'packages/notifier/dist/waiters.js',
-    edits: [{ from: 'this.#ask(this.#watches.keys());', to: '' }],
+    edits: [{ from: 'this.#looks.ask(this.#pace.due(now));', to: '' }],
   },
   {
     cure: 'self-fencing',
@@ -558,5 +558,101 @@ export const codeCures = [
     name: 'by all who are given a client of replyMapping resp3',
     code: 'packages/protocol/dist/open-client.js',
     edits: [{ from: "refuses: 'resp3',", to: "refuses: 'none'," }],
+  },
+  {
+    cure: 'one look at the own clock before a handler starts',
+    test: 'test/crash/thawed-worker.test.ts',
+    name: "a worker that froze with the reply to 'settle' in hand starts nothing from it after its lease",
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: 'const mayStart = () => {\n            this.fence();',
+        to: 'const mayStart = () => {',
+      },
+    ],
+  },
+  {
+    cure: 'one look at the own clock before a suspect starts',
+    test: 'test/crash/thawed-worker.test.ts',
+    name: "a worker that froze with the reply to 'run-alone' in hand starts nothing from it after its lease",
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: 'this.fence();\n            // It may have been given back meanwhile.',
+        to: '',
+      },
+    ],
+  },
+  {
+    cure: 'one look at the own clock before a task is handed out',
+    test: 'test/flow/late-replies.test.ts',
+    name: 'a task whose take is answered after its lease is not handed out under that lease',
+    code: 'packages/queues/dist/consumer.js',
+    edits: [
+      {
+        from: 'this.#leases.keeps(ready)',
+        to: '!ready.isOver',
+      },
+    ],
+  },
+  {
+    cure: 'a sign of life is asked for while nothing else asks',
+    test: 'test/flow/ready.test.ts',
+    name: 'a worker whose slots are all taken is not ready once Redis answers nothing, and ready when it does',
+    code: 'packages/worker/dist/shard.js',
+    edits: [
+      {
+        from: 'this.pulse.start();',
+        to: '',
+      },
+    ],
+  },
+  {
+    cure: 'state re-read by the waiter, often where few wait',
+    test: 'test/flow/lost-notices.test.ts',
+    name: 'by all that wait where every notice is swallowed',
+    code: 'packages/notifier/dist/pace.js',
+    edits: [
+      {
+        from: 'const SHORTEST_PART = 10;',
+        to: 'const SHORTEST_PART = 1;',
+      },
+    ],
+  },
+  {
+    cure: 'a request whose results need room waits for it',
+    test: 'test/flow/nearly-full.test.ts',
+    name: 'results that need more room than there is are waited with, and none is lost',
+    code: 'packages/worker/dist/memory.js',
+    edits: [
+      {
+        from: 'if (tight === this.#tight)',
+        to: 'if (tight || !tight)',
+      },
+    ],
+  },
+  {
+    cure: 'nothing is read while more waits than one settle takes',
+    test: 'test/flow/nearly-full.test.ts',
+    name: 'results that need more room than there is are waited with, and none is lost',
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: ' || this.#outcomes.isMuch',
+        to: '',
+      },
+    ],
+  },
+  {
+    cure: 'what frees memory is read on a server that is nearly full',
+    test: 'test/flow/nearly-full.test.ts',
+    name: 'what frees memory goes on where a request that needs room waits, which goes on when there is some',
+    code: 'packages/worker/dist/growth.js',
+    edits: [
+      {
+        from: 'return (this.keeps ? this.#result : 0) + this.#error > this.#payload;',
+        to: 'return true;',
+      },
+    ],
   },
 ];

@@ -2,19 +2,20 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /**
- * Stands between a worker and its Redis, and can let connections die without a word, as a network
+ * Stands between a worker, or who waits, and its Redis, and can let connections die without a word, as a network
  * does that drops an idle connection: the server goes on serving a client that hears nothing.
  */
 export interface DeafProxy {
   readonly url: string;
-  /** How many blocking pops have passed. */
+  /** How many blocking pops, or what else it goes by, have passed. */
   readonly pops: number;
-  /** From here on nothing comes back on the connections that have sent a blocking pop so far. */
+  /** From here on nothing comes back on the connections that have sent one so far. */
   deafen(): void;
   close(): Promise<void>;
 }
 
-export async function startDeafProxy(redis: string): Promise<DeafProxy> {
+/** `by`: what the connections send that can go deaf; a blocking pop by default. */
+export async function startDeafProxy(redis: string, by = /blmpop/i): Promise<DeafProxy> {
   const { hostname, port } = new URL(redis);
   const sockets = new Set<Socket>();
   const popping = new Set<Socket>();
@@ -27,7 +28,7 @@ export async function startDeafProxy(redis: string): Promise<DeafProxy> {
       socket.on('error', () => {});
     }
     client.on('data', (data) => {
-      if (/blmpop/i.test(data.toString('latin1'))) {
+      if (by.test(data.toString('latin1'))) {
         pops += 1;
         popping.add(client);
       }

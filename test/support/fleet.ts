@@ -29,6 +29,7 @@ export async function startWorker(
   flow: Flow,
   handle: object,
   options: Partial<WorkerOptions> = {},
+  fate?: object,
 ): Promise<Started> {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-crash-'));
   flow.after(() => rm(folder, { recursive: true }));
@@ -38,6 +39,7 @@ export async function startWorker(
     options: { redis, queue, concurrency: 5, leaseMs: LEASE_MS, ...options },
     handle: { ...handle, go },
     log,
+    fate,
   });
   const { ready } = await program.said<{ ready: string }>();
   const lines = async (what: string) =>

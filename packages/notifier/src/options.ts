@@ -18,8 +18,9 @@ export interface NotifierOptions {
   /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
   readonly shards?: number;
   /**
-   * How often the state of everything awaited is read although nothing was heard, in ms, ±20 %.
-   * It is what a lost notice costs at most. @default 15000
+   * How often the state of everything awaited is read although nothing was heard, in ms, ±20 % of a tenth.
+   * It is what a lost notice costs at most; a tenth of it where up to 150 are awaited, for up to five minutes
+   * at the default. @default 15000
    */
   readonly sweepMs?: number;
   /**

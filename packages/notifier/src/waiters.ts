@@ -10,12 +10,13 @@ import {
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
 import { noticeOf } from './notice.js';
+import { Pace } from './pace.js';
 import { Ticket } from './ticket.js';
 
 /**
  * Everything that is awaited through one notifier. A request that anybody waits for is watched once:
  * its channel is subscribed, and its state is read after that, after whatever may have cost a
- * notice, and on a slow sweep over all of them. A notice of the life that was seen, or of a later one,
+ * notice, and again and again at the pace of pace.ts. A notice of the life that was seen, or of a later one,
  * carries the final numbers and ends the wait. Any other only says that there is something to read: a
  * lost, doubled or late one costs time and nothing else. Completion cannot be missed (I5).
  *
@@ -23,7 +24,7 @@ import { Ticket } from './ticket.js';
  * to wait for, the agenda is looked at too, so that deadlines fire with no worker alive.
  */
 
-/** So long the subscribing connection has for its answer to the ping that goes with a sweep. */
+/** So long the subscribing connection has for its answer to the ping, which is sent every `sweepMs`. */
 const PING_MS = 5_000;
 
 interface Watch {
@@ -43,7 +44,9 @@ export class Waiters {
   /** By channel. */
   readonly #watches = new Map<string, Watch>();
   readonly #looks: Looks<Watch>;
-  #sweep: NodeJS.Timeout | undefined;
+  readonly #pace: Pace<Watch>;
+  #step: NodeJS.Timeout | undefined;
+  #pingedAt = 0;
 
   constructor(
     connection: Connection,
@@ -54,6 +57,7 @@ export class Waiters {
     this.#connection = connection;
     this.#queue = queue;
     this.#sweepMs = sweepMs;
+    this.#pace = new Pace(sweepMs);
     this.#looks = new Looks((watch) => this.#lookAt(watch), onError);
     this.#agendas = queue.all.map((shard) => new Agenda(connection, shard, { onError }));
     this.#subscriber = new Subscriber(connection, {
@@ -76,8 +80,9 @@ export class Waiters {
       watch = { request, tickets: new Set(), seen };
       this.#watches.set(channel, watch);
       this.#subscriber.add(channel);
-      this.#sweepLater();
+      this.#stepLater();
     }
+    this.#pace.begin(watch, performance.now());
     const { tickets } = watch;
     const ticket = new Ticket({
       ask: () => this.#ask([channel]),
@@ -159,10 +164,11 @@ export class Waiters {
     watch.tickets.clear();
     this.#watches.delete(channel);
     this.#looks.forget(watch);
+    this.#pace.end(watch);
     this.#subscriber.remove(channel);
     if (this.#watches.size > 0) return;
-    clearTimeout(this.#sweep);
-    this.#sweep = undefined;
+    clearTimeout(this.#step);
+    this.#step = undefined;
     void this.#stopAgendas();
   }
 
@@ -170,15 +176,19 @@ export class Waiters {
     return Promise.all(this.#agendas.map((agenda) => agenda.stop()));
   }
 
-  #sweepLater(): void {
-    this.#sweep ??= setTimeout(
+  #stepLater(): void {
+    this.#step ??= setTimeout(
       () => {
-        this.#sweep = undefined;
-        this.#subscriber.ping(PING_MS);
-        this.#ask(this.#watches.keys());
-        if (this.#watches.size > 0) this.#sweepLater();
+        this.#step = undefined;
+        const now = performance.now();
+        this.#looks.ask(this.#pace.due(now));
+        if (now - this.#pingedAt >= this.#sweepMs) {
+          this.#pingedAt = now;
+          this.#subscriber.ping(PING_MS);
+        }
+        if (this.#watches.size > 0) this.#stepLater();
       },
-      this.#sweepMs * (0.8 + 0.4 * Math.random()),
+      this.#pace.stepMs * (0.8 + 0.4 * Math.random()),
     );
   }
 }

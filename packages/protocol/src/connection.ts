@@ -54,6 +54,12 @@ function within<T>(milliseconds: number, call: Promise<T>): Promise<T> {
   return pTimeout(call, { milliseconds, message });
 }
 
+/** What a server says of its memory, in bytes. `most`: its `maxmemory`; 0: no limit. */
+export interface MemoryUse {
+  readonly used: number;
+  readonly most: number;
+}
+
 /** One way to Redis, shared by everything that a Piecework object does there. */
 export class Connection {
   readonly client: Client;
@@ -246,6 +252,22 @@ export class Connection {
   /** The same as far as it is known now. */
   knownAddressOf(key: string): string | undefined {
     return this.#slots ? this.#slots.known(key) : 'standalone';
+  }
+
+  /**
+   * How full the server at this address is, as `knownAddressOf` names it, by what counts against `maxmemory`;
+   * undefined: not known, as of one that is not connected. Rejects when it does not answer or refuses to.
+   */
+  async memoryOf(address: string): Promise<MemoryUse | undefined> {
+    const { client } = this;
+    const is = ({ options: { host, port } }: Redis) => `${host}:${port}` === address;
+    const server = client instanceof Cluster ? client.nodes('master').find(is) : client;
+    if (!server) return undefined;
+    const info = await server.info('memory');
+    const number = (name: string) => Number(infoField(info, name)) || 0;
+    // Buffers of replicas and of the append-only file do not count.
+    const used = number('used_memory') - number('mem_not_counted_for_evict');
+    return { used, most: number('maxmemory') };
   }
 
   /** Whether the server at this address holds any hash slot, as far as it is known now. */

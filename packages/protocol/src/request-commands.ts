@@ -561,6 +561,16 @@ export class RequestCommands {
     };
   }
 
+  /** Whether results are kept; one plain read. */
+  async keepsResults(): Promise<boolean> {
+    const results = await this.#connection.client
+      .hget(this.keys.request, 'results')
+      .catch((error: unknown) => {
+        throw redisError(error, 'results');
+      });
+    return results === 'keep';
+  }
+
   /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive), about a megabyte at most. */
   async results(
     from: string,

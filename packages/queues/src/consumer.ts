@@ -71,7 +71,7 @@ export class Consumer {
     const { wakes, pollMs, demand } = this.#parts;
     while (!this.#ending) {
       const ready = this.#ready.shift();
-      if (ready && !ready.isOver) return ready;
+      if (ready && this.#leases.keeps(ready)) return ready;
       if (ready) continue;
       if (this.held >= demand) {
         await this.#room();

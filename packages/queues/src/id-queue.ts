@@ -150,7 +150,7 @@ export class IdQueue implements AsyncDisposable {
    * Asks for the next task. Pending ones first, in order; else one that timed out; one that is overdue by
    * another whole timeout is offered before pending ones, once per timeout. After `rest.after` answers
    * PROCESSING in a row each pull rests `rest.ms` first. If the answer is lost, the task times out and is
-   * offered again.
+   * offered again. An answer that took as long as the task has time, by the own clock, is TIMEDOUT.
    * @throws AbortError when `signal` aborts
    */
   async pull(options: { readonly signal?: AbortSignal } = {}): Promise<IdReference> {
@@ -159,12 +159,16 @@ export class IdQueue implements AsyncDisposable {
     this.#throwIfClosed();
     if (signal?.aborted) throw new AbortError('pull', signal.reason);
     const drawn = randomInt(1, DRAWN_BELOW);
-    const pulled = await this.#call(() => this.#commands.pull(this.#life, drawn), signal).catch(
-      (error) => {
-        throw signal?.aborted ? new AbortError('pull', error) : error;
-      },
-    );
-    const reference = this.#reference(pulled);
+    let sentMs = 0;
+    const call = () => {
+      sentMs = performance.now();
+      return this.#commands.pull(this.#life, drawn);
+    };
+    const pulled = await this.#call(call, signal).catch((error) => {
+      throw signal?.aborted ? new AbortError('pull', error) : error;
+    });
+    const late = pulled.verdict === 'ready' && performance.now() - sentMs >= this.timeoutMs;
+    const reference = this.#reference(late ? { ...pulled, verdict: 'timedout' } : pulled);
     this.#rest.note(reference.state);
     return reference;
   }

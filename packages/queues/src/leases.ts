@@ -55,16 +55,23 @@ export class Leases {
     return Math.max(5, Math.min(1_000, this.#leaseMs / 10));
   }
 
-  #look(): void {
-    const now = performance.now();
+  /**
+   * Whether it is ours by our own clock now; one whose lease is over, or as good as over, ends. Asked
+   * before it is handed out too: a process that froze, or heard the reply late, hands out nothing stale.
+   */
+  keeps(holding: Holding, now = performance.now()): boolean {
     // What is renewed is stopped before its lease ends, and not behind it.
     const margin = this.#renew ? this.#beatMs : 0;
+    if (now + margin >= holding.endsMs) holding.end(new LostError(holding.taken.key));
+    return !holding.isOver;
+  }
+
+  #look(): void {
+    const now = performance.now();
     for (const holding of [...this.#held]) {
-      if (now + margin >= holding.endsMs) {
-        holding.end(new LostError(holding.taken.key));
-      } else if (this.#renews && !holding.busy && now - holding.renewedMs >= this.#leaseMs / 3) {
+      if (!this.keeps(holding, now)) continue;
+      if (this.#renews && !holding.busy && now - holding.renewedMs >= this.#leaseMs / 3)
         void this.#keep(holding, now);
-      }
     }
   }
 

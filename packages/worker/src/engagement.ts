@@ -14,7 +14,9 @@ import {
 } from '@piecework/protocol';
 import { AttemptTerms } from './attempt-terms.js';
 import { LastCheckpoints, reportsOf, unsentOf } from './checkpoints.js';
+import type { Growth } from './growth.js';
 import { Listeners } from './listeners.js';
+import type { ServerMemory } from './memory.js';
 import { Outcomes } from './outcomes.js';
 import { ReadSize } from './read-size.js';
 import type { Holding } from './renewal.js';
@@ -28,6 +30,8 @@ import type { WorkerCore } from './worker-core.js';
 const REPORTS = 1_000;
 /** Most sub-requests that come with the permits, if they are all that is ready. */
 const READ_AT_ENTER = 16;
+/** How long a request is held back whose results need room on a server that is nearly full. */
+const FULL_HOLD_MS = 5_000;
 /** From when something was to be due, by our clock, to when it is by the server's. */
 const SLACK_MS = 20;
 
@@ -40,7 +44,7 @@ const SLACK_MS = 20;
  * working: it holds permits and reads as many sub-requests as they allow.
  * leaving: it reads no more; each handler that ends gives its permit back. It leaves when a read
  *          brought less than was asked (dry), at the end of its time slice when somebody else waits
- *          (yielding), when its lease is lost, when a suspect is to run alone (alone.ts), and when the
+ *          (yielding), when its results need room that the server has not (memory.ts), when its lease is lost, when a suspect is to run alone (alone.ts), and when the
  *          worker closes. A new token makes it enter again.
  * over:    nothing held, nothing running; forgotten.
  *
@@ -65,6 +69,9 @@ export class Engagement {
   readonly #listeners = new Listeners();
   readonly #lastCheckpoints = new LastCheckpoints();
   readonly #readSize = new ReadSize();
+  readonly #growth: Growth;
+  /** Of the server that holds it. */
+  #memory: ServerMemory;
   /** A sub-request that waits until it can run alone in this process. Counts as running. */
   #suspect: Entry | undefined;
   readonly #tokens: TokenReturn;
@@ -130,6 +137,8 @@ export class Engagement {
       holds: { request: this.#hold, queue: core.holdQueue },
     };
     this.#holding = core.renewal.holding(id, generation);
+    this.#growth = core.growths.of(id, generation);
+    this.#memory = core.memory.of(this.#commands.keys.request);
     this.#tokens = new TokenReturn(core, shard, {
       isYielding: () => this.#yielding,
       onTokens: (tokens) => hooks.onTokens(tokens, this),
@@ -205,6 +214,7 @@ export class Engagement {
       .finally(() => {
         this.#renewing = false;
       });
+    this.#core.answeredAt = performance.now();
     const { verdict } = renewed;
     const granted = verdict === 'ok' || verdict === 'cancelling';
     if (granted) for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
@@ -216,7 +226,10 @@ export class Engagement {
     else this.#lose(verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
   }
 
-  /** Stops believing in the lease by the own clock, before the server does. */
+  /**
+   * Stops believing in the lease by the own clock, before the server does. Asked before each handler
+   * starts: a process that froze with a reply in hand begins nothing of it under a lease that is over.
+   */
   fence(): void {
     const { leaseMs } = this.#core;
     const over = () => performance.now() >= this.#until - leaseMs / 10;
@@ -296,10 +309,13 @@ export class Engagement {
 
   async #enter(epochs: readonly string[], want: number): Promise<void> {
     const { id, leaseMs, handlers } = this.#core;
+    const wanted = await this.#roomFor(this.shard.takesWork ? want : 0).catch((error: unknown) => {
+      this.#reserved -= want;
+      throw error;
+    });
     // Numbered when it is sent, because settles have numbers of the same row.
     const op = this.#core.nextOp();
     const asked = performance.now();
-    const wanted = this.shard.takesWork ? want : 0;
     const entered = await this.#core
       .insist(this.id, () =>
         this.#commands.enter(
@@ -356,8 +372,6 @@ export class Engagement {
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) {
       this.#work(wanted > 0 && this.shard.takesWork);
-      // Answered after more than a lease, nothing is begun under it: what it brought goes back.
-      this.fence();
       this.#startUpTo(entered.entries);
       this.#readSize.note(entered.entries);
       this.#account();
@@ -367,6 +381,29 @@ export class Engagement {
       if (entered.ready < 0) await this.#returnUnknown();
     }
     await this.#pump();
+  }
+
+  /**
+   * How many permits to ask for of `want`: none of a request whose results need room on a server that is
+   * nearly full, which is held back instead; one as long as nobody knows whether they do.
+   */
+  async #roomFor(want: number): Promise<number> {
+    this.#memory = this.#core.memory.of(this.#commands.keys.request);
+    if (want === 0) return want;
+    if (this.#memory.isStale) await this.#memory.look();
+    if (!this.#memory.tight) return want;
+    if (!this.#growth.isKnown) return 1;
+    if (!(await this.#needsRoom())) return want;
+    await this.#hold(FULL_HOLD_MS);
+    return 0;
+  }
+
+  /** Whether settling it makes the server fuller, as far as is known. */
+  async #needsRoom(): Promise<boolean> {
+    const growth = this.#growth;
+    if (!growth.isKnown) return false;
+    growth.keeps ??= await this.#core.insist(this.id, () => this.#commands.keepsResults());
+    return growth.needsRoom;
   }
 
   /**
@@ -399,13 +436,17 @@ export class Engagement {
         await this.#lastCheckpoints.send(this.#core, this.#commands, this.generation);
         continue;
       }
+      if (this.#mayLackRoom) {
+        await this.#lookForRoom();
+        continue;
+      }
       const working = this.#mode === 'working';
       // Handlers that are over their time still have their slots.
       const useful = Math.max(this.#busy, this.#permits - this.shard.slots.over);
       const free = working ? useful - this.#busy : 0;
       const keep = working ? Math.min(this.#permits, useful) : this.#busy;
       // What large payloads leave free the next round reads.
-      const read = this.#dueNow > 0 ? 0 : this.#readSize.of(free);
+      const read = this.#dueNow > 0 || this.#outcomes.isMuch ? 0 : this.#readSize.of(free);
       if (this.#outcomes.size > 0 || read > 0 || keep < this.#permits || this.#unused) {
         this.#unused = false;
         await this.#settle(Math.max(keep, this.#busy), read);
@@ -415,6 +456,25 @@ export class Engagement {
         return;
       }
     }
+  }
+
+  /** Whether the server is to be asked how full it is, or is too full for more of this request. */
+  get #mayLackRoom(): boolean {
+    if (this.#mode !== 'working') return false;
+    const { isKnown, keeps, needsRoom } = this.#growth;
+    const grows = isKnown && (keeps === undefined || needsRoom);
+    return this.#memory.isStale || (this.#memory.tight && grows);
+  }
+
+  /**
+   * Leaves a server that is too full for more of this request: it is held back for the whole fleet, so that its
+   * permits go as handlers end, and its tokens come again when that is over.
+   */
+  async #lookForRoom(): Promise<void> {
+    if (this.#memory.isStale) await this.#memory.look();
+    if (!this.#memory.tight || !(await this.#needsRoom())) return;
+    await this.#hold(FULL_HOLD_MS);
+    if (this.#mode === 'working') this.#mode = 'leaving';
   }
 
   #sliceIsOver(): boolean {
@@ -486,9 +546,13 @@ export class Engagement {
       const about = { requestId: this.id, index: indexOf(outcome.entry), attempt };
       if (outcome.kind === 's') events.tell('settled', { ...about, status: 'succeeded' });
       // Otherwise it will be tried again.
-      else if (outcome.kind === 'f' && (attempt >= this.#terms.attempts || outcome.delayMs < 0))
+      else if (outcome.kind === 'f' && this.#isFinal(attempt, outcome))
         events.tell('settled', { ...about, status: 'failed', error: decodeError(outcome.value) });
     }
+  }
+
+  #isFinal(attempt: number, { delayMs }: { readonly delayMs: number }): boolean {
+    return attempt >= this.#terms.attempts || delayMs < 0;
   }
 
   /** Who of the waiting room gets the slot that this one leaves. */
@@ -536,8 +600,11 @@ export class Engagement {
   /** Starts what was read up to the permits in hand, `most` at most; the rest goes back unstarted. */
   #startUpTo(entries: readonly Entry[], most = entries.length): void {
     const end = this.#busy + most;
-    // It may have been told to leave while the read was under way.
-    const mayStart = () => this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
+    // It may have been told to leave while the read was under way, or its process stood still.
+    const mayStart = () => {
+      this.fence();
+      return this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
+    };
     const suspect = mayStart() ? entries.find((entry) => entry.suspect) : undefined;
     // Claimed first: this engagement leaves with all others, and what came along goes back.
     if (suspect && this.#core.alone.claim(this, () => this.#runAlone())) this.#suspect = suspect;
@@ -558,6 +625,7 @@ export class Engagement {
       const verdict = await this.#core.insist(this.id, () =>
         this.#commands.runAlone(this.generation, this.#core.id, suspect.entry),
       );
+      this.fence();
       // It may have been given back meanwhile.
       if (this.#suspect !== suspect) return;
       if (verdict === 'gone') return this.#end(undefined);
@@ -633,10 +701,20 @@ export class Engagement {
     this.#outcomes.push(outcome);
     if (this.#core.handlers.pulled) this.#listeners.add(outcome, running);
     if (this.#core.events.heard('settled')) this.#heard.set(outcome.entry, running.attempt);
+    this.#weigh(running, outcome);
     if (outcome.kind !== 's') this.#lastCheckpoints.add(running);
     if (outcome.kind === 'f') this.shard.errors.note(running, outcome.value);
     if (outcome.kind === 'f' && outcome.delayMs > 0)
       this.#soonest = Math.min(this.#soonest, outcome.delayMs);
+  }
+
+  /** What settling it takes of the server's memory, and gives back. */
+  #weigh(running: Running, outcome: Outcome): void {
+    if (outcome.kind === 'b') return;
+    const { length } = outcome.value;
+    this.#memory.settled(length);
+    if (outcome.kind === 's') this.#growth.note(running.size, length);
+    else if (this.#isFinal(running.attempt, outcome)) this.#growth.note(running.size, 0, length);
   }
 
   #minted(mint: number, epoch: number): Minted {

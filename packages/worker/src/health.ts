@@ -1,7 +1,7 @@
 /**
  * What a probe asks of a worker. `live`: it can do its work without being started anew; false asks
- * for a restart. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis,
- * which a restart would not cure.
+ * for a restart. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis
+ * (nothing was answered for 5 s), which a restart would not cure.
  */
 export interface WorkerHealth {
   /** Boot id of the worker. */
@@ -12,7 +12,8 @@ export interface WorkerHealth {
   readonly ready: boolean;
   /**
    * Why it is not live or not ready, in words, and what else is amiss: a worker without its renewal
-   * thread, or that gets no answer about some requests, is ready. Empty when all is well.
+   * thread, or that gets no answer about some requests, or whose Redis is nearly full, is ready. Empty when
+   * all is well.
    */
   readonly why: readonly string[];
   /** How many handlers run now, and how many slots there are. */
@@ -34,8 +35,12 @@ export interface Vitals {
   readonly intakeOver: boolean;
   /** Which calls are not answered for long; '' when all are. */
   readonly stalled?: string;
+  /** Which servers are nearly full; '' when none is. */
+  readonly full?: string;
   /** Why nobody could renew for a busy event loop; '' when somebody could. */
   readonly renewalDown: string;
+  /** For how long Redis has answered nothing that it was asked, in ms; 0: it answers (pulse.ts). */
+  readonly silentMs: number;
   /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
   readonly sinceTickMs: number;
   readonly tickLateMs: number;
@@ -54,12 +59,15 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
     if (seen.intakeHeld) why.push(seen.intakeHeld);
-    if (seen.sinceTickMs > seen.tickLateMs) {
-      why.push(`Redis has not answered for ${Math.round(seen.sinceTickMs / 1_000)} s`);
+    if (seen.silentMs > 0) {
+      why.push(`Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`);
+    } else if (seen.sinceTickMs > seen.tickLateMs) {
+      why.push(`no look at the agenda has succeeded for ${Math.round(seen.sinceTickMs / 1_000)} s`);
     }
   }
   const ready = why.length === 0;
   if (seen.stalled) why.push(seen.stalled);
+  if (seen.full) why.push(seen.full);
   if (seen.renewalDown !== '') why.push(`the renewal thread is down: ${seen.renewalDown}`);
   return { live: !broken, ready, why };
 }

@@ -14,9 +14,16 @@ const BYTES = 1_000_000;
 export class Outcomes {
   readonly #waiting: Outcome[] = [];
   #doubtful = false;
+  /** Of all values that wait, in characters. */
+  #length = 0;
 
   get size(): number {
     return this.#waiting.length;
+  }
+
+  /** Whether more waits than goes in about one call: until it is settled, nothing more should be read. */
+  get isMuch(): boolean {
+    return this.#waiting.length > ITEMS || this.#length > BYTES;
   }
 
   /** Whether any of them may be of a hold that is over, so that somebody else may have its entry. */
@@ -31,6 +38,7 @@ export class Outcomes {
 
   push(outcome: Outcome): void {
     this.#waiting.push(outcome);
+    this.#length += lengthOf(outcome);
   }
 
   /** Which sub-requests they are of. */
@@ -51,12 +59,16 @@ export class Outcomes {
       count += 1;
     }
     const taken = this.#waiting.splice(0, count);
+    for (const outcome of taken) this.#length -= lengthOf(outcome);
     if (this.#waiting.length === 0) this.#doubtful = false;
     return taken;
   }
 
   clear(): void {
     this.#waiting.length = 0;
+    this.#length = 0;
     this.#doubtful = false;
   }
 }
+
+const lengthOf = (outcome: Outcome): number => (outcome.kind === 'b' ? 0 : outcome.value.length);

@@ -41,6 +41,8 @@ export class Running implements PullContext {
   readonly attempt: number;
   readonly crashes: number;
   readonly entry: string;
+  /** Of its payload, in characters. */
+  readonly size: number;
   readonly #logger: Logger;
   readonly #terms: AttemptTerms;
   readonly #holds: Holds;
@@ -59,7 +61,6 @@ export class Running implements PullContext {
   /** When the attempt is over its time, by the own clock; 0: never. */
   #endsAt = 0;
   /** Of its payload, in characters. */
-  readonly #length: number;
   #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
   /** What a handler holds back is held before it is given back, or it would come back at once. */
@@ -70,16 +71,16 @@ export class Running implements PullContext {
 
   constructor(
     requestId: string,
-    { entry, index, payload, tries, crashes, checkpoint = '' }: Entry,
+    { entry, index, tries, crashes, checkpoint = '', payload }: Entry,
     terms: AttemptTerms,
     parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
     this.requestId = requestId;
     this.entry = entry;
     this.index = index;
-    this.#length = payload.length;
     this.attempt = tries + 1;
     this.crashes = crashes;
+    this.size = payload.length;
     this.#logger = parts.logger;
     this.#terms = terms;
     this.#holds = parts.holds;
@@ -262,6 +263,6 @@ export class Running implements PullContext {
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
     const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
-    return { entry, kind: 'f', value: encodeError(error), delayMs, payload: this.#length };
+    return { entry, kind: 'f', value: encodeError(error), delayMs, payload: this.size };
   }
 }

@@ -11,6 +11,7 @@ import {
 import { ErrorLog } from './error-log.js';
 import { Intake } from './intake.js';
 import { ParkedSearch } from './parked-search.js';
+import { Pulse } from './pulse.js';
 import { PauseWatch } from './queue-pause.js';
 import type { Slots } from './slots.js';
 import type { WorkerCore } from './worker-core.js';
@@ -45,6 +46,7 @@ export class Shard {
   readonly errors: ErrorLog;
   readonly #core: WorkerCore;
   readonly #hooks: ShardHooks;
+  readonly pulse: Pulse;
   readonly #agenda: Agenda;
   readonly #parked: ParkedSearch;
   readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
@@ -66,6 +68,10 @@ export class Shard {
     this.errors = new ErrorLog(new QueueErrors(connection, name), id, logger);
     const onTokens = (tokens: readonly string[]) => hooks.onTokens(this, tokens);
     const { unblocking } = core;
+    this.pulse = new Pulse(
+      () => this.queue.learnLanes(),
+      () => (connection.isOneServer ? core.answeredAt : 0),
+    );
     this.intake = new Intake(connection, this.queue, slots, logger, onTokens, events, unblocking);
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
@@ -75,6 +81,8 @@ export class Shard {
       prompt,
       onTick: (tick) => {
         this.#tickedAt = performance.now();
+        this.pulse.answered();
+        this.pulse.fleet = tick.fleet;
         this.learn(pausedForMs({ until: tick.pausedUntil, at: tick.now }));
         this.#enterParked(tick);
       },
@@ -115,12 +123,14 @@ export class Shard {
   start(): void {
     this.#agenda.start();
     this.intake.start();
+    this.pulse.start();
   }
 
   /** The agenda is not to be looked at more often than it is, and no pause matters any more. */
   rest(): void {
     this.#look?.clear();
     this.#pause.stop();
+    this.pulse.stop();
   }
 
   stopAgenda(): Promise<void> {

@@ -11,7 +11,9 @@ import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { BackoffFunction } from './attempt-terms.js';
 import type { Events } from './events.js';
+import { Growths } from './growth.js';
 import type { Handlers } from './handler.js';
+import { Memory } from './memory.js';
 import type { Renewal } from './renewal.js';
 import type { Shard } from './shard.js';
 import { Stalls } from './stalls.js';
@@ -41,9 +43,13 @@ export class WorkerCore {
   readonly events: Events;
   readonly waitingRoom = new WaitingRoom();
   readonly stalls: Stalls;
+  readonly memory: Memory;
+  readonly growths = new Growths();
   readonly unblocking = new Unblocking(() => this.shards.some(({ slots }) => slots.shared));
   /** How many handlers run now. */
   running = 0;
+  /** When a call about a request was answered last, as performance.now(). */
+  answeredAt = 0;
   /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
   closing = false;
   /** Set when retrying is over: the connections are about to close. */
@@ -82,6 +88,8 @@ export class WorkerCore {
     this.logger = parts.logger;
     this.events = parts.events;
     this.stalls = new Stalls(parts.logger, parts.events);
+    const fleet = () => Math.max(1, ...this.shards.map(({ pulse }) => pulse.fleet));
+    this.memory = new Memory(parts.connection, fleet, parts.logger);
   }
 
   /** Whether tokens that come are turned into permits, unless their queue is paused. */
@@ -151,7 +159,9 @@ export class WorkerCore {
     try {
       for (;;) {
         try {
-          return await call();
+          const answer = await call();
+          this.answeredAt = performance.now();
+          return answer;
         } catch (error) {
           const retryable = error instanceof PieceworkError && error.retryable;
           if (!retryable || this.ended) throw error;

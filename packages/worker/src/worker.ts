@@ -162,8 +162,13 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, renewal, stalls } = this.#core;
-    const seen = this.#shards.map(({ name, intake, tick }) => ({ name, intake, tick }));
+    const { id, memory, renewal, stalls } = this.#core;
+    const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
+      name,
+      intake,
+      tick,
+      pulse,
+    }));
     // Of several it is said which.
     const words = (of: (one: (typeof seen)[number]) => string) =>
       seen
@@ -176,7 +181,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       intakeHeld: words(({ intake }) => intake.held),
       intakeOver: seen.some(({ intake }) => intake.over),
       stalled: stalls.said,
+      full: memory.said,
       renewalDown: renewal.down,
+      silentMs: Math.max(...seen.map(({ pulse }) => pulse.silentMs)),
       sinceTickMs: Math.max(...seen.map(({ tick }) => tick.sinceMs)),
       tickLateMs: Math.max(...seen.map(({ tick }) => tick.lateMs)),
     });

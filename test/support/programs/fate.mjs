@@ -1,6 +1,6 @@
 // Lets this process meet its fate at its n-th command to Redis, on whichever connection of its main
 // thread: 'before' it is sent or 'after' it was answered. SIGKILL ends it there, SIGSTOP freezes it,
-// with all its threads; it says { met: n, command, sha } first.
+// with all its threads; it says { met: n, command, sha } first. With a `sha` only that script counts.
 import { writeSync } from 'node:fs';
 import { Redis } from 'ioredis';
 
@@ -10,8 +10,8 @@ function isIoredis({ name, args }, cluster) {
   return cluster && /^(readonly|info|cluster)$/.test(name);
 }
 
-/** fate: { signal, at, when }; cluster: whether it goes to one */
-export function meetFate({ signal, at, when }, cluster) {
+/** fate: { signal, at, when, sha }; cluster: whether it goes to one */
+export function meetFate({ signal, at, when, sha: only }, cluster) {
   const { sendCommand } = Redis.prototype;
   let sent = 0;
   const meet = (n, command) => {
@@ -26,6 +26,7 @@ export function meetFate({ signal, at, when }, cluster) {
     if (isIoredis(command, cluster) || counted.has(command))
       return sendCommand.call(this, command, stream);
     counted.add(command);
+    if (only && command.args[0] !== only) return sendCommand.call(this, command, stream);
     sent += 1;
     const n = sent;
     if (n === at && when === 'before') meet(n, command);

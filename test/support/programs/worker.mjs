@@ -7,7 +7,7 @@
 //   holds until then.
 //   log: a file that gets `start <request> <index> <ns> <crashes>` and `end …`, by a clock that all
 //   processes share
-//   fate: { signal, at, when } kills or freezes it at a certain command, see fate.mjs
+//   fate: { signal, at, when, sha } kills or freezes it at a certain command, see fate.mjs
 // Says { ready: <boot id> } when it waits for work; SIGTERM closes it, and then it ends by itself.
 import { existsSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -4,11 +4,15 @@ import type { Server } from './servers.js';
 /** Parts of maxmemory from which on it is worth a word. */
 const MUCH = 0.75;
 const NEARLY_ALL = 0.9;
+/** From here on workers read no further in requests whose results need room (worker/memory.ts). */
+const PAUSED = 0.85;
 
 /** Whether a server would delete keys of ours, and how much room it has. */
 export function checkMemory(servers: readonly Server[]): Finding[] {
   return servers.flatMap(({ name, info }) => {
-    const [most, used] = [info.number('maxmemory'), info.number('used_memory')];
+    const most = info.number('maxmemory');
+    // Buffers of replicas and of the append-only file do not count against it.
+    const used = info.number('used_memory') - info.number('mem_not_counted_for_evict');
     const policy = info.text('maxmemory_policy');
     const findings: Finding[] = [];
     if (policy !== 'noeviction') {
@@ -29,9 +33,13 @@ export function checkMemory(servers: readonly Server[]): Finding[] {
         ),
       );
     } else if (used / most > MUCH) {
-      const what = `${name}: ${megabytes(used)} of ${megabytes(most)} are used`;
+      const paused =
+        used / most >= PAUSED
+          ? ': workers read no further in requests whose results need room, until there is some'
+          : '';
+      const what = `${name}: ${megabytes(used)} of ${megabytes(most)} are used${paused}`;
       const advice =
-        'raise maxmemory, drop requests, shorten retentionMs, or give big requests a window';
+        "CONFIG SET maxmemory to more, drop complete requests, shorten retentionMs, have results discarded (results: 'discard'), or give big requests a window";
       findings.push(
         used / most > NEARLY_ALL ? error('memory', what, advice) : warning('memory', what, advice),
       );

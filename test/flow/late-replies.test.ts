@@ -1,0 +1,64 @@
+import { IdQueue } from '@piecework/queues';
+import { expect } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
+import { test as flowTest, gate } from '../support/flow.js';
+import { HeldReplies } from '../support/held-replies.js';
+import { testRedis } from '../support/redis.js';
+import { test } from '../support/timed.js';
+import { until } from '../support/until.js';
+
+useTestClock();
+
+/** Over before the reply is handed out. */
+const SHORT_MS = 100;
+
+test('a task whose take is answered after its lease is not handed out under that lease', {
+  tags: 'one-server',
+}, async ({ timed }) => {
+  const client = new HeldReplies((await testRedis()).url, 'timed-take');
+  timed.after(() => client.disconnect());
+  const queue = timed.retryQueue<string>({ redis: client });
+  const key = await queue.put('late');
+  const held = gate();
+  client.held = held.opened;
+  const asked = performance.now();
+  const tasks = queue.tasks({ leaseMs: SHORT_MS, pollMs: 5 });
+  const next = tasks.next();
+  await until(() => client.came > 0 && performance.now() - asked > SHORT_MS);
+  const { leases } = timed.commands('retry').keys;
+  const [, , ends] = String(await timed.connection.client.hget(leases, key)).split(' ');
+  client.held = undefined;
+  // By the scripts' clock its first lease is over as well.
+  moveClock(SHORT_MS);
+  held.open();
+  let { value: task } = await next;
+  expect(task?.leasedUntil).toBeGreaterThan(Number(ends));
+  // On a slow machine the next lease is over too.
+  while (task && !(await task.done())) task = (await tasks.next()).value;
+  await tasks.return();
+});
+
+flowTest(
+  'a pull of ids that is answered after the time of the task says that it timed out',
+  {
+    tags: 'one-server',
+  },
+  async ({ flow }) => {
+    const client = new HeldReplies((await testRedis()).url, 'id-pull');
+    flow.after(() => client.disconnect());
+    const queue = await IdQueue.join(flow.queue, { redis: client, timeoutMs: SHORT_MS });
+    await queue.add('late');
+    const held = gate();
+    client.held = held.opened;
+    const asked = performance.now();
+    const pulled = queue.pull();
+    await until(() => client.came > 0 && performance.now() - asked > SHORT_MS);
+    client.held = undefined;
+    held.open();
+    const reference = await pulled;
+    expect(reference).toMatchObject({ state: 'TIMEDOUT', id: 'late', key: '1-1' });
+    moveClock(SHORT_MS);
+    expect(await queue.resume('1-1')).toMatchObject({ state: 'READY', key: '1-2' });
+    await queue.drop();
+  },
+);
