@@ -4,15 +4,16 @@
 --   request   hash    state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone'; 'index:checkpoint' -> JSON
+--   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone', 'index:company'; 'index:checkpoint' -> JSON
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   max         int     how many at most
 -- REPLIES
---   {'ok', maxCrashes, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
---      none · checkpoint: the last one that an earlier attempt left, or ''
---      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it alone, after `run-alone`
+--   {'ok', maxCrashes, entry, payload, tries, crashes, checkpoint, company, …}  six for each sub-request,
+--      perhaps none · checkpoint: the last one that an earlier attempt left, or '' · company: how many
+--      ran in its process, itself included, when it last ran as a suspect; 0: it never did
+--      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it in smaller company, after `run-alone`
 --   {'lost'}  the worker holds no permit
 --   {'gone'}  no such life, or complete
 -- REPEAT  takes more
@@ -42,10 +43,11 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', state.at, 'LIMIT', 
     reply[#reply + 1] = id
     reply[#reply + 1] = entry[2][2]
     local index = id:match('%d+$')
-    local v = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
+    local v = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint', index .. ':company')
     reply[#reply + 1] = tonumber(v[1]) or 0
     reply[#reply + 1] = tonumber(v[2]) or 0
     reply[#reply + 1] = v[3] or ''
+    reply[#reply + 1] = tonumber(v[4]) or 0
     if v[2] then
       -- Whoever ran it alone before does not any more.
       redis.call('HDEL', tries, index .. ':alone')

@@ -84,8 +84,8 @@ if stale then
 elseif lateTick and not late then
   redis.call('HDEL', request, 'lateTick')
 end
-local nextLease, ended = withdrawExpired(request, state, at, resumedAt)
-local more = reclaim(keys, state, ended)
+local nextLease, ended, causes = withdrawExpired(request, state, at, resumedAt)
+local more = reclaim(keys, state, ended, causes)
 endIfExceeded(request, state)
 local left = 0
 if state.status == 'cancelling' then

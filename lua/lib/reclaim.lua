@@ -1,10 +1,10 @@
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
 -- are two looks old. While Redis was away nobody could renew: from when it was back, each has the whole
--- of its lease to do so. Returns the time at which the next lease ends, and whose lease ended: now, or
--- at an earlier look that could not take everything back.
+-- of its lease to do so. Returns the time at which the next lease ends, whose lease ended (now, or
+-- at an earlier look that could not take everything back), and what is known of why.
 local function withdrawExpired(request, state, at, resumedAt)
   local all = redis.call('HGETALL', request)
-  local held, leases, terms, ops, ended = {}, {}, {}, {}, {}
+  local held, leases, terms, ops, ended, causes = {}, {}, {}, {}, {}, {}
   for i = 1, #all, 2 do
     local kind, worker = all[i]:match('^(%a+):(.+)$')
     if kind == 'permits' then
@@ -17,6 +17,8 @@ local function withdrawExpired(request, state, at, resumedAt)
       ops[worker] = all[i + 1]
     elseif kind == 'crashed' then
       ended[worker] = true
+    elseif kind == 'cause' then
+      causes[worker] = { at = tonumber(all[i + 1]:match('^%d+')), known = all[i + 1]:match(' (.+)$') }
     end
   end
   for worker in pairs(ended) do
@@ -30,6 +32,11 @@ local function withdrawExpired(request, state, at, resumedAt)
   for worker, written in pairs(leases) do
     local ends = math.max(written, resumedAt + (terms[worker] or 0))
     if ends <= at then
+      if causes[worker] and causes[worker].at < written - (terms[worker] or 0) then
+        -- It went on after that, and ended of something else.
+        causes[worker] = nil
+        redis.call('HDEL', request, 'cause:' .. worker)
+      end
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
       ended[worker] = true
@@ -49,7 +56,12 @@ local function withdrawExpired(request, state, at, resumedAt)
       end
     end
   end
-  return nextLease, ended
+  for worker in pairs(causes) do
+    if not held[worker] and not ended[worker] then
+      redis.call('HDEL', request, 'cause:' .. worker)
+    end
+  end
+  return nextLease, ended, causes
 end
 
 -- Takes back what any consumer without a permit holds, at most 100 entries of each, and removes a
@@ -57,7 +69,7 @@ end
 -- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
 -- remembers it while there is more. Who merely holds something without a permit (it read late, it
 -- closed) did not crash. Returns whether there is more.
-local function reclaim(keys, state, ended)
+local function reclaim(keys, state, ended, causes)
   local request, work, more = keys.request, keys.work, false
   for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', work, 'workers')) do
     local name, pending = nil, 0
@@ -73,8 +85,9 @@ local function reclaim(keys, state, ended)
         redis.call('XGROUP', 'DELCONSUMER', work, 'workers', name)
       else
         local records = {}
+        local known, cause = pcall(cjson.decode, causes[name] and causes[name].known or '')
         for _, entry in ipairs(redis.call('XPENDING', work, 'workers', '-', '+', 100, name)) do
-          if not (ended[name] and settledByCrash(keys, state, name, entry[1], records)) then
+          if not (ended[name] and settledByCrash(keys, state, name, entry[1], records, known and cause)) then
             redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
             redis.call('ZADD', keys.due, 0, entry[1])
             state.reclaimed = (state.reclaimed or 0) + 1
@@ -86,7 +99,7 @@ local function reclaim(keys, state, ended)
       if ended[name] and pending > 100 then
         redis.call('HSET', request, 'crashed:' .. name, 1)
       elseif ended[name] then
-        redis.call('HDEL', request, 'crashed:' .. name)
+        redis.call('HDEL', request, 'crashed:' .. name, 'cause:' .. name)
       end
     end
   end

@@ -16,6 +16,7 @@ const TRACES = 'test/lua/traces.test.ts';
 const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
+const SUSPECTS = 'test/lua/cures-suspects.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -80,6 +81,19 @@ export const luaCures = [
     test: TRACES,
     history: 'P10, again',
   },
+  { cure: 'nobody fails by a crash in company', test: SUSPECTS, history: 'suspects, in company' },
+  {
+    cure: 'company of another request is company',
+    test: SUSPECTS,
+    history: 'suspects, company of others',
+  },
+  {
+    cure: 'the company of a crash is remembered',
+    test: SUSPECTS,
+    history: 'suspects, smaller company',
+  },
+  { cure: 'a dead process holds no lease', test: SUSPECTS, history: 'cause, dead' },
+  { cure: 'a cause counts until the next renewal', test: SUSPECTS, history: 'cause, of before' },
   { cure: 'a crash counts for all that was held', test: TRACES, history: 'P11' },
   { cure: 'a late read is no crash', test: TRACES, history: 'P12' },
   { cure: 'a whole lease of grace after Redis was away', test: TRACES, history: 'P13' },
@@ -269,9 +283,37 @@ export const codeCures = [
     name: 'runs when nothing else runs in its process, of any request, and nothing starts beside it',
     code: 'packages/worker/dist/alone.js',
     edits: [
-      { from: 'if (!run || !this.#holder?.quiet || this.#handlers() > 0)', to: 'if (!run)' },
-      { from: 'if (one !== this.#holder)', to: 'if (false)' },
+      { from: 'if (!this.clearing || this.#handlers() > 0)', to: 'if (!this.clearing)' },
+      { from: 'if (!this.#parties.has(one) || !one.quiet)', to: 'if (false)' },
     ],
+  },
+  {
+    cure: 'a crash makes the company smaller',
+    test: 'test/flow/suspects.test.ts',
+    name: 'run in a quarter of the company in which they crashed',
+    code: 'packages/worker/dist/alone.js',
+    edits: [{ from: 'company || this.#slots.capacity', to: 'this.#slots.capacity' }],
+  },
+  {
+    cure: 'suspects of several requests make one company',
+    test: 'test/flow/suspects.test.ts',
+    name: 'of several requests run together, and no more of them than of one',
+    code: 'packages/worker/dist/alone.js',
+    edits: [{ from: 'if (this.#running)', to: 'if (this.active)' }],
+  },
+  {
+    cure: 'the end of a process is noted at once',
+    test: 'test/crash/suspects.test.ts',
+    name: 'fails with what its parent saw, and nobody waits for its lease',
+    code: 'packages/piecework/dist/fleet.js',
+    edits: [{ from: 'noted = noteEnd(redis, worker, causeOf(code, signal), dead);', to: '' }],
+  },
+  {
+    cure: 'a blocked event loop is named',
+    test: 'test/crash/suspects.test.ts',
+    name: 'that blocks its event loop fails with that',
+    code: 'packages/worker/dist/renewal-thread.js',
+    edits: [{ from: 'giveUp(one, silentMs);', to: '' }],
   },
   {
     cure: 'producer lease, renewed by time',
