@@ -14,9 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Piecework } from 'piecework';
+import { Piecework, WorkerFleet } from 'piecework';
 import { startRedis } from 'piecework/embedded';
-import { WorkerFleet } from '../../packages/piecework/dist/fleet.js';
 
 const { values } = parseArgs({
   options: {
