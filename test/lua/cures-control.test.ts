@@ -293,8 +293,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'local more = reclaim(keys, state, ended)\nendIfExceeded(request, state)',
-        to: 'local more = reclaim(keys, state, ended)',
+        from: 'local more = reclaim(keys, state, ended, causes)\nendIfExceeded(request, state)',
+        to: 'local more = reclaim(keys, state, ended, causes)',
       },
     ],
   },
