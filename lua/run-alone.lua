@@ -1,33 +1,45 @@
---- Notes that a suspect, a sub-request whose next crash would be its last, is about to run and that
---- nothing else runs in this process: only such a crash is held against it for good.
+--- Notes that suspects, sub-requests whose next crash may be their last, are about to run, and that
+--- nothing else runs in this process. How many they are in all is kept of each: when they crash, the
+--- next company is smaller. Only the crash of what ran alone is held against it for good.
 --
 -- KEYS
 --   request   hash    state of the request
 --   work      stream  its sub-requests
---   tries     hash    index -> failed attempts; 'index:crashes' -> crashes; 'index:alone' -> worker
+--   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone' -> worker; 'index:company'
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
---   entry       string  the suspect
+--   company     int     how many run in this process, those of other requests included
+--   entries...  string  the suspects of this request
 -- REPLIES
---   {'ok'}    run it
---   {'lost'}  it is not with this worker any more, or the worker holds no permit
---   {'gone'}  no such life, or complete
+--   {'ok', ends}  run them · ends: when the lease is over, server time
+--   {'lost'}      one is not with this worker any more, or the worker holds no permit
+--   {'gone'}      no such life, or complete
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
 --- @include now, state
 
 local request, work, tries = KEYS[1], KEYS[2], KEYS[3]
-local generation, worker, entry = ARGV[1], ARGV[2], ARGV[3]
+local generation, worker, company = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local state = readState(request, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end
-local permitted = redis.call('HEXISTS', request, 'permits:' .. worker) == 1
-if not permitted or not redis.call('XPENDING', work, 'workers', entry, entry, 1, worker)[1] then
+if redis.call('HEXISTS', request, 'permits:' .. worker) == 0 then
   return { 'lost' }
 end
-redis.call('HSET', tries, entry:match('%d+$') .. ':alone', worker)
-return { 'ok' }
+for i = 4, #ARGV do
+  if not redis.call('XPENDING', work, 'workers', ARGV[i], ARGV[i], 1, worker)[1] then
+    return { 'lost' }
+  end
+end
+for i = 4, #ARGV do
+  local index = ARGV[i]:match('%d+$')
+  redis.call('HSET', tries, index .. ':company', company)
+  if company == 1 then
+    redis.call('HSET', tries, index .. ':alone', worker)
+  end
+end
+return { 'ok', tonumber(redis.call('HGET', request, 'lease:' .. worker)) or 0 }

@@ -7,7 +7,7 @@
 --   request   hash    state of the request
 --   work      stream  its sub-requests
 --   due       zset    delayed and returned sub-requests
---   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone'; 'index:checkpoint' -> JSON
+--   tries     hash    index -> failed attempts; 'index:crashes', 'index:alone', 'index:company'; 'index:checkpoint' -> JSON
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
@@ -15,10 +15,11 @@
 --   max         int     how many at most
 --   answered    int     number of its last call for this request that was answered; 0: none
 -- REPLIES
---   {'ok', maxCrashes, left, entry, payload, tries, crashes, checkpoint, …}  five for each sub-request, perhaps
---      none · left: how many others are due; -1: a repeat or a late call, which may not say what its first
---      reply brought · checkpoint: the last one that an earlier attempt left, or ''
---      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it alone, after `run-alone`
+--   {'ok', maxCrashes, left, entry, payload, tries, crashes, checkpoint, company, …}  six for each sub-request,
+--      perhaps none · left: how many others are due; -1: a repeat or a late call, which may not say what its
+--      first reply brought · checkpoint: the last one that an earlier attempt left, or '' · company: how many
+--      ran in its process, itself included, when it last ran as a suspect; 0: it never did
+--      One with crashes >= max(1, maxCrashes - 1) is a suspect: run it in smaller company, after `run-alone`
 --   {'lost'}  the worker holds no permit
 --   {'gone'}  no such life, or complete
 -- REPEAT  'ok' with left -1; nothing is taken
@@ -65,11 +66,12 @@ for _, id in ipairs(ids) do
     reply[#reply + 1] = id
     reply[#reply + 1] = entry[2][2]
     local index = id:match('%d+$')
-    local kept = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint')
+    local kept = redis.call('HMGET', tries, index, index .. ':crashes', index .. ':checkpoint', index .. ':company')
     reply[#reply + 1] = tonumber(kept[1]) or 0
     reply[#reply + 1] = tonumber(kept[2]) or 0
     reply[#reply + 1] = kept[3] or ''
-    bytes = bytes + #entry[2][2] + #reply[#reply]
+    reply[#reply + 1] = tonumber(kept[4]) or 0
+    bytes = bytes + #entry[2][2] + #(kept[3] or '')
     if kept[2] then
       -- Whoever ran it alone before does not any more.
       redis.call('HDEL', tries, index .. ':alone')

@@ -102,8 +102,8 @@ local keys = {
 if wentBack then
   delaysWentBack(due, at, tonumber(v[12]))
 end
-local nextLease, ended, holding = withdrawExpired(request, state, at, grace)
-local more = reclaim(keys, state, ended, holding)
+local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace)
+local more = reclaim(keys, state, ended, holding, causes)
 endIfExceeded(request, state)
 local left = 0
 if state.status == 'cancelling' then

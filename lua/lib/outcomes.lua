@@ -151,7 +151,7 @@ local function fail(keys, state, worker, id, index, failure, delayMs, at, record
   local entry = redis.call('XRANGE', keys.work, id, id)[1]
   local crashes = redis.call('HGET', keys.tries, index .. ':crashes') or 0
   redis.call('XACK', keys.work, 'workers', id)
-  for _, field in ipairs({ index, index .. ':crashes', index .. ':alone', index .. ':checkpoint' }) do
+  for _, field in ipairs({ index, index .. ':crashes', index .. ':alone', index .. ':company', index .. ':checkpoint' }) do
     keys.tried[#keys.tried + 1] = field
   end
   redis.call('HSET', keys.failed, index, failure, index .. ':payload', entry and entry[2][2] or '',

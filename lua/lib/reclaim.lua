@@ -7,10 +7,11 @@ end
 
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
 -- are two looks old. At most 500 leases are found ended at one look. Returns the time at which the next lease
--- ends, whose lease ended (now, or at an earlier look that could not take everything back), and who holds permits.
+-- ends, whose lease ended (now, or at an earlier look that could not take everything back), who holds permits,
+-- and what is known of why a lease ended.
 local function withdrawExpired(request, state, at, grace)
   local all = redis.call('HGETALL', request)
-  local held, leases, terms, ops, ended = {}, {}, {}, {}, {}
+  local held, leases, terms, ops, ended, causes = {}, {}, {}, {}, {}, {}
   for i = 1, #all, 2 do
     local kind, worker = all[i]:match('^(%a+):(.+)$')
     if kind == 'permits' then
@@ -23,6 +24,8 @@ local function withdrawExpired(request, state, at, grace)
       ops[worker] = all[i + 1]
     elseif kind == 'crashed' then
       ended[worker] = true
+    elseif kind == 'cause' then
+      causes[worker] = { at = tonumber(all[i + 1]:match('^%d+')), known = all[i + 1]:match(' (.+)$') }
     end
   end
   for worker in pairs(ended) do
@@ -32,7 +35,7 @@ local function withdrawExpired(request, state, at, grace)
       redis.call('HDEL', request, 'crashed:' .. worker)
     end
   end
-  local nextLease, room = math.huge, 500
+  local nextLease, room, marked, old = math.huge, 500, {}, {}
   for worker, written in pairs(leases) do
     local field, term = 'lease:' .. worker, terms[worker]
     local ends = leaseEnds(request, field, notBeyond(request, field, written, at, term), term, at, grace)
@@ -40,6 +43,11 @@ local function withdrawExpired(request, state, at, grace)
       nextLease = at + 1
     elseif ends <= at then
       room = room - 1
+      if causes[worker] and causes[worker].at < written - (term or 0) then
+        -- It went on after that, and ended of something else.
+        causes[worker] = nil
+        old[#old + 1] = 'cause:' .. worker
+      end
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
       ended[worker] = true
@@ -52,7 +60,6 @@ local function withdrawExpired(request, state, at, grace)
   if room < 500 then
     redis.call('HSET', request, 'granted', state.granted)
   end
-  local marked, old = {}, {}
   for worker, op in pairs(ops) do
     if not held[worker] and op:sub(-1) == '!' then
       old[#old + 1] = 'op:' .. worker
@@ -61,9 +68,14 @@ local function withdrawExpired(request, state, at, grace)
       marked[#marked + 1] = op .. '!'
     end
   end
+  for worker in pairs(causes) do
+    if not held[worker] and not ended[worker] then
+      old[#old + 1] = 'cause:' .. worker
+    end
+  end
   someAtATime('HSET', request, marked)
   someAtATime('HDEL', request, old)
-  return nextLease, ended, held
+  return nextLease, ended, held, causes
 end
 
 -- Takes back what any consumer without a permit holds, at most 100 entries of each and 300 of all, or about a
@@ -72,7 +84,7 @@ end
 -- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
 -- remembers it while there is more. Who merely holds something without a permit (it read late, it
 -- closed) did not crash. Returns whether there is more.
-local function reclaim(keys, state, ended, holding)
+local function reclaim(keys, state, ended, holding, causes)
   local request, work, more, room = keys.request, keys.work, false, 300
   local left, over = {}, {}
   state.kept = 0
@@ -90,6 +102,7 @@ local function reclaim(keys, state, ended, holding)
         redis.call('XGROUP', 'DELCONSUMER', work, 'workers', name)
       else
         local records, some = {}, math.min(100, room)
+        local known, cause = pcall(cjson.decode, causes[name] and causes[name].known or '')
         local held = some > 0 and redis.call('XPENDING', work, 'workers', '-', '+', some, name) or {}
         for _, entry in ipairs(held) do
           if state.kept >= 1048576 then
@@ -97,7 +110,7 @@ local function reclaim(keys, state, ended, holding)
             break
           end
           room, pending = room - 1, pending - 1
-          if not (ended[name] and settledByCrash(keys, state, name, entry[1], records)) then
+          if not (ended[name] and settledByCrash(keys, state, name, entry[1], records, known and cause)) then
             redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
             redis.call('ZADD', keys.due, 0, entry[1])
             state.reclaimed = (state.reclaimed or 0) + 1
@@ -111,6 +124,7 @@ local function reclaim(keys, state, ended, holding)
         left[#left + 1] = 1
       elseif ended[name] then
         over[#over + 1] = 'crashed:' .. name
+        over[#over + 1] = 'cause:' .. name
       end
     end
   end

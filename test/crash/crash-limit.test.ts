@@ -46,19 +46,21 @@ async function failures(flow: Flow, id: string): Promise<Record<number, string>>
   );
 }
 
-/** In its last chance, it was the only one in its process. */
+/** As a suspect it ran in a quarter of the slots, and at last it was the only one in its process. */
 async function ranAlone(fleet: RestartedFleet, request: string, index: number): Promise<void> {
-  let chances = 0;
-  for (const log of await fleet.logs()) {
-    for (const [at, line] of log.entries()) {
-      if (line.request !== request || line.index !== index || line.what !== 'start') continue;
-      if (line.crashes < 2) continue;
-      chances += 1;
-      expect(besides(log, at), 'others that ran').toBe(0);
-      expect(log.slice(at + 1), 'what came after it').toEqual([]);
-    }
-  }
-  expect(chances, 'times that it ran as a suspect').toBe(1);
+  const chances = (await fleet.logs())
+    .flatMap((log) => log.map((line, at) => ({ log, line, at })))
+    .filter(({ line }) => line.what === 'start' && line.request === request)
+    .filter(({ line }) => line.index === index && line.crashes >= 2)
+    .sort((a, b) => a.line.crashes - b.line.crashes);
+  for (const { log, at } of chances)
+    expect(besides(log, at), 'others that ran').toBeLessThan(OPTIONS.concurrency / 4);
+  const last = chances.at(-1);
+  if (!last) throw new Error('it never ran as a suspect');
+  expect(besides(last.log, last.at), 'others that ran').toBe(0);
+  expect(last.log.slice(last.at + 1), 'what came after it').toEqual([]);
+  // In a company of five, and alone.
+  expect(chances.length, 'times that it ran as a suspect').toBeLessThanOrEqual(2);
 }
 
 describe('a sub-request that always kills its process', () => {
@@ -74,7 +76,7 @@ describe('a sub-request that always kills its process', () => {
     });
     expect(await failures(flow, id)).toEqual({ 50: 'CrashError' });
     await ranAlone(fleet, id, 50);
-    expect(fleet.deaths).toBe(3);
+    expect(fleet.deaths).toBeLessThanOrEqual(4);
     await fleet.stop();
   });
 

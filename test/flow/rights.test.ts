@@ -252,7 +252,17 @@ const AT_TIMES = [
 /** What it does not come to, by role. */
 const RARE: Readonly<Record<Role, readonly string[]>> = {
   producer: ['keep-open', 'wait', 'waitaof', 'command|info'],
-  worker: ['take', 'renew', 'run-alone', 'contended', 'swap', 'lmpop', 'xpending'],
+  worker: [
+    'take',
+    'renew',
+    'run-alone',
+    'cause',
+    'contended',
+    'swap',
+    'lmpop',
+    'xpending',
+    'hscan',
+  ],
   notifier: ['sunsubscribe'],
   admin: ['reopen'],
   'retry-queue': [],

@@ -215,8 +215,8 @@ class Worker extends Actor {
     // It may die of it before it hears the answer.
     this.world.alone.add(`${hold.scene.id} ${suspect}`);
     return call(
-      () => hold.scene.request.runAlone(hold.generation, this.name, suspect),
-      (verdict) => {
+      () => hold.scene.request.runAlone(hold.generation, this.name, 1, [suspect]),
+      ({ verdict }) => {
         if (hold.suspect !== suspect) return;
         if (verdict === 'gone') return this.#forget(hold);
         if (verdict === 'lost') return hold.lose();

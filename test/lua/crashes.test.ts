@@ -29,7 +29,9 @@ async function crash(scene: Scene, name: string, n = 1, how: 'alone' | 'among ot
   await worker.enter(n);
   const [first] = await worker.take(n);
   if (how === 'alone') {
-    expect(await scene.request.runAlone(scene.generation, name, first!.entry)).toBe('ok');
+    expect(await scene.request.runAlone(scene.generation, name, 1, [first!.entry])).toMatchObject({
+      verdict: 'ok',
+    });
   }
   return leasesEnd(scene);
 }
@@ -154,7 +156,10 @@ describe('the last crash', () => {
     expect(counts).toMatchObject({ total: 1, failed: 1, succeeded: 0 });
     expect(JSON.parse(failed['0']!)).toEqual({
       name: 'CrashError',
-      message: 'its worker ended 3 times while it ran',
+      message:
+        'its worker ended 3 times while it ran, at last while it ran alone: worker last stopped renewing its lease',
+      crashes: 3,
+      worker: 'last',
     });
     expect(failed['0:payload']).toBe('item 0');
     expect(results).toEqual([{ index: 0, failed: true, value: '0' }]);
@@ -176,7 +181,7 @@ describe('the last crash', () => {
     const scene = await crashedBefore(2);
     await crash(scene, 'waiting', 1, 'among others');
     await crash(scene, 'waiting again', 1, 'among others');
-    expect(await inspect(scene)).toMatchObject({ crashes: { 0: 2 }, counts: { ready: 1 } });
+    expect(await inspect(scene)).toMatchObject({ crashes: { 0: 4 }, counts: { ready: 1 } });
     expect(await crash(scene, 'alone')).toMatchObject({ outcome: 'failed' });
   });
 
@@ -185,11 +190,11 @@ describe('the last crash', () => {
     const worker = new Hand(scene);
     await worker.enter(1);
     const [only] = await worker.take(1);
-    await scene.request.runAlone(scene.generation, 'worker', only!.entry);
+    await scene.request.runAlone(scene.generation, 'worker', 1, [only!.entry]);
     await worker.settle([back(only!)]);
     await worker.take(1);
     await leasesEnd(scene);
-    expect(await inspect(scene)).toMatchObject({ crashes: { 0: 2 }, counts: { ready: 1 } });
+    expect(await inspect(scene)).toMatchObject({ crashes: { 0: 3 }, counts: { ready: 1 } });
   });
 
   it('is the first one when one is all it gets, alone or not', async () => {
@@ -200,7 +205,9 @@ describe('the last crash', () => {
     const { counts, results, failed } = await inspect(scene);
     expect(counts).toMatchObject({ failed: 120, ready: 30, inFlight: 0 });
     expect(results).toHaveLength(120);
-    expect(JSON.parse(failed['7']!).message).toBe('its worker ended 1 time while it ran');
+    expect(JSON.parse(failed['7']!).message).toBe(
+      'its worker ended 1 time while it ran: worker dead stopped renewing its lease',
+    );
   });
 
   it('counts as cancelled in a request that is being cancelled', async () => {
@@ -208,7 +215,7 @@ describe('the last crash', () => {
     const worker = new Hand(scene);
     await worker.enter(1);
     const [only] = await worker.take(1);
-    await scene.request.runAlone(scene.generation, 'worker', only!.entry);
+    await scene.request.runAlone(scene.generation, 'worker', 1, [only!.entry]);
     await scene.request.cancel(scene.generation);
     expect(await leasesEnd(scene)).toEqual({ verdict: 'complete', outcome: 'cancelled' });
     expect((await inspect(scene)).counts).toMatchObject({ cancelled: 1, failed: 0 });
@@ -267,11 +274,19 @@ describe('a suspect', () => {
     await worker.enter(1);
     const [only] = await worker.take(1);
     const before = await snapshot(scene);
-    expect(await request.runAlone(generation, 'other', only!.entry)).toBe('lost');
-    expect(await request.runAlone(generation - 1, 'worker', only!.entry)).toBe('gone');
+    expect(await request.runAlone(generation, 'other', 1, [only!.entry])).toMatchObject({
+      verdict: 'lost',
+    });
+    expect(await request.runAlone(generation - 1, 'worker', 1, [only!.entry])).toMatchObject({
+      verdict: 'gone',
+    });
     expect(await snapshot(scene)).toEqual(before);
-    expect(await request.runAlone(generation, 'worker', only!.entry)).toBe('ok');
+    expect(await request.runAlone(generation, 'worker', 1, [only!.entry])).toMatchObject({
+      verdict: 'ok',
+    });
     await worker.settle([back(only!)], { keep: 1 });
-    expect(await request.runAlone(generation, 'worker', only!.entry)).toBe('lost');
+    expect(await request.runAlone(generation, 'worker', 1, [only!.entry])).toMatchObject({
+      verdict: 'lost',
+    });
   });
 });

@@ -108,7 +108,10 @@ describe('when Redis is full', () => {
     expect(await worker.take(1)).toHaveLength(1);
     expect(await worker.read(1)).toHaveLength(1);
     expect(await worker.renew()).toMatchObject({ verdict: 'ok' });
-    expect(await request.runAlone(generation, 'worker', entries[2]!.entry)).toBe('ok');
+    expect(await request.cause(generation, 'worker', {}, false)).toBe('ok');
+    expect(await request.runAlone(generation, 'worker', 1, [entries[2]!.entry])).toMatchObject({
+      verdict: 'ok',
+    });
     const tokens = await queue.swap({ id, generation, ...settled, mint: 1 }, 9);
     expect(tokens.length).toBeGreaterThan(0);
     expect(await worker.enter(1, [1])).toMatchObject({ permits: 3 });
@@ -206,7 +209,18 @@ describe('when Redis is full', () => {
 
   const needed: Partial<Record<ScriptName, () => Promise<void>>> = {
     ...forEach(
-      ['enter', 'take', 'run-alone', 'settle', 'renew', 'swap', 'push', 'keep-open', 'hold'],
+      [
+        'enter',
+        'take',
+        'run-alone',
+        'cause',
+        'settle',
+        'renew',
+        'swap',
+        'push',
+        'keep-open',
+        'hold',
+      ],
       goesOnWithTheWork,
     ),
     ...forEach(

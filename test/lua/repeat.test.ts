@@ -199,7 +199,12 @@ const same: Record<string, Case> = {
   },
   'run-alone': {
     given: held,
-    call: (scene) => scene.request.runAlone(scene.generation, 'worker', first(scene).entry),
+    call: (scene) => scene.request.runAlone(scene.generation, 'worker', 1, [first(scene).entry]),
+  },
+  cause: {
+    given: held,
+    call: ({ request, generation }) =>
+      request.cause(generation, 'worker', { signal: 'SIGKILL' }, true),
   },
   'tend, of an intent that became nothing': {
     given: () => given.opened(),

@@ -229,12 +229,15 @@ async function crashed() {
   await request(id).enter(generation, 'second', 1, 1, LEASE_MS, '*', []);
   const second = await request(id).take(generation, 'second', 1);
   const [suspect] = (second as { entries: Entry[] }).entries;
-  await request(id).runAlone(generation, 'first', suspect!.entry);
-  await request(id).runAlone(generation, 'second', suspect!.entry);
+  for (const worker of ['first', 'second'])
+    await request(id).cause(generation, worker, { blockedMs: 30_000 }, false);
+  await request(id).runAlone(generation, 'first', 1, [suspect!.entry]);
+  await request(id).runAlone(generation, 'second', 1, [suspect!.entry]);
   moveClock(LEASE_MS + 1);
   await request(id).tend(generation, '');
   expect(await request(id).state()).toMatchObject({ outcome: 'failed', failed: 1 });
-  await request(id).runAlone(generation, 'second', suspect!.entry);
+  await request(id).runAlone(generation, 'second', 1, [suspect!.entry]);
+  await request(id).cause(generation, 'second', {}, true);
   await queue().finish(id, generation, 'failed');
 }
 

@@ -473,13 +473,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease, ended, holding = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding)\n',
+          from: 'local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding, causes)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease, ended, holding = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding)\nlocal spent =',
+          to: 'local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding, causes)\nlocal spent =',
         },
       ],
     ],
@@ -596,20 +596,20 @@ const traces: Record<string, Trace> = {
       const second = new Hand(scene, 'second');
       await second.enter(2);
       const [killer] = await second.take(2);
-      await scene.request.runAlone(scene.generation, 'second', killer!.entry);
+      await scene.request.runAlone(scene.generation, 'second', 1, [killer!.entry]);
       moveClock(LEASE_MS + 1);
       await scene.request.tend(scene.generation, '');
       const { counts, failed, crashes } = await inspect(scene);
       expect(counts).toMatchObject({ failed: 1, ready: 1 });
       expect(Object.keys(failed).sort()).toEqual(['0', '0:payload', '0:runs']);
-      expect(crashes).toEqual({ 1: 1 });
+      expect(crashes).toEqual({ 1: 2 });
     },
     without: [
       { script: 'tend', from: '(crashes > 1 and v[3] ~= worker)', to: 'false' },
       { script: 'tend', from: "ended[worker] = true\nredis.call('HDEL'", to: "redis.call('HDEL'" },
       {
         script: 'run-alone',
-        from: "redis.call('HSET', tries, entry:match('%d+$') .. ':alone', worker)",
+        from: "redis.call('HSET', tries, index .. ':alone', worker)",
         to: '',
       },
     ],
@@ -626,7 +626,7 @@ const traces: Record<string, Trace> = {
       const second = new Hand(scene, 'second');
       await second.enter(1);
       const [suspect] = await second.take(1);
-      await scene.request.runAlone(scene.generation, 'second', suspect!.entry);
+      await scene.request.runAlone(scene.generation, 'second', 1, [suspect!.entry]);
       await second.settle([back(suspect!)]);
       await second.take(1);
       moveClock(LEASE_MS + 1);

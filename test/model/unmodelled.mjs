@@ -109,6 +109,18 @@ export const unmodelled = [
     cure: 'a suspect runs alone',
     why: 'one request, whose workers have one slot where crashes count',
   },
+  {
+    cure: 'nobody fails by a crash in company',
+    why: 'workers of the model have one slot where crashes count',
+  },
+  { cure: 'company of another request is company', why: 'one request is modelled' },
+  { cure: 'the company of a crash is remembered', why: TIME },
+  { cure: 'a crash makes the company smaller', why: TIME },
+  { cure: 'suspects of several requests make one company', why: 'one request is modelled' },
+  { cure: 'a dead process holds no lease', why: TIME },
+  { cure: 'a cause counts until the next renewal', why: 'it is the text of an error' },
+  { cure: 'the end of a process is noted at once', why: TIME },
+  { cure: 'a blocked event loop is named', why: 'it is the text of an error' },
   { cure: 'producer lease, renewed by time', why: TIME },
   { cure: 'watchdog of the blocking connection', why: 'a dead connection is a token eaten' },
   { cure: 'a paused request grants, mints and hands out nothing', why: HALTED },
@@ -176,6 +188,10 @@ export const unmodelled = [
 
 /** Scripts that write and are no step of the model, and why. */
 export const leftOut = [
+  {
+    script: 'cause',
+    why: 'ends the lease of a dead worker, which may end at any time in the model; the rest is a text',
+  },
   {
     script: 'hold',
     why: 'grants and mints nothing for a time, and time has no length in the model',

@@ -15,6 +15,7 @@
 const TRACES = 'test/lua/traces.test.ts';
 const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
+const SUSPECTS = 'test/lua/cures-suspects.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
 const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 const CLOCK = 'test/lua/cures-clock.test.ts';
@@ -299,6 +300,31 @@ export const luaCures = [
     test: BOUNDS,
     history: 'timed take, by bytes',
   },
+  {
+    cure: 'nobody fails by a crash in company',
+    test: SUSPECTS,
+    history: 'suspects, in company',
+  },
+  {
+    cure: 'company of another request is company',
+    test: SUSPECTS,
+    history: 'suspects, company of others',
+  },
+  {
+    cure: 'the company of a crash is remembered',
+    test: SUSPECTS,
+    history: 'suspects, smaller company',
+  },
+  {
+    cure: 'a dead process holds no lease',
+    test: SUSPECTS,
+    history: 'cause, dead',
+  },
+  {
+    cure: 'a cause counts until the next renewal',
+    test: SUSPECTS,
+    history: 'cause, of before',
+  },
 ];
 
 /** Tests that switch off a flag: one for each script, all of which have to pass. */
@@ -481,8 +507,8 @@ export const codeCures = [
     name: 'runs when nothing else runs in its process, of any request, and nothing starts beside it',
     code: 'packages/worker/dist/alone.js',
     edits: [
-      { from: 'if (!run || !this.#holder?.quiet || this.#handlers() > 0)', to: 'if (!run)' },
-      { from: 'if (one !== this.#holder)', to: 'if (false)' },
+      { from: 'if (!this.clearing || this.#handlers() > 0)', to: 'if (!this.clearing)' },
+      { from: 'if (!this.#parties.has(one) || !one.quiet)', to: 'if (false)' },
     ],
   },
   {
@@ -652,6 +678,54 @@ export const codeCures = [
       {
         from: 'return (this.keeps ? this.#result : 0) + this.#error > this.#payload;',
         to: 'return true;',
+      },
+    ],
+  },
+  {
+    cure: 'a crash makes the company smaller',
+    test: 'test/flow/suspects.test.ts',
+    name: 'run in a quarter of the company in which they crashed',
+    code: 'packages/worker/dist/alone.js',
+    edits: [
+      {
+        from: 'company || this.#slots.capacity',
+        to: 'this.#slots.capacity',
+      },
+    ],
+  },
+  {
+    cure: 'suspects of several requests make one company',
+    test: 'test/flow/suspects.test.ts',
+    name: 'of several requests run together, and no more of them than of one',
+    code: 'packages/worker/dist/alone.js',
+    edits: [
+      {
+        from: 'if (this.#running)',
+        to: 'if (this.active)',
+      },
+    ],
+  },
+  {
+    cure: 'the end of a process is noted at once',
+    test: 'test/crash/suspects.test.ts',
+    name: 'fails with what its parent saw, and nobody waits for its lease: process.exit(7)',
+    code: 'packages/piecework/dist/fleet.js',
+    edits: [
+      {
+        from: 'noted = noteEnd(redis, worker, causeOf(code, signal), dead);',
+        to: ';',
+      },
+    ],
+  },
+  {
+    cure: 'a blocked event loop is named',
+    test: 'test/crash/suspects.test.ts',
+    name: 'that blocks its event loop fails with that',
+    code: 'packages/worker/dist/renewal-thread.js',
+    edits: [
+      {
+        from: 'giveUp(one, silentMs);',
+        to: '',
       },
     ],
   },

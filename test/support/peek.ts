@@ -229,7 +229,8 @@ export function faultsOf(picture: Picture): string[] {
   if (Object.values(permits).some((n) => n <= 0)) faults.push('permits of nothing');
   const most = Number(picture.fields['maxCrashes'] ?? 3);
   for (const [index, n] of Object.entries(picture.crashes)) {
-    if (n >= most) faults.push(`${index} goes on after ${n} crashes`);
+    // With more, one goes on as long as it did not crash alone.
+    if (most === 1) faults.push(`${index} goes on after ${n} crashes`);
   }
   const parked = pending.filter(({ owner }) => owner === '~').map(({ index }) => index);
   const members = Object.keys(due).map(Number);

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { onAbort, PieceworkError } from '@piecework/protocol';
 import type { WorkerHealth } from '@piecework/worker';
+import { causeOf, type EndedWorker, noteEnd } from './worker-end.js';
 
 /**
  * Worker processes on this machine, children of this one: each runs `piecework worker`. They say
@@ -152,14 +153,19 @@ export class WorkerFleet implements AsyncDisposable {
         detached: true,
       },
     );
+    let worker: EndedWorker | undefined;
+    let noted: Promise<void> | undefined;
     if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
     const ended = new Promise<void>((resolve) => {
       // Not before the output was read to its end; but a program that a handler left behind may
       // hold it open for ever.
-      child.once('close', () => resolve());
+      child.once('close', () => resolve(noted));
       child.once('exit', (code, signal) => {
         setTimeout(() => child.stdout?.destroy(), OUTPUT_MS).unref();
         if (this.#stopping) return;
+        // A program that a handler started may go on for a while.
+        const dead = handler !== undefined;
+        if (worker) noted = noteEnd(redis, worker, causeOf(code, signal), dead);
         const why = `worker process ${child.pid} ended by itself (${signal ?? `exit code ${code}`})`;
         this.#onLost?.(new PieceworkError(why, { code: 'FLEET' }));
       });
@@ -168,7 +174,9 @@ export class WorkerFleet implements AsyncDisposable {
     this.#members.push({ child, ended });
     return new Promise((resolve) => {
       child.on('message', (message) => {
-        if (message === 'ready') resolve();
+        if (typeof message !== 'object' || message === null || !('ready' in message)) return;
+        worker = message.ready as EndedWorker;
+        resolve();
       });
     });
   }

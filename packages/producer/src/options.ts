@@ -36,8 +36,9 @@ export interface RequestOptions {
   readonly results?: 'keep' | 'discard';
   /**
    * How often the worker of a sub-request may end while it holds it (killed, out of memory, frozen
-   * beyond its lease) before it fails with a CrashError. Before the last time it is tried alone in a
-   * process, so that it is not blamed for others; 1 fails it, and what ran beside it, untried.
+   * beyond its lease) at least, before it fails with a CrashError. Before the last time it is tried in
+   * ever smaller company, and fails by no crash but one in which it ran alone in its process, so that it
+   * is not blamed for others; 1 fails it, and what ran beside it, untried.
    * Between 1 and 1000. @default 3
    */
   readonly maxCrashes?: number;

@@ -60,7 +60,7 @@ export interface RequestKeys {
   readonly work: string;
   /** zset · entry → time it is ready, 0 = now; all of them owned by consumer `~` · gone at completion */
   readonly due: string;
-  /** hash · index → failed attempts; 'index:crashes', 'index:alone' (worker), 'index:checkpoint' (JSON) · gone at completion */
+  /** hash · index → failed attempts; 'index:crashes', 'index:alone' (worker), 'index:company', 'index:checkpoint' (JSON) · gone at completion */
   readonly tries: string;
   /** hash · index → what its running handler last reported · gone at completion */
   readonly progress: string;

@@ -428,6 +428,13 @@ export class QueueCommands {
    * each page is read.
    */
   async *openIds(patiently: Patiently = once): AsyncGenerator<string> {
+    for await (const page of this.openRequests(patiently)) for (const { id } of page) yield id;
+  }
+
+  /** The same with their generations, page by page. */
+  async *openRequests(
+    patiently: Patiently = once,
+  ): AsyncGenerator<{ readonly id: string; readonly generation: number }[]> {
     const seen = new Set<string>();
     let cursor = '0';
     do {
@@ -436,12 +443,14 @@ export class QueueCommands {
         this.#read((client) => client.hscan(this.keys.open, from, 'COUNT', 500)),
       );
       cursor = next;
+      const page: { readonly id: string; readonly generation: number }[] = [];
       for (let i = 0; i < fields.length; i += 2) {
         const id = fields[i] as string;
         if (seen.has(id)) continue;
         seen.add(id);
-        yield id;
+        page.push({ id, generation: Number(fields[i + 1]) });
       }
+      yield page;
     } while (cursor !== '0');
   }
 

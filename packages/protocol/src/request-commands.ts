@@ -1,4 +1,5 @@
 import { type AllIn, createAllIn, type FirstToken, type WholeRequest } from './at-once.js';
+import type { CrashCause } from './codec.js';
 import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
@@ -27,8 +28,10 @@ export interface Entry {
   readonly tries: number;
   /** How often its worker ended while it held this sub-request. */
   readonly crashes: number;
-  /** Whether its next crash would be its last: it is to run alone, after `runAlone`. */
+  /** Whether its next crash may be its last: it is to run in small company, after `runAlone`. */
   readonly suspect: boolean;
+  /** How many ran in its process, itself included, when it last ran as a suspect; 0 or absent: it never did. */
+  readonly company?: number;
   /** JSON of the last checkpoint that an earlier attempt left; '' or absent: none. */
   readonly checkpoint?: string;
 }
@@ -344,7 +347,7 @@ export class RequestCommands {
     );
     if (verdict !== 'ok') return verdict as 'lost' | 'gone';
     const entries: Entry[] = [];
-    for (let i = 0; i < flat.length; i += 5) {
+    for (let i = 0; i < flat.length; i += 6) {
       const entry = flat[i] as string;
       const crashes = Number(flat[i + 3]);
       entries.push({
@@ -355,21 +358,27 @@ export class RequestCommands {
         crashes,
         suspect: crashes >= Math.max(1, Number(limit) - 1),
         checkpoint: flat[i + 4] as string,
+        company: Number(flat[i + 5]),
       });
     }
     return { entries, left: left as number };
   }
 
-  /** Before a suspect runs, when nothing else runs in this process. Run it only if 'ok'. */
+  /**
+   * Before suspects run, when nothing else runs in this process. Run them only if 'ok'.
+   * `company`: how many run there, those of other requests included · `ends`: when the lease is over, in ms
+   * of the server's clock
+   */
   async runAlone(
     generation: number,
     worker: string,
-    entry: string,
-  ): Promise<'ok' | 'lost' | 'gone'> {
+    company: number,
+    entries: readonly string[],
+  ): Promise<{ readonly verdict: 'ok' | 'lost' | 'gone'; readonly ends: number }> {
     const { request, work, tries } = this.keys;
-    const args = [generation, worker, entry];
-    const [verdict] = await this.#run('run-alone', [request, work, tries], args);
-    return verdict as 'ok' | 'lost' | 'gone';
+    const args = [generation, worker, company, ...entries];
+    const [verdict, ends] = await this.#run('run-alone', [request, work, tries], args);
+    return { verdict: verdict as 'ok' | 'lost' | 'gone', ends: Number(ends ?? 0) };
   }
 
   /**
@@ -434,6 +443,20 @@ export class RequestCommands {
       [generation, worker, leaseMs, ...reports],
     );
     return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
+  }
+
+  /**
+   * Notes why a worker will not renew its lease. `dead`: its handlers have ended, and so has the lease.
+   */
+  async cause(
+    generation: number,
+    worker: string,
+    cause: CrashCause,
+    dead: boolean,
+  ): Promise<'ok' | 'lost' | 'gone'> {
+    const args = [generation, worker, JSON.stringify(cause), dead ? 1 : 0];
+    const [verdict] = await this.#run('cause', [this.keys.request], args);
+    return verdict as 'ok' | 'lost' | 'gone';
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { Entry } from '@piecework/protocol';
 import type { SlotPool } from './slots.js';
 
 /** What may hold sub-requests in this process: an engagement. */
@@ -15,23 +16,40 @@ export interface Held {
   readonly running: () => number;
 }
 
+/** Suspects of one engagement. */
+interface Party {
+  readonly size: number;
+  /** Starts them; told how many suspects run in all. */
+  readonly run: (company: number) => void;
+}
+
 /**
- * Lets a suspect, a sub-request whose next crash would be its last, run alone in this process: so it
- * is judged by what it does itself, and takes nobody with it.
+ * The company in which a suspect runs is the one in which it crashed, divided by this. More makes fewer
+ * crashes until the guilty one is found, less fewer runs: docs/decisions/0028-company-of-suspects.md.
+ */
+const SHRINK = 4;
+
+/**
+ * Lets suspects, sub-requests whose next crash may be their last, run with nothing but suspects beside
+ * them, in smaller company after each crash and alone in the end: so each is judged by what it does
+ * itself, and takes nobody else with it.
  *
  *   off → clearing → running → off
  *
- * clearing: somebody claimed it for a suspect. Every engagement leaves, all slots are taken, so that
- *           no token is popped; what runs may end, what was only read goes back.
- * running:  nothing is left but the suspect, which runs now. When it is settled the slots are free
+ * clearing: somebody claimed the process for its suspects. Every engagement leaves, all slots are taken,
+ *           so that no token is popped; what runs may end, what was only read goes back. Suspects that
+ *           others had asked for by then join, as far as the company of each allows.
+ * running:  nothing is left but the suspects, which run now. When all are settled the slots are free
  *           again, and work goes on as usual.
  */
 export class Alone {
   readonly #slots: Pick<SlotPool, 'capacity' | 'take'>;
   readonly #held: () => Iterable<Holder>;
   readonly #handlers: () => number;
-  #holder: Holder | undefined;
-  #run: (() => void) | undefined;
+  readonly #parties = new Map<Holder, Party>();
+  /** The smallest company that one of them may run in. */
+  #most = Number.POSITIVE_INFINITY;
+  #running = false;
 
   /** `handlers`: how many run now, those included that nobody waits for any more. */
   constructor(
@@ -44,35 +62,69 @@ export class Alone {
     this.#handlers = handlers;
   }
 
-  /** Whether this process takes no work because of a suspect. */
+  /** Whether this process takes no work because of suspects. */
   get active(): boolean {
-    return this.#holder !== undefined;
+    return this.#parties.size > 0;
   }
 
-  /** Claims the process for a suspect of `holder`; `run` starts it. False: it is claimed already. */
-  claim(holder: Holder, run: () => void): boolean {
-    if (this.#holder) return false;
-    this.#holder = holder;
-    this.#run = run;
-    this.#slots.take(this.#slots.capacity);
-    for (const one of this.#held()) one.leave();
-    return true;
+  /** Whether more suspects may join. */
+  get clearing(): boolean {
+    return this.active && !this.#running;
   }
 
-  /** To be called whenever something ended: runs the suspect once nothing else is left. */
+  /**
+   * Claims the process for suspects of `holder`, or joins who did; `run` starts them. Returns those that
+   * got in: the others would be too many for one of them.
+   */
+  claim<S extends Pick<Entry, 'company'>>(
+    holder: Holder,
+    suspects: readonly S[],
+    run: Party['run'],
+  ): readonly S[] {
+    if (this.#running) return [];
+    let size = this.#size;
+    const admitted = suspects.filter((suspect) => {
+      const most = Math.min(this.#most, this.#allowedTo(suspect));
+      if (size >= most) return false;
+      this.#most = most;
+      size += 1;
+      return true;
+    });
+    if (admitted.length === 0) return admitted;
+    const first = !this.active;
+    const before = this.#parties.get(holder)?.size ?? 0;
+    this.#parties.set(holder, { size: before + admitted.length, run });
+    if (first) {
+      this.#slots.take(this.#slots.capacity);
+      for (const one of this.#held()) one.leave();
+    }
+    return admitted;
+  }
+
+  /** To be called whenever something ended: runs the suspects once nothing else is left. */
   look(): void {
-    const run = this.#run;
-    if (!run || !this.#holder?.quiet || this.#handlers() > 0) return;
-    for (const one of this.#held()) if (one !== this.#holder) return;
-    this.#run = undefined;
-    run();
+    if (!this.clearing || this.#handlers() > 0) return;
+    for (const one of this.#held()) if (!this.#parties.has(one) || !one.quiet) return;
+    this.#running = true;
+    const company = this.#size;
+    for (const { run } of [...this.#parties.values()]) run(company);
   }
 
-  /** The suspect is settled, or was given back; without effect for anybody else. */
+  /** Its suspects are settled, or were given back; without effect for anybody else. */
   end(holder: Holder): void {
-    if (this.#holder !== holder) return;
-    this.#holder = undefined;
-    this.#run = undefined;
+    if (!this.#parties.delete(holder) || this.active) return;
+    this.#most = Number.POSITIVE_INFINITY;
+    this.#running = false;
     this.#slots.take(-this.#slots.capacity);
+  }
+
+  get #size(): number {
+    let size = 0;
+    for (const party of this.#parties.values()) size += party.size;
+    return size;
+  }
+
+  #allowedTo({ company }: Pick<Entry, 'company'>): number {
+    return Math.max(1, Math.floor((company || this.#slots.capacity) / SHRINK));
   }
 }

@@ -34,6 +34,7 @@ const READ_AT_ENTER = 16;
 const FULL_HOLD_MS = 5_000;
 /** From when something was to be due, by our clock, to when it is by the server's. */
 const SLACK_MS = 20;
+const NOBODY: ReadonlySet<Entry> = new Set();
 
 /**
  * What a worker process has to do with one request: the permits it holds, the handlers that run
@@ -44,7 +45,8 @@ const SLACK_MS = 20;
  * working: it holds permits and reads as many sub-requests as they allow.
  * leaving: it reads no more; each handler that ends gives its permit back. It leaves when a read
  *          brought less than was asked (dry), at the end of its time slice when somebody else waits
- *          (yielding), when its results need room that the server has not (memory.ts), when its lease is lost, when a suspect is to run alone (alone.ts), and when the
+ *          (yielding), when its results need room that the server has not (memory.ts), when its lease is
+ *          lost, when suspects are to run (alone.ts), and when the
  *          worker closes. A new token makes it enter again.
  * over:    nothing held, nothing running; forgotten.
  *
@@ -72,8 +74,8 @@ export class Engagement {
   readonly #growth: Growth;
   /** Of the server that holds it. */
   #memory: ServerMemory;
-  /** A sub-request that waits until it can run alone in this process. Counts as running. */
-  #suspect: Entry | undefined;
+  /** Suspects that wait until nothing else runs in this process. They count as running. */
+  #suspects: readonly Entry[] = [];
   readonly #tokens: TokenReturn;
   readonly #holding: Holding;
   #mode: 'entering' | 'working' | 'leaving' | 'over' = 'entering';
@@ -152,7 +154,7 @@ export class Engagement {
     return this.#yielding;
   }
 
-  /** Whether nothing runs, waits to be settled, or is under way; a suspect may wait. */
+  /** Whether nothing runs, waits to be settled, or is under way; suspects may wait. */
   get quiet(): boolean {
     const running = this.#running.size + this.#zombies.size;
     return running + this.#outcomes.size + this.#queued === 0 && !this.#kicked;
@@ -160,7 +162,7 @@ export class Engagement {
 
   /** How many sub-requests need a permit. */
   get #busy(): number {
-    return this.#running.size + (this.#suspect ? 1 : 0);
+    return this.#running.size + this.#suspects.length;
   }
 
   /** Turns tokens (their epochs) into permits for up to `want` slots, and goes to work. */
@@ -173,7 +175,7 @@ export class Engagement {
   /** Reads no more; gives permits back as handlers end. */
   leave(): void {
     if (this.#mode === 'over') return;
-    if (this.#core.closing || this.shard.paused) this.#returnSuspect();
+    if (this.#core.closing || this.shard.paused) this.#returnSuspects();
     this.#mode = 'leaving';
     this.#kick();
   }
@@ -261,7 +263,7 @@ export class Engagement {
     );
     // Looked at after the answer: what ended meanwhile is among the outcomes.
     const known = new Set([...this.#outcomes.entries(), ...this.#running.keys()]);
-    if (this.#suspect) known.add(this.#suspect.entry);
+    for (const { entry } of this.#suspects) known.add(entry);
     for (const { entry } of this.#zombies) known.add(entry);
     for (const entry of pending) if (!known.has(entry)) this.#outcomes.push({ entry, kind: 'b' });
   }
@@ -278,7 +280,7 @@ export class Engagement {
 
   /** Aborts what runs. What succeeds all the same counts; all else is handed back, and cancelled. */
   #cancel(): void {
-    this.#returnSuspect();
+    this.#returnSuspects();
     for (const running of this.#running.values()) running.abort('lost', 'the request is cancelled');
     this.leave();
   }
@@ -292,7 +294,7 @@ export class Engagement {
     this.#unused = this.#permits > 0 && this.#running.size === 0 && this.#zombies.size === 0;
     this.#permits = 0;
     this.#outcomes.doubt();
-    this.#returnSuspect();
+    this.#returnSuspects();
     for (const running of this.#running.values()) {
       running.abort('lost', why);
       this.#zombies.add(running);
@@ -605,11 +607,11 @@ export class Engagement {
       this.fence();
       return this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
     };
-    const suspect = mayStart() ? entries.find((entry) => entry.suspect) : undefined;
+    this.fence();
     // Claimed first: this engagement leaves with all others, and what came along goes back.
-    if (suspect && this.#core.alone.claim(this, () => this.#runAlone())) this.#suspect = suspect;
+    const wait = this.#claim(entries, Math.min(this.#permits, end) - this.#busy);
     for (const entry of entries) {
-      if (entry === this.#suspect) continue;
+      if (wait.has(entry)) continue;
       // A server that lost writes may bring what runs here already.
       if (this.#running.has(entry.entry)) continue;
       if (!entry.suspect && mayStart()) this.#start(entry);
@@ -617,32 +619,48 @@ export class Engagement {
     }
   }
 
-  /** Starts the suspect; nothing else runs in this process, and the server is told so first. */
-  #runAlone(): void {
+  /** The suspects among these that are to run here, up to `room`: alone with each other. */
+  #claim(entries: readonly Entry[], room: number): ReadonlySet<Entry> {
+    const { alone, closing } = this.#core;
+    // Others may have claimed the process while these were asked for, and made this one leave.
+    const may = this.#mode === 'working' || (alone.clearing && !closing && !this.shard.paused);
+    if (room <= 0 || !may || !entries.some(({ suspect }) => suspect)) return NOBODY;
+    const suspects = entries.filter(({ suspect }) => suspect);
+    const run = (company: number) => this.#runAlone(company);
+    const admitted = alone.claim(this, suspects.slice(0, room), run);
+    this.#suspects = [...this.#suspects, ...admitted];
+    return new Set(admitted);
+  }
+
+  /** Starts the suspects; nothing else runs in this process, and the server is told so first. */
+  #runAlone(company: number): void {
     this.#exclusive(async () => {
-      const suspect = this.#suspect;
-      if (!suspect) return;
-      const verdict = await this.#core.insist(this.id, () =>
-        this.#commands.runAlone(this.generation, this.#core.id, suspect.entry),
+      const suspects = this.#suspects;
+      if (suspects.length === 0) return;
+      const entries = suspects.map(({ entry }) => entry);
+      const { verdict, ends } = await this.#core.insist(this.id, () =>
+        this.#commands.runAlone(this.generation, this.#core.id, company, entries),
       );
-      this.fence();
-      // It may have been given back meanwhile.
-      if (this.#suspect !== suspect) return;
       if (verdict === 'gone') return this.#end(undefined);
       if (verdict === 'lost') return this.#lose('the lease was withdrawn');
-      this.#suspect = undefined;
-      this.#start(suspect);
+      // Before they run: if they end this process, somebody looks as soon as its lease is over.
+      await this.#core.insist(this.id, () => this.shard.queue.note(this.id, this.generation, ends));
+      // They may have been given back meanwhile, or came back after a freeze.
+      this.fence();
+      if (this.#suspects !== suspects) return;
+      this.#suspects = [];
+      for (const suspect of suspects) this.#start(suspect);
     });
   }
 
-  #returnSuspect(): void {
-    if (!this.#suspect) return;
-    this.#outcomes.push({ entry: this.#suspect.entry, kind: 'b' });
-    this.#suspect = undefined;
+  #returnSuspects(): void {
+    if (this.#suspects.length === 0) return;
+    for (const { entry } of this.#suspects) this.#outcomes.push({ entry, kind: 'b' });
+    this.#suspects = [];
     this.#core.alone.end(this);
   }
 
-  /** When what ran alone is settled, the process takes work again. */
+  /** When the suspects are settled, the process takes work again. */
   #goOn(): void {
     const left = this.#busy + this.#zombies.size + this.#outcomes.size;
     if (left === 0) this.#core.alone.end(this);
@@ -728,7 +746,7 @@ export class Engagement {
     this.#listeners.end();
     this.#lastCheckpoints.clear();
     this.#heard.clear();
-    this.#suspect = undefined;
+    this.#suspects = [];
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
     if (!complete) return;

@@ -12,7 +12,7 @@ import { RenewalTable } from './renewal-table.js';
  * The program of the renewal thread. It looks at the beat of the main loop. While that is fresh it
  * does nothing. When it is late, a handler holds up the main loop, which then cannot renew: this
  * thread does, until the main loop answers again or has been silent for `maxBlockMs`. From then on
- * the leases end and others take the work over.
+ * the leases end and others take the work over; before that it notes why.
  *
  * The times, in parts of the lease: main renews at 1/3, seen up to 1/10 late; silence is noticed
  * after 1/6, looked for every 1/12: the first renewal from here is asked for at about 0.7.
@@ -36,7 +36,7 @@ interface Asked {
   readonly id: string;
   readonly generation: number;
   at: bigint;
-  /** The permits were withdrawn or the request ended: nothing to renew. */
+  /** The permits were withdrawn, the request ended, or it was given up: nothing to renew. */
   over: boolean;
 }
 
@@ -76,16 +76,20 @@ function look(): void {
     asked.clear();
     return;
   }
-  if (silentMs > maxBlockMs) return;
   for (const { row, id, generation, ends } of table.held()) {
-    // Everything that runs there is over its time: others may have it.
-    if (ends > 0n && at > ends) continue;
     let one = asked.get(row);
     if (one?.id !== id || one.generation !== generation) {
       one = { id, generation, at: 0n, over: false };
       asked.set(row, one);
     }
-    if (one.over || at - one.at < third) continue;
+    if (one.over) continue;
+    // Silent for too long, or everything that runs there is over its time: others may have it.
+    if (silentMs > maxBlockMs || (ends > 0n && at > ends)) {
+      one.over = true;
+      giveUp(one, silentMs);
+      continue;
+    }
+    if (at - one.at < third) continue;
     one.at = at;
     renew(row, one).catch((error: unknown) => {
       one.at = 0n;
@@ -101,6 +105,12 @@ async function renew(row: number, one: Asked): Promise<void> {
   const { verdict } = await commands.renew(generation, worker, leaseMs, []);
   if (verdict === 'ok' || verdict === 'cancelling') table.renewed(row, at);
   else one.over = true;
+}
+
+/** Says why the lease will end. Unsaid, it ends all the same. */
+function giveUp({ id, generation }: Asked, silentMs: number): void {
+  const cause = { blockedMs: Math.round(silentMs) };
+  new RequestCommands(connection, id).cause(generation, worker, cause, false).catch(() => {});
 }
 
 connection.client.on('ready', () => tell(''));

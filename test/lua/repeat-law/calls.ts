@@ -114,8 +114,13 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('renew', `with checkpoints, by a ${worker}`, ({ request }) =>
         request.renew(generation, worker, LEASE_MS, ['0:checkpoint', '0', '1:checkpoint', '1']),
       ),
+      ...[true, false].map((dead) =>
+        call('cause', `of a ${worker}, dead: ${dead}`, ({ request }) =>
+          request.cause(generation, worker, { signal: 'SIGKILL' }, dead),
+        ),
+      ),
       call('run-alone', `by a ${worker}`, ({ request }) =>
-        request.runAlone(generation, worker, `${generation}-0`),
+        request.runAlone(generation, worker, 1, [`${generation}-0`]),
       ),
     ]),
     ...[0, 5_000].map((ms) =>

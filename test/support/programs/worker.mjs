@@ -4,7 +4,7 @@
 //     { told: 'run' or 'block', go } runs, or holds up the event loop, until the file `go` is there;
 //     with `checkpoint` it first comes to that one
 //   A payload { kill: 'always' } kills this process; { kill: 'alone' } only in its last chance, and
-//   holds until then.
+//   holds until then; { kill: 'beside others' } when another handler runs beside it.
 //   log: a file that gets `start <request> <index> <ns> <crashes>` and `end …`, by a clock that all
 //   processes share
 //   fate: { signal, at, when, sha } kills or freezes it at a certain command, see fate.mjs
@@ -28,11 +28,30 @@ function nap() {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
 }
 
+let running = 0;
+
 async function handler(payload, context) {
+  running += 1;
+  try {
+    return await handled(payload, context);
+  } finally {
+    running -= 1;
+  }
+}
+
+async function handled(payload, context) {
   note('start', context);
   if (handle.checkpoint !== undefined) context.checkpoint(handle.checkpoint);
   const { kill } = Object(payload);
-  if (kill === 'always' || (kill && context.crashes >= 2)) process.kill(process.pid, 'SIGKILL');
+  if (kill === 'always' || (kill === 'alone' && context.crashes >= 2))
+    process.kill(process.pid, 'SIGKILL');
+  if (kill === 'beside others') {
+    for (let turn = 0; turn < 10; turn += 1) {
+      await sleep(5);
+      if (running > 1) process.kill(process.pid, 'SIGKILL');
+    }
+    return payload;
+  }
   if (handle.hold || kill) {
     await new Promise((resolve) => context.signal.addEventListener('abort', resolve));
     note('aborted', context);

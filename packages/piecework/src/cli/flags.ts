@@ -105,7 +105,7 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--max-crashes <n>',
-    'how often its worker may end before a sub-request fails; the last time it runs alone',
+    'how often its worker may end, at least, before a sub-request fails; the last time it runs alone',
     requestOptions['maxCrashes'],
     'number',
   ),

@@ -44,7 +44,7 @@ export function workerCommand(program: Command): void {
     const values = readFlags<WorkerValues>(given, ...groups);
     const redis = existingRedis(values.redis);
     checkWork(values);
-    shardNames(values.queue, values.shards);
+    const queues = shardNames(values.queue, values.shards);
     // What a handler module holds open, such as a timer or a pool, is no reason to stay.
     const end = () => setImmediate(() => process.exit());
     const level = values.logLevel ?? 'info';
@@ -52,12 +52,17 @@ export function workerCommand(program: Command): void {
     const run =
       values.processes > 1
         ? runFleet(redis, { ...values, logLevel: level }, logger)
-        : runWorker(redis, values, logger);
+        : runWorker(redis, values, queues, logger);
     await run.finally(end);
   });
 }
 
-async function runWorker(redis: string, values: WorkerValues, logger: Logger): Promise<void> {
+async function runWorker(
+  redis: string,
+  values: WorkerValues,
+  queues: readonly string[],
+  logger: Logger,
+): Promise<void> {
   // From here on, a signal or the end of the parent is heard; both end what has begun until then.
   const stopping = new AbortController();
   const stop = () => stopping.abort();
@@ -79,7 +84,7 @@ async function runWorker(redis: string, values: WorkerValues, logger: Logger): P
       if (stopping.signal.aborted) return void close();
       stopping.signal.addEventListener('abort', () => void close());
       worker.start().then(
-        () => tellParent('ready'),
+        () => tellParent({ ready: { worker: worker.id, queues } }),
         // Being stopped while it starts is no failure.
         (error: unknown) => stopping.signal.aborted || reject(error),
       );

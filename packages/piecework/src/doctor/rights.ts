@@ -30,8 +30,8 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
   ],
   worker: [
     ...TICK,
-    ...(['enter', 'take', 'settle', 'renew', 'run-alone', 'hold', 'note', 'contended'] as const),
-    ...(['push', 'swap', 'park', 'depart', 'pause-queue'] as const),
+    ...(['enter', 'take', 'settle', 'renew', 'run-alone', 'cause', 'hold', 'note'] as const),
+    ...(['contended', 'push', 'swap', 'park', 'depart', 'pause-queue'] as const),
   ],
   notifier: [...TICK, 'inspect', 'read-results'],
   admin: [
@@ -65,7 +65,7 @@ const CONNECT = [
 export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
   producer: ['hget', 'hmget', 'zscore', 'set', 'wait', 'waitaof', 'command|info'],
   worker: [
-    ...['hget', 'hmget', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
+    ...['hget', 'hmget', 'hscan', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
     ...['xpending', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire', 'ssubscribe'],
   ],
   notifier: [...['hget', 'hmget', 'zscore', 'hvals', 'hscan'], ...['ssubscribe', 'sunsubscribe']],

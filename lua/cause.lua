@@ -1,0 +1,37 @@
+--- Notes why a worker will not renew its lease, for the error of whatever fails by that crash: whoever
+--- saw its process end says so, or a thread beside an event loop that stands still. Once the process has
+--- ended, its handlers have too, and the lease is over at once.
+--
+-- KEYS
+--   request   hash    state of the request
+-- ARGV
+--   generation  int     of the request
+--   worker      string  boot id of the worker process
+--   cause       string  JSON: exitCode, signal, outOfMemory, blockedMs, as far as they are known
+--   dead        int     1: its handlers have ended; 0: they may still run
+-- REPLIES
+--   {'ok'}    noted; counts until the worker renews its lease
+--   {'lost'}  the worker holds no permit
+--   {'gone'}  no such life, or complete
+-- REPEAT  noted again
+-- FLAGS allow-oom
+
+--- @include now, state
+
+local request = KEYS[1]
+local generation, worker, cause, dead = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
+local leaseField = 'lease:' .. worker
+
+local state = readState(request, generation)
+if not state or state.status == 'complete' then
+  return { 'gone' }
+end
+if redis.call('HEXISTS', request, 'permits:' .. worker) == 0 then
+  return { 'lost' }
+end
+redis.call('HSET', request, 'cause:' .. worker, state.at .. ' ' .. cause)
+if dead then
+  local ends = tonumber(redis.call('HGET', request, leaseField)) or 0
+  redis.call('HSET', request, leaseField, math.min(ends, state.at))
+end
+return { 'ok' }
