@@ -176,8 +176,12 @@ describe('several processes on one request', () => {
         const seen = await flow.request(id).inspect();
         return seen && seen.now > Number(seen.state.producerUntil);
       });
-      await flow.queueCommands.note(id, generation, 0);
-      await new Agenda(flow.connection, flow.queueCommands).tick();
+      // Looks that come more seldom than this lease lasts prolong it once.
+      await until(async () => {
+        await flow.queueCommands.note(id, generation, 0);
+        await new Agenda(flow.connection, flow.queueCommands).tick();
+        return (await flow.request(id).state())?.status !== 'open';
+      });
       if (onProducerLost === 'seal') {
         expect((await flow.request(id).state())?.status).toBe('sealed');
         await flow.worker({ handler: (n: number) => n }).start();
