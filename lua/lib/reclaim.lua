@@ -7,7 +7,7 @@ end
 
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
 -- are two looks old. While Redis was away nobody could renew: from when it was back, each has the whole
--- of its lease to do so. At most 500 leases are found ended at one look. Returns the time at which the next lease
+-- of its lease to do so. At most 250 leases are found ended at one look. Returns the time at which the next lease
 -- ends, whose lease ended (now, or at an earlier look that could not take everything back), and who holds permits.
 local function withdrawExpired(request, state, at, resumedAt)
   local all = redis.call('HGETALL', request)
@@ -33,7 +33,7 @@ local function withdrawExpired(request, state, at, resumedAt)
       redis.call('HDEL', request, 'crashed:' .. worker)
     end
   end
-  local nextLease, room = math.huge, 500
+  local nextLease, room = math.huge, 250
   for worker, written in pairs(leases) do
     local ends = math.max(written, resumedAt + (terms[worker] or 0))
     if ends <= at and room == 0 then
@@ -49,7 +49,7 @@ local function withdrawExpired(request, state, at, resumedAt)
       nextLease = math.min(nextLease, ends)
     end
   end
-  if room < 500 then
+  if room < 250 then
     redis.call('HSET', request, 'granted', state.granted)
   end
   local marked, old = {}, {}
@@ -66,14 +66,14 @@ local function withdrawExpired(request, state, at, resumedAt)
   return nextLease, ended, held
 end
 
--- Takes back what any consumer without a permit holds, at most 100 entries of each and 300 of all, or about a
+-- Takes back what any consumer without a permit holds, at most 100 entries of each and 200 of all, or about a
 -- mebibyte of payloads that are kept as failed, and removes a consumer that holds nothing: unchecked, XGROUP
 -- DELCONSUMER would delete its entries with it.
 -- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
 -- remembers it while there is more. Who merely holds something without a permit (it read late, it
 -- closed) did not crash. Returns whether there is more.
 local function reclaim(keys, state, ended, holding)
-  local request, work, more, room = keys.request, keys.work, false, 300
+  local request, work, more, room = keys.request, keys.work, false, 200
   local left, over = {}, {}
   state.kept = 0
   for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', work, 'workers')) do

@@ -366,4 +366,25 @@ export const codeCures = [
     code: 'packages/worker/dist/intake.js',
     edits: [{ from: 'BLOCK_SECONDS * 1_000 + WATCHDOG_MS', to: '2_000_000_000' }],
   },
+  {
+    cure: 'a failure weighs its payload',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'is bounded by the payloads that are kept with failures',
+    code: 'packages/worker/dist/outcomes.js',
+    edits: [{ from: 'bytes += outcome.payload ?? 0;', to: '' }],
+  },
+  {
+    cure: 'key names are forgotten',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'are kept for the queues used last',
+    code: 'packages/protocol/dist/keys.js',
+    edits: [{ from: 'if (queues.size > QUEUES_KEPT)', to: 'if (false)' }],
+  },
+  {
+    cure: 'the search for what is parked goes on',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'goes on where the last page ended',
+    code: 'packages/worker/dist/parked-search.js',
+    edits: [{ from: 'this.#after = after;', to: '' }],
+  },
 ];
