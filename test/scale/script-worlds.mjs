@@ -368,7 +368,7 @@ export const worlds = [
       const scene = await b.request(1);
       await leaveFields(b, scene, n);
       await b.send(names(n, '').map((i) => ['hset', scene.request.keys.progress, i, '0.5']));
-      return () => scene.request.inspect();
+      return () => scene.request.inspect(['status', 'generation']);
     },
   },
   {
