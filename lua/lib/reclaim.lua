@@ -6,7 +6,7 @@ local function someAtATime(command, key, args)
 end
 
 -- Takes permits from workers that gave no sign of life, and strikes out the numbers of enters that
--- are two looks old. At most 500 leases are found ended at one look. Returns the time at which the next lease
+-- are two looks old. At most 250 leases are found ended at one look. Returns the time at which the next lease
 -- ends, whose lease ended (now, or at an earlier look that could not take everything back), who holds permits,
 -- and what is known of why a lease ended.
 local function withdrawExpired(request, state, at, grace)
@@ -35,7 +35,7 @@ local function withdrawExpired(request, state, at, grace)
       redis.call('HDEL', request, 'crashed:' .. worker)
     end
   end
-  local nextLease, room, marked, old = math.huge, 500, {}, {}
+  local nextLease, room, marked, old = math.huge, 250, {}, {}
   for worker, written in pairs(leases) do
     local field, term = 'lease:' .. worker, terms[worker]
     local ends = leaseEnds(request, field, notBeyond(request, field, written, at, term), term, at, grace)
@@ -57,7 +57,7 @@ local function withdrawExpired(request, state, at, grace)
       nextLease = math.min(nextLease, ends)
     end
   end
-  if room < 500 then
+  if room < 250 then
     redis.call('HSET', request, 'granted', state.granted)
   end
   for worker, op in pairs(ops) do
@@ -78,14 +78,14 @@ local function withdrawExpired(request, state, at, grace)
   return nextLease, ended, held, causes
 end
 
--- Takes back what any consumer without a permit holds, at most 100 entries of each and 300 of all, or about a
+-- Takes back what any consumer without a permit holds, at most 100 entries of each and 200 of all, or about a
 -- mebibyte of payloads that are kept as failed, and removes a consumer that holds nothing: unchecked, XGROUP
 -- DELCONSUMER would delete its entries with it.
 -- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
 -- remembers it while there is more. Who merely holds something without a permit (it read late, it
 -- closed) did not crash. Returns whether there is more.
 local function reclaim(keys, state, ended, holding, causes)
-  local request, work, more, room = keys.request, keys.work, false, 300
+  local request, work, more, room = keys.request, keys.work, false, 200
   local left, over = {}, {}
   state.kept = 0
   for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', work, 'workers')) do

@@ -5,6 +5,7 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { queueKeys, requestKeys } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Admin, type Check, type Finding } from 'piecework';
 import { describe, expect } from 'vitest';
@@ -108,6 +109,26 @@ describe('memory', () => {
       /^error .* are used: workers read/,
     );
     await client.config('SET', 'maxmemory', '0');
+  });
+});
+
+describe('expiry', () => {
+  test('of what ended and keeps much, where what expires is freed at once', async ({ flow }) => {
+    const { client, url } = await server(flow);
+    const { id } = await flow.producer({ redis: url }).submit(['x'], { retentionMs: 3_600_000 });
+    const large = 'x'.repeat(17_000_000);
+    const maxResultBytes = 20_000_000;
+    const worker = flow.worker({ redis: url, handler: () => large, maxResultBytes });
+    await worker.start();
+    await using admin = new Admin({ redis: url, queue: flow.queue });
+    await until(async () => (await admin.counts()).open === 0);
+    await until(async () => (await client.exists(queueKeys(flow.queue).spent)) === 1);
+    const told = async () => of(await examine(flow, url), 'memory').join();
+    expect(await told()).toContain('1 ended request of the queue may keep much');
+    await client.config('SET', 'lazyfree-lazy-expire', 'yes');
+    expect(await told()).not.toContain('keep much');
+    await client.config('SET', 'lazyfree-lazy-expire', 'no');
+    expect(await client.pttl(requestKeys(id).results)).toBeGreaterThan(3_600_000);
   });
 });
 

@@ -213,13 +213,17 @@ describe('the queue', () => {
     expect(wrong(await examine(queueOf(scene)), 'parked')).toEqual([]);
   });
 
-  it('is told when nobody looks at the agenda, which a repair does', async () => {
+  it('is told when nobody looks at what is due, which a repair does', async () => {
     const scene = await given.filled({ items: 1 });
     const { client } = scene.connection;
-    expect(wrong(await examine(queueOf(scene)), 'agenda').join()).toContain('ever');
+    const due = () => client.zadd(scene.queue.keys.agenda, Date.now() - 90_000, scene.id);
+    expect(wrong(await examine(queueOf(scene)), 'agenda')).toEqual([]);
+    await due();
+    expect(wrong(await examine(queueOf(scene)), 'agenda').join()).toMatch(/for 9\d s/);
     await tickOnce(scene);
     expect(wrong(await examine(queueOf(scene)), 'agenda')).toEqual([]);
     await client.hset(scene.queue.keys.counters, 'tickedAt', Date.now() - 90_000);
+    await due();
     expect(wrong(await examine(queueOf(scene)), 'agenda').join()).toMatch(/for 9\d s/);
     expect(wrong(await examine(queueOf(scene), { repair: true }), 'agenda')).toEqual([]);
   });

@@ -53,6 +53,18 @@ describe('a tick', () => {
     expect(await other.agenda.tick()).toBeGreaterThanOrEqual(750);
   });
 
+  it('rests for longer where many agendas are kept, but not beyond what is due', async () => {
+    const restMs = () => 600_000;
+    const nothing = await agendaOf(0, { prompt: true, restMs });
+    expect(await nothing.agenda.tick()).toBeGreaterThan(500_000);
+    const due = await agendaOf(1, { prompt: true, restMs });
+    const ms = await due.agenda.tick();
+    expect(ms).toBeGreaterThan(5_000);
+    expect(ms).toBeLessThanOrEqual(LOOK_MS);
+    const usual = await agendaOf(0, { prompt: true });
+    expect(await usual.agenda.tick()).toBeLessThanOrEqual(5_000);
+  });
+
   it('keeps the pace of the fleet, however prompt', async () => {
     const { agenda, queue } = await agendaOf(1, { prompt: true });
     moveClock(LOOK_MS - 300);

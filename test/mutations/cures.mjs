@@ -729,4 +729,40 @@ export const codeCures = [
       },
     ],
   },
+  {
+    cure: 'a failure weighs its payload',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'is bounded by the payloads that are kept with failures',
+    code: 'packages/worker/dist/outcomes.js',
+    edits: [
+      {
+        from: 'bytes += outcome.payload ?? 0;',
+        to: '',
+      },
+    ],
+  },
+  {
+    cure: 'key names are forgotten',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'the names of a queue’s keys are kept for the queues used last, not for each that ever was',
+    code: 'packages/protocol/dist/keys.js',
+    edits: [
+      {
+        from: 'if (queues.size > QUEUES_KEPT)',
+        to: 'if (false)',
+      },
+    ],
+  },
+  {
+    cure: 'the search for what is parked goes on',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'goes on where the last page ended, by turns among its tasks',
+    code: 'packages/worker/dist/parked-search.js',
+    edits: [
+      {
+        from: 'this.#after = after;',
+        to: '',
+      },
+    ],
+  },
 ];

@@ -1,5 +1,6 @@
-// How long each script keeps the server busy in large worlds: `usec` of INFO commandstats, of one call alone
-// (evalsha counts all that it calls), the least of the tries where a call can be repeated.
+// How long each script keeps the server busy in large worlds: `usec` of INFO commandstats, of one call alone (evalsha
+// counts all that it calls), or the CPU time of the server's main thread where that is less, as on a busy machine;
+// the least of the tries where a call can be repeated.
 //
 //   node test/scale/script-time.mjs [NAME …] [--scale 1] [--most-ms 10] [--json]
 //

@@ -32,6 +32,11 @@ interface Place {
   readonly mover: Agenda;
 }
 
+/**
+ * How long each queue more lets all of them rest while nothing is due: so all together are looked at some twenty
+ * times a second at most, besides when something is due.
+ */
+const REST_PER_QUEUE_MS = 50;
 /** A name of a queue or of a task. */
 const NAMED = option.name();
 
@@ -178,7 +183,10 @@ export class DelayedTasks implements AsyncDisposable {
       producer: new Producer(at),
       notifier: new Notifier(at),
       admin: new Admin(at),
-      mover: new Agenda(connection, new QueueCommands(connection, queue), { prompt: true }),
+      mover: new Agenda(connection, new QueueCommands(connection, queue), {
+        prompt: true,
+        restMs: () => this.#places.size * REST_PER_QUEUE_MS,
+      }),
     };
     this.#places.set(queue, place);
     return place;

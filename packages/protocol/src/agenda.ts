@@ -48,6 +48,11 @@ export interface AgendaOptions {
    * than W · 50 ms: for who promises to be in time. @default false
    */
   readonly prompt?: boolean;
+  /**
+   * How long it may rest where nothing is due before, for who keeps many agendas: it looks when something is.
+   * Less than 5 s is 5 s. @default 5 s
+   */
+  readonly restMs?: () => number;
   /** Told of every tick, as for the requests that are parked. */
   readonly onTick?: (tick: Tick) => void;
   /** Told when a look took sub-requests back from workers that are gone. */
@@ -144,7 +149,8 @@ export class Agenda {
     const soonest = Math.max(1, tick.fleet) * FLEET_TICK_MS * jitter;
     this.#earliestMs = ended + soonest;
     if (tick.claims.length >= CLAIMS_PER_TICK) return 0;
-    const untilNext = tick.next < 0 ? LONGEST_MS : Math.min(tick.next - tick.now, LONGEST_MS);
+    const restMs = Math.max(LONGEST_MS, this.#options.restMs?.() ?? 0);
+    const untilNext = tick.next < 0 ? restMs : Math.min(tick.next - tick.now, restMs);
     if (prompt) return Math.max(soonest, untilNext - (ended - at));
     return Math.max(SHORTEST_MS * jitter, soonest, untilNext);
   }

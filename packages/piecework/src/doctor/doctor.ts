@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { checkAcl, type Users } from './acl.js';
 import { checkClocks } from './clocks.js';
 import { checkBrokenCluster, checkCluster } from './cluster.js';
+import { checkExpiry } from './expiry.js';
 import { CHECKS, type Check, error, type Finding, warning } from './finding.js';
 import { checkMemory } from './memory.js';
 import { checkOrphans } from './orphans.js';
@@ -125,6 +126,7 @@ export async function doctor(
   }
   await look('version', () => checkVersion(servers));
   await look('memory', () => checkMemory(servers));
+  await lookAtEach('memory', (queue) => checkExpiry(connection, queue, servers));
   await look('persistence', () => checkPersistence(servers));
   await look('replicas', () => checkReplicas(servers));
   await look('cluster', () => checkCluster(connection, servers));

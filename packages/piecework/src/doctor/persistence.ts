@@ -47,7 +47,7 @@ function failures(name: string, text: (field: string) => string): Finding[] {
 }
 
 /** undefined: the server does not tell, as without the right to ask. */
-async function setting(client: Redis, name: string): Promise<string | undefined> {
+export async function setting(client: Redis, name: string): Promise<string | undefined> {
   const answer = await client.config('GET', name).catch(() => []);
   return (answer as string[])[1];
 }

@@ -13,11 +13,13 @@ export async function checkQueue(
 ): Promise<Finding[]> {
   const { client } = connection;
   const { keys } = queue;
-  const [open, until, parked, times, workers] = await Promise.all([
+  const [open, until, parked, times, first, asleep, workers] = await Promise.all([
     client.hlen(keys.open),
     client.hget(keys.paused, 'until'),
     client.hscan(keys.parked, '0', 'COUNT', PARKED_LOOKED),
     client.hmget(keys.counters, 'tickedAt', 'resumedAt', 'shiftMs'),
+    client.zrange(keys.agenda, '0', '0', 'WITHSCORES'),
+    client.zcard(keys.wait),
     queue.workers(),
   ]).catch((thrown: unknown) => {
     throw redisError(thrown, 'doctor');
@@ -35,7 +37,7 @@ export async function checkQueue(
     ),
     ...(await unserved(queue, parked[1])),
     queueTimesAhead(now, { tickedAt, resumedAt, shiftMs }, workers),
-    kept(open, tickedAt === null ? undefined : now - Number(tickedAt), seldomMs),
+    kept(open, looksSince(now, Number(tickedAt ?? 0), first[1], asleep), seldomMs),
   ];
 }
 
@@ -90,9 +92,23 @@ async function unserved(queue: QueueCommands, flat: readonly string[]): Promise<
     : [ok('parked', 'no request waits for a worker of its task')];
 }
 
+/**
+ * For how long somebody should have looked at the agenda and nobody did; undefined: always. Who keeps many looks at
+ * each when something is due; what is asleep may be woken at any time.
+ */
+function looksSince(
+  now: number,
+  tickedAt: number,
+  first: string | undefined,
+  asleep: number,
+): number | undefined {
+  const due = asleep > 0 || first === undefined ? tickedAt : Math.max(tickedAt, Number(first));
+  return due === 0 ? undefined : now - due;
+}
+
 function kept(open: number, sinceMs: number | undefined, seldomMs: number): Finding {
   if (open === 0 || (sinceMs !== undefined && sinceMs <= seldomMs))
-    return ok('agenda', open === 0 ? 'nothing is open' : 'somebody looks at the agenda');
+    return ok('agenda', open === 0 ? 'nothing is open' : 'what is due is looked at');
   const since = sinceMs === undefined ? 'ever' : `for ${Math.round(sinceMs / 1_000)} s`;
   const what = `nobody has looked at the agenda ${since}: no retry, deadline or lost worker is noticed`;
   return error('agenda', what, 'start a worker; `piecework doctor --repair` looks once');

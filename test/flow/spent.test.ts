@@ -1,0 +1,29 @@
+import { requestKeys } from '@piecework/protocol';
+import { expect } from 'vitest';
+import { test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+test('what keeps much goes when its retention is over, before it would expire', async ({
+  flow,
+}) => {
+  const { client } = flow.connection;
+  const maxResultBytes = 20_000_000;
+  const worker = flow.worker({ handler: () => 'x'.repeat(17_000_000), maxResultBytes });
+  await worker.start();
+  const retentionMs = 10_000;
+  const { id } = await flow.producer().submit([1], { retentionMs });
+  await flow.complete(id);
+  const { request, failed, results } = requestKeys(id);
+  // By itself it would stay for a minute more.
+  expect(await client.pttl(results)).toBeGreaterThan(retentionMs + 30_000);
+  await until(async () => (await client.exists(request, failed, results)) === 0, {
+    timeoutMs: 40_000,
+    what: 'the agenda unlinks it',
+  });
+  const { spent, counters, history } = flow.queueCommands.keys;
+  await until(async () => (await client.zcard(spent)) === 0);
+  await worker.close();
+  // What its queue remembers of it, and what tells a late create.
+  await client.unlink(counters, history);
+  await client.unlink(requestKeys(id).work);
+});
