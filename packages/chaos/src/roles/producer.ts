@@ -9,7 +9,7 @@ import { Redis } from 'ioredis';
 import { Piecework, type RequestOptions } from 'piecework';
 import { type Payload, type Plan, payloadOf } from '../plan.js';
 import { control } from './control.js';
-import { enterRole, insist, onStop, serve } from './role.js';
+import { enterRole, insist, nowNs, onStop, serve } from './role.js';
 
 /*
  * A producer: submits what it is asked to, and drops it in the end. It may be killed anywhere; its
@@ -18,13 +18,15 @@ import { enterRole, insist, onStop, serve } from './role.js';
 
 const role = enterRole();
 const { argument, journal, report } = role;
-const { redis, queue, seed } = argument;
+const { redis, queue, shards, seed, shortLeases } = argument;
 /** A successor has to be there before a producer counts as lost. */
-const PRODUCER_LEASE_MS = 60_000;
+const PRODUCER_LEASE_MS = shortLeases ? 10_000 : 60_000;
 /** Every worker is killed whatever it runs: no sub-request is to blame for it. */
 const MAX_CRASHES = 1_000;
 
-const pw = new Piecework({ redis, queue });
+const pw = new Piecework({ redis, queue, shards });
+/** Since when each request is known to be sealed. */
+const sealedNs = new Map<string, string>();
 
 function optionsOf({ id, limit, priority, window, ...plan }: Plan): RequestOptions {
   const { attempts, backoffMs: delayMs, deadlineMs } = plan;
@@ -55,12 +57,17 @@ async function submitAtOnce(plan: Plan): Promise<void> {
     },
     (error) => noteFailure('seal', plan, error),
   );
+  let sinceNs = nowNs();
   const { generation } = await insist(
-    () => pw.request(request).status(),
+    () => {
+      sinceNs = nowNs();
+      return pw.request(request).status();
+    },
     (error) => noteFailure('seal', plan, error),
   );
-  journal.write({ did: 'append', request, from: 0, to: size });
-  journal.write({ did: 'seal', request, generation, total: size });
+  sealedNs.set(request, sinceNs);
+  journal.write({ did: 'append', request, from: 0, to: size, sinceNs });
+  journal.write({ did: 'seal', request, generation, total: size, sinceNs });
 }
 
 /**
@@ -73,7 +80,7 @@ async function submitInPieces(plan: Plan): Promise<void> {
     async () => {
       const client = new Redis(redis, { protocol: 2, lazyConnect: true, socketTimeout: 20_000 });
       client.on('error', () => {});
-      const own = new Piecework({ redis: client, queue });
+      const own = new Piecework({ redis: client, queue, shards });
       try {
         await fill(own, plan);
       } finally {
@@ -94,13 +101,15 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
       if (error instanceof RequestExistsError) return undefined;
       throw error;
     });
+    const statusNs = nowNs();
     const { generation, counts, status } = await own.request(request).status();
     let from = counts.total;
     // What is in may be the work of a predecessor that did not live to write it down.
-    if (from > 0) journal.write({ did: 'append', request, from: 0, to: from });
+    if (from > 0) journal.write({ did: 'append', request, from: 0, to: from, sinceNs: statusNs });
     if (!open) {
       if (status === 'open' || from !== size) throw new Error(`${request} is ${status} at ${from}`);
-      journal.write({ did: 'seal', request, generation, total: size });
+      sealedNs.set(request, statusNs);
+      journal.write({ did: 'seal', request, generation, total: size, sinceNs: statusNs });
       return;
     }
     report({ report: 'opened', id: request });
@@ -108,16 +117,19 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
     while (from < size) {
       const to = Math.min(size, from + piece);
       const items = Array.from({ length: to - from }, (_, n) => payloadOf(seed, plan, from + n));
+      const appendNs = nowNs();
       journal.write({ does: 'append', request, from, to });
       await open.append(...items);
       await open.flush();
-      journal.write({ did: 'append', request, from, to });
+      journal.write({ did: 'append', request, from, to, sinceNs: appendNs });
       from = to;
     }
     step = 'seal';
+    const sinceNs = nowNs();
     journal.write({ does: 'seal', request, total: size });
     await open.seal();
-    journal.write({ did: 'seal', request, generation, total: size });
+    sealedNs.set(request, sinceNs);
+    journal.write({ did: 'seal', request, generation, total: size, sinceNs });
   } catch (error) {
     noteFailure(step, plan, error);
     throw error;
@@ -132,13 +144,16 @@ async function produce(plan: Plan): Promise<void> {
     const ended = error instanceof SealedError || error instanceof RequestExistsError;
     if (plan.deadlineMs === 0 || !ended) throw error;
   });
-  report({ report: 'sealed', id: plan.id });
+  report({ report: 'sealed', id: plan.id, sinceNs: sealedNs.get(plan.id) ?? nowNs() });
+  sealedNs.delete(plan.id);
 }
 
 async function drop(plan: Plan): Promise<void> {
   const { id: request } = plan;
+  let sinceNs = nowNs();
   await insist(
     async () => {
+      sinceNs = nowNs();
       journal.write({ does: 'drop', request });
       await pw
         .request(request)
@@ -150,7 +165,7 @@ async function drop(plan: Plan): Promise<void> {
     (error) => noteFailure('drop', plan, error),
   );
   journal.write({ did: 'drop', request });
-  report({ report: 'dropped', id: request });
+  report({ report: 'dropped', id: request, sinceNs });
 }
 
 /** The last task of each request. */
@@ -158,6 +173,7 @@ const last = new Map<string, Promise<void>>();
 
 onStop(() => pw.close());
 serve(async (asked) => {
+  if (asked.task === 'put no more') return;
   const { task, plan } = asked;
   // Beside what is under way: pieces may still be added.
   if (task === 'control') return control(role, pw, plan, asked.step);
