@@ -41,6 +41,13 @@ const clean: readonly Line[] = [
 const of = (word: string) => clean.filter(({ event }) => 'did' in event && event.did === word);
 const but = (word: string) => clean.filter((line) => !of(word).includes(line));
 
+const wordOf = (event: Line['event']): string => ('did' in event ? event.did : '');
+/** The same, one of the three cancelled. */
+const cancelled: readonly Line[] = [
+  ...clean.filter(({ event }) => !['await', 'read', 'inspect'].includes(wordOf(event))),
+  ...[...told('r', countsOf(2, 0, 1)), wasRead('r', [value(0), value(1)])],
+];
+
 describe('when the server lost its last writes, the judge', () => {
   it.each<[what: string, found: object, lines: Line[]]>([
     ['finds nothing in a loss of which nobody noticed anything', {}, [...clean, lost(500, 510)]],
@@ -136,13 +143,21 @@ describe('when the clock of the server was stepped, the judge', () => {
   });
 
   it('finds a request that was cancelled and nobody asked for it', async () => {
-    const cut = countsOf(2, 0, 1);
-    const lines = [
-      ...clean.filter(({ event }) => !['await', 'read', 'inspect'].includes(wordOf(event))),
-      ...[...told('r', cut), wasRead('r', [value(0), value(1)]), stepped(15, 60_000)],
-    ];
-    expect(foundIn(await judged(lines))).toEqual({ miscounted: 1 });
+    expect(foundIn(await judged([...cancelled, stepped(15, 60_000)]))).toEqual({ miscounted: 1 });
   });
 });
 
-const wordOf = (event: Line['event']): string => ('did' in event ? event.did : '');
+describe('of a request that was cancelled as nobody seemed to add to it, the judge', () => {
+  const opened = at(0, 'producer', { does: 'open', request: 'r', limit: 2, leaseMs: 400 });
+  const killed = at(100, 'nemesis', { does: 'fault', fault: 'kill producer', target: 'producer' });
+  const next = (ms: number) =>
+    at(ms, 'producer-2', { does: 'open', request: 'r', limit: 2, leaseMs: 400 });
+
+  it.each<[what: string, found: object, lines: Line[]]>([
+    ['believes that its producer was dead for too long', {}, [opened, killed, next(350)]],
+    ['finds that its producer was alive', { miscounted: 1 }, [opened]],
+    ['finds that another came in time', { miscounted: 1 }, [opened, killed, next(150)]],
+  ])('%s', async (_what, found, lines) => {
+    expect(foundIn(await judged([...cancelled, ...lines]))).toEqual(found);
+  });
+});

@@ -28,7 +28,7 @@ const SNAPSHOT_AGE_MS = 1_000;
 /** Outages in leases of workers, and some so long that they outlast those of producers. */
 const [SHORTEST_OUTAGE, LONGEST_OUTAGE] = [0.5, 3];
 const OUTLASTS = 0.3;
-const [SHORTEST_LONG_MS, LONGEST_LONG_MS] = [11_000, 15_000];
+const [SHORTEST_LONG_MS, LONGEST_LONG_MS] = [18_000, 25_000];
 /** How far a clock is stepped, and for how long, unless it stays so. */
 const [SHORTEST_STEP_MS, LONGEST_STEP_MS] = [2_000, 3_600_000];
 const [SHORTEST_WRONG_MS, LONGEST_WRONG_MS] = [2_000, 20_000];

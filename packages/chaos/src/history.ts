@@ -37,6 +37,8 @@ export type ProducerEvent =
       readonly does: 'open';
       readonly request: string;
       readonly limit: number;
+      /** For how long it is not given up without a sign of life of whoever adds to it. */
+      readonly leaseMs?: number;
       /** From its creation: then what is left of it is cancelled. */
       readonly deadlineMs?: number;
     }

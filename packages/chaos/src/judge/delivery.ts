@@ -2,7 +2,6 @@ import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
 import type { Counts, Reading, Request, Told } from './requests.js';
 import type { Run } from './runs.js';
-import type { Upheavals } from './upheavals.js';
 import type { Verdict } from './verdict.js';
 
 /*
@@ -35,7 +34,7 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     sums.failed += failed;
     sums.cancelled += cancelled;
     sums.settled += succeeded + failed + cancelled;
-    judgeCounts(request, upheavals, findings);
+    judgeCounts(request, evidence, findings);
     const whole = request.readings.filter(({ over }) => over);
     if (whole.length === 0 && request.droppedEarlyMs === Number.POSITIVE_INFINITY) {
       findings.add('cut short', `${request.id}: nobody read its results to their end`);
@@ -74,7 +73,22 @@ const lastTold = ({ told }: Request) =>
     undefined,
   );
 
-function judgeCounts(request: Request, upheavals: Upheavals, findings: Findings): void {
+/** Whether all who added to it were dead for so long that it may have been taken for left alone. */
+function wasLeft({ producers, leaseMs, toldMs }: Request, { processes }: Evidence): boolean {
+  const byTime = producers.toSorted((a, b) => a.ms - b.ms);
+  return byTime.some(({ process }, i) => {
+    const { killMs } = processes.named(process);
+    const next = byTime[i + 1];
+    if (killMs === undefined || killMs > toldMs || next?.process === process) return false;
+    return (next?.ms ?? Number.POSITIVE_INFINITY) - killMs > leaseMs * LEFT;
+  });
+}
+
+/** A killed producer whose successor comes later than after this share of its lease may be too late. */
+const LEFT = 0.5;
+
+function judgeCounts(request: Request, evidence: Evidence, findings: Findings): void {
+  const { upheavals } = evidence;
   const { inspected, sealed, id } = request;
   const stands = <T extends { readonly ms: number }>(some: readonly T[]) =>
     some.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
@@ -86,7 +100,8 @@ function judgeCounts(request: Request, upheavals: Upheavals, findings: Findings)
     ? sealed
     : undefined;
   const sum = ({ total: _, ...counts }: Counts) => Object.values(counts).reduce((a, b) => a + b, 0);
-  const uncalled = Math.min(request.cancelMs, request.deadlineMs) === Number.POSITIVE_INFINITY;
+  const isCalled = Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY;
+  const uncalled = !isCalled && !wasLeft(request, evidence);
   const wrong =
     said.find((counts) => sum(counts) !== counts['total']) ??
     // Nobody asked for its end, and it had no deadline.

@@ -69,6 +69,8 @@ export class Evidence {
     if ('failed' in event) return;
     if ('does' in event) {
       request.announced.set(`${process} ${event.does}`, ms);
+      if (event.does !== 'drop') request.producers.push({ process, ms });
+      if (event.does === 'open') request.leaseMs = event.leaseMs ?? Number.POSITIVE_INFINITY;
       if (event.does === 'open') this.#open(request, event, ms);
       else if (event.does === 'append') request.attempt(event.from, event.to);
       else if (event.does === 'drop') request.dropMs = Math.min(request.dropMs, ms);

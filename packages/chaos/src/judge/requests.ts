@@ -71,6 +71,9 @@ export class Request {
   cancelMs = Number.POSITIVE_INFINITY;
   cancelledMs = Number.POSITIVE_INFINITY;
   deadlineMs = Number.POSITIVE_INFINITY;
+  leaseMs = Number.POSITIVE_INFINITY;
+  /** Who announced something of it, and when. */
+  readonly producers: { readonly process: string; readonly ms: number }[] = [];
   redriveMs = Number.POSITIVE_INFINITY;
   /** When a waiter was told first that it is complete. */
   toldMs = Number.POSITIVE_INFINITY;

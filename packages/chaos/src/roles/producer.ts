@@ -20,7 +20,7 @@ const role = enterRole();
 const { argument, journal, report } = role;
 const { redis, queue, shards, seed, shortLeases } = argument;
 /** A successor has to be there before a producer counts as lost. */
-const PRODUCER_LEASE_MS = shortLeases ? 10_000 : 60_000;
+const PRODUCER_LEASE_MS = shortLeases ? 20_000 : 60_000;
 /** Every worker is killed whatever it runs: no sub-request is to blame for it. */
 const MAX_CRASHES = 1_000;
 
@@ -50,7 +50,7 @@ async function submitAtOnce(plan: Plan): Promise<void> {
   const items = Array.from({ length: size }, (_, n): Payload => payloadOf(seed, plan, n));
   await insist(
     async () => {
-      journal.write({ does: 'open', request, limit, ...ends });
+      journal.write({ does: 'open', request, limit, leaseMs: PRODUCER_LEASE_MS, ...ends });
       if (size > 0) journal.write({ does: 'append', request, from: 0, to: size });
       journal.write({ does: 'seal', request, total: size });
       await pw.submit(items, optionsOf(plan));
@@ -96,7 +96,7 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
   const { id: request, size, limit, piece } = plan;
   let step: 'open' | 'append' | 'seal' = 'open';
   try {
-    journal.write({ does: 'open', request, limit });
+    journal.write({ does: 'open', request, limit, leaseMs: PRODUCER_LEASE_MS });
     const open = await own.open(optionsOf(plan)).catch((error: unknown) => {
       if (error instanceof RequestExistsError) return undefined;
       throw error;
@@ -107,7 +107,8 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
     // What is in may be the work of a predecessor that did not live to write it down.
     if (from > 0) journal.write({ did: 'append', request, from: 0, to: from, sinceNs: statusNs });
     if (!open) {
-      if (status === 'open' || from !== size) throw new Error(`${request} is ${status} at ${from}`);
+      if (status === 'open') throw new Error(`${request} is ${status} at ${from}`);
+      if (from !== size) throw new SealedError(request, status);
       sealedNs.set(request, statusNs);
       journal.write({ did: 'seal', request, generation, total: size, sinceNs: statusNs });
       return;
@@ -140,9 +141,9 @@ async function produce(plan: Plan): Promise<void> {
   // A client of a cluster, thrown away, may leave calls under way.
   const atOnce = plan.manner === 'at once' || redis.includes(',');
   await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch((error: unknown) => {
-    // Its time was over before it was complete; what of it was taken is not known.
+    // Its time was over, or it was given up, before it was complete. Whether it may have been, others judge.
     const ended = error instanceof SealedError || error instanceof RequestExistsError;
-    if (plan.deadlineMs === 0 || !ended) throw error;
+    if (!ended) throw error;
   });
   report({ report: 'sealed', id: plan.id, sinceNs: sealedNs.get(plan.id) ?? nowNs() });
   sealedNs.delete(plan.id);
