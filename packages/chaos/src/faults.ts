@@ -30,7 +30,7 @@ const [SHORTEST_OUTAGE, LONGEST_OUTAGE] = [0.5, 3];
 const OUTLASTS = 0.3;
 const [SHORTEST_LONG_MS, LONGEST_LONG_MS] = [18_000, 25_000];
 /** How far a clock is stepped, and for how long, unless it stays so. */
-const [SHORTEST_STEP_MS, LONGEST_STEP_MS] = [2_000, 3_600_000];
+const [SHORTEST_STEP_MS, FAR_STEP_MS, LONGEST_STEP_MS] = [2_000, 300_000, 3_600_000];
 const [SHORTEST_WRONG_MS, LONGEST_WRONG_MS] = [2_000, 20_000];
 const STAYS_WRONG = 0.3;
 /** Room that is left when memory is filled: enough for what drains, not for what fills. */
@@ -192,8 +192,12 @@ export class Faults implements Striker {
   }
 
   #wrongBy(): number {
-    const ms = this.#dice.magnitude(SHORTEST_STEP_MS, LONGEST_STEP_MS);
-    return this.#dice.chance(0.5) ? ms : -ms;
+    const dice = this.#dice;
+    // Half of them so far that what waits for the clock to come back outlasts the run.
+    const ms = dice.chance(0.5)
+      ? dice.magnitude(SHORTEST_STEP_MS, FAR_STEP_MS)
+      : dice.whole(FAR_STEP_MS, LONGEST_STEP_MS);
+    return dice.chance(0.5) ? ms : -ms;
   }
 
   /** Beside all else that goes on with the server. */
