@@ -145,10 +145,11 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
 async function produce(plan: Plan): Promise<void> {
   // A client of a cluster, thrown away, may leave calls under way.
   const atOnce = plan.manner === 'at once' || redis.includes(',');
-  await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch((error: unknown) => {
+  await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch(async (error: unknown) => {
     // Its time was over, or it was given up, before it was complete. Whether it may have been, others judge.
     const ended = error instanceof SealedError || error instanceof RequestExistsError;
-    if (!ended) throw error;
+    // While it is open, a part of it may have been lost: whoever asked asks again.
+    if (!ended || (await pw.request(plan.id).status()).status === 'open') throw error;
   });
   report({ report: 'sealed', id: plan.id, sinceNs: sealedNs.get(plan.id) ?? nowNs() });
   sealedNs.delete(plan.id);
