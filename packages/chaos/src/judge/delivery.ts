@@ -46,10 +46,11 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
           process === reading.process && generation === reading.generation,
       )?.counts;
       const items = { attempted, acknowledged, started };
-      // Ended while a part of it, acknowledged and lost, was not there again.
+      // Ended before all of it while a part, acknowledged and lost, was not there again.
       const isCutOff =
         stands.length < request.acks.length &&
-        Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY;
+        (Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY ||
+          request.told.some(({ status }) => status === 'cancelled'));
       const isOlder = upheavals.mayUndo(reading.beganMs, reading.endedMs);
       judgeReading(request, itsOwn ?? counts, reading, { ...items, isCutOff, isOlder }, findings);
     }
