@@ -60,7 +60,7 @@ function acknowledged(sinceNs: string): Acknowledged {
 /** How often is tried again what a loss of writes may have spoilt. */
 const TRIES = 20;
 const AGAIN_MS = 500;
-const GONE = ['NOT_FOUND', 'EXPIRED', 'DROPPED'];
+const GONE = ['NOT_FOUND', 'LOST', 'EXPIRED', 'DROPPED'];
 /** Of how many dropped requests it is known when. */
 const DROPPED_KEPT = 1_000;
 /** So many submissions under way at each producer. */

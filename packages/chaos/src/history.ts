@@ -170,7 +170,7 @@ export type WaiterEvent =
       /** Whether these are the last ones. */
       readonly over: boolean;
     }
-  /** It was refused. What is retryable is asked again; of the rest, 'NOT_FOUND' is a lost request. */
+  /** It was refused. What is retryable is asked again; of the rest, 'NOT_FOUND' and 'LOST' are a lost request. */
   | {
       readonly failed: 'await' | 'read';
       readonly request: string;

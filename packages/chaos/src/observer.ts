@@ -5,6 +5,7 @@ import {
   DroppedError,
   ExpiredError,
   NotFoundError,
+  PieceworkError,
   QueueCommands,
   shardNames,
 } from '@piecework/protocol';
@@ -106,7 +107,8 @@ export class Observer {
       } catch (error) {
         const gone = [NotFoundError, DroppedError, ExpiredError];
         // Dropped before it was complete: nothing of it is left to do.
-        if (gone.some((kind) => error instanceof kind)) return this.#isOver(id, size);
+        const lost = error instanceof PieceworkError && error.code === 'LOST';
+        if (lost || gone.some((kind) => error instanceof kind)) return this.#isOver(id, size);
         await sleep(100);
       }
     }

@@ -162,7 +162,7 @@ export class Evidence {
     const request = this.requests.named(event.request);
     const waiting = `${process.name} ${request.id}`;
     if ('failed' in event) {
-      if (event.code === 'NOT_FOUND') request.notFoundMs.push(ms);
+      if (['NOT_FOUND', 'LOST'].includes(event.code)) request.notFoundMs.push(ms);
       if (event.code === 'EXPIRED') request.expiredMs.push(ms);
     } else if ('does' in event) {
       this.waiting.set(waiting, { ms, after: event.after ?? 0 });

@@ -7,7 +7,7 @@ import {
   ExpiredError,
   NotCompleteError,
   NotFoundError,
-  type PieceworkError,
+  PieceworkError,
 } from '@piecework/protocol';
 import type { Piecework } from 'piecework';
 import type { Plan, Step } from '../plan.js';
@@ -22,6 +22,7 @@ import { insist, nowNs, type Role } from './role.js';
 export const healedBy = (folder: string, id: string): string => join(folder, `healed-${id}`);
 
 const isOver = (error: unknown): boolean =>
+  (error instanceof PieceworkError && error.code === 'LOST') ||
   [EndedError, DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
 
 export async function control(

@@ -53,7 +53,8 @@ async function awaitRequest(
     report({ report: 'read', id: request });
   } catch (error) {
     const gone = [DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
-    if (gone && steps.some(({ act }) => act === 'drop')) {
+    const lost = error instanceof PieceworkError && error.code === 'LOST';
+    if ((gone || lost) && steps.some(({ act }) => act === 'drop')) {
       report({ report: 'read', id: request });
       return;
     }
