@@ -34,6 +34,16 @@ export interface AttackOptions {
   readonly itemsPerSecond: number | 'half';
   /** How many workers are not killed, so that they grow old. */
   readonly sparedWorkers: number;
+  /** Whether the clock of the server is stepped, which takes a C compiler. */
+  readonly stepsClock: boolean;
+  /** How many shards the queue has. */
+  readonly shards: number;
+  /** How many processes put into the other queues and take from them. */
+  readonly takers: number;
+  /** Whether producers are believed for so short a time that outages come near it. */
+  readonly shortLeases: boolean;
+  /** A folder with the programs of every second place of a role, of another revision. */
+  readonly elsewhere: string | undefined;
   /** Where journals and logs go and stay. Without it they are removed after the run. */
   readonly keep: string | undefined;
   readonly say: (line: string) => void;
@@ -127,16 +137,27 @@ class Scene {
     this.#server = server;
     this.#proxies = proxies;
     this.#journal = new Journal(journals, 'nemesis');
-    this.crew = new Crew(logs, {
-      onReport: (member, report) => this.#desk.hear(member, report),
-      onUnexpectedEnd: ({ name }, how) => this.#trouble(`${name} ended by itself: ${how}`),
+    const { shards, elsewhere } = options;
+    this.crew = new Crew(
+      logs,
+      {
+        onReport: (member, report) => this.#desk.hear(member, report),
+        onUnexpectedEnd: ({ name }, how) => this.#trouble(`${name} ended by itself: ${how}`),
+      },
+      elsewhere,
+    );
+    const observer = new Observer(server, this.crew, new Journal(journals, 'observer'), {
+      ...{ queue: QUEUE, shards, takers: options.takers > 0 },
     });
-    const observer = new Observer(server, this.crew, new Journal(journals, 'observer'), QUEUE);
     this.#observer = observer;
     const dice = new Dice(seed, -1);
     const faults = new Faults({
       ...{ crew: this.crew, proxies, journal: this.#journal, dice, leaseMs: LEASE_MS },
       server: server instanceof AttackedServer ? server : undefined,
+      onLost: (lost) => {
+        observer.mayGoBack = true;
+        this.#desk.lost(lost);
+      },
     });
     this.#faults =
       server instanceof AttackedServer
@@ -167,7 +188,7 @@ class Scene {
       const server = await AttackedCluster.start(folder, options.fsync);
       return new Scene(options, folders, { server, proxies: [] });
     }
-    const server = await AttackedServer.start(folder, options.fsync);
+    const server = await AttackedServer.start(folder, options.fsync, options.stepsClock);
     const open = (name: string, swallowsNotices = false) =>
       BadNetwork.open({ name, toPort: server.port, swallowsNotices });
     const proxies = await Promise.all([
@@ -191,7 +212,7 @@ class Scene {
       });
     this.#observer.start();
     const lengthMs = minutes * 60_000;
-    const schedule = scheduleOf(rates, lengthMs, new Dice(seed, -2));
+    const schedule = scheduleOf(this.#possible(rates), lengthMs, new Dice(seed, -2));
     if (fillsMemory) schedule.push({ stroke: 'fill memory', atMs: lengthMs * 0.55 });
     const nemesis = new Nemesis(schedule, (stroke) => this.#faults.strike(stroke));
     const saying = setInterval(() => say(this.#progress()), SAY_MS);
@@ -205,6 +226,17 @@ class Scene {
       await nemesis.stop();
     }
     await this.#leave();
+  }
+
+  /** Without those that nothing on this machine can carry out, which is said. */
+  #possible(rates: Rates): Rates {
+    const { 'wrong clock': steps, ...others } = rates;
+    if (steps === undefined) return rates;
+    if (this.#server instanceof AttackedServer && this.#server.hasClock) return rates;
+    this.#options.say(
+      'left out: steps of the clock, which take Linux, a C compiler and no container',
+    );
+    return others;
   }
 
   #fillPlaces(): void {
@@ -221,12 +253,16 @@ class Scene {
         leaseMs: LEASE_MS,
         concurrency: CONCURRENCY,
         notices: !proxy || proxy !== deaf,
+        shards: this.#options.shards,
+        shortLeases: this.#options.shortLeases,
       },
     });
     for (let i = 0; i < WORKERS; i += 1) this.crew.fill(place('worker', i, i % 2 ? b : a));
     for (let i = 0; i < PRODUCERS; i += 1) this.crew.fill(place('producer', i, producers));
     for (let i = 0; i < WAITERS; i += 1)
       this.crew.fill(place('waiter', i, i === WAITERS - 1 ? deaf : waiters));
+    for (let i = 0; i < this.#options.takers; i += 1)
+      this.crew.fill(place('taker', i, i % 2 ? b : producers));
   }
 
   async #produce(lengthMs: number): Promise<void> {
@@ -240,10 +276,16 @@ class Scene {
 
   async #drain(): Promise<void> {
     this.#journal.write({ does: 'drain', open: this.#desk.open.length });
-    if (await this.#within(DRAIN_MS, () => this.#desk.open.length === 0)) {
+    this.crew.tell('taker', { task: 'put no more' });
+    const untilMs = performance.now() + DRAIN_MS;
+    const requests = await this.#within(DRAIN_MS, () => this.#desk.open.length === 0);
+    const taken = await this.#observer.untilTaken(untilMs - performance.now());
+    for (const left of taken) this.#trouble(`not taken: ${left}`);
+    if (requests && taken.length === 0) {
       this.#journal.write({ did: 'drain' });
       return;
     }
+    if (requests) return;
     const ids = this.#desk.open.map(({ id }) => id);
     const described = await this.#observer.describe(ids);
     const stages = this.#desk.open.map(({ id, stage }) => `${id} is ${stage}`);
@@ -253,6 +295,7 @@ class Scene {
   /** All go home; what is in Redis then should not be there. */
   async #leave(): Promise<void> {
     for (const name of await this.crew.stop(STOP_MS)) this.#trouble(`${name} did not end in time`);
+    await this.#observer.dropQueues();
     const left = await this.#observer.lookForKeys();
     if (this.#server instanceof AttackedCluster) this.errors = await this.#server.errors();
     if (left.length > 0) this.#trouble(`keys are left: ${left.slice(0, 10).join(' ')}`);

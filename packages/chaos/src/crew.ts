@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Report, RoleArgument, Task } from './messages.js';
 
-export type RoleName = 'worker' | 'producer' | 'waiter';
+export type RoleName = 'worker' | 'producer' | 'waiter' | 'taker';
 
 /** A place that is always filled: whoever dies in it is replaced at once, under another name. */
 export interface Place {
@@ -36,15 +36,20 @@ export interface CrewEvents {
 export class Crew {
   readonly #logs: string;
   readonly #events: CrewEvents;
+  /** Where the programs of half of the places are, if not here. */
+  readonly #elsewhere: string | undefined;
   readonly #members = new Map<Place, Member>();
-  readonly #born = { worker: 0, producer: 0, waiter: 0 };
+  readonly #born = { worker: 0, producer: 0, waiter: 0, taker: 0 };
   /** As the registry knows workers: those that were killed cannot strike themselves out. */
   readonly boots = new Set<string>();
+  readonly #standing = new Map<RoleName, Task>();
   #stopping = false;
 
-  constructor(logs: string, events: CrewEvents) {
+  /** @param elsewhere folder of the programs of every second place of a role */
+  constructor(logs: string, events: CrewEvents, elsewhere?: string) {
     this.#logs = logs;
     this.#events = events;
+    this.#elsewhere = elsewhere;
   }
 
   get members(): readonly Member[] {
@@ -55,7 +60,9 @@ export class Crew {
     this.#born[place.role] += 1;
     const name = `${place.role}-${this.#born[place.role]}`;
     const argument: RoleArgument = { ...place.argument, name };
-    const program = fileURLToPath(new URL(`./roles/${place.role}.js`, import.meta.url));
+    const here = fileURLToPath(new URL('.', import.meta.url));
+    const folder = (place.number % 2 === 1 ? this.#elsewhere : undefined) ?? here;
+    const program = join(folder, 'roles', `${place.role}.js`);
     const log = openSync(join(this.#logs, name), 'a');
     const child = fork(program, [JSON.stringify(argument)], {
       stdio: ['ignore', log, log, 'ipc'],
@@ -69,6 +76,8 @@ export class Crew {
     child.on('message', (report: Report) => {
       if (report.report === 'ready') member.ready = true;
       if (report.report === 'ready' && report.boot) this.boots.add(report.boot);
+      const standing = this.#standing.get(place.role);
+      if (report.report === 'ready' && standing) this.ask(place.role, place.number, standing);
       this.#events.onReport(member, report);
     });
     child.on('error', () => {});
@@ -83,6 +92,12 @@ export class Crew {
   ask(role: RoleName, number: number, task: Task): void {
     const member = this.members.find(({ place }) => place.role === role && place.number === number);
     if (member?.ready && member.child.connected) member.child.send(task, () => {});
+  }
+
+  /** Tells all of a role, and from now on whoever comes into it. */
+  tell(role: RoleName, task: Task): void {
+    this.#standing.set(role, task);
+    for (const { place } of this.members) this.ask(role, place.number, task);
   }
 
   async kill(member: Member): Promise<void> {

@@ -1,10 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Crew, Member, RoleName } from './crew.js';
 import type { Report } from './messages.js';
 import { type Plan, planOf, type Step } from './plan.js';
+import type { LostWrites } from './server.js';
 
 /*
  * Keeps the list of what is to be done and asks the processes for it. The desk is never killed: who
- * takes over from a killed process is asked for all that its place has not reported done.
+ * takes over from a killed process is asked for all that its place has not reported done. When the server has
+ * lost writes, whatever was acknowledged meanwhile is asked for once more, as its users have to; what was
+ * acknowledged since is not: that has to stand.
  */
 
 type Stage = 'producing' | 'awaited' | 'inspecting' | 'redriving' | 'dropping';
@@ -23,6 +27,17 @@ interface Order {
   meddled: boolean;
   /** The life whose end is awaited, or a later one; 0: any. */
   life: number;
+  /** When its seal was acknowledged, and each of its steps. */
+  sealedAt: Acknowledged | undefined;
+  readonly stepsAt: Acknowledged[];
+  /** How often somebody gave it up, and was asked again. */
+  givenUp: number;
+}
+
+/** From when the call was sent to when the desk heard of it. */
+interface Acknowledged {
+  readonly sinceNs: bigint;
+  readonly heardNs: bigint;
 }
 
 export interface DeskEvents {
@@ -38,6 +53,16 @@ export interface DeskOptions {
   readonly mostItems: number;
 }
 
+function acknowledged(sinceNs: string): Acknowledged {
+  return { sinceNs: BigInt(sinceNs), heardNs: process.hrtime.bigint() };
+}
+
+/** How often is tried again what a loss of writes may have spoilt. */
+const TRIES = 20;
+const AGAIN_MS = 500;
+const GONE = ['NOT_FOUND', 'LOST', 'EXPIRED', 'DROPPED'];
+/** Of how many dropped requests it is known when. */
+const DROPPED_KEPT = 1_000;
 /** So many submissions under way at each producer. */
 const PER_PRODUCER = 4;
 
@@ -48,6 +73,8 @@ export class Desk {
   readonly #mostItems: number;
   readonly #events: DeskEvents;
   readonly #orders = new Map<string, Order>();
+  readonly #losses: LostWrites[] = [];
+  readonly #dropped = new Map<string, { readonly plan: Plan; readonly at: Acknowledged }>();
   #number = 0;
   #items = 0;
 
@@ -85,6 +112,7 @@ export class Desk {
     const order: Order = {
       ...{ plan, stage: 'producing', sealed: false, reading, asked: new Set() },
       ...{ step: 0, asking: 'no', meddled: false, life: 0 },
+      ...{ sealedAt: undefined, stepsAt: [], givenUp: 0 },
     };
     this.#orders.set(plan.id, order);
     this.#crew.ask('producer', place, { task: 'produce', plan });
@@ -104,19 +132,113 @@ export class Desk {
       this.#askWaiter(order, 0);
       this.#meddle(order);
     } else if (report.report === 'controlled') {
-      if (report.step === order.step) this.#controlled(order, report.generation);
-    } else if (report.report === 'sealed') this.#sealed(order);
-    else if (report.report === 'read') this.#read(order, number);
-    else if (report.report === 'dropped') this.#orders.delete(report.id);
-    else {
-      this.#events.onGaveUp(member.name, report.id, report.code);
-      const by = this.#stepOf(order);
-      if (order.asking === 'asked' && by?.role === member.place.role && by.place === number)
-        this.#controlled(order, 0);
-      if (member.place.role === 'waiter') this.#read(order, number);
-      else if (order.stage === 'dropping') this.#orders.delete(report.id);
+      if (report.step !== order.step) return;
+      const at = acknowledged(report.sinceNs);
+      if (this.#isLost(at)) this.#askStep(order);
+      else {
+        order.stepsAt[report.step] = at;
+        this.#controlled(order, report.generation);
+      }
+    } else if (report.report === 'sealed') {
+      order.sealedAt = acknowledged(report.sinceNs);
+      if (this.#isLost(order.sealedAt)) this.#askToProduce(order);
       else this.#sealed(order);
+    } else if (report.report === 'read') this.#read(order, number);
+    else if (report.report === 'dropped') {
+      const at = acknowledged(report.sinceNs);
+      if (this.#isLost(at)) {
+        this.#askToDrop(order);
+        return;
+      }
+      this.#dropped.set(report.id, { plan: order.plan, at });
+      if (this.#dropped.size > DROPPED_KEPT)
+        this.#dropped.delete(this.#dropped.keys().next().value ?? '');
+      this.#orders.delete(report.id);
+    } else {
+      if (this.#losses.length > 0 && order.givenUp < TRIES)
+        this.#askOnceMore(order, member, report.code);
+      else this.#gaveUp(order, member, report.code);
     }
+  }
+
+  #gaveUp(order: Order, { name, place }: Member, code: string): void {
+    const { id } = order.plan;
+    this.#events.onGaveUp(name, id, code);
+    const by = this.#stepOf(order);
+    if (order.asking === 'asked' && by?.role === place.role && by.place === place.number)
+      this.#controlled(order, 0);
+    if (place.role === 'waiter') this.#read(order, place.number);
+    else if (order.stage === 'dropping') this.#orders.delete(id);
+    else this.#sealed(order);
+  }
+
+  /**
+   * The server has lost writes: what was acknowledged meanwhile, as far as it was heard of, is asked for again;
+   * the rest when it is heard of.
+   */
+  lost(lost: LostWrites): void {
+    this.#losses.push(lost);
+    for (const [id, { plan, at }] of this.#dropped) {
+      if (!this.#isLost(at)) continue;
+      this.#dropped.delete(id);
+      const order: Order = {
+        ...{ plan, stage: 'dropping', sealed: true, reading: new Set(), asked: new Set() },
+        ...{ step: plan.steps.length, asking: 'no', meddled: true, life: 0 },
+        ...{ sealedAt: undefined, stepsAt: [], givenUp: 0 },
+      };
+      this.#orders.set(id, order);
+      this.#askToDrop(order);
+    }
+    for (const order of this.#orders.values()) {
+      const { plan, stage, stepsAt, sealed, sealedAt } = order;
+      if (stage === 'dropping') continue;
+      if (sealed && sealedAt && this.#isLost(sealedAt)) this.#askToProduce(order);
+      const first = stepsAt.findIndex((at) => at && this.#isLost(at));
+      const act = plan.steps[first]?.act;
+      if (act && !(act === 'redrive' && stage === 'inspecting')) {
+        stepsAt.length = first;
+        order.step = first;
+        order.asking = 'no';
+        if (act === 'redrive') order.stage = 'redriving';
+        this.#nextStep(order);
+      }
+    }
+  }
+
+  /** Whether it may be that the server, or its predecessor, acknowledged it and has lost it since. */
+  #isLost({ sinceNs, heardNs }: Acknowledged): boolean {
+    return this.#losses.some(({ sureNs, goneNs }) => sinceNs < goneNs && heardNs > sureNs);
+  }
+
+  #askToProduce(order: Order): void {
+    const { plan } = order;
+    // What was ended on purpose is not to begin anew.
+    const ends = plan.steps.slice(0, order.step).some(({ act }) => act === 'drop');
+    order.sealed = ends;
+    if (ends) this.#sealed(order);
+    else this.#crew.ask('producer', this.#producerOf(plan), { task: 'produce', plan });
+  }
+
+  #askToDrop({ plan }: Order): void {
+    this.#crew.ask('producer', this.#producerOf(plan), { task: 'drop', plan });
+  }
+
+  /** Somebody found it gone, or other than it should be: it is submitted again, and what was asked is asked again. */
+  #askOnceMore(order: Order, { place }: Member, code: string): void {
+    order.givenUp += 1;
+    const { stage, plan } = order;
+    const isGone = GONE.includes(code);
+    if (isGone) order.life = 0;
+    void sleep(AGAIN_MS).then(() => {
+      if (this.#orders.get(plan.id) !== order) return;
+      if (place.role === 'producer' && stage === 'dropping') return this.#askToDrop(order);
+      if (order.asking === 'asked' && this.#stepOf(order)?.role === place.role)
+        this.#askStep(order);
+      if (order.stage === 'dropping' || order.stage === 'inspecting') return;
+      if (place.role === 'waiter' && order.reading.has(place.number))
+        this.#crew.ask('waiter', place.number, { task: 'await', plan, after: order.life });
+      if (isGone || !order.sealed) this.#askToProduce(order);
+    });
   }
 
   #sealed(order: Order): void {
@@ -167,6 +289,7 @@ export class Desk {
   }
 
   #controlled(order: Order, generation: number): void {
+    if (order.stage === 'dropping') return;
     const step = this.#stepOf(order);
     order.step += 1;
     order.asking = 'no';
@@ -206,7 +329,7 @@ export class Desk {
         return;
       }
       order.stage = 'dropping';
-      this.#crew.ask('producer', this.#producerOf(order.plan), { task: 'drop', plan: order.plan });
+      this.#askToDrop(order);
     });
   }
 
@@ -224,7 +347,7 @@ export class Desk {
         if (stage === 'awaited' && reading.has(place) && asked.has(place))
           this.#crew.ask(role, place, { task: 'await', plan, after: life });
       } else if (role === 'producer' && this.#producerOf(plan) === place) {
-        if (stage === 'dropping') this.#crew.ask(role, place, { task: 'drop', plan });
+        if (stage === 'dropping') this.#askToDrop(order);
         else if (!sealed) this.#crew.ask(role, place, { task: 'produce', plan });
       }
     }

@@ -4,7 +4,7 @@ import type { Crew, Member, RoleName } from './crew.js';
 import type { Dice } from './dice.js';
 import type { Fault } from './history.js';
 import type { Journal } from './journal.js';
-import type { AttackedServer } from './server.js';
+import type { AttackedServer, LostWrites } from './server.js';
 
 /** What can be done at a moment of the schedule; 'kill redis' starts it again as well. */
 export type Stroke = Exclude<Fault, 'restart redis' | 'swallow notices'>;
@@ -22,6 +22,17 @@ export const isOfClusters = (stroke: Stroke): stroke is ClusterStroke =>
   OF_CLUSTERS.some((each) => each === stroke);
 
 const FULL_MS = 10_000;
+/** How far behind a replica is that is promoted, and how old a snapshot, at most. */
+const LAG_MS = 60;
+const SNAPSHOT_AGE_MS = 1_000;
+/** Outages in leases of workers, and some so long that they outlast those of producers. */
+const [SHORTEST_OUTAGE, LONGEST_OUTAGE] = [0.5, 3];
+const OUTLASTS = 0.3;
+const [SHORTEST_LONG_MS, LONGEST_LONG_MS] = [18_000, 25_000];
+/** How far a clock is stepped, and for how long, unless it stays so. */
+const [SHORTEST_STEP_MS, FAR_STEP_MS, LONGEST_STEP_MS] = [2_000, 300_000, 3_600_000];
+const [SHORTEST_WRONG_MS, LONGEST_WRONG_MS] = [2_000, 20_000];
+const STAYS_WRONG = 0.3;
 /** Room that is left when memory is filled: enough for what drains, not for what fills. */
 const ROOM_BYTES = 100_000;
 
@@ -33,6 +44,7 @@ export class Faults implements Striker {
   readonly #journal: Journal;
   readonly #dice: Dice;
   readonly #leaseMs: number;
+  readonly #onLost: (lost: LostWrites) => void;
   /** What can have only one trouble at a time. */
   readonly #troubled = new Set<BadNetwork | AttackedServer>();
   readonly done = new Map<Fault, number>();
@@ -45,6 +57,8 @@ export class Faults implements Striker {
     journal: Journal;
     dice: Dice;
     leaseMs: number;
+    /** Told at once when the server has lost writes. */
+    onLost?: (lost: LostWrites) => void;
   }) {
     this.#crew = parts.crew;
     this.#proxies = parts.proxies;
@@ -52,6 +66,7 @@ export class Faults implements Striker {
     this.#journal = parts.journal;
     this.#dice = parts.dice;
     this.#leaseMs = parts.leaseMs;
+    this.#onLost = parts.onLost ?? (() => {});
   }
 
   /** Resolves when it is over. A stroke whose target is in trouble already waits for it. */
@@ -65,6 +80,8 @@ export class Faults implements Striker {
         return this.#kill(stroke, 'producer');
       case 'kill waiter':
         return this.#kill(stroke, 'waiter');
+      case 'kill taker':
+        return this.#kill(stroke, 'taker');
       case 'freeze worker': {
         const ms = this.#leaseMs + dice.between(500, 3_000);
         const member = await this.#victim('worker', () => true);
@@ -80,6 +97,19 @@ export class Faults implements Striker {
         );
       case 'black hole':
         return this.#trouble(stroke, dice.between(500, 6_000), (proxy) => proxy.swallow(direction));
+      case 'freeze redis':
+        return this.#ofServer(stroke, (server) => this.#freeze(server, this.#outageMs()));
+      case 'stop redis':
+        return this.#ofServer(stroke, (server) =>
+          this.during(stroke, 'redis', () => this.#restart(server, this.#outageMs())),
+        );
+      case 'promote replica':
+      case 'restore snapshot':
+        return this.#ofServer(stroke, (server) =>
+          this.during(stroke, 'redis', () => this.#loseWrites(server, stroke)),
+        );
+      case 'wrong clock':
+        return this.#stepClock();
       default:
         if (isOfClusters(stroke)) throw new Error(`${stroke} needs a cluster`);
         return this.#strikeServer(stroke, dice.between(100, 2_500));
@@ -118,18 +148,83 @@ export class Faults implements Striker {
     );
   }
 
+  async #ofServer(fault: Fault, work: (server: AttackedServer) => Promise<void>): Promise<void> {
+    const server = this.#server;
+    if (!server) throw new Error(`${fault} needs a server of its own`);
+    await this.#alone(server, () => work(server));
+  }
+
+  #outageMs(): number {
+    const dice = this.#dice;
+    if (dice.chance(OUTLASTS)) return dice.between(SHORTEST_LONG_MS, LONGEST_LONG_MS);
+    return this.#leaseMs * dice.between(SHORTEST_OUTAGE, LONGEST_OUTAGE);
+  }
+
+  #freeze(server: AttackedServer, ms: number): Promise<void> {
+    return this.during('freeze redis', 'redis', () => server.freeze(ms));
+  }
+
+  async #restart(server: AttackedServer, awayMs: number): Promise<void> {
+    await this.during('kill redis', 'redis', () => server.kill());
+    await sleep(awayMs);
+    await this.during('restart redis', 'redis', () => server.startAgain());
+  }
+
+  async #loseWrites(
+    server: AttackedServer,
+    stroke: 'promote replica' | 'restore snapshot',
+  ): Promise<void> {
+    const dice = this.#dice;
+    const onLost = (lost: LostWrites) => {
+      const { sureNs, goneNs } = lost;
+      this.#journal.write({ did: 'lose writes', sureNs: `${sureNs}`, goneNs: `${goneNs}` });
+      this.#onLost(lost);
+    };
+    const awayMs = dice.chance(0.5) ? 0 : dice.between(0, this.#leaseMs);
+    if (stroke === 'restore snapshot')
+      return server.restoreSnapshot({ ageMs: dice.between(5, SNAPSHOT_AGE_MS), awayMs, onLost });
+    const lagMs = dice.magnitude(5, LAG_MS);
+    const before = server.offsetMs;
+    // Each server has a clock of its own.
+    const offsetMs = server.hasClock && dice.chance(0.3) ? this.#wrongBy() : before;
+    await server.promote({ lagMs, awayMs, offsetMs, onLost });
+    if (offsetMs !== before) this.#journal.write({ did: 'step clock', offsetMs });
+  }
+
+  #wrongBy(): number {
+    const dice = this.#dice;
+    // Half of them so far that what waits for the clock to come back outlasts the run.
+    const ms = dice.chance(0.5)
+      ? dice.magnitude(SHORTEST_STEP_MS, FAR_STEP_MS)
+      : dice.whole(FAR_STEP_MS, LONGEST_STEP_MS);
+    return dice.chance(0.5) ? ms : -ms;
+  }
+
+  /** Beside all else that goes on with the server. */
+  async #stepClock(): Promise<void> {
+    const server = this.#server;
+    if (!server?.hasClock) throw new Error('the server has no clock that can be stepped');
+    const set = (offsetMs: number) => {
+      server.stepClock(offsetMs);
+      this.#journal.write({ did: 'step clock', offsetMs });
+    };
+    await this.during('wrong clock', 'redis', async () => {
+      const [offsetMs, stays] = [this.#wrongBy(), this.#dice.chance(STAYS_WRONG)];
+      set(offsetMs);
+      if (stays) return;
+      await sleep(this.#dice.between(SHORTEST_WRONG_MS, LONGEST_WRONG_MS));
+      set(0);
+    });
+  }
+
   async #strikeServer(
     fault: 'kill redis' | 'forget scripts' | 'fill memory',
     awayMs: number,
   ): Promise<void> {
-    const server = this.#server;
-    if (!server) throw new Error(`${fault} needs a server of its own`);
-    const { client } = server;
-    await this.#alone(server, async () => {
+    await this.#ofServer(fault, async (server) => {
+      const { client } = server;
       if (fault === 'kill redis') {
-        await this.during('kill redis', 'redis', () => server.kill());
-        await sleep(awayMs);
-        await this.during('restart redis', 'redis', () => server.startAgain());
+        await this.#restart(server, awayMs);
       } else if (fault === 'forget scripts') {
         await this.during(fault, 'redis', async () => void (await client.script('FLUSH')));
       } else {

@@ -23,15 +23,22 @@ export type Event =
   | WorkerEvent
   | WaiterEvent
   | FaultEvent
+  | ServerEvent
+  | TakerEvent
   | ObserverEvent;
 
-/** A producer. Items of a request are numbered from 0; the payload of an item names its number. */
+/**
+ * A producer. Items of a request are numbered from 0; the payload of an item names its number. `sinceNs`: when
+ * the call was sent whose reply says that it is in; left out: when its step was announced.
+ */
 export type ProducerEvent =
   /** About to bring the request into being. */
   | {
       readonly does: 'open';
       readonly request: string;
       readonly limit: number;
+      /** For how long it is not given up without a sign of life of whoever adds to it. */
+      readonly leaseMs?: number;
       /** From its creation: then what is left of it is cancelled. */
       readonly deadlineMs?: number;
     }
@@ -43,7 +50,13 @@ export type ProducerEvent =
       readonly to: number;
     }
   /** They are acknowledged. */
-  | { readonly did: 'append'; readonly request: string; readonly from: number; readonly to: number }
+  | {
+      readonly did: 'append';
+      readonly request: string;
+      readonly from: number;
+      readonly to: number;
+      readonly sinceNs?: string;
+    }
   /** About to seal it at `total` items. */
   | { readonly does: 'seal'; readonly request: string; readonly total: number }
   /** The seal is acknowledged. */
@@ -52,6 +65,7 @@ export type ProducerEvent =
       readonly request: string;
       readonly generation: number;
       readonly total: number;
+      readonly sinceNs?: string;
     }
   /** About to drop it; all that follows is clearing up. */
   | { readonly does: 'drop'; readonly request: string }
@@ -156,7 +170,7 @@ export type WaiterEvent =
       /** Whether these are the last ones. */
       readonly over: boolean;
     }
-  /** It was refused. What is retryable is asked again; of the rest, 'NOT_FOUND' is a lost request. */
+  /** It was refused. What is retryable is asked again; of the rest, 'NOT_FOUND' and 'LOST' are a lost request. */
   | {
       readonly failed: 'await' | 'read';
       readonly request: string;
@@ -173,6 +187,7 @@ export type Fault =
   | 'kill worker'
   | 'kill producer'
   | 'kill waiter'
+  | 'kill taker'
   /** SIGSTOP for longer than the lease, then SIGCONT. */
   | 'freeze worker'
   | 'cut connections'
@@ -180,6 +195,14 @@ export type Fault =
   | 'black hole'
   | 'kill redis'
   | 'restart redis'
+  /** The server stands still for about a lease; killed, and started again as late. */
+  | 'freeze redis'
+  | 'stop redis'
+  /** What it acknowledged last is gone: see 'lose writes'. */
+  | 'promote replica'
+  | 'restore snapshot'
+  /** See 'step clock' of the server. */
+  | 'wrong clock'
   | 'forget scripts'
   | 'fill memory'
   | 'swallow notices'
@@ -190,6 +213,53 @@ export type Fault =
   /** All keys of a hash slot, step by step, to another master. */
   | 'move queue slot'
   | 'move request slot';
+
+/** What became of the server, of interest to whoever judges what it had acknowledged. */
+export type ServerEvent =
+  /**
+   * It lost its last writes. Those that were acknowledged before `sureNs` it still has; what was asked for
+   * after `goneNs`, it has acknowledged since.
+   */
+  | { readonly did: 'lose writes'; readonly sureNs: string; readonly goneNs: string }
+  /** Its clock, and that of its successors, is so many ms ahead of the right time; less than 0: behind. */
+  | { readonly did: 'step clock'; readonly offsetMs: number };
+
+/** The queues that are not requests of many sub-requests. */
+export const TAKEN = ['delayed', 'ids', 'retry', 'scheduler'] as const;
+export type Taken = (typeof TAKEN)[number];
+
+/** Who puts keys into such a queue and takes them out. No key is put twice. */
+export type TakerEvent =
+  | { readonly does: 'put'; readonly queue: Taken; readonly key: string }
+  | { readonly did: 'put'; readonly queue: Taken; readonly key: string; readonly sinceNs: string }
+  /**
+   * It is in this hand, for `holdMs` from `atMs` on by the server's clock, if nobody renews it. Left out: that
+   * is not told.
+   */
+  | {
+      readonly did: 'take';
+      readonly queue: Taken;
+      readonly key: string;
+      readonly atMs?: number;
+      readonly holdMs: number;
+    }
+  /** About to say that it is done, or is to come again. */
+  | { readonly does: 'end'; readonly queue: Taken; readonly key: string }
+  /** `counted`: as the first of all who said so. */
+  | {
+      readonly did: 'end';
+      readonly queue: Taken;
+      readonly key: string;
+      readonly counted: boolean;
+    }
+  /** A call was refused, or its fate is unknown. */
+  | {
+      readonly failed: 'put' | 'take' | 'end';
+      readonly queue: Taken;
+      readonly key?: string;
+      readonly code: string;
+      readonly message: string;
+    };
 
 export type ObserverEvent =
   /** Bytes that the server uses, and resident bytes of each living process, by its name. */

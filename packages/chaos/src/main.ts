@@ -6,7 +6,17 @@ import { clusterReport } from './cluster/cluster-report.js';
 import { judge } from './judge/judge.js';
 import { soak } from './judge/soak.js';
 import type { Verdict } from './judge/verdict.js';
-import { CHAOS_RATES, CLUSTER_RATES, KILLED_MASTERS_RATES, SOAK_RATES } from './nemesis.js';
+import {
+  CHAOS_RATES,
+  CLOCK_RATES,
+  CLUSTER_RATES,
+  KILLED_MASTERS_RATES,
+  LOSS_RATES,
+  OUTAGE_RATES,
+  SOAK_RATES,
+  TAKER_RATES,
+} from './nemesis.js';
+import { otherRevision } from './other-revision.js';
 import { report, soakReport } from './report/report.js';
 import type { Fsync } from './server.js';
 
@@ -17,6 +27,13 @@ interface Flags {
   readonly rate?: number;
   readonly cluster?: boolean;
   readonly killMasters?: boolean;
+  readonly lostWrites?: boolean;
+  readonly clocks?: boolean;
+  readonly outages?: boolean;
+  readonly queues?: boolean;
+  readonly shards?: number;
+  readonly all?: boolean;
+  readonly mixed?: string;
   readonly keepJournals?: string;
   readonly json?: boolean;
 }
@@ -25,6 +42,10 @@ interface Flags {
 const CHAOS_RATE = 700;
 /** The same where six servers share them. */
 const CLUSTER_RATE = 250;
+
+/** So many processes put into the other queues and take from them. */
+const TAKERS = 3;
+const ALL_SHARDS = 3;
 
 /** Standard output is for the verdict, or for its JSON. */
 const say = (line: string) => console.error(line);
@@ -40,6 +61,12 @@ function whole(text: string): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new InvalidArgumentError('It has to be a whole number from 0 on.');
 }
+
+/** Without what was not asked for, so that a default may stand there. */
+const asked = ({ lostWrites, clocks, outages, queues }: Flags): Partial<Flags> =>
+  Object.fromEntries(
+    Object.entries({ lostWrites, clocks, outages, queues }).filter(([, is]) => is === true),
+  );
 
 /** Journals of two runs in one folder would be judged as one. */
 function freshFolder(text: string): string {
@@ -76,12 +103,33 @@ addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or coun
     'its masters are killed as well: acknowledged writes may be lost',
     false,
   )
+  .option('--lost-writes', 'the server loses its last writes: old replicas, old snapshots', false)
+  .option('--clocks', 'the clock of the server is wrong, by seconds to an hour, both ways', false)
+  .option('--outages', 'the server is away for half a lease to three leases', false)
+  .option('--queues', 'the four other queues as well', false)
+  .option('--shards <k>', 'how many shards the queue has', whole, 1)
+  .option('--all', 'all of these, and three shards', false)
+  .option(
+    '--mixed <commit>',
+    'every second process is of that revision, built in a temporary folder',
+  )
   .action((flags: Flags) => {
-    const { minutes, cluster = false, killMasters = false, rate } = flags;
+    const { minutes, cluster = false, killMasters = false, all = false, rate } = flags;
     if (killMasters && !cluster) program.error('--kill-masters needs --cluster', { exitCode: 2 });
     const ofCluster = killMasters ? KILLED_MASTERS_RATES : CLUSTER_RATES;
+    const { lostWrites = all, clocks = all, outages = all, queues = all } = asked(flags);
+    if (cluster && (lostWrites || clocks || outages || queues))
+      program.error('--cluster has faults of its own', { exitCode: 2 });
     return run(flags, {
-      rates: cluster ? ofCluster : CHAOS_RATES,
+      rates: {
+        ...(cluster ? ofCluster : CHAOS_RATES),
+        ...(lostWrites && LOSS_RATES),
+        ...(clocks && CLOCK_RATES),
+        ...(outages && OUTAGE_RATES),
+        ...(queues && TAKER_RATES),
+      },
+      ...{ stepsClock: clocks, shortLeases: outages, takers: queues ? TAKERS : 0 },
+      shards: all ? ALL_SHARDS : (flags.shards ?? 1),
       fillsMemory: !cluster && minutes >= 1,
       itemsPerSecond: rate ?? (cluster ? CLUSTER_RATE : CHAOS_RATE),
       sparedWorkers: 0,
@@ -93,19 +141,25 @@ addCommand('soak', 'half load with few faults, for long: does memory grow?', 15)
       rates: SOAK_RATES,
       fillsMemory: false,
       itemsPerSecond: 'half',
-      sparedWorkers: 3,
+      ...{ sparedWorkers: 3, stepsClock: false, shortLeases: false, takers: 0, shards: 1 },
     }),
 );
 await program.parseAsync();
 
 async function run(
   flags: Flags,
-  kind: Pick<AttackOptions, 'rates' | 'fillsMemory' | 'itemsPerSecond' | 'sparedWorkers'>,
+  kind: Omit<
+    AttackOptions,
+    'minutes' | 'seed' | 'fsync' | 'cluster' | 'keep' | 'say' | 'elsewhere'
+  >,
 ): Promise<void> {
   const { minutes, seed, fsync, keepJournals, json } = flags;
   const keep = keepJournals;
   const { cluster = false, killMasters = false } = flags;
-  const clean = await attack({ minutes, seed, fsync, cluster, keep, say, ...kind }, (outcome) =>
+  await using other = flags.mixed === undefined ? undefined : otherRevision(flags.mixed, say);
+  const elsewhere = other?.programs;
+  const options = { minutes, seed, fsync, cluster, keep, say, elsewhere, ...kind };
+  const clean = await attack(options, (outcome) =>
     conclude(outcome, {
       ...{ json: json ?? false, keep, grows: kind.itemsPerSecond === 'half', cluster, killMasters },
     }),

@@ -17,6 +17,15 @@ export const CHAOS_RATES: Rates = {
   'forget scripts': 2,
 };
 
+/** The server loses its last writes. */
+export const LOSS_RATES: Rates = { 'promote replica': 5, 'restore snapshot': 2 };
+/** Its clock is wrong, for a while or from then on. */
+export const CLOCK_RATES: Rates = { 'wrong clock': 3 };
+/** It is away for as long as leases last. */
+export const OUTAGE_RATES: Rates = { 'freeze redis': 1, 'stop redis': 1 };
+/** Whoever puts and takes in the other queues is killed. */
+export const TAKER_RATES: Rates = { 'kill taker': 6 };
+
 /** What a fleet has to bear on a bad day, for long. */
 export const SOAK_RATES: Rates = {
   'kill worker': 6,

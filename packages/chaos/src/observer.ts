@@ -5,9 +5,11 @@ import {
   DroppedError,
   ExpiredError,
   NotFoundError,
+  PieceworkError,
   QueueCommands,
+  shardNames,
 } from '@piecework/protocol';
-import { Piecework } from 'piecework';
+import { IdQueue, Piecework, RetryQueue, Scheduler } from 'piecework';
 import type { Crew } from './crew.js';
 import type { Journal } from './journal.js';
 import type { Watched } from './server.js';
@@ -20,7 +22,9 @@ export class Observer {
   readonly #crew: Crew;
   readonly #journal: Journal;
   readonly #piecework: Piecework;
-  readonly #queue: QueueCommands;
+  readonly #queues: readonly QueueCommands[];
+  readonly #queue: string;
+  readonly #takers: boolean;
   /** Of requests that were inspected, and may be dropped by now. */
   readonly #inspected = new Set<string>();
   #settledBefore = 0;
@@ -28,12 +32,24 @@ export class Observer {
   #timer: NodeJS.Timeout | undefined;
   #sampling: Promise<void> | undefined;
 
-  constructor(server: Watched, crew: Crew, journal: Journal, queue: string) {
+  /** Whether the server has lost writes: what was told as complete may go on. */
+  mayGoBack = false;
+
+  constructor(
+    server: Watched,
+    crew: Crew,
+    journal: Journal,
+    { queue, shards, takers }: { queue: string; shards: number; takers: boolean },
+  ) {
     this.#server = server;
     this.#crew = crew;
     this.#journal = journal;
-    this.#piecework = new Piecework({ redis: server.client, queue });
-    this.#queue = new QueueCommands(Connection.open(server.client), queue);
+    this.#queue = queue;
+    this.#takers = takers;
+    this.#piecework = new Piecework({ redis: server.client, queue, shards });
+    const connection = Connection.open(server.client);
+    const names = [...shardNames(queue, shards), ...(takers ? [`${queue}-delayed`] : [])];
+    this.#queues = names.map((name) => new QueueCommands(connection, name));
   }
 
   /** Sub-requests that were settled so far, as of the last look. */
@@ -79,7 +95,11 @@ export class Observer {
   async inspect({ id, size }: { id: string; size: number }): Promise<void> {
     for (;;) {
       try {
-        const { generation, counts } = await this.#piecework.request(id).status();
+        const { status, generation, counts } = await this.#piecework.request(id).status();
+        if (this.mayGoBack && status !== 'complete') {
+          await sleep(100);
+          continue;
+        }
         this.#journal.write({ did: 'inspect', request: id, generation, counts: { ...counts } });
         const { succeeded, failed, cancelled } = counts;
         this.#isOver(id, succeeded + failed + cancelled);
@@ -87,7 +107,8 @@ export class Observer {
       } catch (error) {
         const gone = [NotFoundError, DroppedError, ExpiredError];
         // Dropped before it was complete: nothing of it is left to do.
-        if (gone.some((kind) => error instanceof kind)) return this.#isOver(id, size);
+        const lost = error instanceof PieceworkError && error.code === 'LOST';
+        if (lost || gone.some((kind) => error instanceof kind)) return this.#isOver(id, size);
         await sleep(100);
       }
     }
@@ -117,9 +138,53 @@ export class Observer {
     return (await this.#piecework.admin.repair()).length;
   }
 
+  /** Waits until the other queues are empty; says of those that are not what is left. */
+  async untilTaken(withinMs: number): Promise<string[]> {
+    const endMs = performance.now() + withinMs;
+    for (;;) {
+      const left = await this.#left().catch((error: unknown) => [String(error)]);
+      if (left.length === 0 || performance.now() > endMs) return left;
+      await sleep(200);
+    }
+  }
+
+  async #left(): Promise<string[]> {
+    if (!this.#takers) return [];
+    const redis = this.#server.client;
+    await using ids = await IdQueue.join(`${this.#queue}-ids`, { redis });
+    await using retry = new RetryQueue({ redis, name: `${this.#queue}-retry` });
+    await using scheduler = new Scheduler({ redis, name: `${this.#queue}-scheduler` });
+    await using delayed = new Piecework({ redis, queue: `${this.#queue}-delayed` });
+    const counts = {
+      ids: await ids.counts(),
+      retry: await retry.counts(),
+      scheduler: await scheduler.counts(),
+      delayed: await delayed.admin.counts(),
+    };
+    const busy = {
+      ids: counts.ids.pending + counts.ids.running,
+      retry: counts.retry.waiting + counts.retry.leased,
+      scheduler: counts.scheduler.waiting + counts.scheduler.locked,
+      delayed: counts.delayed.open,
+    };
+    return Object.entries(counts).flatMap(([name, each]) =>
+      busy[name as keyof typeof busy] > 0 ? [`${name}: ${JSON.stringify(each)}`] : [],
+    );
+  }
+
+  /** The other queues are empty, and what is known of them goes. */
+  async dropQueues(): Promise<void> {
+    if (!this.#takers) return;
+    const redis = this.#server.client;
+    await (await IdQueue.join(`${this.#queue}-ids`, { redis })).drop();
+    await new RetryQueue({ redis, name: `${this.#queue}-retry` }).drop();
+    await new Scheduler({ redis, name: `${this.#queue}-scheduler` }).drop();
+  }
+
   /** Strikes the killed workers out of the registry, and looks what stays when all is dropped. */
   async lookForKeys(): Promise<string[]> {
-    for (const { id } of await this.#piecework.admin.workers()) await this.#queue.depart(id);
+    for (const queue of this.#queues)
+      for (const { id } of await queue.workers()) await queue.depart(id);
     const left: string[] = [];
     for await (const keys of this.#server.keys()) {
       for (const key of keys) if (await this.#stays(key)) left.push(key);
@@ -134,6 +199,8 @@ export class Observer {
     const status = key.startsWith('request:') ? await client.hget(key, 'status') : 'none';
     const ttl = await client.pttl(key);
     if (ttl === -2) return false;
+    // The other queues remember tasks and callers for a while, whatever became of them.
+    if (ttl >= 0 && (key.includes('{delayed-') || key.includes(`{${this.#queue}-`))) return false;
     return ttl < 0 || (status !== 'dropped' && status !== 'void');
   }
 }

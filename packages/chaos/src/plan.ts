@@ -22,6 +22,8 @@ export interface Plan {
   /** Places of the waiters that await it. The second one comes `lateMs` after the seal. */
   readonly waiters: readonly number[];
   readonly lateMs: number;
+  /** Whether its waiters read the results while it runs, and not only afterwards. */
+  readonly live: boolean;
   /** Attempts of each of its items, and from one to the next about this long. */
   readonly attempts: number;
   readonly backoffMs: number;
@@ -76,6 +78,7 @@ const WITH_DEADLINE = 0.05;
 /** How many places a step may be done from, of each role. */
 const PRODUCERS = 2;
 const HOLDS = 0.001;
+const READ_LIVE = 0.3;
 
 export function planOf(seed: number, number: number): Plan {
   const dice = new Dice(seed, number);
@@ -102,6 +105,8 @@ export function planOf(seed: number, number: number): Plan {
     failing: dice.chance(0.3) ? life.pick([0.02, 0.05, 0.5]) : 0,
     waiters: dice.chance(0.25) ? [first, second] : [first],
     lateMs: dice.between(0, 4_000),
+    // A redrive begins a life of its own; what is dropped is read no more.
+    live: !meddled && new Dice(seed, number, -2).chance(READ_LIVE),
     attempts: life.whole(1, 3),
     backoffMs: life.whole(0, 400),
     deadlineMs,

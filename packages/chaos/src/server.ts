@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, Redis } from 'ioredis';
-import { type EmbeddedRedis, startRedis } from 'piecework/embedded';
+import { type EmbeddedRedis, findServer, type ServerProgram, startRedis } from 'piecework/embedded';
+import { BadNetwork } from './bad-network.js';
+import { clockMaker, type ServerClock } from './server-clock.js';
 
 export type Fsync = 'always' | 'everysec' | 'no';
 
@@ -13,44 +15,204 @@ export interface Watched {
   keys(): AsyncIterable<string[]>;
 }
 
-/** The Redis under attack: killed and started again on the same port, with the same data. */
+/**
+ * Writes that a server acknowledged and its successor does not have. What was acknowledged before `sureNs` it
+ * has; what was asked for after `goneNs` is its own. Nanoseconds on the machine's monotonic clock.
+ */
+export interface LostWrites {
+  readonly sureNs: bigint;
+  readonly goneNs: bigint;
+}
+
+interface Instance {
+  readonly redis: EmbeddedRedis;
+  readonly dir: string;
+  readonly clock: ServerClock | undefined;
+}
+
+/** The Redis under attack: killed and started again, or replaced, always on the same port. */
 export class AttackedServer implements Watched, AsyncDisposable {
   readonly port: number;
   /** Straight to it, past the proxies. Refuses at once while it is away. */
   readonly client: Redis;
-  readonly #dir: string;
+  readonly #folder: string;
   readonly #fsync: Fsync;
-  #redis: EmbeddedRedis;
+  readonly #program: ServerProgram;
+  readonly #makeClock: (() => ServerClock) | undefined;
+  #instance: Instance;
+  #replicas = 0;
 
-  private constructor(redis: EmbeddedRedis, dir: string, fsync: Fsync) {
-    this.#redis = redis;
-    this.#dir = dir;
-    this.#fsync = fsync;
-    this.port = redis.port;
-    this.client = new Redis({
-      host: '127.0.0.1',
-      port: redis.port,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      retryStrategy: () => 100,
-    });
-    this.client.on('error', () => {});
+  private constructor(
+    instance: Instance,
+    parts: {
+      folder: string;
+      fsync: Fsync;
+      program: ServerProgram;
+      makeClock: (() => ServerClock) | undefined;
+    },
+  ) {
+    this.#instance = instance;
+    this.#folder = parts.folder;
+    this.#fsync = parts.fsync;
+    this.#program = parts.program;
+    this.#makeClock = parts.makeClock;
+    this.port = instance.redis.port;
+    this.client = connect(this.port);
   }
 
-  static async start(folder: string, fsync: Fsync): Promise<AttackedServer> {
+  /** @param stepsClock whether its clock is to be stepped; see `hasClock` whether it can be */
+  static async start(folder: string, fsync: Fsync, stepsClock = false): Promise<AttackedServer> {
+    const program = await findServer();
+    const makeClock = stepsClock ? await clockMaker(folder) : undefined;
+    const clock = makeClock?.();
     const dir = join(folder, 'redis');
-    return new AttackedServer(await startRedis(settings(dir, fsync)), dir, fsync);
+    const redis = await startRedis({
+      ...settings(dir, fsync),
+      server: clock?.program(program) ?? program,
+    });
+    const make = (maker: typeof makeClock) =>
+      new AttackedServer(
+        { redis, dir, clock: maker && clock },
+        { folder, fsync, program, makeClock: maker },
+      );
+    const server = make(makeClock);
+    if (!clock || (await server.#obeys(clock))) return server;
+    server.client.disconnect();
+    return make(undefined);
+  }
+
+  /** Whether its clock can be stepped: it takes a C compiler, and a server that is no container. */
+  get hasClock(): boolean {
+    return this.#makeClock !== undefined;
+  }
+
+  /** How far its clock is ahead of the right time, in ms; less than 0: behind. */
+  get offsetMs(): number {
+    return this.#instance.clock?.offsetMs ?? 0;
+  }
+
+  stepClock(offsetMs: number): void {
+    this.#instance.clock?.set(offsetMs);
+  }
+
+  async #obeys(clock: ServerClock): Promise<boolean> {
+    const asked = 7_200_000;
+    clock.set(asked);
+    while (this.client.status !== 'ready') await sleep(10);
+    const [seconds] = await this.client.time();
+    clock.set(0);
+    return Math.abs(Number(seconds) * 1_000 - Date.now() - asked) < asked / 2;
   }
 
   async kill(): Promise<void> {
-    await this.#redis.kill('SIGKILL');
-    await this.#redis.ended;
+    await this.#instance.redis.kill('SIGKILL');
+    await this.#instance.redis.ended;
   }
 
-  async startAgain(): Promise<void> {
+  startAgain(): Promise<void> {
+    return this.#startOn({});
+  }
+
+  /** Stands still for so long; what is sent to it meanwhile it answers afterwards. */
+  async freeze(ms: number): Promise<void> {
+    const { redis } = this.#instance;
+    await redis.kill('SIGSTOP');
+    try {
+      await sleep(ms);
+    } finally {
+      await redis.kill('SIGCONT');
+    }
+  }
+
+  /**
+   * A replica that got nothing for `lagMs` takes the place of the server, which is killed; it was
+   * `awayMs` then.
+   * @param offsetMs of its clock
+   */
+  async promote(parts: {
+    lagMs: number;
+    awayMs: number;
+    offsetMs: number;
+    onLost: (lost: LostWrites) => void;
+  }): Promise<void> {
+    const link = await BadNetwork.open({ name: 'net-replica', toPort: this.port });
+    this.#replicas += 1;
+    const dir = join(this.#folder, `redis-${this.#replicas}`);
+    const clock = this.#makeClock?.();
+    clock?.set(parts.offsetMs);
+    const { args, ...rest } = settings(dir, this.#fsync);
+    const redis = await startRedis({
+      ...rest,
+      args: [...args, '--replicaof', `127.0.0.1 ${Number(new URL(link.url).port)}`],
+      server: clock?.program(this.#program) ?? this.#program,
+    });
+    const replica = connect(redis.port);
+    try {
+      const isUp = (info: string) => info.includes('master_link_status:up');
+      await until(async () => isUp(await replica.info('replication')));
+      await writesFile(replica);
+      const followed = async () => {
+        const sureNs = process.hrtime.bigint();
+        const wanted = offsetIn(await this.client.info('replication'), 'master_repl_offset');
+        const offset = async () => offsetIn(await replica.info('replication'), 'slave_repl_offset');
+        await until(async () => (await offset()) >= wanted);
+        return sureNs;
+      };
+      // The first time it waits for the end of the transfer, which takes its time.
+      await followed();
+      const sureNs = await followed();
+      link.swallow('from redis');
+      await sleep(parts.lagMs);
+      await this.kill();
+      parts.onLost({ sureNs, goneNs: process.hrtime.bigint() });
+      await sleep(parts.awayMs);
+      await replica.replicaof('NO', 'ONE');
+      await replica.config('SET', 'port', this.port);
+      this.#instance = { redis, dir, clock };
+    } finally {
+      replica.disconnect();
+      await link[Symbol.asyncDispose]();
+      if (this.#instance.redis !== redis) await redis.stop();
+    }
+    await this.#answers();
+  }
+
+  /** Starts again from what it was `ageMs` before it was killed, as a server that only saves snapshots. */
+  async restoreSnapshot(parts: {
+    ageMs: number;
+    awayMs: number;
+    onLost: (lost: LostWrites) => void;
+  }): Promise<void> {
+    const sureNs = process.hrtime.bigint();
+    const saving = async () => (await this.client.info('persistence')).includes('in_progress:1');
+    await until(async () => !(await saving()));
+    await this.client.bgsave();
+    await until(async () => !(await saving()));
+    const sinceMs = Number(process.hrtime.bigint() - sureNs) / 1e6;
+    await sleep(Math.max(0, parts.ageMs - sinceMs));
+    await this.kill();
+    parts.onLost({ sureNs, goneNs: process.hrtime.bigint() });
+    await sleep(parts.awayMs);
+    await this.#startOn({ isSnapshot: true });
+    // The next kill is one of a server with a file again.
+    await this.client.config('SET', 'appendonly', 'yes');
+    await writesFile(this.client);
+  }
+
+  async #startOn({ isSnapshot = false }): Promise<void> {
     const { port } = this;
-    this.#redis = await startRedis({ ...settings(this.#dir, this.#fsync), port });
-    // The next fault speaks to it over this client, which reconnects in its own time.
+    const { dir, clock } = this.#instance;
+    const { persistence, args } = settings(dir, this.#fsync);
+    const redis = await startRedis({
+      ...{ dir, args, port, persistence: isSnapshot ? 'none' : persistence },
+      server: clock?.program(this.#program) ?? this.#program,
+    });
+    this.#instance = { redis, dir, clock };
+    await this.#answers();
+  }
+
+  /** The next fault speaks to it over this client, which reconnects in its own time. */
+  async #answers(): Promise<void> {
     while (this.client.status !== 'ready') await sleep(10);
   }
 
@@ -65,10 +227,39 @@ export class AttackedServer implements Watched, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.client.disconnect();
-    await this.#redis.stop();
+    await this.#instance.redis.stop();
   }
 }
 
+function connect(port: number): Redis {
+  const client = new Redis({
+    host: '127.0.0.1',
+    port,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => 100,
+  });
+  client.on('error', () => {});
+  return client;
+}
+
+/** Until it is so; an error is as good as no. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition().catch(() => false))) await sleep(2);
+}
+
+/** Until it has a file with all of its data, on which it can be started again. */
+async function writesFile(client: Redis): Promise<void> {
+  await until(async () => {
+    const info = await client.info('persistence');
+    return /aof_enabled:1/.test(info) && !/aof_rewrite_(in_progress|scheduled):1/.test(info);
+  });
+}
+
+const offsetIn = (info: string, name: string): number =>
+  Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
+
 function settings(dir: string, fsync: Fsync) {
-  return { dir, persistence: 'aof', args: ['--appendfsync', fsync] } as const;
+  const args = ['--appendfsync', fsync, '--repl-diskless-sync-delay', '0'];
+  return { dir, persistence: 'aof', args } as const;
 }

@@ -39,6 +39,9 @@ import type { Cap } from './verdict.js';
  * yet and counts, goes on until it is told; so a run of a life that somebody was told to be complete, before
  * a redrive was asked for, is a zombie from then on.
  *
+ * When the server lost its last writes it lost permits, and when its clock was stepped leases may be over: for a
+ * lease and a half from then on all runs are doubtful.
+ *
  * Where the limit changes while the request runs, limits.ts looks at each start instead.
  */
 
@@ -46,6 +49,8 @@ import type { Cap } from './verdict.js';
 const SURE = 0.75;
 /** Share of a lease before its end at which a worker gives it up, by its own clock. */
 const FENCE = 0.1;
+/** For so many leases permits may be out that the server has lost, or ended by a wrong clock. */
+const UNKNOWN = 1.5;
 
 export function judgeCap(evidence: Evidence, findings: Findings): Cap {
   const { runs, requests, processes } = evidence;
@@ -55,6 +60,7 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
   };
   const zombieWorkers = new Set<number>();
   const outages = processes.outages();
+  const upheavals = evidence.upheavals.times();
   for (const [number, itsRuns] of runs.byRequest()) {
     const request = requests.at(number);
     const { id, limit, cancelledMs, deadlineMs, goneMs } = request;
@@ -62,7 +68,7 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
     const signs = new Signs(itsRuns);
     const parts = itsRuns.map((run) => {
       const process = processes.at(run.process);
-      const ends = { overMs, firstLifeMs: request.firstLifeMs };
+      const ends = { overMs, firstLifeMs: request.firstLifeMs, upheavals };
       return partOf(run, process, processes.cutOff(process), outages, signs, ends);
     });
     for (const { run, zombieMs, endMs } of parts) {
@@ -73,6 +79,11 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
       cap.zombieSeconds += (endMs - zombieMs) / 1_000;
       cap.zombieAwakeSeconds += (endMs - zombieMs - asleepMs) / 1_000;
     }
+    // Which limit is in force, when a change of it may be lost, nobody tells.
+    const isUndone = request.changes.some(({ askedMs, doneMs }) =>
+      evidence.upheavals.mayUndo(askedMs, doneMs),
+    );
+    if (isUndone) continue;
     if (request.changes.length > 0) {
       for (const { run, believed, allowed } of startsAbove(parts, request)) {
         const at = (run.startMs - evidence.firstMs).toFixed(1);
@@ -127,9 +138,14 @@ function partOf(
   signs: Signs,
   /**
    * overMs: when the request was ended: its handlers are told to stop from then on, under their leases ·
-   * firstLifeMs: when its first life is known to be over, if it has another
+   * firstLifeMs: when its first life is known to be over, if it has another · upheavals: times from which on the
+   * server may have forgotten permits, or ended leases early
    */
-  { overMs, firstLifeMs }: { overMs: number; firstLifeMs: number },
+  {
+    overMs,
+    firstLifeMs,
+    upheavals,
+  }: { overMs: number; firstLifeMs: number; upheavals: readonly Interval[] },
 ): Part {
   const endMs = Number.isNaN(run.endMs) ? Math.max(run.startMs, endOf(process)) : run.endMs;
   const leaseMs = process.leaseMs ?? Number.POSITIVE_INFINITY;
@@ -160,6 +176,13 @@ function partOf(
     zombieMs = Math.min(zombieMs, run.toldMs + FENCE * leaseMs);
   }
   if (run.startMs < firstLifeMs) zombieMs = Math.min(zombieMs, firstLifeMs);
+  // For a lease from then on, or from when the server was back, permits may be out that it does not know.
+  for (const { fromMs } of upheavals) {
+    const back = outages.find((outage) => outage.fromMs <= fromMs && fromMs <= outage.toMs);
+    const overMs = Math.max(fromMs, back?.toMs ?? 0) + UNKNOWN * leaseMs;
+    if (run.startMs < overMs && fromMs < endMs)
+      doubtfulMs = Math.min(doubtfulMs, Math.max(fromMs, run.startMs));
+  }
   // Short runs never come so far; the bulk of a history is decided here.
   if (endMs - run.startMs > SURE * leaseMs) {
     for (const outage of outages.filter(during)) {

@@ -2,6 +2,7 @@ import { sameCounts } from './delivery.js';
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
 import type { Request, Told } from './requests.js';
+import type { Upheavals } from './upheavals.js';
 import type { Verdict } from './verdict.js';
 
 /*
@@ -15,12 +16,20 @@ export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict
   for (const request of evidence.requests) {
     if (!Number.isNaN(request.openedMs)) sums.opened += 1;
     if (request.dropped) sums.dropped += 1;
+    const unsaid = request.expiredMs.find(
+      (ms) => ms < request.dropMs && request.acknowledgedMs < ms,
+    );
+    if (unsaid !== undefined && request.droppedEarlyMs === Number.POSITIVE_INFINITY)
+      findings.add(
+        'told as completed',
+        `${request.id}: expired, it is said, and nobody dropped it`,
+      );
     const lives = new Set(request.told.map(({ generation }) => generation)).size;
     if (lives > 0) {
       sums.completed += 1;
       generations.first += 1;
       generations.later += lives - 1;
-      judgeTold(request, findings);
+      judgeTold(request, evidence.upheavals, findings);
     } else if (
       Number.isFinite(request.acknowledgedMs) &&
       request.droppedEarlyMs === Number.POSITIVE_INFINITY
@@ -34,14 +43,29 @@ export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict
 
 /**
  * Of one life everybody has to be told the same. There is a second one only if somebody redrove the
- * request; who waits since then is told of the old one no more, nor of one that was dropped.
+ * request; who waits since then is told of the old one no more, nor of one that was dropped. What the server has
+ * lost since may be told otherwise.
  */
-function judgeTold(request: Request, findings: Findings): void {
-  const wrong = wrongTold(request) ?? wrongLife(request);
+function judgeTold(request: Request, upheavals: Upheavals, findings: Findings): void {
+  const wrong =
+    wrongSeal(request, upheavals) ?? wrongTold(request, upheavals) ?? wrongLife(request, upheavals);
   if (wrong) findings.add('completed twice', `${request.id}: ${wrong}`);
 }
 
-function wrongTold({ told, redriveMs, goneMs }: Request): string | undefined {
+function wrongSeal({ seals }: Request, upheavals: Upheavals): string | undefined {
+  const [first, ...others] = seals.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
+  const other = others.find(
+    ({ generation, total }) => generation !== first?.generation || total !== first.total,
+  );
+  if (!first || !other) return undefined;
+  const said = [first, other].map((seal) => `${seal.generation} with ${seal.total}`);
+  return `sealed as ${said.join(' and as ')}`;
+}
+
+function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
+  const { redriveMs, goneMs } = request;
+  const told = request.told.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
+  const isUndone = (fromMs: number) => upheavals.mayUndo(fromMs, Number.POSITIVE_INFINITY);
   const firstOf = new Map<number, Told>();
   for (const one of told) {
     const first = firstOf.get(one.generation) ?? one;
@@ -52,15 +76,20 @@ function wrongTold({ told, redriveMs, goneMs }: Request): string | undefined {
       const [other] = differs ? [first] : told;
       return [other, one].map((each) => JSON.stringify(each)).join(' and ');
     }
-    if (one.generation < one.after)
+    if (one.generation < one.after && !isUndone(redriveMs))
       return `${one.generation} was told to who waited for ${one.after}`;
-    if (one.beganMs > goneMs) return 'it was told as complete after it was dropped';
+    if (one.beganMs > goneMs && !isUndone(goneMs))
+      return 'it was told as complete after it was dropped';
   }
   return undefined;
 }
 
 /** What was sealed is the first life, and what the server has is one of those that were told. */
-function wrongLife({ told, inspected, sealed }: Request): string | undefined {
+function wrongLife({ told, inspected, sealed }: Request, upheavals: Upheavals): string | undefined {
+  // What nobody was told of may have been there before, or since.
+  const heard = [...told, ...inspected].map(({ ms }) => ms);
+  if (sealed) heard.push(sealed.toMs);
+  if (heard.some((ms) => upheavals.mayUndoHeard(ms))) return undefined;
   const known = new Set(told.map(({ generation }) => generation));
   const first = Math.min(...known);
   const other =

@@ -21,8 +21,10 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     const { attempted, acknowledged } = request.items();
     sums.attempted += total(attempted);
     sums.acknowledged += total(acknowledged);
+    const { upheavals } = evidence;
+    const stands = request.acks.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
     const early = request.notFoundMs.find(
-      (ms) => ms > request.acknowledgedMs && ms < request.dropMs,
+      (ms) => ms < request.dropMs && stands.some(({ toMs }) => toMs < ms),
     );
     if (early !== undefined) findings.add('lost', `${request.id}: acknowledged, and not found`);
     const counts = lastTold(request)?.counts;
@@ -32,7 +34,7 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     sums.failed += failed;
     sums.cancelled += cancelled;
     sums.settled += succeeded + failed + cancelled;
-    judgeCounts(request, findings);
+    judgeCounts(request, evidence, findings);
     const whole = request.readings.filter(({ over }) => over);
     if (whole.length === 0 && request.droppedEarlyMs === Number.POSITIVE_INFINITY) {
       findings.add('cut short', `${request.id}: nobody read its results to their end`);
@@ -44,7 +46,13 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
           process === reading.process && generation === reading.generation,
       )?.counts;
       const items = { attempted, acknowledged, started };
-      judgeReading(request, itsOwn ?? counts, reading, items, findings);
+      // Ended before all of it while a part, acknowledged and lost, was not there again.
+      const isCutOff =
+        stands.length < request.acks.length &&
+        (Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY ||
+          request.told.some(({ status }) => status === 'cancelled'));
+      const isOlder = upheavals.mayUndo(reading.beganMs, reading.endedMs);
+      judgeReading(request, itsOwn ?? counts, reading, { ...items, isCutOff, isOlder }, findings);
     }
   }
   return { ...sums, read: evidence.read };
@@ -66,20 +74,43 @@ const lastTold = ({ told }: Request) =>
     undefined,
   );
 
-function judgeCounts(request: Request, findings: Findings): void {
-  const { told, inspected, sealed, id } = request;
+/** Whether all who added to it were dead for so long that it may have been taken for left alone. */
+function wasLeft({ producers, leaseMs, toldMs }: Request, { processes }: Evidence): boolean {
+  const byTime = producers.toSorted((a, b) => a.ms - b.ms);
+  return byTime.some(({ process }, i) => {
+    const { killMs } = processes.named(process);
+    const next = byTime[i + 1];
+    if (killMs === undefined || killMs > toldMs || next?.process === process) return false;
+    return (next?.ms ?? Number.POSITIVE_INFINITY) - killMs > leaseMs * LEFT;
+  });
+}
+
+/** A killed producer whose successor comes later than after this share of its lease may be too late. */
+const LEFT = 0.5;
+
+function judgeCounts(request: Request, evidence: Evidence, findings: Findings): void {
+  const { upheavals } = evidence;
+  const { inspected, sealed, id } = request;
+  const stands = <T extends { readonly ms: number }>(some: readonly T[]) =>
+    some.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
+  const told = stands(request.told);
   const heard = told.map(({ counts }) => counts);
-  const said = [...heard, ...inspected.map(({ counts }) => counts)];
+  const said = [...heard, ...stands(inspected).map(({ counts }) => counts)];
+  const wereAll = told.length === request.told.length;
+  const seal = request.acks.every(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs))
+    ? sealed
+    : undefined;
   const sum = ({ total: _, ...counts }: Counts) => Object.values(counts).reduce((a, b) => a + b, 0);
-  const uncalled = Math.min(request.cancelMs, request.deadlineMs) === Number.POSITIVE_INFINITY;
+  const isCalled = Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY;
+  const uncalled = !isCalled && !wasLeft(request, evidence);
   const wrong =
     said.find((counts) => sum(counts) !== counts['total']) ??
     // Nobody asked for its end, and it had no deadline.
     said.find((counts) => uncalled && (counts['cancelled'] ?? 0) > 0) ??
     said.find((counts) => UNSETTLED.some((state) => (counts[state] ?? 0) > 0)) ??
-    said.find((counts) => sealed && sealed.total !== counts['total']) ??
+    said.find((counts) => seal && seal.total !== counts['total']) ??
     // Waiters that were told different things are told of elsewhere (completion.ts).
-    said.find((counts) => !heard.some((each) => sameCounts(each, counts)));
+    said.find((counts) => wereAll && !heard.some((each) => sameCounts(each, counts)));
   if (!wrong) return;
   const sealedAt = sealed ? `, sealed at ${sealed.total}` : '';
   findings.add('miscounted', `${id}: ${JSON.stringify(wrong)}${sealedAt}`);
@@ -95,13 +126,17 @@ interface Items {
   readonly attempted: Uint8Array;
   readonly acknowledged: Uint8Array;
   readonly started: Uint8Array;
+  /** What it lacks it may lack: it was ended before that was there again. */
+  readonly isCutOff: boolean;
+  /** The server lost writes meanwhile: counts and results may be of before and of after. */
+  readonly isOlder: boolean;
 }
 
 function judgeReading(
   { id }: Request,
   counts: Counts,
   { process, index: indexes, item: values }: Reading,
-  { attempted, acknowledged, started }: Items,
+  { attempted, acknowledged, started, isCutOff, isOlder }: Items,
   findings: Findings,
 ): void {
   const seen = new Uint8Array(attempted.length);
@@ -133,9 +168,10 @@ function judgeReading(
     missing += 1;
     if (gone.length < 5) gone.push(index);
   }
-  if (missing > 0) {
+  if (missing > 0 && !isCutOff) {
     findings.add('lost', `${id}: no result of ${missing} (${gone}…), read by ${process}`, missing);
   }
+  if (isOlder || isCutOff) return;
   // A lost result is told above; beyond that the counts have to be those of the results.
   const slack = Math.max(0, missing);
   const wrong = (['succeeded', 'failed'] as const).some((state) => {

@@ -4,15 +4,19 @@ import type {
   FaultEvent,
   ObserverEvent,
   ProducerEvent,
+  ServerEvent,
+  TakerEvent,
   WaiterEvent,
   WorkerEvent,
 } from '../history.js';
 import type { Act } from '../plan.js';
 import type { Findings } from './findings.js';
-import { type Process, Processes } from './processes.js';
+import { type Interval, type Process, Processes } from './processes.js';
 import { JournalError } from './read-journals.js';
 import { type Request, Requests } from './requests.js';
 import { Runs } from './runs.js';
+import { TakenKeys } from './taken.js';
+import { Upheavals } from './upheavals.js';
 
 /** How much earlier than the completion a waiter must have been there, for its notice to be one. */
 const THERE_BEFORE_MS = 100;
@@ -25,6 +29,8 @@ export class Evidence {
   readonly processes = new Processes();
   readonly requests = new Requests();
   readonly runs = new Runs();
+  readonly taken = new TakenKeys();
+  readonly upheavals = new Upheavals();
   readonly noticeMs: number[] = [];
   readonly withoutNoticeMs: number[] = [];
   readonly acts: Partial<Record<Act, number>> = {};
@@ -48,26 +54,35 @@ export class Evidence {
     process.lastMs = ms;
     this.firstMs = Math.min(this.firstMs, ms);
     if (isFault(event)) this.processes.fault(event, ms);
+    else if (isServer(event)) this.upheavals.take(event, ms);
+    else if (isTaker(event)) this.taken.take(event, name, ms);
     else if (isWorker(event)) this.#worker(event, process, ms);
     else if (isWaiter(event)) this.#waiter(event, process, ms);
-    else if (isProducer(event)) this.#producer(event, ms);
+    else if (isProducer(event)) this.#producer(event, name, ms);
     else if (isControl(event)) this.#control(event, ms);
     else if (isObserver(event)) this.#observer(event, ms);
     else throw new JournalError(`an entry that the judge does not know: ${JSON.stringify(event)}`);
   }
 
-  #producer(event: ProducerEvent, ms: number): void {
+  #producer(event: ProducerEvent, process: string, ms: number): void {
     const request = this.requests.named(event.request);
     if ('failed' in event) return;
     if ('does' in event) {
+      request.announced.set(`${process} ${event.does}`, ms);
+      if (event.does !== 'drop') request.producers.push({ process, ms });
+      if (event.does === 'open') request.leaseMs = event.leaseMs ?? Number.POSITIVE_INFINITY;
       if (event.does === 'open') this.#open(request, event, ms);
       else if (event.does === 'append') request.attempt(event.from, event.to);
       else if (event.does === 'drop') request.dropMs = Math.min(request.dropMs, ms);
       return;
     }
+    const announcedMs = request.announced.get(`${process} ${event.did}`) ?? ms;
+    const sinceNs = 'sinceNs' in event ? event.sinceNs : undefined;
+    const fromMs = sinceNs === undefined ? announcedMs : Number(sinceNs) / 1e6;
+    if (event.did !== 'drop') request.acks.push({ fromMs, toMs: ms });
     if (event.did === 'append') request.acknowledge(event.from, event.to, ms);
     else if (event.did === 'drop') request.dropped = true;
-    else this.#sealed(request, event, ms);
+    else this.#sealed(request, event, { fromMs, toMs: ms });
   }
 
   #open(
@@ -84,15 +99,10 @@ export class Evidence {
   #sealed(
     request: Request,
     { generation, total }: { generation: number; total: number },
-    ms: number,
+    at: Interval,
   ) {
-    const before = request.sealed;
-    request.sealed = { generation, total };
-    request.acknowledgedMs = Math.min(request.acknowledgedMs, ms);
-    if (before && (before.generation !== generation || before.total !== total)) {
-      const said = [before, request.sealed].map((seal) => `${seal.generation} with ${seal.total}`);
-      this.#findings.add('completed twice', `${request.id}: sealed as ${said.join(' and as ')}`);
-    }
+    request.seals.push({ generation, total, ...at });
+    request.acknowledgedMs = Math.min(request.acknowledgedMs, at.toMs);
   }
 
   /** A step that was done twice, as its process was killed, began with the first and holds from then on. */
@@ -152,13 +162,14 @@ export class Evidence {
     const request = this.requests.named(event.request);
     const waiting = `${process.name} ${request.id}`;
     if ('failed' in event) {
-      if (event.code === 'NOT_FOUND') request.notFoundMs.push(ms);
+      if (['NOT_FOUND', 'LOST'].includes(event.code)) request.notFoundMs.push(ms);
+      if (event.code === 'EXPIRED') request.expiredMs.push(ms);
     } else if ('does' in event) {
       this.waiting.set(waiting, { ms, after: event.after ?? 0 });
     } else if (event.did === 'await') {
       const { generation, status, counts, latencyMs } = event;
       const began = this.waiting.get(waiting) ?? { ms, after: 0 };
-      const whose = { process: process.name, beganMs: began.ms, after: began.after };
+      const whose = { process: process.name, ms, beganMs: began.ms, after: began.after };
       request.told.push({ ...whose, generation, status, counts });
       request.toldMs = Math.min(request.toldMs, ms);
       this.told += 1;
@@ -169,6 +180,8 @@ export class Evidence {
       (event.notices ? this.noticeMs : this.withoutNoticeMs).push(latencyMs);
     } else {
       const reading = request.reading(process.name, event.generation);
+      reading.beganMs = Math.min(reading.beganMs, this.waiting.get(waiting)?.ms ?? ms);
+      reading.endedMs = ms;
       for (const { index, status, item } of event.results) {
         reading.index.push(index);
         reading.item.push(status === 'failed' ? Number.NaN : (item ?? -1));
@@ -184,7 +197,7 @@ export class Evidence {
     else if (event.did === 'look for keys') this.keysLeft = event.left;
     else if (event.did === 'inspect') {
       const { generation, counts } = event;
-      this.requests.named(event.request).inspected.push({ generation, counts });
+      this.requests.named(event.request).inspected.push({ generation, counts, ms });
     }
   }
 }
@@ -195,6 +208,9 @@ const wordOf = (event: Event): string =>
   'does' in event ? event.does : 'did' in event ? event.did : event.failed;
 
 const isFault = (event: Event): event is FaultEvent => wordOf(event) === 'fault';
+const isServer = (event: Event): event is ServerEvent =>
+  ['lose writes', 'step clock'].includes(wordOf(event));
+const isTaker = (event: Event): event is TakerEvent => 'queue' in event;
 const isWorker = (event: Event): event is WorkerEvent =>
   ['start', 'run', 'abort', 'settle', 'stand still'].includes(wordOf(event));
 const isWaiter = (event: Event): event is WaiterEvent => ['await', 'read'].includes(wordOf(event));

@@ -11,7 +11,7 @@ export function countExecutions(evidence: Evidence): {
   executions: Verdict['executions'];
   recoveryMs: number[];
 } {
-  const { runs, processes } = evidence;
+  const { runs, processes, upheavals } = evidence;
   const repeats = Object.fromEntries(REPEATS.map((why) => [why, 0])) as Record<Repeat, number>;
   const recoveryMs: number[] = [];
   let [aborted, again] = [0, 0];
@@ -26,7 +26,12 @@ export function countExecutions(evidence: Evidence): {
       if (!last) continue;
       repeated.add(run.index);
       const process = processes.at(last.process);
-      repeats[reason(last, run, process, redriveMs)] += 1;
+      const fromMs = Number.isNaN(last.endMs) ? last.startMs : last.endMs;
+      const isUpset = {
+        lost: upheavals.mayUndo(last.startMs, run.startMs),
+        stepped: upheavals.steppedBetween(fromMs, run.startMs),
+      };
+      repeats[reason(last, run, process, { redriveMs, ...isUpset })] += 1;
       const { killMs } = process;
       const wasKilled = last.ended === 'none' && killMs !== undefined && killMs <= run.startMs;
       if (wasKilled) recoveryMs.push(run.startMs - killMs);
@@ -40,7 +45,7 @@ function reason(
   last: Run,
   run: Run,
   { killMs, frozen, stoodStill }: Process,
-  redriveMs: number,
+  { redriveMs, lost, stepped }: { redriveMs: number; lost: boolean; stepped: boolean },
 ): Repeat {
   if (last.ended === 'failed' && last.startMs < redriveMs && redriveMs <= run.startMs)
     return 'after a redrive';
@@ -54,6 +59,8 @@ function reason(
   if (last.endMs > run.startMs || asleep) {
     return 'beside a zombie';
   }
+  if (lost) return 'after lost writes';
+  if (stepped) return 'after a step of the clock';
   return last.ended === 'aborted' ? 'after a lost lease' : 'for other reasons';
 }
 

@@ -25,12 +25,14 @@ export async function judge(folder: string): Promise<Verdict> {
   const requests = judgeCompletion(evidence, findings);
   const items = judgeDelivery(evidence, findings);
   const cap = judgeCap(evidence, findings);
+  const taken = evidence.taken.judge(evidence.upheavals, findings);
   const { executions, recoveryMs } = countExecutions(evidence);
   const { firstMs, drainMs, drainedMs, lastToldMs, noticeMs, withoutNoticeMs } = evidence;
   const drainedInMs = known(drainedMs - drainMs);
   return {
     ...{ runs: 1, clean: findings.clean, findings: findings.all(), journals, entries },
     ...{ faults: evidence.processes.faults, acts: evidence.acts, requests, items, executions, cap },
+    ...{ taken, upheavals: upheavalsIn(evidence) },
     durations: {
       attackMs: known(drainMs - firstMs),
       drainMs: drainedInMs,
@@ -38,6 +40,15 @@ export async function judge(folder: string): Promise<Verdict> {
       workMs: known(lastToldMs - firstMs),
     },
     samples: { recoveryMs, noticeMs, withoutNoticeMs },
+  };
+}
+
+function upheavalsIn({ upheavals, requests }: Evidence): Verdict['upheavals'] {
+  const all = [...requests].flatMap(({ acks }) => acks);
+  return {
+    lost: upheavals.losses.length,
+    inDoubt: all.filter(({ fromMs, toMs }) => upheavals.mayUndo(fromMs, toMs)).length,
+    steps: upheavals.steps.length,
   };
 }
 

@@ -22,8 +22,10 @@ export interface Interval {
   toMs: number;
 }
 
-const KILLS: readonly Fault[] = ['kill worker', 'kill producer', 'kill waiter'];
+const KILLS: readonly Fault[] = ['kill worker', 'kill producer', 'kill waiter', 'kill taker'];
 const WAYS: readonly Fault[] = ['black hole', 'delay'];
+/** The server stands still, or is another one afterwards. */
+const AWAY: readonly Fault[] = ['freeze redis', 'promote replica', 'restore snapshot'];
 
 /** The processes, and what was done to them. */
 export class Processes {
@@ -67,6 +69,8 @@ export class Processes {
       this.#during(`${fault} ${target}`, begins, ms, this.named(target).frozen);
     } else if (WAYS.includes(fault)) {
       this.#during(`${fault} ${target}`, begins, ms, this.#brokenOf(target));
+    } else if (AWAY.includes(fault)) {
+      this.#during(fault, begins, ms, this.#brokenOf('redis'));
     } else if (fault === 'kill redis' && begins) {
       this.#during('redis', true, ms, this.#brokenOf('redis'));
     } else if (fault === 'restart redis' && !begins) {

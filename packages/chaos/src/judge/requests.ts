@@ -1,4 +1,5 @@
 import { Numbers } from './numbers.js';
+import type { Interval } from './processes.js';
 
 export type Counts = Readonly<Record<string, number>>;
 
@@ -8,6 +9,7 @@ export interface Told {
   readonly generation: number;
   readonly status: string;
   readonly counts: Counts;
+  readonly ms: number;
   /** When that process began to wait. */
   readonly beganMs: number;
   /** The life before which it was not to be told of any. */
@@ -37,11 +39,20 @@ export class Reading {
   /** The item that came back; NaN for a failed one, −1 for a success without a number. */
   readonly item = new Numbers();
   over = false;
+  /** From the begin of the wait to its end. */
+  beganMs = Number.POSITIVE_INFINITY;
+  endedMs = Number.NaN;
 
   constructor(process: string, generation: number) {
     this.process = process;
     this.generation = generation;
   }
+}
+
+/** The seal as a producer was told of it, from when that was asked for. */
+export interface Seal extends Interval {
+  readonly generation: number;
+  readonly total: number;
 }
 
 /** All that was written down about one request. */
@@ -60,22 +71,38 @@ export class Request {
   cancelMs = Number.POSITIVE_INFINITY;
   cancelledMs = Number.POSITIVE_INFINITY;
   deadlineMs = Number.POSITIVE_INFINITY;
+  leaseMs = Number.POSITIVE_INFINITY;
+  /** Who announced something of it, and when. */
+  readonly producers: { readonly process: string; readonly ms: number }[] = [];
   redriveMs = Number.POSITIVE_INFINITY;
   /** When a waiter was told first that it is complete. */
   toldMs = Number.POSITIVE_INFINITY;
   readonly settles: Settle[] = [];
   readonly #changes = new Map<number, Change>();
-  sealed: { readonly generation: number; readonly total: number } | undefined;
+  readonly seals: Seal[] = [];
+  /** When something of it was asked for, and acknowledged. */
+  readonly acks: Interval[] = [];
+  /** When a producer announced each kind of step last. */
+  readonly announced = new Map<string, number>();
   readonly told: Told[] = [];
-  readonly inspected: { readonly generation: number; readonly counts: Counts }[] = [];
+  readonly inspected: {
+    readonly generation: number;
+    readonly counts: Counts;
+    readonly ms: number;
+  }[] = [];
   readonly readings: Reading[] = [];
   readonly notFoundMs: number[] = [];
+  readonly expiredMs: number[] = [];
   readonly #attempted: [from: number, to: number][] = [];
   readonly #acknowledged: [from: number, to: number][] = [];
 
   constructor(number: number, id: string) {
     this.number = number;
     this.id = id;
+  }
+
+  get sealed(): Seal | undefined {
+    return this.seals.at(-1);
   }
 
   /** When its first life was complete for certain, of one that was redriven; NaN of others. */

@@ -1,5 +1,6 @@
-import type { Fault } from '../history.js';
+import type { Fault, Taken } from '../history.js';
 import type { Act } from '../plan.js';
+import type { TakenTally } from './taken.js';
 
 /** What may be found wrong. */
 export const KINDS = [
@@ -14,6 +15,12 @@ export const KINDS = [
   /** Two waiters were told two things of one life of a request. */
   'completed twice',
   'never completed',
+  /** Who awaited what was lost heard that it had completed. */
+  'told as completed',
+  /** Of the other queues: two had one key at once, by the server's clock. */
+  'in two hands',
+  /** The same: taken again after its end had counted. */
+  'came back',
   /** More in flight than the limit, zombies and doubtful ones not counted. */
   'cap exceeded',
   'key left',
@@ -68,6 +75,14 @@ export interface Verdict {
     readonly repeats: Readonly<Record<Repeat, number>>;
   };
   readonly cap: Cap;
+  /** Of each of the other queues; empty when nobody used them. */
+  readonly taken: Readonly<Record<Taken, TakenTally>>;
+  /** How often the server lost its last writes, acknowledgements that this puts in doubt, steps of its clock. */
+  readonly upheavals: {
+    readonly lost: number;
+    readonly inDoubt: number;
+    readonly steps: number;
+  };
   readonly durations: {
     /** First entry to the begin of the drain. */
     readonly attackMs: number;
@@ -94,6 +109,8 @@ export const REPEATS = [
   'after a hold',
   'after a kill',
   'after a lost lease',
+  'after lost writes',
+  'after a step of the clock',
   'beside a zombie',
   'for other reasons',
 ] as const;

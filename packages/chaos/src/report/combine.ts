@@ -1,3 +1,4 @@
+import { TAKEN } from '../history.js';
 import { type Finding, KINDS, type Verdict } from '../judge/verdict.js';
 
 const EXAMPLES = 10;
@@ -29,6 +30,10 @@ function both(a: Verdict, b: Verdict): Verdict {
       ...sums(flat(a.executions), flat(b.executions)),
       repeats: sums(a.executions.repeats, b.executions.repeats),
     },
+    taken: Object.fromEntries(
+      TAKEN.map((queue) => [queue, sums(a.taken[queue], b.taken[queue])]),
+    ) as Verdict['taken'],
+    upheavals: sums(a.upheavals, b.upheavals),
     cap: { ...sums(a.cap, b.cap), mostOver: Math.max(a.cap.mostOver, b.cap.mostOver) },
     durations: {
       ...sums(a.durations, b.durations),

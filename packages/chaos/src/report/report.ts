@@ -69,6 +69,8 @@ function faultsTable({
   executions,
   entries,
   journals,
+  taken,
+  upheavals,
 }: Verdict): Table {
   const told = [
     ['runs', runs],
@@ -85,6 +87,11 @@ function faultsTable({
     ['cancelled', items.cancelled],
     ['starts of a handler', executions.starts],
     ...Object.entries(faults),
+    ...Object.entries(taken)
+      .filter(([, { put }]) => put > 0)
+      .map(([queue, { put }]) => [`keys put: ${queue}`, put] as const),
+    ...(upheavals.lost > 0 ? ([['acknowledgements in doubt', upheavals.inDoubt]] as const) : []),
+    ...(upheavals.steps > 0 ? ([['steps of the clock', upheavals.steps]] as const) : []),
     ...Object.entries(acts).map(([act, n]) => [`meddled: ${act}`, n] as const),
   ] as const;
   return { head: ['', ''], rows: told.map(([name, n]) => [name, whole(n)]) };

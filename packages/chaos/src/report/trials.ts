@@ -6,7 +6,12 @@ export interface Trials {
   readonly of: string;
 }
 
-export function trialsOf({ items, requests, executions }: Verdict): Partial<Record<Kind, Trials>> {
+export function trialsOf({
+  items,
+  requests,
+  executions,
+  taken,
+}: Verdict): Partial<Record<Kind, Trials>> {
   const completed = { n: requests.completed, of: 'completed requests' };
   return {
     lost: { n: items.acknowledged, of: 'acknowledged sub-requests' },
@@ -15,10 +20,16 @@ export function trialsOf({ items, requests, executions }: Verdict): Partial<Reco
     miscounted: completed,
     'completed twice': completed,
     'never completed': { n: requests.opened, of: 'requests' },
+    'told as completed': { n: requests.told, of: 'waits' },
+    'in two hands': { n: sumOf(taken, 'taken'), of: 'keys of other queues' },
+    'came back': { n: sumOf(taken, 'ended'), of: 'ends that counted' },
     'cap exceeded': { n: executions.starts, of: 'starts of a handler' },
     'key left': { n: requests.dropped, of: 'dropped requests' },
   };
 }
+
+const sumOf = (taken: Verdict['taken'], what: 'taken' | 'ended'): number =>
+  Object.values(taken).reduce((sum, each) => sum + each[what], 0);
 
 /**
  * The rule of three: what was not seen once in n independent trials is, at 95 %, rarer than 3 in n.

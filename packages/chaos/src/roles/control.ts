@@ -7,11 +7,11 @@ import {
   ExpiredError,
   NotCompleteError,
   NotFoundError,
-  type PieceworkError,
+  PieceworkError,
 } from '@piecework/protocol';
 import type { Piecework } from 'piecework';
 import type { Plan, Step } from '../plan.js';
-import { insist, type Role } from './role.js';
+import { insist, nowNs, type Role } from './role.js';
 
 /*
  * Meddling with a request, from whatever process is asked to. A step that comes too late, because the
@@ -22,6 +22,7 @@ import { insist, type Role } from './role.js';
 export const healedBy = (folder: string, id: string): string => join(folder, `healed-${id}`);
 
 const isOver = (error: unknown): boolean =>
+  (error instanceof PieceworkError && error.code === 'LOST') ||
   [EndedError, DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
 
 export async function control(
@@ -38,9 +39,11 @@ export async function control(
     journal.write({ failed: 'control', request, step: number, act, code, message });
   };
   let generation = 0;
+  let sinceNs = nowNs();
   try {
     if (act === 'redrive') writeFileSync(healedBy(argument.journals, request), '');
     await insist(async () => {
+      sinceNs = nowNs();
       journal.write({ does: 'control', request, step: number, act, limit });
       generation = await acts[act](pw.request(request), step);
     }, note);
@@ -52,7 +55,7 @@ export async function control(
     }
     note(error as PieceworkError);
   }
-  report({ report: 'controlled', id: request, step: number, generation });
+  report({ report: 'controlled', id: request, step: number, generation, sinceNs });
 }
 
 type Handle = ReturnType<Piecework['request']>;

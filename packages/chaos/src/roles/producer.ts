@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DroppedError,
   NotFoundError,
@@ -9,7 +10,7 @@ import { Redis } from 'ioredis';
 import { Piecework, type RequestOptions } from 'piecework';
 import { type Payload, type Plan, payloadOf } from '../plan.js';
 import { control } from './control.js';
-import { enterRole, insist, onStop, serve } from './role.js';
+import { enterRole, insist, nowNs, onStop, serve } from './role.js';
 
 /*
  * A producer: submits what it is asked to, and drops it in the end. It may be killed anywhere; its
@@ -18,13 +19,18 @@ import { enterRole, insist, onStop, serve } from './role.js';
 
 const role = enterRole();
 const { argument, journal, report } = role;
-const { redis, queue, seed } = argument;
+const { redis, queue, shards, seed, shortLeases } = argument;
 /** A successor has to be there before a producer counts as lost. */
-const PRODUCER_LEASE_MS = 60_000;
+const PRODUCER_LEASE_MS = shortLeases ? 20_000 : 60_000;
+/** Where outages outlast leases, some take so long to add all of it that one comes in between. */
+const SLOW_MS = 15_000;
+const isSlow = ({ number }: Plan): boolean => shortLeases && number % 4 === 0;
 /** Every worker is killed whatever it runs: no sub-request is to blame for it. */
 const MAX_CRASHES = 1_000;
 
-const pw = new Piecework({ redis, queue });
+const pw = new Piecework({ redis, queue, shards });
+/** Since when each request is known to be sealed. */
+const sealedNs = new Map<string, string>();
 
 function optionsOf({ id, limit, priority, window, ...plan }: Plan): RequestOptions {
   const { attempts, backoffMs: delayMs, deadlineMs } = plan;
@@ -48,19 +54,24 @@ async function submitAtOnce(plan: Plan): Promise<void> {
   const items = Array.from({ length: size }, (_, n): Payload => payloadOf(seed, plan, n));
   await insist(
     async () => {
-      journal.write({ does: 'open', request, limit, ...ends });
+      journal.write({ does: 'open', request, limit, leaseMs: PRODUCER_LEASE_MS, ...ends });
       if (size > 0) journal.write({ does: 'append', request, from: 0, to: size });
       journal.write({ does: 'seal', request, total: size });
       await pw.submit(items, optionsOf(plan));
     },
     (error) => noteFailure('seal', plan, error),
   );
+  let sinceNs = nowNs();
   const { generation } = await insist(
-    () => pw.request(request).status(),
+    () => {
+      sinceNs = nowNs();
+      return pw.request(request).status();
+    },
     (error) => noteFailure('seal', plan, error),
   );
-  journal.write({ did: 'append', request, from: 0, to: size });
-  journal.write({ did: 'seal', request, generation, total: size });
+  sealedNs.set(request, sinceNs);
+  journal.write({ did: 'append', request, from: 0, to: size, sinceNs });
+  journal.write({ did: 'seal', request, generation, total: size, sinceNs });
 }
 
 /**
@@ -73,7 +84,7 @@ async function submitInPieces(plan: Plan): Promise<void> {
     async () => {
       const client = new Redis(redis, { protocol: 2, lazyConnect: true, socketTimeout: 20_000 });
       client.on('error', () => {});
-      const own = new Piecework({ redis: client, queue });
+      const own = new Piecework({ redis: client, queue, shards });
       try {
         await fill(own, plan);
       } finally {
@@ -89,18 +100,21 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
   const { id: request, size, limit, piece } = plan;
   let step: 'open' | 'append' | 'seal' = 'open';
   try {
-    journal.write({ does: 'open', request, limit });
+    journal.write({ does: 'open', request, limit, leaseMs: PRODUCER_LEASE_MS });
     const open = await own.open(optionsOf(plan)).catch((error: unknown) => {
       if (error instanceof RequestExistsError) return undefined;
       throw error;
     });
+    const statusNs = nowNs();
     const { generation, counts, status } = await own.request(request).status();
     let from = counts.total;
     // What is in may be the work of a predecessor that did not live to write it down.
-    if (from > 0) journal.write({ did: 'append', request, from: 0, to: from });
+    if (from > 0) journal.write({ did: 'append', request, from: 0, to: from, sinceNs: statusNs });
     if (!open) {
-      if (status === 'open' || from !== size) throw new Error(`${request} is ${status} at ${from}`);
-      journal.write({ did: 'seal', request, generation, total: size });
+      if (status === 'open') throw new Error(`${request} is ${status} at ${from}`);
+      if (from !== size) throw new SealedError(request, status);
+      sealedNs.set(request, statusNs);
+      journal.write({ did: 'seal', request, generation, total: size, sinceNs: statusNs });
       return;
     }
     report({ report: 'opened', id: request });
@@ -108,16 +122,20 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
     while (from < size) {
       const to = Math.min(size, from + piece);
       const items = Array.from({ length: to - from }, (_, n) => payloadOf(seed, plan, from + n));
+      const appendNs = nowNs();
       journal.write({ does: 'append', request, from, to });
       await open.append(...items);
       await open.flush();
-      journal.write({ did: 'append', request, from, to });
+      journal.write({ did: 'append', request, from, to, sinceNs: appendNs });
       from = to;
+      if (isSlow(plan)) await sleep((SLOW_MS * piece) / size);
     }
     step = 'seal';
+    const sinceNs = nowNs();
     journal.write({ does: 'seal', request, total: size });
     await open.seal();
-    journal.write({ did: 'seal', request, generation, total: size });
+    sealedNs.set(request, sinceNs);
+    journal.write({ did: 'seal', request, generation, total: size, sinceNs });
   } catch (error) {
     noteFailure(step, plan, error);
     throw error;
@@ -127,18 +145,22 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
 async function produce(plan: Plan): Promise<void> {
   // A client of a cluster, thrown away, may leave calls under way.
   const atOnce = plan.manner === 'at once' || redis.includes(',');
-  await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch((error: unknown) => {
-    // Its time was over before it was complete; what of it was taken is not known.
+  await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch(async (error: unknown) => {
+    // Its time was over, or it was given up, before it was complete. Whether it may have been, others judge.
     const ended = error instanceof SealedError || error instanceof RequestExistsError;
-    if (plan.deadlineMs === 0 || !ended) throw error;
+    // While it is open, a part of it may have been lost: whoever asked asks again.
+    if (!ended || (await pw.request(plan.id).status()).status === 'open') throw error;
   });
-  report({ report: 'sealed', id: plan.id });
+  report({ report: 'sealed', id: plan.id, sinceNs: sealedNs.get(plan.id) ?? nowNs() });
+  sealedNs.delete(plan.id);
 }
 
 async function drop(plan: Plan): Promise<void> {
   const { id: request } = plan;
+  let sinceNs = nowNs();
   await insist(
     async () => {
+      sinceNs = nowNs();
       journal.write({ does: 'drop', request });
       await pw
         .request(request)
@@ -150,7 +172,7 @@ async function drop(plan: Plan): Promise<void> {
     (error) => noteFailure('drop', plan, error),
   );
   journal.write({ did: 'drop', request });
-  report({ report: 'dropped', id: request });
+  report({ report: 'dropped', id: request, sinceNs });
 }
 
 /** The last task of each request. */
@@ -158,6 +180,7 @@ const last = new Map<string, Promise<void>>();
 
 onStop(() => pw.close());
 serve(async (asked) => {
+  if (asked.task === 'put no more') return;
   const { task, plan } = asked;
   // Beside what is under way: pieces may still be added.
   if (task === 'control') return control(role, pw, plan, asked.step);

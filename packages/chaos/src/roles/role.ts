@@ -25,6 +25,9 @@ export function serve(work: (task: Task) => Promise<void>): void {
   process.on('message', (task: Task) => void work(task));
 }
 
+/** Now, on the clock of the journals. */
+export const nowNs = (): string => String(process.hrtime.bigint());
+
 /** Ends in good order when the run is over. */
 export function onStop(stop: () => Promise<void>): void {
   process.once('SIGTERM', () => void stop().then(() => process.exit(0)));

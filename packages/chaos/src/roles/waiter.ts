@@ -1,9 +1,4 @@
-import {
-  DroppedError,
-  ExpiredError,
-  NotFoundError,
-  type PieceworkError,
-} from '@piecework/protocol';
+import { DroppedError, ExpiredError, NotFoundError, PieceworkError } from '@piecework/protocol';
 import { Piecework } from 'piecework';
 import type { WaiterEvent } from '../history.js';
 import type { Plan } from '../plan.js';
@@ -16,15 +11,31 @@ type Read = Extract<WaiterEvent, { did: 'read' }>['results'];
 
 const role = enterRole();
 const { argument, journal, report } = role;
-const { redis, queue, notices } = argument;
-const pw = new Piecework({ redis, queue });
+const { redis, queue, shards, notices } = argument;
+const pw = new Piecework({ redis, queue, shards });
 
-async function awaitRequest({ id: request, size, steps }: Plan, after: number): Promise<void> {
-  const note = (failed: 'await' | 'read') => (error: PieceworkError) =>
-    journal.write({ failed, request, code: error.code, message: error.message });
+async function awaitRequest(
+  { id: request, size, steps, live }: Plan,
+  after: number,
+): Promise<void> {
+  const note =
+    (failed: 'await' | 'read') =>
+    (error: PieceworkError): void =>
+      journal.write({ failed, request, code: error.code, message: error.message });
   const handle = pw.request<number>(request);
+  const order = size % 2 === 0 ? 'index' : 'completion';
+  const read = () => readAll(handle.results({ failed: true, order }));
   const beganAt = Date.now();
   journal.write({ does: 'await', request, ...(after > 0 ? { after } : {}) });
+  // Who is told that it cannot be read to its end this way reads it again when it is over.
+  const early = live
+    ? read().catch((error: unknown) => {
+        if (error instanceof PieceworkError) return note('read')(error);
+        throw error;
+      })
+    : Promise.resolve();
+  // It may fail while something else is awaited.
+  early.catch(() => {});
   try {
     const outcome = await insist(() => handle.completion(), note('await'));
     // The server runs on this machine, so its clock is ours.
@@ -37,20 +48,17 @@ async function awaitRequest({ id: request, size, steps }: Plan, after: number): 
       ...{ counts: { ...counts }, notices, latencyMs },
     });
     // A read that is cut off begins anew: only one that came to its end is written down.
-    const order = size % 2 === 0 ? 'index' : 'completion';
-    const results = await insist(
-      () => readAll(handle.results({ failed: true, order })),
-      note('read'),
-    );
+    const results = (await early) ?? (await insist(read, note('read')));
     journal.write({ did: 'read', request, generation, results, over: true });
     report({ report: 'read', id: request });
   } catch (error) {
     const gone = [DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
-    if (gone && steps.some(({ act }) => act === 'drop')) {
+    const lost = error instanceof PieceworkError && error.code === 'LOST';
+    if ((gone || lost) && steps.some(({ act }) => act === 'drop')) {
       report({ report: 'read', id: request });
       return;
     }
-    const code = error instanceof NotFoundError ? error.code : String(error);
+    const code = error instanceof PieceworkError ? error.code : String(error);
     report({ report: 'gave up', id: request, code });
   }
 }

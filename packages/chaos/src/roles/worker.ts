@@ -12,7 +12,7 @@ import { enterRole, insist, onStop } from './role.js';
  */
 
 const { argument, journal, report } = enterRole();
-const { redis, queue, concurrency, leaseMs, seed, journals } = argument;
+const { redis, queue, shards, concurrency, leaseMs, seed, journals } = argument;
 /** What this process held back once. */
 const held = new Set<string>();
 /** Of requests whose limit changes: when the run of each sub-request ended that is not settled yet. */
@@ -62,7 +62,7 @@ async function handle(payload: Payload, context: HandlerContext): Promise<number
   return item;
 }
 
-const worker = new Worker({ redis, queue, concurrency, leaseMs, handler: handle });
+const worker = new Worker({ redis, queue, shards, concurrency, leaseMs, handler: handle });
 worker.on('settled', ({ requestId: request, index }) => {
   const endedNs = unsettled.get(`${request} ${index}`);
   if (endedNs === undefined) return;

@@ -1,0 +1,134 @@
+import { TAKEN, type Taken, type TakerEvent } from '../history.js';
+import type { Findings } from './findings.js';
+import type { Upheavals } from './upheavals.js';
+
+/*
+ * The other queues: no key is put twice on purpose. Each that is acknowledged comes into somebody's hands,
+ * and on from there until somebody ends it; by the server's clock it is in one hand at a time; once its end
+ * has counted it is in none any more. DelayedTasks run their tasks at least once, and do not say since when a
+ * task is whose.
+ */
+
+/** What was put, taken and ended in one queue. */
+export interface TakenTally {
+  readonly put: number;
+  readonly taken: number;
+  readonly ended: number;
+}
+
+interface Take {
+  readonly process: string;
+  readonly ms: number;
+  readonly atMs: number;
+  readonly holdMs: number;
+  /** When this hand was about to give it back. */
+  endsMs: number;
+}
+
+interface End {
+  readonly fromMs: number;
+  readonly ms: number;
+}
+
+interface Key {
+  /** Since when it was asked for, and when that was heard of. */
+  acknowledged: { readonly fromMs: number; readonly toMs: number } | undefined;
+  announced: boolean;
+  /** A put was refused or of unknown fate, and sent again as another. */
+  again: boolean;
+  readonly takes: Take[];
+  readonly ends: End[];
+}
+
+/** A reply may be so late that who took a key before its end writes it down behind that. */
+const LATE_LEASES = 3;
+
+export class TakenKeys {
+  readonly #keys = new Map<Taken, Map<string, Key>>(TAKEN.map((queue) => [queue, new Map()]));
+
+  take(event: TakerEvent, process: string, ms: number): void {
+    if (event.key === undefined) return;
+    const key = this.#named(event.queue, event.key);
+    if ('failed' in event) key.again ||= event.failed === 'put';
+    else if ('does' in event && event.does === 'put') key.announced = true;
+    else if (!('does' in event) && event.did === 'put')
+      key.acknowledged = { fromMs: Number(event.sinceNs) / 1e6, toMs: ms };
+    else if (!('does' in event) && event.did === 'take') {
+      const { atMs = Number.NaN, holdMs } = event;
+      key.takes.push({ ...{ process, ms, atMs, holdMs }, endsMs: Number.POSITIVE_INFINITY });
+    } else {
+      const own = key.takes.findLast((take) => take.process === process);
+      if (own && 'does' in event) own.endsMs = ms;
+      if ('did' in event && event.did === 'end' && event.counted)
+        key.ends.push({ fromMs: own?.endsMs ?? ms, ms });
+    }
+  }
+
+  judge(upheavals: Upheavals, findings: Findings): Record<Taken, TakenTally> {
+    const tallies = {} as Record<Taken, TakenTally>;
+    for (const queue of TAKEN) {
+      const keys = [...(this.#keys.get(queue) ?? [])];
+      for (const [name, key] of keys) judgeKey(queue, name, key, upheavals, findings);
+      const count = (is: (key: Key) => boolean) => keys.filter(([, key]) => is(key)).length;
+      tallies[queue] = {
+        put: count((key) => key.acknowledged !== undefined),
+        taken: count((key) => key.takes.length > 0),
+        ended: count((key) => key.ends.length > 0),
+      };
+    }
+    return tallies;
+  }
+
+  #named(queue: Taken, name: string): Key {
+    const keys = this.#keys.get(queue) as Map<string, Key>;
+    const key = keys.get(name) ?? {
+      ...{ acknowledged: undefined, announced: false, again: false, takes: [], ends: [] },
+    };
+    keys.set(name, key);
+    return key;
+  }
+}
+
+function judgeKey(
+  queue: Taken,
+  name: string,
+  key: Key,
+  upheavals: Upheavals,
+  findings: Findings,
+): void {
+  const { acknowledged, announced, takes, ends } = key;
+  const where = `${queue}: ${name}`;
+  if (takes.length > 0 && !announced) findings.add('unexpected', `${where}: nobody put it`);
+  takes.sort((a, b) => a.ms - b.ms);
+  const wasAboutToEnd = takes.some(({ endsMs }) => Number.isFinite(endsMs));
+  const mayBeLost = acknowledged && upheavals.mayUndo(acknowledged.fromMs, acknowledged.toMs);
+  if (acknowledged && !mayBeLost && !wasAboutToEnd)
+    findings.add('lost', `${where}: put, taken ${takes.length} times, never ended`);
+  // Tasks are run at least once; beside a zombie they may be twice.
+  if (queue !== 'delayed') judgeHands(where, takes, upheavals, findings);
+  // Put once more, it is there once more.
+  if (key.again && queue !== 'ids') return;
+  const counted = ends.filter(({ fromMs, ms }) => !upheavals.mayUndo(fromMs, ms));
+  const [first, second] = counted;
+  if (first && second && queue !== 'delayed' && !upheavals.steppedBetween(first.ms, second.ms))
+    findings.add('counted twice', `${where}: its end counted ${counted.length} times`);
+  const back = takes.find(({ ms, holdMs }) => first && ms > first.ms + LATE_LEASES * holdMs);
+  if (back) findings.add('came back', `${where}: taken by ${back.process} after its end counted`);
+}
+
+function judgeHands(
+  where: string,
+  takes: readonly Take[],
+  upheavals: Upheavals,
+  findings: Findings,
+): void {
+  const byServer = takes.toSorted((a, b) => a.atMs - b.atMs);
+  for (const [i, second] of byServer.entries()) {
+    const first = byServer[i - 1];
+    if (!first || second.atMs >= first.atMs + first.holdMs || first.endsMs <= second.ms) continue;
+    if (upheavals.between(Math.min(first.ms, second.ms), Math.max(first.ms, second.ms))) continue;
+    const forMs = first.atMs + first.holdMs - second.atMs;
+    const hands = `${first.process} and ${second.process}`;
+    findings.add('in two hands', `${where}: ${hands}, for ${forMs} ms`);
+  }
+}

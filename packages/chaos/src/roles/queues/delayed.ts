@@ -1,0 +1,36 @@
+import { DelayedTasks } from 'piecework';
+import { nowNs } from '../role.js';
+import { HOLD_MS, LATER_MS, type Opened, type TakerTools } from './tools.js';
+
+/** Functions that are run now or later, by whoever comes first. */
+export async function delayedQueue(tools: TakerTools): Promise<Opened> {
+  const { argument, took, ends, ended } = tools;
+  const { redis, queue: name } = argument;
+  const queue = `${name}-delayed`;
+  const tasks = new DelayedTasks({ redis });
+  const worker = tasks.worker({
+    queues: [queue],
+    ...{ concurrency: 4, leaseMs: HOLD_MS },
+    handlers: {
+      take: ([key]: [string]) => {
+        took(key);
+        ends(key);
+      },
+    },
+  });
+  for (const each of worker.workers) each.on('settled', ({ requestId }) => ended(requestId, true));
+  await worker.start();
+  return {
+    async put(key, n) {
+      const delayMs = n % 2 === 0 ? (n * 37) % LATER_MS : 0;
+      // Nobody is to blame for the kill of its process; nobody asks what became of it.
+      const kept = { maxCrashes: 1_000, retentionMs: 1_000 };
+      await tasks.executeLater(queue, 'take', [key], { id: key, delayMs, ...kept });
+      const sinceNs = nowNs();
+      // One that has ended may be forgotten by now.
+      const isThere = tasks.task(queue, key).status();
+      return isThere.then(() => sinceNs).catch(() => undefined);
+    },
+    take: () => new Promise<void>(() => {}),
+  };
+}

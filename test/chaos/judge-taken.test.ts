@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest';
+import type { Taken } from '../../packages/chaos/src/history.js';
+import { at, foundIn, judged, type Line } from './journals.js';
+
+/** The last entries of a run without requests. */
+const over: readonly Line[] = [
+  at(90_000, 'observer', { does: 'drain', open: 0 }),
+  at(90_100, 'observer', { did: 'drain' }),
+  at(90_200, 'observer', { did: 'look for keys', left: [] }),
+];
+
+const put = (ms: number, key = 'k', queue: Taken = 'ids'): Line[] => [
+  at(ms, 'a', { does: 'put', queue, key }),
+  at(ms + 2, 'a', { did: 'put', queue, key, sinceNs: String(ms * 1e6) }),
+];
+
+/** By the server's clock from then on, for two seconds. */
+const taken = (ms: number, process: string, { key = 'k', queue = 'ids' as Taken } = {}): Line =>
+  at(ms, process, { did: 'take', queue, key, atMs: 1_000_000 + ms, holdMs: 2_000 });
+
+const done = (
+  ms: number,
+  process: string,
+  { key = 'k', queue = 'ids' as Taken, counted = true } = {},
+): Line[] => [
+  at(ms, process, { does: 'end', queue, key }),
+  at(ms + 1, process, { did: 'end', queue, key, counted }),
+];
+
+const lost = (sure: number, gone: number): Line =>
+  at(gone, 'nemesis', {
+    ...{ did: 'lose writes', sureNs: String(sure * 1e6), goneNs: String(gone * 1e6) },
+  });
+const stepped = (ms: number): Line => at(ms, 'nemesis', { did: 'step clock', offsetMs: 60_000 });
+
+const whole = [...put(10), taken(20, 'a'), ...done(30, 'a')];
+
+it.each<[what: string, found: object, lines: Line[]]>([
+  ['a key that was put, taken and done', {}, whole],
+  ['a key that nobody ever took', { lost: 1 }, put(10)],
+  ['a key that was left lying and not offered again', { lost: 1 }, [...put(10), taken(20, 'a')]],
+  [
+    'a key that was left lying and done by another',
+    {},
+    [...put(10), taken(20, 'a'), taken(2_100, 'b'), ...done(2_110, 'b')],
+  ],
+  ['a key that nobody put', { unexpected: 1 }, [taken(20, 'a'), ...done(30, 'a')]],
+  [
+    'a key in two hands at once',
+    { 'in two hands': 1 },
+    [...put(10), taken(20, 'a'), taken(30, 'b'), ...done(40, 'b')],
+  ],
+  [
+    'a task that runs beside a zombie of itself',
+    {},
+    [
+      ...put(10, 'k', 'delayed'),
+      ...[taken(20, 'a', { queue: 'delayed' }), taken(30, 'b', { queue: 'delayed' })],
+      ...[...done(40, 'a', { queue: 'delayed' }), ...done(41, 'b', { queue: 'delayed' })],
+    ],
+  ],
+  [
+    'an end that counted twice',
+    { 'counted twice': 1 },
+    [...whole, taken(2_100, 'b'), ...done(2_110, 'b')],
+  ],
+  [
+    'an end that did not count, as another was first',
+    {},
+    [...whole, taken(2_100, 'b'), ...done(2_110, 'b', { counted: false })],
+  ],
+  ['a key that came back long after its end', { 'came back': 1 }, [...whole, taken(9_000, 'b')]],
+  ['a key that was acknowledged while it got lost', {}, [...put(10), lost(5, 20)]],
+  ['a key that was acknowledged before, and is gone', { lost: 1 }, [...put(10), lost(15, 20)]],
+  ['a key that was acknowledged since, and is gone', { lost: 1 }, [...put(30), lost(5, 20)]],
+  [
+    'an end that was undone, and counts again',
+    {},
+    [...whole, lost(25, 40), taken(50, 'b'), ...done(60, 'b')],
+  ],
+  [
+    'an end that stood, and counts again',
+    { 'counted twice': 1 },
+    [...whole, lost(35, 40), taken(2_100, 'b'), ...done(2_110, 'b')],
+  ],
+  [
+    'two hands whose time was measured by two clocks',
+    {},
+    [...put(10), taken(20, 'a'), stepped(25), taken(30, 'b'), ...done(40, 'b')],
+  ],
+])('%s', async (_what, found, lines) => {
+  expect(foundIn(await judged([...lines, ...over]))).toEqual(found);
+});

@@ -1,0 +1,163 @@
+import { describe, expect, it } from 'vitest';
+import {
+  at,
+  countsOf,
+  ended,
+  foundIn,
+  judged,
+  type Line,
+  ran,
+  started,
+  submitted,
+  told,
+  value,
+  wasRead,
+} from './journals.js';
+
+const ns = (ms: number): string => String(ms * 1e6);
+/** What was acknowledged between the two may be undone. */
+const lost = (sure: number, gone: number): Line =>
+  at(gone, 'nemesis', { did: 'lose writes', sureNs: ns(sure), goneNs: ns(gone) });
+const stepped = (ms: number, offsetMs: number): Line =>
+  at(ms, 'nemesis', { did: 'step clock', offsetMs });
+const sealed = (ms: number, since: number, generation: number): Line =>
+  at(ms, 'producer', {
+    ...{ did: 'seal', request: 'r', generation, total: 3, sinceNs: ns(since) },
+  });
+const refused = (ms: number, code: string): Line =>
+  at(ms, 'late', { failed: 'await', request: 'r', code, message: '' });
+
+/** One request of three sub-requests, acknowledged at 1 ms and complete before 1,000 ms. */
+const clean: readonly Line[] = [
+  started('worker-1'),
+  ...submitted('r', 3, 2),
+  ...ran('worker-1', 'r', 0, [10, 20]),
+  ...ran('worker-1', 'r', 1, [10, 30]),
+  ...ran('worker-1', 'r', 2, [20, 40]),
+  ...told('r', countsOf(3)),
+  wasRead('r', [value(0), value(1), value(2)]),
+  ...ended('r', countsOf(3)),
+];
+const of = (word: string) => clean.filter(({ event }) => 'did' in event && event.did === word);
+const but = (word: string) => clean.filter((line) => !of(word).includes(line));
+
+const wordOf = (event: Line['event']): string => ('did' in event ? event.did : '');
+/** The same, one of the three cancelled. */
+const cancelled: readonly Line[] = [
+  ...clean.filter(({ event }) => !['await', 'read', 'inspect'].includes(wordOf(event))),
+  ...[...told('r', countsOf(2, 0, 1)), wasRead('r', [value(0), value(1)])],
+];
+
+describe('when the server lost its last writes, the judge', () => {
+  it.each<[what: string, found: object, lines: Line[]]>([
+    ['finds nothing in a loss of which nobody noticed anything', {}, [...clean, lost(500, 510)]],
+    [
+      'excuses that a request is gone which was acknowledged meanwhile',
+      {},
+      [...clean, lost(0, 60), refused(100, 'NOT_FOUND')],
+    ],
+    [
+      'misses a request that was acknowledged before',
+      { lost: 1 },
+      [...clean, lost(50, 60), refused(100, 'NOT_FOUND')],
+    ],
+    [
+      'misses a request whose acknowledgement was asked for since',
+      { lost: 1 },
+      [...clean, lost(0, 60), sealed(90, 80, 7), refused(100, 'NOT_FOUND')],
+    ],
+    [
+      'excuses that one which is there again is another life',
+      {},
+      [...but('seal'), lost(0, 20), sealed(10, 5, 6), sealed(50, 30, 7)],
+    ],
+    [
+      'finds two lives of one that was acknowledged since',
+      { 'completed twice': 1 },
+      [...but('seal'), lost(0, 20), sealed(40, 30, 6), sealed(50, 41, 7)],
+    ],
+    [
+      'excuses that who heard of an end meanwhile heard of another one',
+      {},
+      [...clean, lost(500, 800), ...told('r', countsOf(2, 1), { process: 'early', ms: 790 })],
+    ],
+    [
+      'finds two ends of which both were heard of later',
+      { 'completed twice': 1 },
+      [
+        ...clean.map((line) => ({ ...line, ms: line.ms + 9_000 })),
+        ...[lost(500, 800), ...told('r', countsOf(2, 1), { process: 'late', ms: 9_900 })],
+      ],
+    ],
+    [
+      'finds a second result of one index in whatever was read',
+      { 'counted twice': 1 },
+      [...but('read'), lost(500, 510), wasRead('r', [value(0), value(1), value(2), value(1)])],
+    ],
+    [
+      'finds a result that a live reader skipped',
+      { lost: 1 },
+      [...but('read'), lost(500, 510), wasRead('r', [value(0), value(2)])],
+    ],
+    [
+      'finds who was told of what is lost as of something that is over',
+      { 'told as completed': 1 },
+      [...clean, lost(0, 60), refused(100, 'EXPIRED')],
+    ],
+    [
+      'doubts what runs above the limit for a lease and a half',
+      {},
+      [...clean, lost(25, 27), ...ran('worker-2', 'r', 0, [28, 50]), started('worker-2')],
+    ],
+    [
+      'finds what runs above the limit later',
+      { 'cap exceeded': 1 },
+      [
+        ...clean.map((line) => ({ ...line, ms: line.ms + 9_000 })),
+        ...[lost(25, 27), ...ran('worker-2', 'r', 0, [9_022, 9_050]), started('worker-2')],
+      ],
+    ],
+  ])('%s', async (_what, found, lines) => {
+    expect(foundIn(await judged(lines))).toEqual(found);
+  });
+
+  it('counts what is in doubt, and why something ran again', async () => {
+    const verdict = await judged([
+      ...[...clean, lost(0, 45)],
+      ...ran('worker-1', 'r', 0, [50, 60]),
+    ]);
+    expect(foundIn(verdict)).toEqual({});
+    expect(verdict.upheavals).toEqual({ lost: 1, inDoubt: 2, steps: 0 });
+    expect(verdict.executions.repeats['after lost writes']).toBe(1);
+  });
+});
+
+describe('when the clock of the server was stepped, the judge', () => {
+  it('doubts the cap for a lease and a half, and nothing else', async () => {
+    const lines = [...clean, stepped(15, 3_600_000)];
+    const again = [...ran('worker-2', 'r', 0, [16, 50]), started('worker-2')];
+    const verdict = await judged([...lines, ...again]);
+    expect(foundIn(verdict)).toEqual({});
+    expect(verdict.cap.doubtfulPeriods).toBe(1);
+    expect(foundIn(await judged([...lines, refused(100, 'NOT_FOUND')]))).toEqual({ lost: 1 });
+  });
+
+  it('finds a request that was cancelled and nobody asked for it', async () => {
+    expect(foundIn(await judged([...cancelled, stepped(15, 60_000)]))).toEqual({ miscounted: 1 });
+  });
+});
+
+describe('of a request that was cancelled as nobody seemed to add to it, the judge', () => {
+  const opened = at(0, 'producer', { does: 'open', request: 'r', limit: 2, leaseMs: 400 });
+  const killed = at(100, 'nemesis', { does: 'fault', fault: 'kill producer', target: 'producer' });
+  const next = (ms: number) =>
+    at(ms, 'producer-2', { does: 'open', request: 'r', limit: 2, leaseMs: 400 });
+
+  it.each<[what: string, found: object, lines: Line[]]>([
+    ['believes that its producer was dead for too long', {}, [opened, killed, next(350)]],
+    ['finds that its producer was alive', { miscounted: 1 }, [opened]],
+    ['finds that another came in time', { miscounted: 1 }, [opened, killed, next(150)]],
+  ])('%s', async (_what, found, lines) => {
+    expect(foundIn(await judged([...cancelled, ...lines]))).toEqual(found);
+  });
+});
