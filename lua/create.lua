@@ -17,7 +17,8 @@
 --   {'exists', status, generation, digest, sealedBy, sent, total}
 --      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
---   {'void'}      this generation was given up, or has had its life; start again with intent
+--   {'void', above}  this generation was given up, or has had its life; start again with an intent
+--      above that one
 -- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
@@ -39,7 +40,8 @@ if v[1] then
   local known, asked = tonumber(v[1]), tonumber(generation)
   local tombstone = v[2] == 'void' or v[2] == 'dropped'
   if asked < known or (asked == known and tombstone) then
-    return { 'void' }
+    -- A life that is there is met under its own generation, so the queue side may still have it open.
+    return { 'void', tombstone and known or known - 1 }
   end
   if asked == known and v[3] == owner and v[2] == 'open' then
     return { 'created', look() }
@@ -56,13 +58,14 @@ if v[1] then
     return { 'exists', v[2], v[1], v[4] or '', sealedBy, sent, total }
   end
 elseif at - generation > windowMs then
-  return { 'void' }
+  return { 'void', tonumber(generation) }
 elseif redis.call('EXISTS', work) == 1 then
   -- What is left of a life whose retention was shorter than the window, or of one deleted by hand.
   local info = redis.call('XINFO', 'STREAM', work)
   for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' and tonumber(generation) <= tonumber(info[i + 1]:match('^%d+')) then
-      return { 'void' }
+    local last = info[i] == 'last-generated-id' and tonumber(info[i + 1]:match('^%d+')) or 0
+    if tonumber(generation) <= last then
+      return { 'void', last }
     end
   end
 end

@@ -15,7 +15,7 @@
 --   {'opened', sealedBy, sent}  the new life is open and ours · sealedBy: the producer that sealed the
 --      first life, or '' · sent: how many items that one appended
 --   {'exists', status, generation}  it is not complete, or somebody else redrives it
---   {'void'}                    this generation was given up; start again with intent
+--   {'void', above}             this generation was given up; start again with an intent above that one
 --   {'gone'}                    no such request
 -- REPEAT  'opened' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
@@ -32,8 +32,10 @@ if not v[1] or status == 'void' or status == 'dropped' then
   return { 'gone' }
 end
 local known, asked, voided = tonumber(v[1]), tonumber(generation), tonumber(v[4]) or 0
-if asked < known or (asked > known and asked <= voided) then
-  return { 'void' }
+local complete = status == 'complete'
+if asked < known or (complete and asked > known and asked <= voided) then
+  -- A life that is not over is met under its own generation.
+  return { 'void', complete and math.max(known, voided) or known - 1 }
 end
 local sent = tonumber(redis.call('HGET', request, 'sent:' .. sealedBy)) or 0
 if asked == known then
@@ -42,9 +44,9 @@ if asked == known then
   end
   return { 'exists', status, known }
 end
-if status ~= 'complete' then
+if not complete then
   -- Whoever is refused takes this generation off the queue side, so nobody may open it later.
-  redis.call('HSET', request, 'voided', asked)
+  redis.call('HSET', request, 'voided', math.max(asked, voided))
   return { 'exists', status, known }
 end
 

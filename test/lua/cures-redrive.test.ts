@@ -149,7 +149,7 @@ const traces: Record<string, Trace> = {
       expect(opened).toMatchObject({ verdict: 'exists', status: 'sealed' });
       expect(await inspect(scene)).toMatchObject({ status: 'sealed', counts: { inFlight: 1 } });
     },
-    without: [{ script: 'redrive', from: "if status ~= 'complete' then", to: 'if false then' }],
+    without: [{ script: 'redrive', from: 'if not complete then', to: 'if false then' }],
   },
 
   'redrive refused': {
@@ -162,11 +162,17 @@ const traces: Record<string, Trace> = {
       const worker = new Hand(scene);
       const [only] = await worker.hold(1);
       await worker.trySettle([failure(only!)]);
-      expect(await redrive.open(asked, REDRIVER, REDRIVE_LEASE_MS)).toEqual({ verdict: 'void' });
+      expect(await redrive.open(asked, REDRIVER, REDRIVE_LEASE_MS)).toMatchObject({
+        verdict: 'void',
+      });
     },
     without: [
-      { script: 'redrive', from: "redis.call('HSET', request, 'voided', asked)", to: '' },
-      { script: 'redrive', from: '(asked > known and asked <= voided)', to: 'false' },
+      {
+        script: 'redrive',
+        from: "redis.call('HSET', request, 'voided', math.max(asked, voided))",
+        to: '',
+      },
+      { script: 'redrive', from: '(complete and asked > known and asked <= voided)', to: 'false' },
     ],
   },
 

@@ -144,7 +144,7 @@ describe('drop', () => {
     await request.drop();
     await queue.finish(id, generation, 'dropped');
     const next = await given.filled({ id, queue: queue.keys.queue, items: 1 });
-    expect(await create(scene)).toEqual({ verdict: 'void' });
+    expect(await create(scene)).toMatchObject({ verdict: 'void' });
     expect(await request.append(generation, PRODUCER, 3, items(1))).toEqual({ verdict: 'gone' });
     expect(await queue.push({ id, generation, mint: 1, epoch: 1, priority: 50 })).toBe('closed');
     expect((await inspect(next)).counts.total).toBe(1);

@@ -91,7 +91,9 @@ describe('redrive', () => {
     const worker = new Hand(scene);
     const [only] = await worker.hold(1);
     await worker.trySettle([failure(only!)]);
-    expect(await redrive.open(asked, 'another', REDRIVE_LEASE_MS)).toEqual({ verdict: 'void' });
+    expect(await redrive.open(asked, 'another', REDRIVE_LEASE_MS)).toMatchObject({
+      verdict: 'void',
+    });
     expect(await redrive.open(asked + 1, REDRIVER, REDRIVE_LEASE_MS)).toMatchObject({
       verdict: 'opened',
       sealedBy: PRODUCER,

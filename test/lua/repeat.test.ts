@@ -78,6 +78,10 @@ const passed = async () => {
 
 const same: Record<string, Case> = {
   intent: { given: () => given.nothing(), call: ({ queue, id }) => queue.intent(id) },
+  'intent, above the life that is open': {
+    given: () => given.opened(),
+    call: ({ queue, id, generation }) => queue.intent(id, generation),
+  },
   create: { given: () => given.opened(), call: (scene) => create(scene) },
   'create, of an id that is retained': {
     given: async () => {

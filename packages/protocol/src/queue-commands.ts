@@ -122,13 +122,13 @@ export class QueueCommands {
     return known ?? id;
   }
 
-  /** Opens an id; answers its generation. */
-  async intent(id: string): Promise<number> {
+  /** Opens an id; answers its generation. `above`: it is greater than this one, as a 'void' says; 0: any. */
+  async intent(id: string, above = 0): Promise<number> {
     const { open, agenda, counters } = this.keys;
     const reply = await this.#run(
       'intent',
       [open, agenda, counters],
-      [id, TIMES.intentGraceMs, TIMES.historyMs],
+      [id, TIMES.intentGraceMs, TIMES.historyMs, above],
     );
     return reply[1] as number;
   }

@@ -10,7 +10,9 @@ export type Reopened =
       readonly sent: number;
     }
   | { readonly verdict: 'exists'; readonly status: string; readonly generation: number }
-  | { readonly verdict: 'void' | 'gone' };
+  /** `above`: the next intent is to give a greater generation. */
+  | { readonly verdict: 'void'; readonly above: number }
+  | { readonly verdict: 'gone' };
 
 export type RunAgain =
   | {
@@ -47,7 +49,8 @@ export class RedriveCommands {
     const [verdict, detail, number] = reply as [string, string, number];
     if (verdict === 'opened') return { verdict, sealedBy: detail, sent: number };
     if (verdict === 'exists') return { verdict, status: detail, generation: number };
-    return { verdict: verdict as 'void' | 'gone' };
+    if (verdict === 'void') return { verdict, above: Number(detail) };
+    return { verdict: 'gone' };
   }
 
   /** Moves failed sub-requests into that life; indexes rise, also from call to call. */

@@ -88,7 +88,8 @@ export type Appended =
 export type Created =
   /** `look`: server time at which it has to be looked at; 0: none. */
   | { verdict: 'created'; look: number }
-  | { verdict: 'void' }
+  /** `above`: the next intent is to give a greater generation. */
+  | { verdict: 'void'; above: number }
   | {
       verdict: 'exists';
       status: string;
@@ -167,7 +168,7 @@ export class RequestCommands {
     const reply = (await this.#run('create', [request, work], args)) as string[];
     const [verdict, status = '', known, digest = '', sealedBy = '', sent, total] = reply;
     if (verdict === 'created') return { verdict, look: Number(status) };
-    if (verdict !== 'exists') return { verdict: 'void' };
+    if (verdict !== 'exists') return { verdict: 'void', above: Number(status) };
     return {
       verdict,
       status,

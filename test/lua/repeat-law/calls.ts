@@ -179,6 +179,11 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
   const claims = { 'a claim that stands': agenda[scene.id] ?? 1, 'an old claim': 1 };
   const calls: Call[] = [
     { script: 'intent', name: '', send: ({ queue, id }) => queue.intent(id) },
+    {
+      script: 'intent',
+      name: 'above the life that is known',
+      send: ({ queue, id, generation }) => queue.intent(id, generation),
+    },
     { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
     { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
     ...[0, 60_000].map(
