@@ -17,8 +17,17 @@ const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
 
+const LOST = 'test/lua/cures-lost.test.ts';
+const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
+
 /** @type {LuaCure[]} */
 export const luaCures = [
+  {
+    cure: 'a living request takes the place of the intent that it refused',
+    test: LOST,
+    history: 'in place of an intent',
+  },
+  { cure: 'a swap says that nothing was returned', test: LOST, history: 'closed, swap' },
   { cure: 'XACK-gated counting', test: TRACES, history: 'D5' },
   {
     cure: 'XACK-gated counting, of a part of a batch',
@@ -157,13 +166,60 @@ const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 /** @type {CodeCure[]} */
 export const codeCures = [
   {
+    cure: 'what lives is opened again where the queue side has lost it',
+    test: SUBMISSIONS,
+    name: 'what is acknowledged will run: a small one',
+    code: 'packages/protocol/dist/tell-open.js',
+    edits: [
+      {
+        from: 'if ((await patiently(() => livingIn(queue, request))) !== generation)',
+        to: 'if (true)',
+      },
+    ],
+  },
+  {
+    cure: 'what is sealed is asked of both sides again behind a new connection',
+    test: SUBMISSIONS,
+    name: 'what is acknowledged will run: one of several chunks',
+    code: 'packages/producer/dist/seal-in.js',
+    edits: [{ from: 'if (open && !seen.broke())', to: 'if (open)' }],
+  },
+  {
+    cure: 'what went in at once is sealed again behind a new connection',
+    test: SUBMISSIONS,
+    name: 'what is acknowledged will run: a small one',
+    code: 'packages/producer/dist/producer.js',
+    edits: [{ from: 'if (!sure || seen.broke())', to: 'if (false)' }],
+  },
+  {
+    cure: 'an end that the server lost takes nothing off the queue side',
+    test: 'test/flow/lost.test.ts',
+    name: 'stays open on the queue side',
+    code: 'packages/protocol/dist/tell-open.js',
+    edits: [{ from: 'if (connection.epoch !== seen) {', to: 'if (false) {' }],
+  },
+  {
+    cure: 'lost is not told as completed',
+    test: 'test/flow/lost.test.ts',
+    name: 'is told to be lost',
+    code: 'packages/notifier/dist/look.js',
+    edits: [{ from: 'if (open === undefined && endedAt !== undefined)', to: 'if (seen > 0)' }],
+  },
+  {
+    cure: 'a server that was fit is looked at again',
+    test: 'test/flow/lost.test.ts',
+    name: 'is noticed by a producer that lives',
+    code: 'packages/protocol/dist/connection.js',
+    edits: [{ from: 'this.#lookAgain();', to: '' }],
+  },
+  {
     cure: 'intent before create',
     test: 'test/flow/crossings.test.ts',
     name: 'what exists of the request is on the agenda',
     code: 'packages/producer/dist/bring-up.js',
     edits: [
       {
-        from: 'const generation = await patience.call(() => queue.intent(id));',
+        from: 'const generation = await patience.call(() => queue.intent(id, above));',
         to: 'const generation = Date.now();',
       },
       {

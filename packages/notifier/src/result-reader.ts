@@ -1,11 +1,4 @@
-import {
-  backoff,
-  DroppedError,
-  ExpiredError,
-  pause,
-  type RequestCommands,
-  type ResultRecord,
-} from '@piecework/protocol';
+import { backoff, pause, type RequestCommands, type ResultRecord } from '@piecework/protocol';
 import { persist } from './persist.js';
 import type { Stay } from './stay.js';
 import type { Ticket } from './ticket.js';
@@ -96,12 +89,9 @@ export class ResultReader {
     return Math.max(1, Math.min(PAGE_ENTRIES, Math.floor(chars / this.#charsPerEntry)));
   }
 
-  /** An empty answer is an end only if the results are still there. @throws ExpiredError · DroppedError */
+  /** An empty answer is an end only if the results are still there. @throws ExpiredError · LostError · DroppedError */
   async throwIfGone(): Promise<void> {
-    const { id } = this.#request.keys;
-    const state = await persist(this.#stay, () => this.#request.state());
-    if (state?.status === 'dropped') throw new DroppedError(id);
-    if (!state || state.status === 'void') throw new ExpiredError(id);
+    await persist(this.#stay, () => this.#ticket.expectThere());
   }
 
   async #read(from: string, count: number, to: string): Promise<ReadEntry[]> {

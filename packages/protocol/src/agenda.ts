@@ -2,6 +2,7 @@ import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK } from './defaults.js';
 import type { Claim, QueueCommands, Tick } from './queue-commands.js';
 import { RequestCommands, type Tended } from './request-commands.js';
+import { giveUp, tellOpen, tellOver } from './tell-open.js';
 import { pause } from './waiting.js';
 
 /**
@@ -149,7 +150,7 @@ export class Agenda {
     expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);
     for (const { claim, tended } of expedited) {
       try {
-        await this.#queue.writeBack(claim, tended);
+        await this.#writeBack(claim, tended);
       } catch (error) {
         this.#options.onError?.(error);
       }
@@ -157,7 +158,9 @@ export class Agenda {
   }
 
   async #tend(claim: Claim, { now, resumedAt }: Tick, expedited: Expedited[]): Promise<void> {
-    const tended = await new RequestCommands(this.#connection, claim.id).tend(
+    const connection = this.#connection;
+    const { epoch } = connection;
+    const tended = await this.#request(claim).tend(
       claim.generation,
       claim.passed,
       resumedAt,
@@ -167,10 +170,21 @@ export class Agenda {
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
-      else await this.#queue.writeBack(claim, tended);
+      else await this.#writeBack(claim, tended);
+    } else if (tended.verdict === 'complete') {
+      const over = { generation: claim.generation, outcome: tended.outcome };
+      await tellOver({ epoch, connection }, this.#queue, this.#request(claim), over);
     } else {
-      const outcome = tended.verdict === 'complete' ? tended.outcome : 'gone';
-      await this.#queue.finish(claim.id, claim.generation, outcome);
+      await giveUp(this.#queue, this.#request(claim), claim.generation);
     }
+  }
+
+  #request({ id }: Claim): RequestCommands {
+    return new RequestCommands(this.#connection, id);
+  }
+
+  async #writeBack(claim: Claim, tended: Tended): Promise<void> {
+    const tell = () => this.#queue.writeBack(claim, tended);
+    await tellOpen(this.#queue, this.#request(claim), claim.generation, tell);
   }
 }

@@ -27,6 +27,7 @@ export { commandsIn } from './script-commands.js';
 export type { ScriptName } from './scripts.generated.js';
 export * from './shards.js';
 export * from './subscriber.js';
+export * from './tell-open.js';
 export * from './timed-commands.js';
 export * from './timed-condition.js';
 export * from './timed-keys.js';
