@@ -243,6 +243,7 @@ const AT_TIMES = [
   'finish',
   'note',
   'push',
+  'reopen',
   'hget',
   'zscore',
   'hvals',
@@ -253,7 +254,7 @@ const RARE: Readonly<Record<Role, readonly string[]>> = {
   producer: ['keep-open', 'wait', 'waitaof', 'command|info'],
   worker: ['take', 'renew', 'run-alone', 'contended', 'swap', 'lmpop', 'xpending'],
   notifier: ['sunsubscribe'],
-  admin: ['reopen'],
+  admin: [],
   'retry-queue': [],
   // The server has seen its scripts: they are the retry queue's.
   scheduler: ['eval'],
