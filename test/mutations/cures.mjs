@@ -168,7 +168,7 @@ export const codeCures = [
   {
     cure: 'what lives is opened again where the queue side has lost it',
     test: SUBMISSIONS,
-    name: 'what is acknowledged will run: a small one',
+    name: 'whichever round trip comes then, what is acknowledged will run: a small one',
     code: 'packages/protocol/dist/tell-open.js',
     edits: [
       {
@@ -180,35 +180,35 @@ export const codeCures = [
   {
     cure: 'what is sealed is asked of both sides again behind a new connection',
     test: SUBMISSIONS,
-    name: 'what is acknowledged will run: one of several chunks',
+    name: 'whichever round trip comes then, what is acknowledged will run: one of several chunks',
     code: 'packages/producer/dist/seal-in.js',
     edits: [{ from: 'if (open && !seen.broke())', to: 'if (open)' }],
   },
   {
     cure: 'what went in at once is sealed again behind a new connection',
     test: SUBMISSIONS,
-    name: 'what is acknowledged will run: a small one',
+    name: 'whichever round trip comes then, what is acknowledged will run: a small one',
     code: 'packages/producer/dist/producer.js',
     edits: [{ from: 'if (!sure || seen.broke())', to: 'if (false)' }],
   },
   {
     cure: 'an end that the server lost takes nothing off the queue side',
     test: 'test/flow/lost.test.ts',
-    name: 'stays open on the queue side',
+    name: 'what lives again behind a new connection stays open on the queue side',
     code: 'packages/protocol/dist/tell-open.js',
     edits: [{ from: 'if (connection.epoch !== seen) {', to: 'if (false) {' }],
   },
   {
     cure: 'lost is not told as completed',
     test: 'test/flow/lost.test.ts',
-    name: 'is told to be lost',
+    name: 'a request that is not there any more, and that nobody knows to have ended, is told to be lost',
     code: 'packages/notifier/dist/look.js',
     edits: [{ from: 'if (open === undefined && endedAt !== undefined)', to: 'if (seen > 0)' }],
   },
   {
     cure: 'a server that was fit is looked at again',
     test: 'test/flow/lost.test.ts',
-    name: 'is noticed by a producer that lives',
+    name: 'a policy that evicts is noticed by a producer that lives, and so is its end',
     code: 'packages/protocol/dist/connection.js',
     edits: [{ from: 'this.#lookAgain();', to: '' }],
   },
