@@ -75,6 +75,26 @@ test('the end of an earlier life is not told as that of a later one', async ({ f
   expect(await codeOf(request.completion())).toBe('LOST');
 });
 
+test('who works at a request that the queue has lost opens it again', async ({ flow }) => {
+  const { operator, pw, queue } = await started(flow);
+  const request = await pw.submit([1, 2], { id: flow.id('unknown') });
+  const { generation } = await request.status();
+  const forgets = async () => {
+    await operator.del(queue.keys.open, queue.keys.agenda);
+    expect((await queue.whereabouts(request.id)).open).toBeUndefined();
+  };
+  const isOpen = async () => (await queue.whereabouts(request.id)).open === generation;
+  await forgets();
+  await request.update({ limit: 3 });
+  expect(await isOpen()).toBe(true);
+  await forgets();
+  expect((await pw.submit([1, 2], { id: request.id })).id).toBe(request.id);
+  expect(await isOpen()).toBe(true);
+  // Of one that is over, 'closed' is the truth.
+  await request.cancel();
+  expect((await queue.whereabouts(request.id)).open).toBeUndefined();
+});
+
 test('what lives again behind a new connection stays open on the queue side', async ({ flow }) => {
   const { operator, pw, connection, queue } = await started(flow);
   const { id } = await pw.submit([1], { id: flow.id('lives') });

@@ -16,7 +16,6 @@ export const unmodelled = [
   { cure: 'a swap says that nothing was returned', why: TOLD },
   { cure: 'what lives is opened again where the queue side has lost it', why: TOLD },
   { cure: 'what is sealed is asked of both sides again behind a new connection', why: TOLD },
-  { cure: 'what went in at once is sealed again behind a new connection', why: TOLD },
   { cure: 'an end that the server lost takes nothing off the queue side', why: TOLD },
   { cure: 'lost is not told as completed', why: TOLD },
   { cure: 'a server that was fit is looked at again', why: 'nothing is evicted in the model' },

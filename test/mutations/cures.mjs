@@ -167,8 +167,8 @@ const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 export const codeCures = [
   {
     cure: 'what lives is opened again where the queue side has lost it',
-    test: SUBMISSIONS,
-    name: 'whichever round trip comes then, what is acknowledged will run: a small one',
+    test: 'test/flow/lost.test.ts',
+    name: 'who works at a request that the queue has lost opens it again',
     code: 'packages/protocol/dist/tell-open.js',
     edits: [
       {
@@ -183,13 +183,6 @@ export const codeCures = [
     name: 'whichever round trip comes then, what is acknowledged will run: one of several chunks',
     code: 'packages/producer/dist/seal-in.js',
     edits: [{ from: 'if (open && !seen.broke())', to: 'if (open)' }],
-  },
-  {
-    cure: 'what went in at once is sealed again behind a new connection',
-    test: SUBMISSIONS,
-    name: 'whichever round trip comes then, what is acknowledged will run: a small one',
-    code: 'packages/producer/dist/producer.js',
-    edits: [{ from: 'if (!sure || seen.broke())', to: 'if (false)' }],
   },
   {
     cure: 'an end that the server lost takes nothing off the queue side',
@@ -210,7 +203,7 @@ export const codeCures = [
     test: 'test/flow/lost.test.ts',
     name: 'a policy that evicts is noticed by a producer that lives, and so is its end',
     code: 'packages/protocol/dist/connection.js',
-    edits: [{ from: 'this.#lookAgain();', to: '' }],
+    edits: [{ from: 'this.#lookAgain();', to: 'void 0;' }],
   },
   {
     cure: 'intent before create',
