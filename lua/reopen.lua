@@ -1,5 +1,5 @@
---- Opens the id of a living request again when the queue side does not know it any more, as after it
---- was rolled back alone: nothing would ever look at the request otherwise.
+--- Opens the id of a living request again when the queue side does not know it any more, as after the
+--- server lost its last writes: nothing would ever look at the request otherwise.
 --
 -- KEYS
 --   open      hash  id -> generation of every open request
@@ -9,6 +9,8 @@
 --   id          string  of the request
 --   generation  int     of the life that the request side holds
 --   idleMs      int     a queue that nobody uses for so long forgets its counts
+--   instead     int     of an intent that the request side refused because of this life, which takes its
+--                       place; 0: none
 -- REPLIES
 --   {'reopened'}  open under this generation from here on, and looked at next
 --   {'open'}      it was open under this generation, or a later one
@@ -18,10 +20,11 @@
 --- @include now
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
-local id, generation, idleMs = ARGV[1], ARGV[2], ARGV[3]
+local id, generation, idleMs, instead = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 local known = tonumber(redis.call('HGET', open, id))
-if known and known >= tonumber(generation) then
+-- In one step: were the refused one finished first, and the caller died, the living one would be lost again.
+if known and known >= tonumber(generation) and (known == tonumber(generation) or known ~= instead) then
   return { 'open' }
 end
 -- What was given out since the state that came back is forgotten too.

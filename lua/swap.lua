@@ -16,6 +16,7 @@
 --   channel     string  shard channel of the queue's workers, with due
 -- REPLIES
 --   {'swapped', token, …}  what was taken, perhaps nothing; what was returned may be among it
+--   {'closed', token, …}   the same, and the id is not open under this generation: nothing was returned
 -- REPEAT  returns and takes again: surplus tokens die at enter, lost ones are found by epochs
 -- FLAGS allow-oom
 
@@ -26,10 +27,11 @@ local id, generation, epoch, count, priority, take =
   ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local due, channel = ARGV[7], ARGV[8]
 
-pushTokens(open, pushed, lists[#lists], priority, id, generation, epoch, count, due, channel)
+local verdict =
+  pushTokens(open, pushed, lists[#lists], priority, id, generation, epoch, count, due, channel)
 local args = { #lists, unpack(lists) }
 args[#args + 1] = 'RIGHT'
 args[#args + 1] = 'COUNT'
 args[#args + 1] = take
 local popped = redis.call('LMPOP', unpack(args))
-return { 'swapped', unpack(popped and popped[2] or {}) }
+return { verdict == 'pushed' and 'swapped' or verdict, unpack(popped and popped[2] or {}) }

@@ -4,7 +4,7 @@
  * @module-tag processes
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Connection, RequestCommands } from '@piecework/protocol';
+import { Connection, Patience, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { expect, onTestFinished, test } from 'vitest';
 import { confirmDurability } from '../../packages/producer/src/durability.js';
 import { gate, numbers } from '../support/flow.js';
@@ -154,7 +154,12 @@ test('durability is confirmed by the master that has the request by now', async 
     sent = '',
   } = await request(id).fields('generation', 'sealedBy', 'sent');
   const seal = { generation: Number(generation), producer: sealedBy, sent: Number(sent) };
-  await confirmDurability(connection, new RequestCommands(connection, id), seal, 'replica');
+  const site = {
+    ...{ connection, queue: new QueueCommands(connection, queue) },
+    request: new RequestCommands(connection, id),
+    patience: new Patience(connection, id, { forMs: 30_000 }),
+  };
+  await confirmDurability(site, seal, 'replica');
 });
 
 test('a new master that has never seen a script is sent it', async () => {

@@ -385,10 +385,10 @@ describe('a wait that ends otherwise', () => {
     await reports.next();
     // Without a notice, as if it had completed and expired in between.
     const { request, work: entries } = scene.request.keys;
+    await scene.queue.finish(scene.id, scene.generation, 'succeeded');
     await flow.connection.client.unlink(request, entries);
     await expect(unaware).rejects.toThrow(ExpiredError);
     await expect(reports.next()).rejects.toThrow(ExpiredError);
-    await scene.queue.finish(scene.id, scene.generation, 'succeeded');
     await expect(notifier.completion(scene.id)).rejects.toThrow(ExpiredError);
     await expect(notifier.status(scene.id)).rejects.toThrow(ExpiredError);
     await scene.queue.finish(scene.id, scene.generation, 'dropped');

@@ -244,6 +244,7 @@ const AT_TIMES = [
   'unlink-spent',
   'note',
   'push',
+  'reopen',
   'hget',
   'zscore',
   'hvals',
@@ -264,7 +265,7 @@ const RARE: Readonly<Record<Role, readonly string[]>> = {
     'hscan',
   ],
   notifier: ['sunsubscribe'],
-  admin: ['reopen'],
+  admin: [],
   'retry-queue': [],
   // The server has seen its scripts: they are the retry queue's.
   scheduler: ['eval'],

@@ -12,8 +12,18 @@ const OUTSIDE = 'what code of the user gives to one process: no call of the prot
 const SIZE = 'sizes are not modelled: a call of the model does one thing, or all there are';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
+const TOLD =
+  'a roll back of the model is no loss of what was told: who submits, and what he is told, is outside';
+
 /** @type {{ cure: string, why: string }[]} */
 export const unmodelled = [
+  { cure: 'a living request takes the place of the intent that it refused', why: TOLD },
+  { cure: 'a swap says that nothing was returned', why: TOLD },
+  { cure: 'what lives is opened again where the queue side has lost it', why: TOLD },
+  { cure: 'what is sealed is asked of both sides again behind a new connection', why: TOLD },
+  { cure: 'an end that the server lost takes nothing off the queue side', why: TOLD },
+  { cure: 'lost is not told as completed', why: TOLD },
+  { cure: 'a server that was fit is looked at again', why: 'nothing is evicted in the model' },
   { cure: 'a lane in due order', why: 'an order among requests: one request is modelled' },
   { cure: 'what is due together is written back in due order', why: 'see a lane in due order' },
   { cure: 'tokens lost from a lane', why: 'lost tokens are modelled once, for a list' },

@@ -16,6 +16,7 @@ const TRACES = 'test/lua/traces.test.ts';
 const CURES = 'test/lua/cures.test.ts';
 const CONTROL = 'test/lua/cures-control.test.ts';
 const SUSPECTS = 'test/lua/cures-suspects.test.ts';
+const LOST = 'test/lua/cures-lost.test.ts';
 const REDRIVE = 'test/lua/cures-redrive.test.ts';
 const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 const CLOCK = 'test/lua/cures-clock.test.ts';
@@ -325,6 +326,16 @@ export const luaCures = [
     test: SUSPECTS,
     history: 'cause, of before',
   },
+  {
+    cure: 'a living request takes the place of the intent that it refused',
+    test: LOST,
+    history: 'in place of an intent',
+  },
+  {
+    cure: 'a swap says that nothing was returned',
+    test: LOST,
+    history: 'closed, swap',
+  },
 ];
 
 /** Tests that switch off a flag: one for each script, all of which have to pass. */
@@ -336,6 +347,7 @@ export const flagCure = {
 
 const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
+const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
 const SIGNALS = 'test/flow/signals.test.ts';
 
 /** @type {CodeCure[]} */
@@ -401,7 +413,7 @@ export const codeCures = [
     code: 'packages/producer/dist/bring-up.js',
     edits: [
       {
-        from: 'const generation = await patience.call(() => queue.intent(id));',
+        from: 'const generation = await patience.call(() => queue.intent(id, above));',
         to: 'const generation = Date.now();',
       },
       {
@@ -762,6 +774,66 @@ export const codeCures = [
       {
         from: 'this.#after = after;',
         to: '',
+      },
+    ],
+  },
+  {
+    cure: 'what lives is opened again where the queue side has lost it',
+    test: 'test/flow/lost.test.ts',
+    name: 'who works at a request that the queue has lost opens it again',
+    code: 'packages/protocol/dist/tell-open.js',
+    edits: [
+      {
+        from: 'if ((await patiently(() => livingIn(queue, request))) !== generation)',
+        to: 'if (true)',
+      },
+    ],
+  },
+  {
+    cure: 'what is sealed is asked of both sides again behind a new connection',
+    test: SUBMISSIONS,
+    name: 'whichever round trip comes then, what is acknowledged will run: one of several chunks',
+    code: 'packages/producer/dist/seal-in.js',
+    edits: [
+      {
+        from: 'if (open && !seen.broke())',
+        to: 'if (open)',
+      },
+    ],
+  },
+  {
+    cure: 'an end that the server lost takes nothing off the queue side',
+    test: 'test/flow/lost.test.ts',
+    name: 'what lives again behind a new connection stays open on the queue side',
+    code: 'packages/protocol/dist/tell-open.js',
+    edits: [
+      {
+        from: 'if (connection.epoch !== seen) {',
+        to: 'if (false) {',
+      },
+    ],
+  },
+  {
+    cure: 'lost is not told as completed',
+    test: 'test/flow/lost.test.ts',
+    name: 'a request that is not there any more, and that nobody knows to have ended, is told to be lost',
+    code: 'packages/notifier/dist/look.js',
+    edits: [
+      {
+        from: 'if (open === undefined && endedAt !== undefined)',
+        to: 'if (seen > 0)',
+      },
+    ],
+  },
+  {
+    cure: 'a server that was fit is looked at again',
+    test: 'test/flow/lost.test.ts',
+    name: 'a policy that evicts is noticed by a producer that lives, and so is its end',
+    code: 'packages/protocol/dist/connection.js',
+    edits: [
+      {
+        from: 'this.#lookAgain();',
+        to: 'void 0;',
       },
     ],
   },

@@ -70,7 +70,8 @@ export class Notifier implements AsyncDisposable {
    * never an error; of a redriven request the completion of its new life is awaited. Who knows a
    * `generation` of the request (0: none) need not read its state to believe the notice of its end.
    * @throws InvalidOptionError, ClosedError · TimeoutError · AbortError · NotFoundError: no request
-   *   of this id is known · ExpiredError: its retention is over · DroppedError
+   *   of this id is known · ExpiredError: its retention is over · DroppedError · LostError: it was there,
+   *   and nothing says that it ended
    */
   async completion(
     id: string,
@@ -99,12 +100,13 @@ export class Notifier implements AsyncDisposable {
   results<Result = unknown>(
     id: string,
     options: ResultsOptions = {},
+    generation = 0,
   ): AsyncGenerator<ResultItem<Result>> {
     this.#check(id);
     const checked = checkOptions<CheckedResultsOptions>(resultsOptions, options);
     return resultsOf<Result>(
       this.#request(id),
-      () => this.#join(id),
+      () => this.#join(id, generation),
       checked,
       this.#closing.signal,
     );
@@ -113,10 +115,15 @@ export class Notifier implements AsyncDisposable {
   /**
    * Counts, rate and time left, every `everyMs` and at completion. Errors as `results`.
    */
-  progress(id: string, options: ProgressOptions = {}): AsyncGenerator<ProgressReport> {
+  progress(
+    id: string,
+    options: ProgressOptions = {},
+    generation = 0,
+  ): AsyncGenerator<ProgressReport> {
     this.#check(id);
     const checked = checkOptions<ProgressOptions & { everyMs: number }>(progressOptions, options);
-    return progressOf(this.#request(id), () => this.#join(id), checked, this.#closing.signal);
+    const join = () => this.#join(id, generation);
+    return progressOf(this.#request(id), join, checked, this.#closing.signal);
   }
 
   /**
@@ -124,49 +131,62 @@ export class Notifier implements AsyncDisposable {
    * its error. Each has a `cursor`, with which another call goes on behind it.
    * @throws InvalidOptionError, ClosedError at once; the rest as results, when reading on
    */
-  failures(id: string, options: FailuresOptions = {}): AsyncGenerator<Failure> {
+  failures(id: string, options: FailuresOptions = {}, generation = 0): AsyncGenerator<Failure> {
     this.#check(id);
     const checked = checkOptions<CheckedFailuresOptions>(failuresOptions, options);
-    return new OneByOne(this.#failures(id, checked));
+    return new OneByOne(this.#failures(id, checked, generation));
   }
 
-  async *#failures(id: string, options: CheckedFailuresOptions): AsyncGenerator<Failure[]> {
+  async *#failures(
+    id: string,
+    options: CheckedFailuresOptions,
+    generation: number,
+  ): AsyncGenerator<Failure[]> {
     using stay = new Stay(`failures of ${id}`, options, this.#closing.signal);
-    await this.#found(id, stay);
+    const seen = await this.#found(id, stay, generation);
     yield* failuresOf(new FailureCommands(this.#connection, id), stay, options);
+    // That nothing more failed is only known of a request that is still there.
+    await this.#found(id, stay, seen);
   }
 
   /**
    * The failed sub-requests by the name of their errors, the most frequent first, with an example of
    * each. @throws as failures
    */
-  async failureGroups(id: string, options: WaitOptions = {}): Promise<FailureGroup[]> {
+  async failureGroups(
+    id: string,
+    options: WaitOptions = {},
+    generation = 0,
+  ): Promise<FailureGroup[]> {
     this.#check(id);
     const checked = checkOptions<WaitOptions>(waitOptions, options);
     using stay = new Stay(`failures of ${id}`, checked, this.#closing.signal);
-    await this.#found(id, stay);
-    return await groupsOf(new FailureCommands(this.#connection, id), stay);
+    const seen = await this.#found(id, stay, generation);
+    const groups = await groupsOf(new FailureCommands(this.#connection, id), stay);
+    await this.#found(id, stay, seen);
+    return groups;
   }
 
-  /** @throws NotFoundError · ExpiredError · DroppedError */
-  async #found(id: string, stay: Stay): Promise<void> {
-    const looked = await persist(stay, () => look(this.#request(id), this.#queue, 0));
+  /** The life that is there. @throws NotFoundError · ExpiredError · LostError · DroppedError */
+  async #found(id: string, stay: Stay, seen: number): Promise<number> {
+    const looked = await persist(stay, () => look(this.#request(id), this.#queue, seen));
     if (looked.kind === 'absent') throw looked.error;
     if (looked.kind === 'creating') throw new NotFoundError(id);
+    return looked.state.generation;
   }
 
   /**
    * Everything known about a request now.
-   * @throws InvalidOptionError, ClosedError · NotFoundError · ExpiredError · DroppedError ·
+   * @throws InvalidOptionError, ClosedError · NotFoundError · ExpiredError · LostError · DroppedError ·
    *   ConnectionError, ServerError after `unavailableMs`
    */
-  async status(id: string): Promise<RequestStatus> {
+  async status(id: string, generation = 0): Promise<RequestStatus> {
     this.#check(id);
     const patience = new Patience(this.#connection, id, {
       forMs: this.#forMs,
       signals: [this.#closing.signal],
     });
-    return patience.read(() => statusOf(this.#request(id), this.#queue));
+    return patience.read(() => statusOf(this.#request(id), this.#queue, generation));
   }
 
   /** Ends every wait with ClosedError, and closes the connection if it is ours. */
@@ -188,9 +208,9 @@ export class Notifier implements AsyncDisposable {
   }
 
   /** For readers, which may begin after the close. */
-  #join(id: string) {
+  #join(id: string, generation: number) {
     if (this.#closed) throw new ClosedError('notifier');
-    return this.#waiters.join(id);
+    return this.#waiters.join(id, generation);
   }
 
   #request(id: string): RequestCommands {

@@ -1,7 +1,5 @@
 import {
   backoff,
-  DroppedError,
-  ExpiredError,
   pause,
   type RequestCommands,
   type ResultRecord,
@@ -119,12 +117,9 @@ export class ResultReader {
     return Math.max(1, Math.min(PAGE_ENTRIES, Math.floor(chars / this.#charsPerEntry)));
   }
 
-  /** An empty answer is an end only if the results are still there. @throws ExpiredError · DroppedError */
+  /** An empty answer is an end only if the results are still there. @throws ExpiredError · LostError · DroppedError */
   async throwIfGone(): Promise<void> {
-    const { id } = this.#request.keys;
-    const state = await persist(this.#stay, () => this.#request.state());
-    if (state?.status === 'dropped') throw new DroppedError(id);
-    if (!state || state.status === 'void') throw new ExpiredError(id);
+    await persist(this.#stay, () => this.#ticket.expectThere());
   }
 
   async #read(from: string, count: number, to: string): Promise<ReadEntry[]> {

@@ -46,13 +46,17 @@ const FIELDS = [
   ...['completedAt', 'outcome', 'endReason', 'deadline', 'paused'],
 ];
 
-/** @throws NotFoundError · ExpiredError · DroppedError · ConnectionError, ServerError */
+/**
+ * `generation`: a life that is known to have begun, or 0.
+ * @throws NotFoundError · ExpiredError · LostError · DroppedError · ConnectionError, ServerError
+ */
 export async function statusOf(
   request: RequestCommands,
   queue: Pick<Shards, 'whereabouts' | 'serves'>,
+  generation = 0,
 ): Promise<RequestStatus> {
   const { id } = request.keys;
-  const seen = await inspectLiving(request, queue);
+  const seen = await inspectLiving(request, queue, generation);
   const { state } = seen;
   const task = state['task'] || undefined;
   const unserved = state['parked'] === '1' && !(await queue.serves(task ?? ''));
@@ -89,12 +93,13 @@ export async function statusOf(
 async function inspectLiving(
   request: RequestCommands,
   queue: Pick<Shards, 'whereabouts'>,
+  generation: number,
 ): Promise<Inspected> {
   for (;;) {
     const seen = await request.inspect(FIELDS);
     const status = seen?.state['status'];
     if (seen && status !== 'dropped' && status !== 'void') return seen;
-    const looked = await look(request, queue, 0);
+    const looked = await look(request, queue, generation);
     if (looked.kind === 'absent') throw looked.error;
     if (looked.kind === 'creating') throw new NotFoundError(request.keys.id);
     // It came into being between the two reads.

@@ -10,7 +10,7 @@ const OVER = 'the request is over';
 export class Ticket {
   /** Resolves at the first look after the ticket was drawn. */
   readonly looked: Promise<void>;
-  /** The final state. @throws NotFoundError · ExpiredError · DroppedError · ClosedError */
+  /** The final state. @throws NotFoundError · ExpiredError · LostError · DroppedError · ClosedError */
   readonly ended: Promise<RequestState>;
   /** The final state, once it is known. */
   complete: RequestState | undefined;
@@ -20,6 +20,8 @@ export class Ticket {
   hindered: unknown;
   /** Has the state read now. */
   readonly ask: () => void;
+  /** Throws why the request is not there, if it is not. */
+  readonly expectThere: () => Promise<void>;
   /** The caller is not interested any more. */
   readonly leave: () => void;
   /** Made when somebody asks for its signal: who just awaits the end does not. */
@@ -29,8 +31,9 @@ export class Ticket {
   #onLook = () => {};
   #onEnd: { resolve: (state: RequestState) => void; reject: (error: unknown) => void };
 
-  constructor(acts: { ask: () => void; leave: () => void }) {
+  constructor(acts: Pick<Ticket, 'ask' | 'expectThere' | 'leave'>) {
     this.ask = acts.ask;
+    this.expectThere = acts.expectThere;
     this.leave = acts.leave;
     this.looked = new Promise((resolve) => {
       this.#onLook = resolve;

@@ -86,6 +86,10 @@ export class Waiters {
     const { tickets } = watch;
     const ticket = new Ticket({
       ask: () => this.#ask([channel]),
+      expectThere: async () => {
+        const looked = await look(request, this.#queue, ticket.generation);
+        if (looked.kind === 'absent') throw looked.error;
+      },
       leave: () => {
         if (tickets.delete(ticket) && tickets.size === 0) this.#unwatch(channel);
       },

@@ -22,6 +22,7 @@ export {
   HeldError,
   IndeterminateError,
   InvalidOptionError,
+  LostError,
   NotCompleteError,
   NotFoundError,
   PayloadError,

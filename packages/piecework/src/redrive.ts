@@ -1,18 +1,25 @@
 import { type Failure, Notifier } from '@piecework/notifier';
+import { type Site, sealIn, whyGone } from '@piecework/producer';
 import {
   type Connection,
   ConnectionError,
   DroppedError,
+  giveUp,
+  isOpen,
+  LostError,
   NotCompleteError,
   NotFoundError,
   type OptionTable,
   option,
   Patience,
+  type Patiently,
   type QueueCommands,
   RedriveCommands,
   RequestCommands,
   SealedError,
   type Shards,
+  tellOpen,
+  tellOver,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { z } from 'zod';
@@ -84,13 +91,13 @@ export class Redrive {
   }
 
   async run(options: RedriveOptions): Promise<Redriven> {
-    const { generation: complete } = await this.#completeState();
     const { queue, all } = this.#shards;
     if (all.length > 1) {
       // It goes on where it is, also when the number of shards was another one then.
       const { queue: own } = await this.#patience.call(() => this.#request.fields('queue'));
       if (own) this.#queue = this.#shards.named(own);
     }
+    const { generation: complete } = await this.#completeState();
     await using notifier = new Notifier({ redis: this.#connection, queue, shards: all.length });
     let life: Life | undefined;
     let renewal: NodeJS.Timeout | undefined;
@@ -113,16 +120,28 @@ export class Redrive {
     } finally {
       clearInterval(renewal);
     }
-    if (life) await this.#seal(life);
+    if (life) {
+      await this.#seal(life);
+      await this.#expectMoved(life, redriven);
+    } else {
+      // That nothing failed is only known of a request that is still there, and complete.
+      await this.#completeState(complete);
+    }
     return { generation: life?.generation ?? complete, redriven };
   }
 
-  /** @throws NotFoundError · DroppedError · NotCompleteError */
-  async #completeState() {
+  /** `seen`: the life that was there before, or 0. @throws NotFoundError · LostError · DroppedError · NotCompleteError */
+  async #completeState(seen = 0) {
     const state = await this.#patience.call(() => this.#request.state());
-    if (!state || state.status === 'void') throw new NotFoundError(this.#id);
-    if (state.status === 'dropped') throw new DroppedError(this.#id);
-    if (state.status !== 'complete') throw new NotCompleteError(this.#id, state.status);
+    if (state?.status === 'dropped') throw new DroppedError(this.#id);
+    const lost = !state || state.status === 'void' || state.generation < seen;
+    if (lost && seen > 0) throw new LostError(this.#id, true);
+    if (lost) throw new NotFoundError(this.#id);
+    if (state.status !== 'complete') {
+      // As a redrive whose intent the server lost: whoever asks again heals it.
+      await isOpen(this.#queue, this.#request, state.generation, this.#patiently);
+      throw new NotCompleteError(this.#id, state.status);
+    }
     return state;
   }
 
@@ -149,12 +168,16 @@ export class Redrive {
 
   /** Intent, then the next life; again from the start when the intent was given up in between. */
   async #open(): Promise<Life> {
+    let above = 0;
     for (let i = 0; i < VOID_TRIES; i += 1) {
+      const connection = this.#connection;
+      const { epoch } = connection;
       const state = await this.#completeState();
-      const generation = await this.#patience.call(() => this.#queue.intent(this.#id));
+      const generation = await this.#patience.call(() => this.#queue.intent(this.#id, above));
       if (generation === state.generation) {
         // It is complete, and the queue was not told yet.
-        await this.#finish(generation, state.outcome);
+        const over = { generation, outcome: state.outcome };
+        await tellOver({ epoch, connection }, this.#queue, this.#request, over, this.#patiently);
         continue;
       }
       const opened = await this.#patience.call(() =>
@@ -164,8 +187,9 @@ export class Redrive {
       // Dropped meanwhile. Nothing refuses this generation to somebody who submits the id again under
       // the same intent, so it is left to the agenda.
       if (opened.verdict === 'gone') throw new NotFoundError(this.#id);
+      if (opened.verdict === 'void') above = opened.above;
       if (opened.verdict !== 'exists' || opened.generation !== generation)
-        await this.#finish(generation, 'gone');
+        await giveUp(this.#queue, this.#request, generation, this.#patiently);
       if (opened.verdict === 'exists') throw new NotCompleteError(this.#id, opened.status);
     }
     throw new ConnectionError(`request ${this.#id}: its intent was given up ${VOID_TRIES} times`);
@@ -179,11 +203,12 @@ export class Redrive {
       const again = await this.#patience.call(() =>
         this.#commands.runAgain(generation, this.#owner, some),
       );
-      if (again.verdict === 'gone') throw new DroppedError(this.#id);
+      if (again.verdict === 'gone') throw await whyGone(this.#site, generation);
       if (again.verdict !== 'ok') throw new SealedError(this.#id, again.verdict);
       const { mint, epoch, priority } = again;
       const minted = { id: this.#id, generation, mint, epoch, priority };
-      if (mint > 0) await this.#patience.call(() => this.#queue.push(minted));
+      const push = () => this.#queue.push(minted);
+      if (mint > 0) await tellOpen(this.#queue, this.#request, generation, push, this.#patiently);
       moved = again.moved;
       left = left.slice(again.done);
     }
@@ -192,14 +217,26 @@ export class Redrive {
 
   /** Sealed in the name of who sealed it first, so that the first submission is still recognised. */
   async #seal({ generation, sealedBy, sent }: Life): Promise<void> {
-    const sealed = await this.#patience.call(() => this.#request.seal(generation, sealedBy, sent));
-    if (sealed.verdict === 'complete')
-      await this.#finish(generation, sealed.outcome, sealed.spentAt);
+    await sealIn(this.#site, { generation, producer: sealedBy, sent });
   }
 
-  #finish(generation: number, outcome: string, spentAt?: number): Promise<void> {
-    return this.#patience.call(() => this.#queue.finish(this.#id, generation, outcome, spentAt));
+  /** A server that lost what was moved seals the life without it. @throws LostError */
+  async #expectMoved({ generation }: Life, redriven: number): Promise<void> {
+    const names = ['generation', 'moved'] as const;
+    const now = await this.#patience.call(() => this.#request.fields(...names));
+    const known = Number(now['generation']);
+    if (known < generation || (known === generation && Number(now['moved']) < redriven))
+      throw new LostError(this.#id, true);
   }
+
+  get #site(): Site {
+    return {
+      ...{ connection: this.#connection, queue: this.#queue },
+      ...{ request: this.#request, patience: this.#patience },
+    };
+  }
+
+  readonly #patiently: Patiently = (call) => this.#patience.call(call);
 }
 
 /** The life that this redrive opened. */

@@ -19,7 +19,10 @@ import {
   RequestCommands,
   type RequestOutcome,
   type Shards,
+  type Told,
   type ToleratedFailures,
+  tellOpen,
+  tellOver,
   toleratedFailuresOption,
 } from '@piecework/protocol';
 
@@ -79,15 +82,16 @@ export class RequestControl {
 
   async cancel(): Promise<Cancelled> {
     const request = new RequestCommands(this.#connection, this.#id);
+    const at = { epoch: this.#connection.epoch, connection: this.#connection };
     const { reply, generation, queue } = await this.#onLife((life) => request.cancel(life));
     if (reply.verdict === 'complete') {
-      await this.#patience.call(() =>
-        queue.finish(this.#id, generation, reply.outcome, reply.spentAt),
-      );
+      const { outcome, spentAt } = reply;
+      const over = { generation, outcome, spentAt };
+      await tellOver(at, queue, request, over, (call) => this.#patience.call(call));
       return { status: 'complete', outcome: reply.outcome };
     }
     await this.#control(queue).tell('cancel', this.#id, generation);
-    await this.#patience.call(() => queue.note(this.#id, generation, 0));
+    await this.#tellOpen(queue, generation, () => queue.note(this.#id, generation, 0));
     return { status: 'cancelling' };
   }
 
@@ -119,9 +123,20 @@ export class RequestControl {
     const { mint, epoch, priority, due } = reply;
     const id = this.#id;
     if (mint > 0)
-      await this.#patience.call(() => queue.push({ id, generation, mint, epoch, priority, due }));
+      await this.#tellOpen(queue, generation, () =>
+        queue.push({ id, generation, mint, epoch, priority, due }),
+      );
     // Whatever was marked of the queue's lists before may not hold any more.
-    await this.#patience.call(() => queue.note(id, generation, 0));
+    await this.#tellOpen(queue, generation, () => queue.note(id, generation, 0));
+  }
+
+  async #tellOpen(
+    queue: QueueCommands,
+    generation: number,
+    tell: () => Promise<Told>,
+  ): Promise<void> {
+    const request = new RequestCommands(this.#connection, this.#id);
+    await tellOpen(queue, request, generation, tell, (call) => this.#patience.call(call));
   }
 
   /** Does `call` to the life that there is now. @throws NotFoundError · ExpiredError · DroppedError */

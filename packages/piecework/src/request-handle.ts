@@ -35,7 +35,7 @@ export class RequestHandle<Result = unknown> {
 
   /**
    * Waits for the completion; it may have been long ago.
-   * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · DroppedError
+   * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · LostError · DroppedError
    */
   completion(options: WaitOptions = {}): Promise<CompletionOutcome> {
     return this.#notifier.completion(this.id, options, this.#generation);
@@ -47,7 +47,7 @@ export class RequestHandle<Result = unknown> {
    * @throws as completion
    */
   results(options: ResultsOptions = {}): AsyncIterable<ResultItem<Result>> {
-    return this.#notifier.results<Result>(this.id, options);
+    return this.#notifier.results<Result>(this.id, options, this.#generation);
   }
 
   /**
@@ -56,22 +56,22 @@ export class RequestHandle<Result = unknown> {
    * @throws as completion
    */
   failures(options: FailuresOptions = {}): AsyncIterable<Failure> {
-    return this.#notifier.failures(this.id, options);
+    return this.#notifier.failures(this.id, options, this.#generation);
   }
 
   /** The failed sub-requests by the name of their errors, with an example of each. @throws as completion */
   failureGroups(options: WaitOptions = {}): Promise<FailureGroup[]> {
-    return this.#notifier.failureGroups(this.id, options);
+    return this.#notifier.failureGroups(this.id, options, this.#generation);
   }
 
   /** Counts, rate and time left, again and again until the request is complete. */
   progress(options: ProgressOptions = {}): AsyncIterable<ProgressReport> {
-    return this.#notifier.progress(this.id, options);
+    return this.#notifier.progress(this.id, options, this.#generation);
   }
 
-  /** Everything known about the request now. @throws NotFoundError · ExpiredError · DroppedError */
+  /** Everything known about the request now. @throws NotFoundError · ExpiredError · LostError · DroppedError */
   status(): Promise<RequestStatus> {
-    return this.#notifier.status(this.id);
+    return this.#notifier.status(this.id, this.#generation);
   }
 
   /**

@@ -2,14 +2,18 @@ import {
   type AbortError,
   backoff,
   type ClosedError,
-  DroppedError,
+  LostError,
+  type Minted,
   type Patience,
+  type Patiently,
   pause,
   type QueueCommands,
   type RequestCommands,
   SealedError,
+  tellOpen,
 } from '@piecework/protocol';
 import pLimit from 'p-limit';
+import { whyGone } from './seal-in.js';
 
 /** Most items of one chunk. */
 export const CHUNK_ITEMS = 500;
@@ -134,7 +138,7 @@ export class Appender {
       if (appended.verdict === 'ok') {
         if (appended.mint > 0) {
           const minted = { id, generation: this.#generation, ...appended };
-          await this.#patience.call(() => this.#queue.push(minted));
+          await this.#push(minted);
         }
         return;
       }
@@ -142,15 +146,22 @@ export class Appender {
         await this.#room(payloads.length);
       } else if (appended.verdict === 'gap') {
         // With the one before it in, a gap means that Redis lost what it had acknowledged.
-        if (waited) throw new SealedError(id, 'missing items that were sent');
+        if (waited) throw new LostError(id, true);
         await previous;
         waited = true;
       } else if (appended.verdict === 'gone') {
-        throw new DroppedError(id);
+        const site = { request: this.#request, patience: this.#patience };
+        throw await whyGone(site, this.#generation, this.#producer);
       } else {
         throw new SealedError(id, appended.verdict);
       }
     }
+  }
+
+  async #push(minted: Minted): Promise<void> {
+    const push = () => this.#queue.push(minted);
+    const patiently: Patiently = (call) => this.#patience.call(call);
+    await tellOpen(this.#queue, this.#request, this.#generation, push, patiently);
   }
 
   /** Resolves when the window seems to have room for `count`, or the request is no longer open. */

@@ -1,15 +1,20 @@
 import {
   type AllIn,
+  type Connection,
   ConnectionError,
   type Created,
   createField,
   encodePolicy,
   encodeToleratedFailures,
   firstToken,
+  giveUp,
+  isOpen,
   type Patience,
+  type Patiently,
   type QueueCommands,
   type RequestCommands,
   TIMES,
+  tellOpen,
 } from '@piecework/protocol';
 import type { CheckedOptions } from './options.js';
 
@@ -78,6 +83,7 @@ const isUnknown = async (queue: QueueCommands, id: string): Promise<boolean> => 
  * and the first token of a new request too, if all is `oneServer`. `isNewId`: nobody else knows the id.
  */
 export async function bringUp(
+  connection: Connection,
   queue: QueueCommands,
   commands: RequestCommands,
   parts: {
@@ -99,8 +105,12 @@ export async function bringUp(
   const atOnce = small && parts.atOnce && !isTimed(options);
   // Asked before the intent opens it.
   const tokenToo = atOnce && oneServer && !options.expedite && (isNewId || isUnknown(queue, id));
+  const patiently: Patiently = (call) => patience.call(call);
+  let above = 0;
+  let opened = false;
   for (let i = 0; i < VOID_TRIES; i += 1) {
-    const generation = await patience.call(() => queue.intent(id));
+    const seen = connection.watchReach();
+    const generation = await patience.call(() => queue.intent(id, above));
     if (atOnce && !options.signal?.aborted) {
       const whole = { generation, owner, leaseMs, fields, payloads: small };
       const { priority } = options;
@@ -114,13 +124,28 @@ export async function bringUp(
       const { look } = created;
       // The first look comes by itself; one that has to be sooner is noted, else it would be late.
       if (look > 0 && look < generation + TIMES.intentGraceMs)
-        await patience.call(() => queue.note(id, generation, look));
+        await tellOpen(
+          queue,
+          commands,
+          generation,
+          () => queue.note(id, generation, look),
+          patiently,
+        );
+      // A server that lost the intent, or the create, is behind a new connection.
+      if (seen.broke() && !(await isOpen(queue, commands, generation, patiently))) continue;
       return { generation };
     }
     // Refused, or given up before it was used, as when this process stood still in between.
     const found = created.verdict === 'exists' ? created : undefined;
-    if (found?.generation !== generation)
-      await patience.call(() => queue.finish(id, generation, 'gone'));
+    if (created.verdict === 'void') above = created.above;
+    if (found?.generation !== generation) {
+      await giveUp(queue, commands, generation, patiently);
+      // The queue side had lost a life that goes on. Now it is open there, and found under its own generation.
+      if (found && found.status !== 'complete' && !opened) {
+        opened = true;
+        continue;
+      }
+    }
     if (found) return { generation, found };
   }
   throw new ConnectionError(`request ${id}: its intent was given up ${VOID_TRIES} times`);

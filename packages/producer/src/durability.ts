@@ -1,21 +1,24 @@
 import {
   backoff,
   type Connection,
-  DroppedError,
   DurabilityError,
+  LostError,
   PieceworkError,
   pause,
   type RequestCommands,
   redisError,
   ServerError,
   TIMES,
+  tellOpen,
 } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
+import { type SealOf, type Site, whyGone } from './seal-in.js';
 
 /*
  * Whether a sealed request would outlive a crash of its server. Redis tells by WAIT and WAITAOF, which
  * look at the writes of their own connection only and hold it up meanwhile: so the seal is repeated,
- * and awaited, on a connection of its own to the server that holds the request.
+ * and awaited, on a connection of its own to the server that holds the request; and likewise that it is
+ * open, on one to the server of the queue.
  */
 
 export type Durability = 'none' | 'replica' | 'fsync';
@@ -29,12 +32,12 @@ const OPTIONS = {
 
 async function withClient<T>(
   connection: Connection,
-  { keys }: RequestCommands,
+  key: string,
   work: (client: Redis) => Promise<T>,
 ): Promise<T> {
   let client: Redis | undefined;
   try {
-    ({ client } = await connection.openFor(keys.request, OPTIONS));
+    ({ client } = await connection.openFor(key, OPTIONS));
     await client.connect();
     return await work(client);
   } catch (error) {
@@ -57,7 +60,7 @@ export async function checkDurability(
   durability: Durability,
 ): Promise<void> {
   if (durability === 'none') return;
-  await withClient(connection, commands, async (client) => {
+  await withClient(connection, commands.keys.request, async (client) => {
     if (durability === 'replica') {
       if (/^slave\d+:.*state=online/m.test(await client.info('replication'))) return;
       throw new ServerError(
@@ -85,32 +88,47 @@ export async function checkDurability(
 
 /**
  * Waits until a sealed request is as durable as was asked.
- * @throws DurabilityError when that was not confirmed in time · DroppedError
+ * @throws DurabilityError when that was not confirmed in time · DroppedError · LostError
  */
 export async function confirmDurability(
-  connection: Connection,
-  commands: RequestCommands,
-  seal: { generation: number; producer: string; sent: number },
+  site: Site,
+  seal: SealOf,
   durability: Durability,
 ): Promise<void> {
   if (durability === 'none') return;
-  const { id } = commands.keys;
+  const { connection, queue, request } = site;
+  const { id } = request.keys;
+  const { generation, producer, sent } = seal;
   const endMs = performance.now() + TIMES.durabilityMs;
   const waits = backoff(50, 1_000);
-  const ask = async (client: Redis) => {
-    const { verdict } = await commands.seal(seal.generation, seal.producer, seal.sent, client);
-    if (verdict === 'gone') throw new DroppedError(id);
+  const awaited = async (client: Redis) => {
     // 0 would be for ever.
     const leftMs = Math.max(1, Math.round(endMs - performance.now()));
     if (durability === 'replica') return client.wait(1, leftMs);
     const [local] = (await client.call('WAITAOF', 1, 0, leftMs)) as [number, number];
     return local;
   };
+  const sealed = async (client: Redis) => {
+    const { verdict } = await request.seal(generation, producer, sent, client);
+    if (verdict === 'gone') throw await whyGone(site, generation, producer);
+    if (verdict === 'gap') throw new LostError(id, true);
+    return awaited(client);
+  };
+  // Without the queue side nobody would look at it; what has ended needs that no more.
+  const opened = async (client: Redis) => {
+    const none = { id, generation, mint: 0, epoch: 0, priority: 0 };
+    await tellOpen(queue, request, generation, () => queue.push(none, client));
+    return awaited(client);
+  };
+  const of = (key: string, ask: (client: Redis) => Promise<number>) =>
+    withClient(connection, key, ask);
   for (;;) {
     try {
-      if ((await withClient(connection, commands, ask)) >= 1) return;
+      const both = [await of(request.keys.request, sealed), await of(queue.keys.open, opened)];
+      if (Math.min(...both) >= 1) return;
     } catch (error) {
-      if (!(error instanceof PieceworkError && error.retryable)) throw error;
+      const again = error instanceof PieceworkError && error.retryable;
+      if (!again || error instanceof LostError) throw error;
       const waitMs = waits.next();
       if (performance.now() + waitMs > endMs) throw new DurabilityError(id, durability, error);
       await pause(waitMs);

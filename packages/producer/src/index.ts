@@ -6,5 +6,6 @@ export {
   producerOptions,
   type Submitted,
 } from './producer.js';
+export { type SealOf, type Site, sealIn, whyGone } from './seal-in.js';
 export type { Items } from './source.js';
 export * as split from './split.js';

@@ -1,19 +1,20 @@
 import {
   AbortError,
   ClosedError,
-  type Complete,
   type Connection,
-  DroppedError,
   encodePayload,
   Patience,
-  PieceworkError,
+  type Patiently,
   type QueueCommands,
   RequestCommands,
   SealedError,
+  tellOpen,
+  tellOver,
 } from '@piecework/protocol';
 import { Appender } from './appender.js';
 import { confirmDurability } from './durability.js';
 import type { CheckedOptions } from './options.js';
+import { type SealOf, type Site, sealIn, tellEnd } from './seal-in.js';
 
 /**
  * An open request, as one producer sees it: items are added until somebody seals it. While this
@@ -92,7 +93,7 @@ export class OpenRequest implements AsyncDisposable {
   /**
    * Adds items. Resolves when there is room for more; `flush` and `seal` wait until all are in.
    * One that failed has ended the adding of this handle: what is in, is in, and can be sealed by others.
-   * @throws PayloadError before it is sent · SealedError · DroppedError · ClosedError ·
+   * @throws PayloadError before it is sent · SealedError · DroppedError · LostError · ClosedError ·
    *   ServerError, ConnectionError after `unavailableMs`: not added · IndeterminateError: it may be added
    */
   async append(...items: readonly unknown[]): Promise<void> {
@@ -123,27 +124,20 @@ export class OpenRequest implements AsyncDisposable {
    * No more items will be added, by anybody. With none at all the request completes here. May be
    * asked again after any error that is `retryable`.
    * @throws SealedError when it was cancelled · DroppedError · ServerError, ConnectionError after
-   *   `unavailableMs`: not sealed · IndeterminateError: it may be sealed · DurabilityError: it is
+   *   `unavailableMs`: not sealed · IndeterminateError: it may be sealed · DurabilityError: it is ·
+   *   LostError: the server lost the request, or some of its items
    */
   async seal(): Promise<void> {
-    const { generation } = this;
     if (!this.#sealed) {
       this.#throwIfClosed();
       await this.#appender.flush();
-      const { sent } = this.#appender;
-      const sealed = await this.#ending.call(() =>
-        this.#commands.seal(generation, this.#producer, sent),
-      );
-      if (sealed.verdict === 'gone') throw new DroppedError(this.id);
-      if (sealed.verdict === 'cancelling') throw new SealedError(this.id, sealed.verdict);
-      if (sealed.verdict === 'gap') throw new SealedError(this.id, 'missing items that were sent');
+      const sealed = await sealIn(this.#site, this.#seal);
+      if (sealed === 'cancelling') throw new SealedError(this.id, sealed);
       this.#sealed = true;
-      if (sealed.verdict === 'complete') await this.#finish(sealed);
       this.close();
     }
     if (this.#confirmed) return;
-    const seal = { generation, producer: this.#producer, sent: this.#appender.sent };
-    await confirmDurability(this.#connection, this.#commands, seal, this.#options.durability);
+    await confirmDurability(this.#site, this.#seal, this.#options.durability);
     this.#confirmed = true;
   }
 
@@ -152,11 +146,32 @@ export class OpenRequest implements AsyncDisposable {
    * @throws ServerError, ConnectionError after `unavailableMs` · IndeterminateError
    */
   async cancel(): Promise<void> {
+    const at = { epoch: this.#connection.epoch, connection: this.#connection };
     const cancelled = await this.#ending.call(() => this.#commands.cancel(this.generation));
-    if (cancelled.verdict === 'complete') await this.#finish(cancelled);
-    else if (cancelled.verdict === 'cancelling')
-      await this.#elseAgenda(() => this.#queue.note(this.id, this.generation, 0));
+    const { id, generation } = this;
+    const patiently: Patiently = (call) => this.#ending.call(call);
+    await tellEnd(async () => {
+      if (cancelled.verdict === 'complete') {
+        const over = { ...cancelled, generation };
+        await tellOver(at, this.#queue, this.#commands, over, patiently);
+      } else if (cancelled.verdict === 'cancelling') {
+        const note = () => this.#queue.note(id, generation, 0);
+        await tellOpen(this.#queue, this.#commands, generation, note, patiently);
+      }
+    });
     this.close();
+  }
+
+  get #site(): Site {
+    return {
+      ...{ connection: this.#connection, queue: this.#queue },
+      ...{ request: this.#commands, patience: this.#ending },
+    };
+  }
+
+  get #seal(): SealOf {
+    const { sent } = this.#appender;
+    return { generation: this.generation, producer: this.#producer, sent };
   }
 
   /** Gives up what is not in yet, as when the caller's signal aborts. */
@@ -186,18 +201,5 @@ export class OpenRequest implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.close();
-  }
-
-  async #finish({ outcome, spentAt }: Complete): Promise<void> {
-    await this.#elseAgenda(() => this.#queue.finish(this.id, this.generation, outcome, spentAt));
-  }
-
-  /** The request's own side has it; what the queue side does not learn here, a tick tells it. */
-  async #elseAgenda(call: () => Promise<void>): Promise<void> {
-    try {
-      await this.#ending.call(call);
-    } catch (error) {
-      if (!(error instanceof PieceworkError && error.retryable)) throw error;
-    }
   }
 }

@@ -6,6 +6,7 @@ import {
   checkOptions,
   encodePayload,
   IndeterminateError,
+  LostError,
   type OptionTable,
   option,
   Patience,
@@ -28,6 +29,7 @@ import { KnownItems } from './known-items.js';
 import { OpenRequest } from './open-request.js';
 import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
 import { type Asked, expectSame, expectSameOptions } from './same-again.js';
+import { type SealOf, type Site, sealIn } from './seal-in.js';
 import { announce, firstNumber, smallOf } from './small.js';
 import { type Items, Source } from './source.js';
 
@@ -71,6 +73,9 @@ interface Desk {
   readonly agenda: Agenda;
   readonly open: Set<OpenRequest>;
 }
+
+/** How often an array is submitted when the server loses the request meanwhile. */
+const LOST_TRIES = 10;
 
 /** How many submissions of streams are remembered that may be asked for again. */
 const UNSURE_MAX = 1_000;
@@ -126,28 +131,38 @@ export class Producer implements AsyncDisposable {
    * @throws InvalidOptionError, PayloadError before anything is written · RequestExistsError ·
    *   SourceError when the source threw · SealedError, DroppedError when somebody cancelled or
    *   dropped it meanwhile · ServerError, ConnectionError: not carried out · IndeterminateError: it
-   *   may have been · DurabilityError: it was, but is not confirmed to be durable
+   *   may have been · DurabilityError: it was, but is not confirmed to be durable · LostError: the server
+   *   lost what it had acknowledged while the submission was under way (of an array, again and again)
    */
   async submit<Item>(items: Items<Item>, options: RequestOptions = {}): Promise<Submitted> {
     const checked = this.#check(options);
     const encode = (item: unknown) => encodePayload(item, checked.maxPayloadBytes);
     // An array can be looked through before anything is written; of a stream, the first item can.
     const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
-    const source = new Source(known ?? items, known ? encoded : encode, checked.signal);
+    const open = () => new Source(known ?? items, known ? encoded : encode, checked.signal);
+    let source = open();
     try {
       const digest = optionsDigest(this.#shards.queue, checked);
       const named = known && submissionName(digest, known);
-      const first = await source.first();
+      let first = await source.first();
       const newId = nanoid();
       const id = await this.#idOf(checked, newId);
       const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
       const small = known && smallOf(known, checked.window);
       const isNewId = id === newId;
       const submission = { id, isNewId, owner, digest, named: !!named, options: checked, small };
-      return await this.#submit(submission, first, source).catch((error: unknown) => {
-        this.#remember(id, owner, error);
-        throw error;
-      });
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await this.#submit(submission, first, source);
+        } catch (error) {
+          this.#remember(id, owner, error);
+          if (!known || !(error instanceof LostError) || tries === LOST_TRIES) throw error;
+        }
+        // The server lost it while it was under way; all items are at hand, and the same name adds none twice.
+        source.release();
+        source = open();
+        first = await source.first();
+      }
     } finally {
       source.release();
     }
@@ -173,10 +188,8 @@ export class Producer implements AsyncDisposable {
     const brought = await this.#bringUp(submission, true);
     const { generation } = brought;
     if (brought.found) return this.#foundAgain(submission, brought.found);
-    if (brought.allIn && small) {
-      const seal = { generation, producer: owner, sent: firstNumber(small) + small.length };
-      return this.#isIn(submission, seal, small.length);
-    }
+    if (brought.allIn && small)
+      return this.#isIn(submission, sealOf(submission, generation), small.length);
     try {
       const request = this.#opened(generation, submission);
       await fill(request, first, source, options);
@@ -194,20 +207,38 @@ export class Producer implements AsyncDisposable {
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
   async #foundAgain(submission: Submission, found: Found): Promise<Submitted> {
     await expectSame(this.#connection, this.#queueOf(submission), submission, found);
-    const { generation, sealedBy, sent, total } = found;
+    const { generation, sealedBy, sent, total, status } = found;
     const ours = sealedBy === submission.owner;
     const all = ours ? sent - firstNumber(submission.small) : total;
-    return this.#isIn(submission, { generation, producer: sealedBy, sent }, all);
+    const seal = { generation, producer: sealedBy, sent };
+    if (status === 'complete') return this.#isIn(submission, seal, all);
+    // Whoever asks again heals what the queue side has lost: where the request is, also when the number of
+    // shards was another one then.
+    const { request } = this.#site(submission);
+    const { queue } = await this.#patience(submission.id, submission.options).call(() =>
+      request.fields('queue'),
+    );
+    const site = this.#site(submission, queue);
+    await sealIn(site, seal);
+    return this.#isIn(submission, seal, all, site);
+  }
+
+  #site({ id, options }: Submission, named = ''): Site {
+    const request = new RequestCommands(this.#connection, id);
+    const patience = this.#patience(id, options);
+    const queue = named ? this.#shards.named(named) : this.#shards.of(id);
+    return { connection: this.#connection, queue, request, patience };
   }
 
   /** All of a submission is in, and sealed. */
   async #isIn(
-    { id, options }: Submission,
-    seal: { generation: number; producer: string; sent: number },
+    submission: Submission,
+    seal: SealOf,
     total: number,
+    site = this.#site(submission),
   ): Promise<Submitted> {
-    const commands = new RequestCommands(this.#connection, id);
-    await confirmDurability(this.#connection, commands, seal, options.durability);
+    const { id, options } = submission;
+    await confirmDurability(site, seal, options.durability);
     this.#unsure.delete(id);
     return { id, generation: seal.generation, total };
   }
@@ -293,9 +324,13 @@ export class Producer implements AsyncDisposable {
       const { isOneServer: oneServer } = this.#connection;
       const parts = { ...submission, patience, atOnce, oneServer };
       const queue = this.#shards.of(id);
-      const brought = await bringUp(queue, commands, parts);
+      const seen = this.#connection.watchReach();
+      const brought = await bringUp(this.#connection, queue, commands, parts);
       const { generation, allIn } = brought;
-      if (allIn) await announce(queue, { id, generation }, allIn, patience);
+      if (!allIn) return brought;
+      const site = { connection: this.#connection, queue, request: commands, patience };
+      const sure = await announce(site, generation, allIn);
+      if (!sure || seen.broke()) await sealIn(site, sealOf(submission, generation));
       return brought;
     } catch (error) {
       throw this.#ended(id, options, error);
@@ -326,5 +361,12 @@ export class Producer implements AsyncDisposable {
     return this.#shards.of(id).keys.queue;
   }
 }
+
+/** The seal of a submission whose items are all at hand. */
+const sealOf = ({ owner, small }: Submission, generation: number): SealOf => ({
+  generation,
+  producer: owner,
+  sent: firstNumber(small) + (small?.length ?? 0),
+});
 
 const encoded = (item: unknown): string => item as string;

@@ -1,12 +1,7 @@
-import {
-  type AllIn,
-  BEHIND_CREATE,
-  type Patience,
-  PieceworkError,
-  type QueueCommands,
-} from '@piecework/protocol';
+import { type AllIn, BEHIND_CREATE, tellOpen } from '@piecework/protocol';
 import { CHUNK_BYTES, CHUNK_ITEMS } from './appender.js';
 import type { KnownItems } from './known-items.js';
+import { confirmed, type Site, tellEnd } from './seal-in.js';
 
 /*
  * A submission whose items are known before and fit into one chunk is created, filled and sealed in one
@@ -29,20 +24,23 @@ export const firstNumber = (small: readonly string[] | undefined): number =>
   small ? BEHIND_CREATE : 0;
 
 /**
- * What the queue side is told of a request that is all in: its tokens, or that it is over. It is in
- * whatever becomes of this call; what the queue side does not learn here, a tick tells it.
+ * Tells the queue side of a request that is all in: its tokens, or that it is over. Answers whether that is
+ * certain now: it has the request open, or the request is over. @throws IndeterminateError
  */
 export async function announce(
-  queue: QueueCommands,
-  request: { id: string; generation: number },
-  { outcome, ...tokens }: AllIn,
-  patience: Patience,
-): Promise<void> {
-  const { id, generation } = request;
-  try {
-    if (outcome) await patience.call(() => queue.finish(id, generation, outcome));
-    else if (tokens.mint > 0) await patience.call(() => queue.push({ id, generation, ...tokens }));
-  } catch (error) {
-    if (!(error instanceof PieceworkError && error.retryable)) throw error;
+  { queue, request, patience }: Site,
+  generation: number,
+  { outcome, told, ...tokens }: AllIn,
+): Promise<boolean> {
+  const { id } = request.keys;
+  if (outcome) {
+    await tellEnd(() => patience.call(() => queue.finish(id, generation, outcome)));
+    return true;
   }
+  if (told && tokens.mint === 0) return true;
+  const push = () => queue.push({ id, generation, ...tokens });
+  const answer = await confirmed(id, () =>
+    tellOpen(queue, request, generation, push, (call) => patience.call(call)),
+  );
+  return answer === 'done';
 }

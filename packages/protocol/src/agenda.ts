@@ -3,6 +3,7 @@ import { CLAIMS_PER_TICK } from './defaults.js';
 import { parseToken } from './keys.js';
 import type { Claim, QueueCommands, Seeking, Tick } from './queue-commands.js';
 import { RequestCommands, type Tended } from './request-commands.js';
+import { giveUp, tellOpen, tellOver } from './tell-open.js';
 import { pause } from './waiting.js';
 
 /**
@@ -160,7 +161,7 @@ export class Agenda {
     expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);
     for (const { claim, tended } of expedited) {
       try {
-        await this.#queue.writeBack(claim, tended);
+        await this.#writeBack(claim, tended);
       } catch (error) {
         this.#options.onError?.(error);
       }
@@ -168,7 +169,9 @@ export class Agenda {
   }
 
   async #tend(claim: Claim, tick: Tick, expedited: Expedited[]): Promise<void> {
-    const tended = await new RequestCommands(this.#connection, claim.id).tend(
+    const connection = this.#connection;
+    const { epoch } = connection;
+    const tended = await this.#request(claim).tend(
       claim.generation,
       claim.passed,
       tick.resumedAt,
@@ -179,12 +182,22 @@ export class Agenda {
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
-      else await this.#queue.writeBack(claim, tended);
+      else await this.#writeBack(claim, tended);
+    } else if (tended.verdict === 'complete') {
+      const over = { ...tended, generation: claim.generation };
+      await tellOver({ epoch, connection }, this.#queue, this.#request(claim), over);
     } else {
-      const complete = tended.verdict === 'complete' ? tended : { outcome: 'gone' };
-      const { outcome, spentAt }: { outcome: string; spentAt?: number } = complete;
-      await this.#queue.finish(claim.id, claim.generation, outcome, spentAt);
+      await giveUp(this.#queue, this.#request(claim), claim.generation);
     }
+  }
+
+  #request({ id }: Claim): RequestCommands {
+    return new RequestCommands(this.#connection, id);
+  }
+
+  async #writeBack(claim: Claim, tended: Tended): Promise<void> {
+    const tell = () => this.#queue.writeBack(claim, tended);
+    await tellOpen(this.#queue, this.#request(claim), claim.generation, tell);
   }
 
   /** What keeps much is not left to expire, which the server would do in the midst of its work. */

@@ -25,6 +25,8 @@ export interface AllIn extends Place {
   /** How many tokens are left to be pushed. */
   readonly mint: number;
   readonly epoch: number;
+  /** Whether the queue side has said that it is open. */
+  readonly told: boolean;
   /** When it is over already, as when somebody cancelled it in between. */
   readonly outcome: RequestOutcome | undefined;
 }
@@ -86,8 +88,8 @@ export async function createAllIn(
   const [, , mint, epoch, priority] = appended as [string, number, number, number, string];
   const outcome = sealed[0] === 'complete' ? (sealed[1] as RequestOutcome) : undefined;
   const minted = { mint, epoch, ...placeOf(priority) };
-  const left = first && wordsOf(replies[3])?.[0] === 'pushed' ? leftOf(minted, first) : mint;
-  return { ...minted, mint: left, outcome };
+  const told = first !== undefined && wordsOf(replies[3])?.[0] === 'pushed';
+  return { ...minted, mint: told ? leftOf(minted, first) : mint, told, outcome };
 }
 
 type Mint = Pick<Minted, 'mint' | 'epoch' | 'priority' | 'due'>;

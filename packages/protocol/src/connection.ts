@@ -14,6 +14,8 @@ const CHECK_MS = 10_000;
 const MASTER_MS = 2_000;
 /** The same of one that may be loading its data. */
 const LOADING_MS = 1_000;
+/** How soon a server that was fit is looked at again, in ms. */
+const LOOK_AGAIN_MS = 3_000;
 /** How long a close waits for the server, in ms. */
 const CLOSE_MS = 5_000;
 
@@ -66,6 +68,9 @@ export class Connection {
   readonly #owned: boolean;
   readonly #slots: SlotMap | undefined;
   #checked: Promise<void> | undefined;
+  /** When the server was looked at last, and what was wrong with it then, by our clock. */
+  #lookedAt = 0;
+  #unfit: ServerError | undefined;
   #trouble = '';
 
   private constructor(client: Client, owned: boolean, lookEveryMs = 0) {
@@ -94,15 +99,37 @@ export class Connection {
   }
 
   /**
-   * Looks at the server once, or at each master: its version and whether it would evict our keys.
+   * Looks at the server, or at each master: its version and whether it would evict our keys. Who asks again
+   * does not wait for another look: one is made beside, every few seconds at most, and what it finds is
+   * thrown from then on, until a later one finds it cured.
    * @throws ServerError TOO_OLD, EVICTING, CLUSTER_DOWN · ConnectionError when it cannot be reached.
    */
   async check(): Promise<void> {
+    const again = this.#checked !== undefined;
     this.#checked ??= this.#check().catch((error: unknown) => {
       this.#checked = undefined;
       throw error;
     });
-    return this.#checked;
+    if (again) this.#lookAgain();
+    else this.#lookedAt = performance.now();
+    await this.#checked;
+    if (this.#unfit) throw this.#unfit;
+  }
+
+  #lookAgain(): void {
+    if (performance.now() - this.#lookedAt < LOOK_AGAIN_MS) return;
+    this.#lookedAt = performance.now();
+    const { client } = this;
+    const servers = client instanceof Cluster ? client.nodes('master') : [client];
+    const looks = servers.map(async (server) =>
+      refuseUnfit(await within(MASTER_MS, server.info())),
+    );
+    void Promise.allSettled(looks).then((ended) => {
+      const reasons = ended.map((look) => (look.status === 'rejected' ? look.reason : undefined));
+      const unfit = reasons.find((reason) => reason instanceof ServerError);
+      // A server that could not be asked, as a user without the right cannot, has not changed for all we know.
+      if (unfit || reasons.every((reason) => reason === undefined)) this.#unfit = unfit;
+    });
   }
 
   async #check(): Promise<void> {
@@ -196,6 +223,12 @@ export class Connection {
     }
   }
 
+  /** Another number behind each new connection: the server there may have lost what was answered before. */
+  get epoch(): number {
+    const { arrivals, losses } = historyOf(this.client);
+    return arrivals + losses;
+  }
+
   /** Why it is not connected now, as far as a client of ours told; '' when it is. */
   get trouble(): string {
     return this.#trouble;
@@ -209,15 +242,17 @@ export class Connection {
   /**
    * Begins to look at the connection. `reached`: whether anything could be sent at any time since ·
    * `lost`: whether a node of the cluster was lost since, to which the client may have sent what it then
-   * sent again to another by itself.
+   * sent again to another by itself · `broke`: whether `epoch` is another one since.
    */
-  watchReach(): { reached(): boolean; lost(): boolean } {
+  watchReach(): { reached(): boolean; lost(): boolean; broke(): boolean } {
     const { client } = this;
     const { arrivals, losses } = historyOf(client);
+    const { epoch } = this;
     const ready = client.status === 'ready';
     return {
       reached: () => ready || historyOf(client).arrivals > arrivals,
       lost: () => historyOf(client).losses > losses,
+      broke: () => this.epoch !== epoch,
     };
   }
 

@@ -113,12 +113,15 @@ export class NotCompleteError extends PieceworkError {
   }
 }
 
-/** No request of this id is known. */
+/** No request of this id is known, and whoever asks knows of none. */
 export class NotFoundError extends PieceworkError {
   override readonly name = 'NotFoundError';
 
   constructor(requestId: string) {
-    super(`no request ${requestId} is known`, { code: 'NOT_FOUND' });
+    super(
+      `no request ${requestId} is known: it was never submitted here, or the server lost it (a restart without its data, a failover)`,
+      { code: 'NOT_FOUND' },
+    );
   }
 }
 
@@ -145,6 +148,24 @@ export class ResultsLostError extends PieceworkError {
     );
     this.requestId = requestId;
     this.missing = missing;
+  }
+}
+
+/**
+ * The request, or a part of it, was there and is not any more, and nothing says that it ended: the server may
+ * have lost its last writes, or all, as in a failover to a replica that was behind or a restart from a
+ * snapshot, or its keys were deleted. Of a submission it is `retryable`: the same id may be submitted again.
+ */
+export class LostError extends PieceworkError {
+  override readonly name = 'LostError';
+  readonly requestId: string;
+
+  constructor(requestId: string, retryable = false) {
+    super(
+      `request ${requestId}, or a part of it, was there and is not any more, and nothing says that it ended: the server may have lost it (a failover, a restart from a snapshot, deleted keys); submit it again`,
+      { code: 'LOST', retryable },
+    );
+    this.requestId = requestId;
   }
 }
 

@@ -28,6 +28,7 @@ export { commandsIn } from './script-commands.js';
 export type { ScriptName } from './scripts.generated.js';
 export * from './shards.js';
 export * from './subscriber.js';
+export * from './tell-open.js';
 export * from './telling.js';
 export * from './thrown.js';
 export * from './timed-commands.js';

@@ -20,6 +20,9 @@ export interface Expedited {
   readonly generation: number;
 }
 
+/** What the queue side answers to who tells it something of an open request; 'closed': it has none such open. */
+export type Told = 'done' | 'closed';
+
 export interface Claim {
   readonly id: string;
   readonly generation: number;
@@ -148,21 +151,27 @@ export class QueueCommands {
     return reply[1] as number;
   }
 
-  /** Opens the id of a living request again if this side has lost it; answers whether it had. */
-  async reopen(id: string, generation: number): Promise<boolean> {
+  /**
+   * Opens the id of a living request again if this side has lost it; answers whether it had. `instead`: a
+   * later generation that was refused because of this life, and whose place it takes.
+   */
+  async reopen(id: string, generation: number, instead = 0): Promise<boolean> {
     const { open, agenda, counters } = this.keys;
     const reply = await this.#run(
       'reopen',
       [open, agenda, counters],
-      [id, generation, TIMES.historyMs],
+      [id, generation, TIMES.historyMs, instead],
     );
     return reply[0] === 'reopened';
   }
 
-  /** Pushes minted tokens; 'closed' when the request is not open any more. */
-  async push(minted: Minted): Promise<'pushed' | 'closed'> {
+  /**
+   * Pushes minted tokens, or none; 'closed' when the request is not open. Who knows that it lives calls this
+   * through `tellOpen`. `client`: over which connection, as a WAIT counts what its own connection wrote.
+   */
+  async push(minted: Minted, client: Client = this.#connection.client): Promise<Told> {
     const { name, keys, args } = this.pushCall(minted);
-    return (await this.#run(name, keys, args))[0] as 'pushed' | 'closed';
+    return (await runScript(client, name, keys, args))[0] === 'closed' ? 'closed' : 'done';
   }
 
   /** What `push` sends, for who sends it together with other scripts. */
@@ -198,13 +207,15 @@ export class QueueCommands {
   /**
    * Returns minted tokens and takes up to `take` others, in one call. What it returns is the last that
    * it would take, so no list behind that is named; with nothing to return, taking is all there is to do.
+   * `onClosed`: the request is not open, so nothing was returned.
    */
-  async swap(minted: Minted, take: number): Promise<string[]> {
+  async swap(minted: Minted, take: number, onClosed = () => {}): Promise<string[]> {
     if (minted.mint === 0) return this.#pop(take);
     const { open, pushed } = this.keys;
     const { id, generation, mint, epoch, priority } = minted;
     const args = [id, generation, epoch, mint, priority, take, ...this.#lane(minted)];
     const reply = await this.#run('swap', [open, pushed, ...this.lanes.upTo(minted)], args);
+    if (reply[0] === 'closed') onClosed();
     return reply.slice(1) as string[];
   }
 
@@ -217,10 +228,11 @@ export class QueueCommands {
   }
 
   /** Puts a request aside whose task this worker does not serve. */
-  async park(id: string, generation: number, task: string): Promise<void> {
+  async park(id: string, generation: number, task: string): Promise<Told> {
     const { open, agenda, parked, parkedByTask } = this.keys;
     const keys = [open, agenda, parked, parkedByTask];
-    await this.#run('park', keys, [id, generation, task, TIMES.slowMs]);
+    const [verdict] = await this.#run('park', keys, [id, generation, task, TIMES.slowMs]);
+    return verdict === 'closed' ? 'closed' : 'done';
   }
 
   /** One look at the agenda. `worker` is '' for producers and notifiers, and `seeking` is left out. */
@@ -335,9 +347,10 @@ export class QueueCommands {
   }
 
   /** Brings the next look at a request forward to `time` (server ms; 0: now). */
-  async note(id: string, generation: number, time: number): Promise<void> {
+  async note(id: string, generation: number, time: number): Promise<Told> {
     const { open, agenda } = this.keys;
-    await this.#run('note', [open, agenda], [id, generation, time]);
+    const [verdict] = await this.#run('note', [open, agenda], [id, generation, time]);
+    return verdict === 'closed' ? 'closed' : 'done';
   }
 
   /** Takes an ended request off the queue side. `spentAt`: as its completion was answered. */

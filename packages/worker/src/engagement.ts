@@ -11,6 +11,9 @@ import {
   RequestCommands,
   type Settled,
   TIMES,
+  type Told,
+  tellOpen,
+  tellOver,
 } from '@piecework/protocol';
 import { AttemptTerms } from './attempt-terms.js';
 import { LastCheckpoints, reportsOf, unsentOf } from './checkpoints.js';
@@ -95,6 +98,8 @@ export class Engagement {
   #noted = 0;
   /** Shortest delay of what failed since the last settle. */
   #soonest = Number.POSITIVE_INFINITY;
+  /** Of the connection, when it was last asked what it holds. */
+  #epoch = 0;
   #task = '';
   #terms: AttemptTerms;
   /** What every sub-request is given alike. */
@@ -318,6 +323,7 @@ export class Engagement {
     // Numbered when it is sent, because settles have numbers of the same row.
     const op = this.#core.nextOp();
     const asked = performance.now();
+    this.#epoch = this.#core.connection.epoch;
     const entered = await this.#core
       .insist(this.id, () =>
         this.#commands.enter(
@@ -345,9 +351,7 @@ export class Engagement {
     }
     if (entered.verdict === 'unserved') {
       this.#account();
-      this.#core.later(this.id, () =>
-        this.shard.queue.park(this.id, this.generation, entered.task),
-      );
+      this.#tellOpen(() => this.shard.queue.park(this.id, this.generation, entered.task));
       return;
     }
     // After a freeze the old permits may be gone and these be new ones: what ran under those is not theirs.
@@ -415,7 +419,17 @@ export class Engagement {
   #haveLookedAt(ends: number): void {
     if (this.#permits === 0 || this.#looked || ends > this.generation + TIMES.intentGraceMs) return;
     this.#looked = true;
-    this.#core.later(this.id, () => this.shard.queue.note(this.id, this.generation, ends));
+    this.#note(ends);
+  }
+
+  /** Has the request looked at by then, server time. */
+  #note(time: number): void {
+    this.#tellOpen(() => this.shard.queue.note(this.id, this.generation, time));
+  }
+
+  #tellOpen(tell: () => Promise<Told>): void {
+    const { queue } = this.shard;
+    this.#core.later(this.id, () => tellOpen(queue, this.#commands, this.generation, tell));
   }
 
   /** Begins a time slice, unless one is under way or the permits are only there to be returned. */
@@ -506,6 +520,7 @@ export class Engagement {
     const asked = performance.now();
     const { id, leaseMs } = this.#core;
     const numbers = { op, since, leaseMs, keep, running, read, answered: this.#answered };
+    this.#epoch = this.#core.connection.epoch;
     const { settled, entries, unsure } = await this.#core.insist(this.id, () =>
       this.#commands.settle(this.generation, id, numbers, outcomes),
     );
@@ -593,9 +608,7 @@ export class Engagement {
     }
     if (settled.nextDue > 0 && settled.nextDue !== this.#noted) {
       this.#noted = settled.nextDue;
-      this.#core.later(this.id, () =>
-        this.shard.queue.note(this.id, this.generation, settled.nextDue),
-      );
+      this.#note(settled.nextDue);
     }
   }
 
@@ -680,7 +693,7 @@ export class Engagement {
     const held = await this.#core.insist(this.id, () => this.#holds.hold(this.generation, ms));
     if (held.verdict !== 'held') return;
     const { until } = held;
-    this.#core.later(this.id, () => this.shard.queue.note(this.id, this.generation, until));
+    this.#note(until);
     this.shard.lookWithin(ms + SLACK_MS);
   };
 
@@ -750,10 +763,9 @@ export class Engagement {
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
     if (!complete) return;
-    const { outcome, spentAt } = complete;
-    this.#core.later(this.id, () =>
-      this.shard.queue.finish(this.id, this.generation, outcome, spentAt),
-    );
+    const at = { epoch: this.#epoch, connection: this.#core.connection };
+    const over = { ...complete, generation: this.generation };
+    this.#core.later(this.id, () => tellOver(at, this.shard.queue, this.#commands, over));
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */

@@ -1,4 +1,4 @@
-import { type Minted, parseToken } from '@piecework/protocol';
+import { type Minted, parseToken, RequestCommands, tellOpen } from '@piecework/protocol';
 import type { Shard } from './shard.js';
 import type { WorkerCore } from './worker-core.js';
 
@@ -30,7 +30,13 @@ export class TokenReturn {
 
   /** Pushes them for anybody. */
   push(minted: Minted): void {
-    if (minted.mint > 0) this.#core.later(minted.id, () => this.#shard.queue.push(minted));
+    if (minted.mint > 0) this.#core.later(minted.id, () => this.#push(minted));
+  }
+
+  #push(minted: Minted) {
+    const { queue } = this.#shard;
+    const request = new RequestCommands(this.#core.connection, minted.id);
+    return tellOpen(queue, request, minted.generation, () => queue.push(minted));
   }
 
   /**
@@ -68,7 +74,9 @@ export class TokenReturn {
    */
   async #swap(minted: Minted, take: number, most: number): Promise<string[]> {
     const { queue } = this.#shard;
-    const tokens = await this.#core.insist(minted.id, () => queue.swap(minted, take));
+    // Pushed again, if it is open at all.
+    const onClosed = () => this.push(minted);
+    const tokens = await this.#core.insist(minted.id, () => queue.swap(minted, take, onClosed));
     const own = (token: string) => parseToken(token).id === minted.id;
     while (this.#isYielding() && tokens.length < OUTSTANDING && tokens.every(own)) {
       const more = await this.#core.insist(minted.id, () =>

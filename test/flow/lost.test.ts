@@ -1,0 +1,129 @@
+/**
+ * A server that lost what it had, or begins to evict, while those who use it live.
+ * @module-tag own-server
+ * @module-tag processes
+ */
+import { Connection, QueueCommands, RequestCommands, tellOver } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { Piecework } from 'piecework';
+import { expect } from 'vitest';
+import { type Flow, test } from '../support/flow.js';
+import { startOwnRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+async function started(flow: Flow) {
+  const { url, stop } = await startOwnRedis();
+  flow.after(stop);
+  const operator = new Redis(url);
+  flow.after(() => operator.disconnect());
+  const pw = new Piecework({ redis: url, queue: flow.queue });
+  flow.after(() => pw.close());
+  const connection = Connection.open(url);
+  flow.after(() => connection.close());
+  return { operator, pw, connection, queue: new QueueCommands(connection, flow.queue) };
+}
+
+const codeOf = (call: Promise<unknown>) =>
+  call.then(
+    () => 'none',
+    (error: { code: string }) => error.code,
+  );
+const readAll = async (items: AsyncIterable<unknown>) => {
+  for await (const _ of items);
+};
+
+test('a request that is not there any more, and that nobody knows to have ended, is told to be lost', async ({
+  flow,
+}) => {
+  const { operator, pw } = await started(flow);
+  const request = await pw.submit([1, 2], { id: flow.id('gone') });
+  const waiting = codeOf(request.completion());
+  const reading = codeOf(readAll(request.results()));
+  await until(
+    async () => (await operator.pubsub('SHARDCHANNELS', `done:{${request.id}}`)).length > 0,
+  );
+  await operator.flushall();
+  // Whoever joins has the state read, for those who wait as well.
+  expect(await codeOf(request.completion())).toBe('LOST');
+  expect(await waiting).toBe('LOST');
+  expect(await reading).toBe('LOST');
+  expect(await codeOf(request.status())).toBe('LOST');
+  expect(await codeOf(readAll(request.failures()))).toBe('LOST');
+  expect(await codeOf(request.failureGroups())).toBe('LOST');
+  expect(await codeOf(readAll(request.progress()))).toBe('LOST');
+  // Who has only the id knows of none.
+  expect(await codeOf(pw.request(request.id).completion())).toBe('NOT_FOUND');
+});
+
+test('a request is told to be expired where the queue has it among those that ended', async ({
+  flow,
+}) => {
+  const { operator, pw, connection, queue } = await started(flow);
+  const request = await pw.submit([], { id: flow.id('ended') });
+  await operator.del(new RequestCommands(connection, request.id).keys.request);
+  expect((await queue.whereabouts(request.id)).endedAt).toBeDefined();
+  expect(await codeOf(request.completion())).toBe('EXPIRED');
+  expect(await codeOf(request.status())).toBe('EXPIRED');
+});
+
+test('the end of an earlier life is not told as that of a later one', async ({ flow }) => {
+  const { operator, pw, connection } = await started(flow);
+  const request = await pw.submit([], { id: flow.id('back') });
+  const { generation } = await request.completion();
+  const { request: key } = new RequestCommands(connection, request.id).keys;
+  await operator.hset(key, 'generation', generation - 1);
+  expect(await codeOf(request.completion())).toBe('LOST');
+});
+
+test('who works at a request that the queue has lost opens it again', async ({ flow }) => {
+  const { operator, pw, queue } = await started(flow);
+  const request = await pw.submit([1, 2], { id: flow.id('unknown') });
+  const { generation } = await request.status();
+  const forgets = async () => {
+    await operator.del(queue.keys.open, queue.keys.agenda);
+    expect((await queue.whereabouts(request.id)).open).toBeUndefined();
+  };
+  const isOpen = async () => (await queue.whereabouts(request.id)).open === generation;
+  await forgets();
+  await request.update({ limit: 3 });
+  expect(await isOpen()).toBe(true);
+  await forgets();
+  expect((await pw.submit([1, 2], { id: request.id })).id).toBe(request.id);
+  expect(await isOpen()).toBe(true);
+  // Of one that is over, 'closed' is the truth.
+  await request.cancel();
+  expect((await queue.whereabouts(request.id)).open).toBeUndefined();
+});
+
+test('what lives again behind a new connection stays open on the queue side', async ({ flow }) => {
+  const { operator, pw, connection, queue } = await started(flow);
+  const { id } = await pw.submit([1], { id: flow.id('lives') });
+  const request = new RequestCommands(connection, id);
+  const { generation = 0 } = (await request.state()) ?? {};
+  const { epoch } = connection;
+  const over = { generation, outcome: 'succeeded' };
+  await connection.check();
+  // Somebody heard of its end; the server that took over has not.
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await until(() => connection.epoch !== epoch);
+  await tellOver({ epoch, connection }, queue, request, over);
+  expect((await queue.whereabouts(id)).open).toBe(generation);
+  // Of one that has ended, it is taken off all the same.
+  await operator.hset(request.keys.request, 'status', 'complete');
+  await tellOver({ epoch, connection }, queue, request, over);
+  expect((await queue.whereabouts(id)).open).toBeUndefined();
+});
+
+test('a policy that evicts is noticed by a producer that lives, and so is its end', async ({
+  flow,
+}) => {
+  const { operator, pw } = await started(flow);
+  await pw.submit([1], { id: flow.id('before') });
+  await operator.config('SET', 'maxmemory', '200mb');
+  await operator.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  let n = 0;
+  const told = () => codeOf(pw.submit([1], { id: flow.id(`during-${n++}`) }));
+  await until(async () => (await told()) === 'EVICTING', { everyMs: 100, timeoutMs: 30_000 });
+  await operator.config('SET', 'maxmemory-policy', 'noeviction');
+  await until(async () => (await told()) === 'none', { everyMs: 100, timeoutMs: 30_000 });
+});
