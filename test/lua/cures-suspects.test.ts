@@ -125,9 +125,7 @@ const traces: Record<string, Trace> = {
       await leasesEnd(scene);
       expect(await errorOf(scene)).not.toHaveProperty('blockedMs');
     },
-    without: [
-      { script: 'tend', from: 'causes[worker].at < written - (terms[worker] or 0)', to: 'false' },
-    ],
+    without: [{ script: 'tend', from: 'causes[worker].at < written - (term or 0)', to: 'false' }],
   },
 };
 

@@ -165,6 +165,7 @@ async function work() {
   const { epoch, priority } = left.settled as Settled;
   const swapped = await queue().swap({ id, generation, mint: 1, epoch, priority }, 3);
   expect(swapped.length).toBeGreaterThan(0);
+  await queue().swap({ id: 'nobody', generation, mint: 1, epoch, priority }, 1);
   await queue().note(id, generation, 0);
   moveClock(21_000);
   await tickAll();
