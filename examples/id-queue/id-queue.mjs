@@ -31,12 +31,11 @@ const join = () => IdQueue.join(name, { redis: redis.url, timeoutMs });
 async function consume(who, diesAt) {
   const queue = await join();
   let pulled = 0;
-  for await (const { id, key } of queue.references()) {
+  for await (const { id, key, attempt } of queue.references()) {
     pulled += 1;
     if (pulled === diesAt) break; // With the picture in its hands: neither done nor failed.
     if (Number(id) % 10 === 7) await queue.fail(key, `picture ${id} cannot be read`);
     else await queue.done(key);
-    const attempt = Number(key.split('-')[1]);
     console.log(`${who} handled ${id}${attempt > 1 ? `, attempt ${attempt}` : ''}`);
   }
   await queue.disconnect();
