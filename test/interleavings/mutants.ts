@@ -1,3 +1,5 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { vi } from 'vitest';
 import { parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
 import { flagCure, luaCures } from '../mutations/cures.mjs';
@@ -5,8 +7,8 @@ import type { Mutation } from '../support/clock.js';
 import type { Trace } from '../support/trace.js';
 
 /*
- * The cures of the scripts, switched off. The texts stand in the histories of traces.test.ts and
- * cures.test.ts, but for the flags; here those files are loaded with a `playTraces` that plays nothing and remembers.
+ * The cures of the scripts, switched off. The texts stand in the histories of the tests that cures.mjs names, but
+ * for the flags; here those files are loaded with a `playTraces` that plays nothing and remembers.
  */
 
 /** A cure, and one way to switch it off. */
@@ -31,10 +33,8 @@ async function load(): Promise<Mutant[]> {
   vi.doMock('../support/trace.js', () => ({
     playTraces: (_: string, traces: { [history: string]: Trace }) => Object.assign(known, traces),
   }));
-  await import('../lua/traces.test.js');
-  await import('../lua/cures.test.js');
-  await import('../lua/cures-control.test.js');
-  await import('../lua/cures-redrive.test.js');
+  for (const test of new Set(luaCures.map((one) => one.test)))
+    await import(pathToFileURL(resolve(test)).href);
   vi.doUnmock('../support/trace.js');
   const flags = scriptNames
     .filter((script) => parseHeader(script, readSource(script)).flags.includes('allow-oom'))
