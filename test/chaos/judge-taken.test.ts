@@ -38,6 +38,20 @@ const whole = [...put(10), taken(20, 'a'), ...done(30, 'a')];
 it.each<[what: string, found: object, lines: Line[]]>([
   ['a key that was put, taken and done', {}, whole],
   ['a key that nobody ever took', { lost: 1 }, put(10)],
+  [
+    'a delay of a clock that went back since',
+    {},
+    [
+      stepped(5),
+      ...put(10, 'k', 'retry'),
+      at(5_000, 'nemesis', { did: 'step clock', offsetMs: 0 }),
+    ],
+  ],
+  [
+    'a delay of a clock that goes forward since',
+    { lost: 1 },
+    [...put(10, 'k', 'retry'), stepped(5_000)],
+  ],
   ['a key that was left lying and not offered again', { lost: 1 }, [...put(10), taken(20, 'a')]],
   [
     'a key that was left lying and done by another',
