@@ -157,6 +157,16 @@ describe('of a request that was cancelled as nobody seemed to add to it, the jud
     ['believes that its producer was dead for too long', {}, [opened, killed, next(350)]],
     ['finds that its producer was alive', { miscounted: 1 }, [opened]],
     ['finds that another came in time', { miscounted: 1 }, [opened, killed, next(150)]],
+    [
+      'believes that a second upheaval had no second grace',
+      {},
+      [opened, killed, stepped(110, 60_000), stepped(130, 0), next(150)],
+    ],
+    [
+      'knows that one upheaval has its grace',
+      { miscounted: 1 },
+      [opened, killed, stepped(110, 60_000), next(150)],
+    ],
   ])('%s', async (_what, found, lines) => {
     expect(foundIn(await judged([...cancelled, ...lines]))).toEqual(found);
   });

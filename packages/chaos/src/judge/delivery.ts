@@ -74,14 +74,22 @@ const lastTold = ({ told }: Request) =>
     undefined,
   );
 
-/** Whether all who added to it were dead for so long that it may have been taken for left alone. */
-function wasLeft({ producers, leaseMs, toldMs }: Request, { processes }: Evidence): boolean {
+/**
+ * Whether all who added to it were dead for so long that it may have been taken for left alone. While one is dead,
+ * a second upheaval in a row has no second grace (docs/decisions/0010).
+ */
+function wasLeft(
+  { producers, leaseMs, toldMs }: Request,
+  { processes, upheavals }: Evidence,
+): boolean {
   const byTime = producers.toSorted((a, b) => a.ms - b.ms);
   return byTime.some(({ process }, i) => {
     const { killMs } = processes.named(process);
     const next = byTime[i + 1];
     if (killMs === undefined || killMs > toldMs || next?.process === process) return false;
-    return (next?.ms ?? Number.POSITIVE_INFINITY) - killMs > leaseMs * LEFT;
+    const nextMs = next?.ms ?? Number.POSITIVE_INFINITY;
+    const graces = upheavals.times().filter(({ fromMs }) => Math.abs(fromMs - killMs) < leaseMs);
+    return nextMs - killMs > leaseMs * LEFT || graces.length > 1;
   });
 }
 
