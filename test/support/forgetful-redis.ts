@@ -1,4 +1,5 @@
 import { type Command, Redis } from 'ioredis';
+import { keepState } from '../scale/lost-writes.mjs';
 import { until } from './until.js';
 
 /*
@@ -6,19 +7,6 @@ import { until } from './until.js';
  * keys are kept before each round trip of one client; at one of them they are put back as they were some round
  * trips before, the connection breaks, and the round trip is not carried out.
  */
-
-const KEEP = `local kept = {}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  kept[#kept + 1] = key
-  kept[#kept + 1] = math.max(0, redis.call('PTTL', key))
-  kept[#kept + 1] = redis.call('DUMP', key)
-end
-return kept`;
-
-const PUT_BACK = `redis.call('FLUSHALL')
-for i = 1, #ARGV, 3 do
-  redis.call('RESTORE', ARGV[i], ARGV[i + 1], ARGV[i + 2])
-end`;
 
 export interface Forgetting {
   readonly client: Redis;
@@ -39,20 +27,20 @@ export async function forgetting(
   const client = new Redis(url, { protocol: 2, lazyConnect: true, retryStrategy: () => 1 });
   client.on('error', () => {});
   await client.connect();
-  const kept: Buffer[][] = [];
+  const kept: (() => Promise<unknown>)[] = [];
   let forgot = false;
   const forget = async (): Promise<never> => {
     // First of all: no server answers over an old connection what it has forgotten.
     client.disconnect();
     forgot = true;
-    const before = kept.at(-1 - back) ?? kept[0] ?? [];
+    const putBack = kept.at(-1 - back) ?? kept[0];
     await until(() => client.status === 'end');
-    await keeper.call('EVAL', PUT_BACK, 0, ...before);
+    await putBack?.();
     await client.connect();
     throw new Error('Connection is closed.');
   };
   const travel = async (send: () => unknown): Promise<unknown> => {
-    kept.push((await keeper.callBuffer('EVAL', KEEP, 0)) as Buffer[]);
+    kept.push(await keepState(keeper));
     return kept.length === n ? forget() : send();
   };
   const sendCommand = client.sendCommand.bind(client);
