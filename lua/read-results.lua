@@ -25,11 +25,13 @@ repeat
   local records = redis.call('XRANGE', results, from, to, 'COUNT', some)
   for _, record in ipairs(records) do
     reply[#reply + 1] = record
-    for _, text in ipairs(record[2]) do
-      bytes = bytes + #text
-      longest = math.max(longest, #text)
+    -- The lengths decide only whether there is room for more.
+    if #records == some then
+      local length = #table.concat(record[2])
+      bytes = bytes + length
+      longest = math.max(longest, length)
+      from = '(' .. record[1]
     end
-    from = '(' .. record[1]
   end
 until #records < some or #reply > count or bytes >= 1000000
 return reply

@@ -508,7 +508,7 @@ export const codeCures = [
     code: ENGAGEMENT,
     edits: [
       {
-        from: 'if (over())',
+        from: 'if (now >= this.#until - leaseMs / 10)',
         to: 'if (false)',
       },
     ],

@@ -27,8 +27,7 @@ export async function* inCompletionOrder<Result>(
       if (isFirst && (originOf(first) !== origin || first.items.length < from.done))
         await reader.throwLost();
       isFirst = false;
-      const fresh = page.map((entry) => freshOf(entry, from, seen));
-      yield itemsOf<Result>(fresh, failed);
+      yield itemsOf<Result>(page, from, seen, failed);
     }
     const missing = from.position === '-' ? await reader.missing(seen) : 0;
     if (pass === 2 && missing > 0) await reader.throwLost(missing);
@@ -40,27 +39,20 @@ export async function* inCompletionOrder<Result>(
 const originOf = ({ position, items }: ReadEntry) =>
   [position, ...items.map(({ index }) => index)].join(' ');
 
-/** The records of an entry that were not seen before, each with its place. */
-function freshOf(
-  { position, items }: ReadEntry,
+/** The items of one page that were not seen before, each made when it is asked for. */
+function* itemsOf<Result>(
+  page: readonly ReadEntry[],
   from: CompletionCursor,
   seen: SeenOutcomes,
-): { cursor: string; item: ReadItem }[] {
-  const done = position === from.position ? from.done : 0;
-  return items.flatMap((item, n) => {
-    const isNew = seen.add(item, position);
-    return isNew && n >= done ? [{ item, cursor: `c${position}.${n + 1}` }] : [];
-  });
-}
-
-/** The items of one page, each made when it is asked for. */
-function* itemsOf<Result>(
-  page: readonly ReturnType<typeof freshOf>[],
   failed: boolean,
 ): Generator<ResultItem<Result>> {
-  for (const { item, cursor } of page.flat()) {
-    if (item.kind === 'redriven') continue;
-    if (item.kind === 'succeeded' || failed) yield resultItem(item, cursor);
+  for (const { position, items } of page) {
+    const done = position === from.position ? from.done : 0;
+    for (let n = 0; n < items.length; n += 1) {
+      const item = items[n] as ReadItem;
+      if (!seen.add(item, position) || n < done || item.kind === 'redriven') continue;
+      if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
+    }
   }
 }
 

@@ -239,11 +239,11 @@ export class Engagement {
    */
   fence(): void {
     const { leaseMs } = this.#core;
-    const over = () => performance.now() >= this.#until - leaseMs / 10;
-    if (this.#permits === 0 || !over()) return;
+    const now = performance.now();
+    if (this.#permits === 0 || now < this.#until - leaseMs / 10) return;
     // A handler may have held up this loop, and the renewal thread renewed meanwhile.
     this.#until = Math.max(this.#until, this.#holding.askedAt() + leaseMs);
-    if (over()) this.#lose('the lease ended');
+    if (now >= this.#until - leaseMs / 10) this.#lose('the lease ended');
   }
 
   /**
