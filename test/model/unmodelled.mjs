@@ -50,6 +50,7 @@ export const unmodelled = [
   { cure: 'an unlink belongs to its life', why: SIZE },
   { cure: 'whoever sees an end says what is to be unlinked', why: SIZE },
   { cure: 'a take of a timed set is bounded by bytes', why: SIZE },
+  { cure: 'a read of what was discarded is bounded by bytes', why: SIZE },
   { cure: 'a read of results is bounded by bytes', why: SIZE },
   { cure: 'op number in settle, permits', why: 'part of "absolute keep in settle"' },
   { cure: 'tokens counted by the leave', why: TIME },
@@ -254,4 +255,5 @@ export const readOnly = [
   { script: 'read-results', why: 'see inspect' },
   { script: 'id-inspect', why: 'see inspect' },
   { script: 'timed-counts', why: 'see inspect' },
+  { script: 'timed-failures', why: 'see inspect' },
 ];

@@ -302,6 +302,11 @@ export const luaCures = [
     test: BOUNDS,
     history: 'timed take, by bytes',
   },
+  {
+    cure: 'a read of what was discarded is bounded by bytes',
+    test: BOUNDS,
+    history: 'discarded, by bytes',
+  },
   { cure: 'a delay is believed for its length', test: DELAYS, history: 'a delay, the clock back' },
   { cure: 'no delay is a length', test: DELAYS, history: 'no delay, the clock back' },
   {

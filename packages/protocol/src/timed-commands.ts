@@ -200,17 +200,18 @@ export class TimedCommands {
     }
   }
 
-  /** What was discarded, the oldest first, behind `cursor` ('-': from the start). One plain read. */
+  /** What was discarded, the oldest first, behind `cursor` ('-': from the start); about a megabyte. None: there are no more. */
   async failures(
     cursor: string,
     count: number,
   ): Promise<{ readonly found: readonly TimedFailure[]; readonly cursor: string }> {
     const from = cursor === '-' ? cursor : `(${cursor}`;
-    const rows = await this.#connection.client
-      .xrange(this.keys.failures, from, '+', 'COUNT', count)
-      .catch((error: unknown) => {
-        throw redisError(error, 'failures');
-      });
+    const [, ...rows] = (await runScript(
+      this.#connection.client,
+      'timed-failures',
+      [this.keys.failures],
+      [from, count],
+    )) as [string, ...[string, string[]][]];
     const found = rows.map(([, fields]) => {
       // By place, as a payload may be any text.
       const [, key = '', , payload = '', , created = '', , numFailures = '', , message = '', , at] =
