@@ -7,6 +7,7 @@
 --   due     zset  key -> server time from which it may be taken
 --   tasks   hash  key -> 'created failures payload', of keys that have a payload
 --   leases  hash  key -> 'token at ends.ms after'
+--   clock   hash  when a length was last given
 --   caller  hash  what this caller was answered last; goes by itself
 -- ARGV
 --   number      int     of this call
@@ -21,7 +22,7 @@
 
 --- @include now, timed
 
-local due, tasks, leases, caller = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local due, tasks, leases, clock, caller = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, rememberMs, channel = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
 local last = tonumber(redis.call('HGET', caller, 'put')) or 0
@@ -37,7 +38,7 @@ for i = 4, #ARGV, 4 do
   local entry, time = timedEntry(touched, due, leases, key, at), timedAt(ARGV[i + 2], at)
   local lease = entry.lease
   if lease and lease.ends > at and lease.token ~= token then
-    lease.after = timedNumber(time)
+    lease.after = timedText(time)
     entry.due = math.max(time, lease.ends)
   else
     entry.lease = false
@@ -49,5 +50,5 @@ for i = 4, #ARGV, 4 do
 end
 redis.call('HSET', caller, 'put', number)
 redis.call('PEXPIRE', caller, rememberMs)
-timedFlush(touched, { due = due, tasks = tasks, leases = leases }, channel)
+timedFlush(touched, { due = due, tasks = tasks, leases = leases, clock = clock }, channel, at)
 return { 'put' }

@@ -7,6 +7,7 @@
 --   due       zset    key -> server time from which it may be taken
 --   tasks     hash    key -> 'created failures payload'
 --   leases    hash    key -> 'token at ends.ms after'
+--   clock     hash    when a length was last given
 --   failures  stream  what was discarded, the oldest first
 --   caller    hash    what this caller was answered last; goes by itself
 -- ARGV
@@ -27,7 +28,7 @@
 
 --- @include now, timed
 
-local due, tasks, leases, failures, caller = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local due, tasks, leases, clock, failures, caller = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local number, rememberMs, channel, keepFailures = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 local v = redis.call('HMGET', caller, 'settle', 'verdicts')
@@ -50,7 +51,9 @@ local does = {
     timedFree(entry, false)
   end,
   back = function(entry)
-    timedFree(entry, entry.lease.at)
+    -- Its length was over when it was taken, though the clock may have gone back since.
+    local own = tonumber(entry.lease.at)
+    timedFree(entry, own % 1 > 0 and own > at and timedAt('+0', at) or own)
   end,
   retry = function(entry, value)
     -- One that was put again meanwhile is another task, which has not failed.
@@ -102,5 +105,5 @@ for i = 5, #ARGV, 4 do
 end
 redis.call('HSET', caller, 'settle', number, 'verdicts', cjson.encode(verdicts))
 redis.call('PEXPIRE', caller, rememberMs)
-timedFlush(touched, { due = due, tasks = tasks, leases = leases }, channel)
+timedFlush(touched, { due = due, tasks = tasks, leases = leases, clock = clock }, channel, at)
 return { 'settled', unpack(verdicts) }

@@ -8,6 +8,7 @@
 --   due               zset  key -> server time from which it may be taken
 --   tasks             hash  key -> 'created failures payload'
 --   leases            hash  key -> 'token at ends.ms after'
+--   clock             hash  when a length was last given; how far the times ahead have been gone through
 --   taker             hash  what this taker was answered last; goes by itself
 --   conditionKeys...  any   keys of the condition
 -- ARGV
@@ -28,11 +29,13 @@
 --- @include now, timed
 
 local granting = nil
-local due, tasks, leases, taker, conditionKeys = KEYS[1], KEYS[2], KEYS[3], KEYS[4], { unpack(KEYS, 5) }
+local due, tasks, leases, clock, taker, conditionKeys =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], { unpack(KEYS, 6) }
 local name, number, count, leaseMs, rememberMs =
   ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local at, touched, token = now(), {}, name .. '~' .. number
+local keys = { due = due, tasks = tasks, leases = leases, clock = clock }
 local v = redis.call('HMGET', taker, 'take', 'keys')
 local last = tonumber(v[1]) or 0
 if number < last then
@@ -49,7 +52,7 @@ local function answered(entries, nextLook)
     reply[4] = entry.lease.ends
     reply[#reply + 1] = entry.key
     reply[#reply + 1] = entry.payload or redis.call('HGET', tasks, entry.key) or ''
-    reply[#reply + 1] = entry.lease.at
+    reply[#reply + 1] = timedNumber(math.floor(tonumber(entry.lease.at)))
   end
   return reply
 end
@@ -67,14 +70,14 @@ if number == last then
   end
 end
 
-timedClockBack({}, due, leases, at)
+local more = timedClockBack({}, keys, at)
 
 -- What was removed while it was taken is over with its lease.
 local found, swept, offset, bytes = {}, 0, 0, 0
 repeat
-  local keys = redis.call('ZRANGE', due, '-inf', at, 'BYSCORE', 'LIMIT', offset, count - #found)
-  offset = offset + #keys
-  for _, key in ipairs(keys) do
+  local page = redis.call('ZRANGE', due, '-inf', '(' .. at + 1, 'BYSCORE', 'LIMIT', offset, count - #found)
+  offset = offset + #page
+  for _, key in ipairs(page) do
     if bytes >= 1048576 then
       break
     end
@@ -88,7 +91,7 @@ repeat
       bytes = bytes + #entry.payload
     end
   end
-until #keys == 0 or #found == count or swept >= 500 or bytes >= 1048576
+until #page == 0 or #found == count or swept >= 500 or bytes >= 1048576
 
 local grant, againMs = #found, nil
 if granting and grant > 0 then
@@ -112,7 +115,7 @@ for i = 1, grant do
   if after then
     own = after == '-' and entry.lease.at or after
   end
-  entry.lease = { token = token, at = timedNumber(own), ends = at + leaseMs, ms = leaseMs, after = '-' }
+  entry.lease = { token = token, at = timedText(own), ends = at + leaseMs, ms = leaseMs, after = '-' }
   entry.due = entry.lease.ends
   taken[i], names[i] = entry, entry.key
 end
@@ -126,8 +129,8 @@ end
 local nextLook = at
 if againMs then
   nextLook = at + againMs
-elseif #found < count and swept < 500 and bytes < 1048576 then
-  nextLook = nextTime('(' .. at)
+elseif #found < count and not more and swept < 500 and bytes < 1048576 then
+  nextLook = nextTime(at + 1)
 end
 local given = answered(taken, nextLook)
 if grant > 0 then
@@ -137,5 +140,5 @@ if grant > 0 then
   redis.call('HSET', taker, 'take', number, 'keys', cjson.encode(names))
   redis.call('PEXPIRE', taker, leaseMs + rememberMs)
 end
-timedFlush(touched, { due = due, tasks = tasks, leases = leases }, '')
+timedFlush(touched, keys, '', at)
 return given

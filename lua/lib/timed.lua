@@ -3,6 +3,33 @@
 -- 'token at ends after'. `at` is the key's own time; `ends` a time and, as its fraction, for how many ms it was
 -- meant; `after` what comes when the lease goes: '-' nothing, 'gone' it was removed meanwhile, or the time to which
 -- it was moved meanwhile.
+-- A time of a key that was given as a length, '+ms', has that length as its fraction: 1 + 29 · log2(ms + 1) in 1024ths,
+-- rounded up. So it is known to within 2.5 %, never as too short, in the 12 bits that a score has left. Whole numbers
+-- are times that the user meant, or of an older release, and are believed as they are.
+
+local function timedMark(ms)
+  local mark = 1 + math.ceil(29 * math.log(ms + 1) / math.log(2))
+  return mark < 1024 and mark / 1024 or 0
+end
+
+-- What lies further ahead than the length that was meant is of a clock that went back since.
+local function timedBelieved(time, at)
+  local mark = time % 1
+  if mark == 0 then
+    return time
+  end
+  return math.min(time, at + math.floor(2 ^ ((mark * 1024 - 1) / 29) - 0.5) + mark)
+end
+
+-- Whole numbers of up to 16 digits as text, which tostring would shorten.
+local function timedNumber(number)
+  return string.format('%.0f', number)
+end
+
+-- A time of a key as text, with its fraction.
+local function timedText(time)
+  return string.format('%.17g', time)
+end
 
 -- What is known of a key, read once: what becomes of it is decided here and written in the end, because a
 -- key of Redis that became empty may not be touched again.
@@ -12,16 +39,18 @@ local function timedEntry(touched, due, leases, key, at)
   if entry then
     return entry
   end
-  entry = { key = key, due = redis.call('ZSCORE', due, key), lease = false }
+  local score = redis.call('ZSCORE', due, key)
+  entry = { key = key, due = score and timedBelieved(tonumber(score), at), lease = false, wasDue = score }
   local lease = redis.call('HGET', leases, key)
   if lease then
     local token, own, ends, ms, after = lease:match('^(%S+) (%S+) (%d+)%.?(%d*) (%S+)$')
     -- An older release wrote none.
-    ms = tonumber(ms)
-    entry.lease = { token = token, at = own, ends = tonumber(ends), ms = ms, after = after }
-    if ms and entry.lease.ends > at + ms then
-      entry.lease.ends = at + ms
-      entry.due = math.max(tonumber(after) or 0, entry.lease.ends)
+    ms, ends = tonumber(ms), tonumber(ends)
+    local moved = tonumber(after)
+    local comes, over = moved and timedBelieved(moved, at), ms and math.min(ends, at + ms) or ends
+    entry.lease = { token = token, at = own, ends = over, ms = ms, after = moved and timedText(comes) or after }
+    if over < ends or comes ~= moved then
+      entry.due = math.max(comes or 0, over)
     end
   end
   entry.hadLease = entry.lease and true
@@ -30,19 +59,14 @@ local function timedEntry(touched, due, leases, key, at)
   return entry
 end
 
--- Whole numbers of up to 16 digits as text, which tostring would shorten.
-local function timedNumber(number)
-  return string.format('%.0f', number)
-end
-
 local function timedEnds(lease)
   return timedNumber(lease.ends) .. (lease.ms and ('.%010d'):format(lease.ms) or '')
 end
 
 -- The server time that is meant: one as it is, or '+ms' from here on.
 local function timedAt(time, at)
-  local delayMs = time:match('^%+(%d+)$')
-  return delayMs and at + tonumber(delayMs) or tonumber(time)
+  local ms = tonumber(time:match('^%+(%d+)$'))
+  return ms and at + ms + timedMark(ms) or tonumber(time)
 end
 
 -- Its lease goes: the key comes at the time to which it was moved meanwhile, else at `time`; false: it is over.
@@ -57,18 +81,22 @@ local function timedFree(entry, time)
 end
 
 -- Writes what was decided; deletes last. When a key comes before all that were there, those who wait are told.
-local function timedFlush(touched, keys, channel)
+-- `clock` remembers, to the second, when a length was last given: a take at which the clock reads less knows that it
+-- went back.
+local function timedFlush(touched, keys, channel, at)
   local first = tonumber(redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2])
-  local over, free, sooner = {}, {}, false
+  local over, free, sooner, lengths, gone = {}, {}, false, false, 0
   for _, entry in ipairs(touched) do
     if entry.due then
       local time = tonumber(entry.due)
-      redis.call('ZADD', keys.due, timedNumber(time), entry.key)
+      redis.call('ZADD', keys.due, timedText(time), entry.key)
+      lengths = lengths or time % 1 > 0
       if (not first or time < first) and (not sooner or time < sooner) then
         sooner = time
       end
     else
       over[#over + 1] = entry.key
+      gone = gone + (entry.wasDue and 1 or 0)
     end
     if entry.task then
       redis.call('HSET', keys.tasks, entry.key, entry.task)
@@ -81,27 +109,65 @@ local function timedFlush(touched, keys, channel)
       free[#free + 1] = entry.key
     end
   end
+  if lengths and at >= (tonumber(redis.call('HGET', keys.clock, 'at')) or 0) + 1000 then
+    redis.call('HSET', keys.clock, 'at', timedNumber(at))
+  end
   if sooner then
-    redis.pcall('SPUBLISH', channel, timedNumber(sooner))
+    redis.pcall('SPUBLISH', channel, timedNumber(math.floor(sooner)))
   end
   if #free > 0 then
     redis.call('HDEL', keys.leases, unpack(free))
   end
   if #over > 0 then
+    if gone == redis.call('ZCARD', keys.due) then
+      redis.call('HDEL', keys.clock, 'at', 'from')
+    end
     redis.call('HDEL', keys.tasks, unpack(over))
     redis.call('ZREM', keys.due, unpack(over))
   end
 end
 
--- Leases of dead takers end in time also when the clock went back: a few of all are looked at by each take.
-local function timedClockBack(touched, due, leases, at)
+-- Once the clock went back, goes through what lies ahead, a page a call from `from` on. Keys of one score are believed,
+-- or not, all alike: those that are not are moved to before the place from which the next page begins, and those that
+-- are can be left behind. Less than a second is left alone. Answers whether there is more.
+local function timedAhead(touched, keys, at)
+  local v = redis.call('HMGET', keys.clock, 'at', 'from')
+  local from = v[2]
+  if v[1] and v[1] - at >= 1000 then
+    from = at
+  end
+  if not from then
+    return false
+  end
+  local page, moves = redis.call('ZRANGE', keys.due, from, '+inf', 'BYSCORE', 'LIMIT', 0, 200, 'WITHSCORES'), false
+  for i = 1, #page, 2 do
+    local time = tonumber(page[i + 1])
+    moves = timedBelieved(time, at) < time
+    if moves then
+      timedEntry(touched, keys.due, keys.leases, page[i], at)
+    end
+  end
+  redis.call('HSET', keys.clock, 'at', timedNumber(at))
+  if #page < 400 then
+    redis.call('HDEL', keys.clock, 'from')
+    return false
+  end
+  redis.call('HSET', keys.clock, 'from', (moves and '' or '(') .. page[400])
+  return true
+end
+
+-- What lies too far ahead comes in time also when the clock went back. Leases of dead takers: a few of all are looked
+-- at by each take. Answers whether there is more to be gone through.
+local function timedClockBack(touched, keys, at)
+  local more = timedAhead(touched, keys, at)
   -- A user of an older release's rights may not, and does without.
-  local some = redis.pcall('HRANDFIELD', leases, 20, 'WITHVALUES')
+  local some = redis.pcall('HRANDFIELD', keys.leases, 20, 'WITHVALUES')
   for i = 1, #some, 2 do
     local ends, ms = some[i + 1]:match('^%S+ %S+ (%d+)%.(%d+) ')
     if ends and tonumber(ends) > at + ms then
-      timedEntry(touched, due, leases, some[i], at)
+      timedEntry(touched, keys.due, keys.leases, some[i], at)
     end
   end
-  timedFlush(touched, { due = due, leases = leases }, '')
+  timedFlush(touched, keys, '', at)
+  return more
 end

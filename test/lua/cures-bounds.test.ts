@@ -392,6 +392,27 @@ const traces: Record<string, Trace> = {
     ],
   },
 
+  'discarded, by bytes': {
+    says: 'a read of what was discarded brings about a megabyte, and goes on behind it',
+    async play() {
+      const { connection } = await given.nothing();
+      const set = new TimedCommands(connection, 'retry', freshName('bytes'));
+      for (const [i, key] of ['a', 'b', 'c'].entries()) {
+        await set.put('caller', i + 1, [{ key, token: '', time: i, payload: LONG }]);
+        const took = await set.take('taker', i + 1, 1, LEASE_MS);
+        const token = took.verdict === 'taken' ? took.token : '';
+        await set.settle('caller', i + 1, 9, [{ key, token, verb: 'discard', value: '' }]);
+      }
+      const first = await set.failures('-', 100);
+      expect(first.found.map(({ key }) => key)).toEqual(['a', 'b']);
+      const then = await set.failures(first.cursor, 100);
+      expect(then.found.map(({ key }) => key)).toEqual(['c']);
+      expect((await set.failures(then.cursor, 100)).found).toEqual([]);
+      await set.drop();
+    },
+    without: [{ script: 'timed-failures', from: 'and bytes < 1000000 do', to: 'do' }],
+  },
+
   'timed take, by bytes': {
     says: 'a take of a timed set brings about a mebibyte, and the next is to be asked for at once',
     async play() {

@@ -21,6 +21,7 @@ const REDRIVE = 'test/lua/cures-redrive.test.ts';
 const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 const CLOCK = 'test/lua/cures-clock.test.ts';
 const BOUNDS = 'test/lua/cures-bounds.test.ts';
+const DELAYS = 'test/lua/cures-delays.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -300,6 +301,48 @@ export const luaCures = [
     cure: 'a take of a timed set is bounded by bytes',
     test: BOUNDS,
     history: 'timed take, by bytes',
+  },
+  {
+    cure: 'a read of what was discarded is bounded by bytes',
+    test: BOUNDS,
+    history: 'discarded, by bytes',
+  },
+  { cure: 'a delay is believed for its length', test: DELAYS, history: 'a delay, the clock back' },
+  { cure: 'no delay is a length', test: DELAYS, history: 'no delay, the clock back' },
+  {
+    cure: 'the delay of a failure is believed for its length',
+    test: DELAYS,
+    history: 'a failure, the clock back',
+  },
+  {
+    cure: 'who gives a length notes the clock',
+    test: DELAYS,
+    history: 'a length that nobody noted',
+  },
+  {
+    cure: 'a time of the user is no length',
+    test: DELAYS,
+    history: 'a time of the user, the clock back',
+  },
+  {
+    cure: 'a delay is not shortened by a clock that was ahead meanwhile',
+    test: DELAYS,
+    history: 'a delay from before, the clock back',
+  },
+  {
+    cure: 'a move beside the lease is believed for its length',
+    test: DELAYS,
+    history: 'a move beside the lease, the clock back',
+  },
+  {
+    cure: 'what was due is due when it is given back',
+    test: DELAYS,
+    history: 'given back, the clock back',
+  },
+  {
+    cure: 'a look through what lies ahead goes on page by page',
+    test: DELAYS,
+    history: 'many delays, the clock back',
   },
   {
     cure: 'nobody fails by a crash in company',

@@ -17,9 +17,6 @@ import type { Watched } from './server.js';
 const PAGE_BYTES = 4_096;
 
 /** Looks at server and processes, past the proxies, and writes down what it sees. */
-/** Longer than any delay that a taker asks for. */
-const FAR_MS = 10_000;
-
 export class Observer {
   readonly #server: Watched;
   readonly #crew: Crew;
@@ -164,13 +161,9 @@ export class Observer {
       scheduler: await scheduler.counts(),
       delayed: await delayed.admin.counts(),
     };
-    const [seconds] = await redis.time();
-    // What was put with a delay while the clock was ahead is due when the clock is there again.
-    const { next = 0 } = counts.retry;
-    const faraway = counts.retry.leased === 0 && next > Number(seconds) * 1000 + FAR_MS;
     const busy = {
       ids: counts.ids.pending + counts.ids.running,
-      retry: faraway ? 0 : counts.retry.waiting + counts.retry.leased,
+      retry: counts.retry.waiting + counts.retry.leased,
       scheduler: counts.scheduler.waiting + counts.scheduler.locked,
       delayed: counts.delayed.open,
     };

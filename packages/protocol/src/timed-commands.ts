@@ -98,11 +98,11 @@ export class TimedCommands {
     number: number,
     entries: readonly TimedPut[],
   ): Promise<readonly 'put'[] | 'late'> {
-    const { due, tasks, leases, channel } = this.keys;
+    const { due, tasks, leases, clock, channel } = this.keys;
     const [verdict] = await runScript(
       this.#connection.client,
       'timed-put',
-      [due, tasks, leases, this.keys.caller(caller)],
+      [due, tasks, leases, clock, this.keys.caller(caller)],
       [
         ...[number, this.#rememberMs, channel],
         ...entries.flatMap(({ key, token, time, payload }) => [key, token, time, payload]),
@@ -121,8 +121,8 @@ export class TimedCommands {
     count: number,
     leaseMs: number,
   ): Promise<Taken | { verdict: 'late'; number: number }> {
-    const { due, tasks, leases, caller } = this.keys;
-    const keys = [due, tasks, leases, caller(taker), ...this.#conditionKeys];
+    const { due, tasks, leases, clock, caller } = this.keys;
+    const keys = [due, tasks, leases, clock, caller(taker), ...this.#conditionKeys];
     const args = [taker, number, count, leaseMs, this.#rememberMs];
     const reply = await runScript(
       this.#connection.client,
@@ -158,11 +158,11 @@ export class TimedCommands {
     keepFailures: number,
     outcomes: readonly TimedOutcome[],
   ): Promise<readonly TimedVerdict[] | 'late'> {
-    const { due, tasks, leases, failures, channel } = this.keys;
+    const { due, tasks, leases, clock, failures, channel } = this.keys;
     const [verdict, ...verdicts] = await runScript(
       this.#connection.client,
       'timed-settle',
-      [due, tasks, leases, failures, this.keys.caller(caller)],
+      [due, tasks, leases, clock, failures, this.keys.caller(caller)],
       [
         ...[number, this.#rememberMs, channel, keepFailures],
         ...outcomes.flatMap(({ key, token, verb, value }) => [key, token, verb, value]),
@@ -173,10 +173,12 @@ export class TimedCommands {
 
   /** Removes all keys, whoever has them, and the failures. One plain command. */
   async drop(): Promise<void> {
-    const { due, tasks, leases, failures } = this.keys;
-    await this.#connection.client.unlink(due, tasks, leases, failures).catch((error: unknown) => {
-      throw redisError(error, 'drop');
-    });
+    const { due, tasks, leases, clock, failures } = this.keys;
+    await this.#connection.client
+      .unlink(due, tasks, leases, clock, failures)
+      .catch((error: unknown) => {
+        throw redisError(error, 'drop');
+      });
   }
 
   async counts(): Promise<TimedCounts> {
@@ -198,17 +200,18 @@ export class TimedCommands {
     }
   }
 
-  /** What was discarded, the oldest first, behind `cursor` ('-': from the start). One plain read. */
+  /** What was discarded, the oldest first, behind `cursor` ('-': from the start); about a megabyte. None: there are no more. */
   async failures(
     cursor: string,
     count: number,
   ): Promise<{ readonly found: readonly TimedFailure[]; readonly cursor: string }> {
     const from = cursor === '-' ? cursor : `(${cursor}`;
-    const rows = await this.#connection.client
-      .xrange(this.keys.failures, from, '+', 'COUNT', count)
-      .catch((error: unknown) => {
-        throw redisError(error, 'failures');
-      });
+    const [, ...rows] = (await runScript(
+      this.#connection.client,
+      'timed-failures',
+      [this.keys.failures],
+      [from, count],
+    )) as [string, ...[string, string[]][]];
     const found = rows.map(([, fields]) => {
       // By place, as a payload may be any text.
       const [, key = '', , payload = '', , created = '', , numFailures = '', , message = '', , at] =

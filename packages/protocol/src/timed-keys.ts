@@ -6,12 +6,14 @@
 export type TimedKind = 'retry' | 'schedule';
 
 export interface TimedKeys {
-  /** zset · key → server time in ms from which it may be taken: its own, or the end of its lease */
+  /** zset · key → server time in ms from which it may be taken: its own, or the end of its lease; see lua/lib/timed.lua */
   readonly due: string;
   /** hash · key → 'created failures payload' of a task · goes with it */
   readonly tasks: string;
   /** hash · key → 'token at ends after' while it is taken · goes when that is settled */
   readonly leases: string;
+  /** hash · 'at', when a length was last given, and 'from', a look through what lies ahead · goes with the last key */
+  readonly clock: string;
   /** stream · what was discarded, the oldest first, `keepFailures` of them */
   readonly failures: string;
   /** shard channel · the server time of what was put before all that were there */
@@ -28,6 +30,7 @@ export function timedKeys(kind: TimedKind, name: string): TimedKeys {
     due: key('due'),
     tasks: key('tasks'),
     leases: key('leases'),
+    clock: key('clock'),
     failures: key('failures'),
     channel: key('channel'),
     caller: (id) => key(`caller:${id}`),

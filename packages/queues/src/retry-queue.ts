@@ -185,7 +185,7 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
       const from = cursor;
       const page = await this.#set.ask(() => this.#set.commands.failures(from, PAGE));
       for (const failure of page.found) yield { ...failure, payload: decode(failure.payload) as T };
-      if (page.found.length < PAGE) return;
+      if (page.found.length === 0) return;
       cursor = page.cursor;
     }
   }

@@ -102,11 +102,7 @@ function judgeKey(
   takes.sort((a, b) => a.ms - b.ms);
   const wasAboutToEnd = takes.some(({ endsMs }) => Number.isFinite(endsMs));
   const mayBeLost = acknowledged && upheavals.mayUndo(acknowledged.fromMs, acknowledged.toMs);
-  const mayWait =
-    queue === 'retry' &&
-    acknowledged &&
-    upheavals.wentBackSince(acknowledged.fromMs, acknowledged.toMs);
-  if (acknowledged && !mayBeLost && !mayWait && !wasAboutToEnd)
+  if (acknowledged && !mayBeLost && !wasAboutToEnd)
     findings.add('lost', `${where}: put, taken ${takes.length} times, never ended`);
   // Tasks are run at least once; beside a zombie they may be twice.
   if (queue !== 'delayed') judgeHands(where, takes, upheavals, findings);

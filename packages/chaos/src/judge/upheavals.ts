@@ -40,17 +40,6 @@ export class Upheavals {
     return this.steps.some(({ ms }) => ms >= fromMs - LATE_MS && ms <= toMs + LATE_MS);
   }
 
-  /**
-   * Whether the clock has gone back since something was done between the two. A delay that a timed set was given
-   * then lasts until the clock is where it would have ended, as a time that the user meant would.
-   */
-  wentBackSince(fromMs: number, toMs: number): boolean {
-    const during = this.steps.filter(({ ms }) => ms <= toMs + LATE_MS);
-    const before = during.findLast(({ ms }) => ms <= fromMs - LATE_MS)?.offsetMs ?? 0;
-    const since = during.filter(({ ms }) => ms > fromMs - LATE_MS).map(({ offsetMs }) => offsetMs);
-    return Math.max(before, ...since) > (this.steps.at(-1)?.offsetMs ?? 0);
-  }
-
   /** From each upheaval on, until the server may be asked again. */
   times(): Interval[] {
     const steps = this.steps.map(({ ms }) => ({ fromMs: ms, toMs: ms }));

@@ -48,7 +48,7 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
     ] as const),
     ...(['intent', 'push', 'seal', 'note', 'reopen', 'pause-queue', 'resume-queue'] as const),
   ],
-  'retry-queue': TIMED,
+  'retry-queue': [...TIMED, 'timed-failures'],
   scheduler: TIMED,
   'id-queue': [
     ...(['id-join', 'id-add', 'id-pull', 'id-resume', 'id-settle'] as const),
@@ -76,7 +76,7 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     ...['multi', 'exec', 'zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
     ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun'],
   ],
-  'retry-queue': ['ssubscribe', 'unlink', 'xrange'],
+  'retry-queue': ['ssubscribe', 'unlink'],
   scheduler: ['ssubscribe', 'unlink'],
   'id-queue': [],
 };

@@ -1,0 +1,30 @@
+--- Reads what was discarded of a timed set, the oldest first, no more than about a megabyte of it, but at least one.
+--
+-- KEYS
+--   failures  stream  what was discarded
+-- ARGV
+--   from   string  where to begin, as XRANGE has it
+--   count  int     how many at most
+-- REPLIES
+--   {'read', record, …}  each as XRANGE answers it; none: there are no others
+-- REPEAT  reads only
+-- FLAGS no-writes
+
+local failures = KEYS[1]
+local from, count = ARGV[1], tonumber(ARGV[2])
+
+-- How long they are is not known before, so they are read one by one.
+local bytes = 0
+local reply = { 'read' }
+while #reply <= count and bytes < 1000000 do
+  local record = redis.call('XRANGE', failures, from, '+', 'COUNT', 1)[1]
+  if not record then
+    break
+  end
+  reply[#reply + 1] = record
+  for _, text in ipairs(record[2]) do
+    bytes = bytes + #text
+  end
+  from = '(' .. record[1]
+end
+return reply
