@@ -9,11 +9,11 @@ import { availableParallelism } from 'node:os';
 import { extname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { showProgress, WorkerFleet } from '@piecework/cli';
+import { resolveRedisUrl } from '@piecework/embedded';
 import Table from 'cli-table3';
 import { nanoid } from 'nanoid';
-import { Piecework, split, WorkerFleet } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
-import { showProgress } from 'piecework/progress-bar';
+import { Piecework, split } from 'piecework';
 import prettyBytes from 'pretty-bytes';
 import { addDigest, walk } from './walk.mjs';
 

@@ -4,10 +4,11 @@
 //
 // Standard output: one line of JSON for each task that ran. This process puts them in, moves and runs them;
 // any number of processes may do each.
+
+import { resolveRedisUrl } from '@piecework/embedded';
 import { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { DelayedTasks } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
 import { redis as redisUrl } from '../option-values.mjs';
 
 const given = new Command('delayed-tasks')

@@ -5,10 +5,11 @@
 //   node examples/id-queue/id-queue.mjs [--redis redis://…]       (default: REDIS_URL, or embedded)
 //
 // Prints a line for each picture, and the counts.
+
+import { resolveRedisUrl } from '@piecework/embedded';
 import { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { IdQueue } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
 import { integer, redis as redisUrl } from '../option-values.mjs';
 
 const { ids, timeoutMs, ...given } = new Command('id-queue')

@@ -3,10 +3,10 @@
 //   node examples/pull/pull.mjs
 //   node examples/pull/pull.mjs --items 1000 --slots 20 --at-once 5 --work-ms 10
 import { setTimeout as sleep } from 'node:timers/promises';
+import { resolveRedisUrl } from '@piecework/embedded';
 import { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { Piecework, Worker } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
 import { finalize, from, mergeMap, tap } from 'rxjs';
 import { integer, redis as redisUrl } from '../option-values.mjs';
 

@@ -5,10 +5,11 @@
 //
 // Standard output: one JSON line for each part. Standard error: one line for each request.
 import { fileURLToPath } from 'node:url';
+import { WorkerFleet } from '@piecework/cli';
+import { resolveRedisUrl } from '@piecework/embedded';
 import { nanoid } from 'nanoid';
 import { pMapIterable } from 'p-map';
-import { AbortError, NotFoundError, Piecework, WorkerFleet } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
+import { AbortError, NotFoundError, Piecework } from 'piecework';
 import { readArguments } from './arguments.mjs';
 import { linesOf } from './lines.mjs';
 import { greatestOverlap } from './overlap.mjs';

@@ -3,9 +3,9 @@
 //
 //   node examples/retry-queue/retry-queue.mjs [--redis redis://…]       (default: REDIS_URL, or embedded)
 import { parseArgs } from 'node:util';
+import { resolveRedisUrl } from '@piecework/embedded';
 import { nanoid } from 'nanoid';
 import { RetryQueue } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
 
 const { values } = parseArgs({ options: { redis: { type: 'string' } } });
 const MESSAGES = 12;

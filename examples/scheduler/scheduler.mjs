@@ -3,9 +3,9 @@
 //
 //   node examples/scheduler/scheduler.mjs [--redis redis://…]       (default: REDIS_URL, or embedded)
 import { parseArgs } from 'node:util';
+import { resolveRedisUrl } from '@piecework/embedded';
 import { nanoid } from 'nanoid';
 import { Scheduler } from 'piecework';
-import { resolveRedisUrl } from 'piecework/embedded';
 
 const { values } = parseArgs({ options: { redis: { type: 'string' } } });
 const LOCK_MS = 1_000;

@@ -4,8 +4,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { resolveRedisUrl } from '@piecework/embedded';
 import { nanoid } from 'nanoid';
-import { resolveRedisUrl } from 'piecework/embedded';
 
 const given = process.argv.slice(2);
 const dashes = given.includes('--') ? given.indexOf('--') : given.length;

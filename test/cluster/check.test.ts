@@ -4,8 +4,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { startCluster } from '@piecework/embedded';
 import { Connection, RequestCommands } from '@piecework/protocol';
-import { startCluster } from 'piecework/embedded';
 import { expect, onTestFinished, test } from 'vitest';
 import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
 import { mastersOf } from '../support/flow.js';

@@ -2,10 +2,11 @@
  * What the doctor says of a cluster: one without replicas, so that a master can be missed.
  * @module-tag processes
  */
+
+import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { queueKeys } from '@piecework/protocol';
 import { Cluster, Redis } from 'ioredis';
 import { Admin, type Check, type Finding, Piecework } from 'piecework';
-import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AheadProxy } from '../support/ahead-proxy.js';
 import { freshName } from '../support/given.js';

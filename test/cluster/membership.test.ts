@@ -3,7 +3,7 @@
  * @module-tag processes
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EmbeddedCluster, startCluster, startRedis } from 'piecework/embedded';
+import { type EmbeddedCluster, startCluster, startRedis } from '@piecework/embedded';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { numbers } from '../support/flow.js';
 import { moving, nameThere } from '../support/moving.js';

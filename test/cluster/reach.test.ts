@@ -6,14 +6,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Notifier } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
 import { Connection, type RedisInput } from '@piecework/protocol';
 import { Worker } from '@piecework/worker';
 import { type NatMap, Redis } from 'ioredis';
-import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../packages/piecework/src/embedded/free-port.js';
+import { freePort } from '../../packages/embedded/src/free-port.js';
 import { makeCertificate } from '../support/certificate.js';
 import { gate, Log, numbers } from '../support/flow.js';
 import { freshName } from '../support/given.js';

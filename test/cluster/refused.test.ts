@@ -3,6 +3,8 @@
  * (CLUSTERDOWN). Who calls learns of it in time and by name; who holds work holds it, and says so.
  * @module-tag processes
  */
+
+import { startCluster } from '@piecework/embedded';
 import {
   Connection,
   ConnectionError,
@@ -18,7 +20,6 @@ import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
 import { Worker } from '@piecework/worker';
 import { Cluster } from 'ioredis';
 import { Admin } from 'piecework';
-import { startCluster } from 'piecework/embedded';
 import { expect, onTestFinished, test } from 'vitest';
 import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
 import { gate, numbers } from '../support/flow.js';

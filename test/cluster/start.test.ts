@@ -5,11 +5,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Producer } from '@piecework/producer';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Admin, Notifier, Piecework } from 'piecework';
-import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Log, numbers } from '../support/flow.js';
 import { freshName } from '../support/given.js';

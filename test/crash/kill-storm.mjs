@@ -16,10 +16,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { Producer, requestOptions } from '@piecework/producer';
 import { Connection, QueueCommands, RequestCommands, TIMES } from '@piecework/protocol';
 import { Cluster } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

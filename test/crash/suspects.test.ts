@@ -1,8 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { WorkerFleet } from '@piecework/cli';
 import { decodeError, type KeptError } from '@piecework/protocol';
-import { WorkerFleet } from 'piecework';
 import { describe, expect } from 'vitest';
 import { startWorker, tickNow } from '../support/fleet.js';
 import { type Flow, numbers, test } from '../support/flow.js';

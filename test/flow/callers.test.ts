@@ -7,7 +7,7 @@ import { ConnectionError, IndeterminateError } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Admin, Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
-import { freePort } from '../../packages/piecework/src/embedded/free-port.js';
+import { freePort } from '../../packages/embedded/src/free-port.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { LossyRedis } from '../support/lossy-redis.js';
 import { startOwnRedis } from '../support/redis.js';

@@ -193,9 +193,7 @@ test('complete prints a script for the shell, and completes commands, flags, wor
 test('the script for bash needs nothing else, and runs nothing of what was typed', async ({
   commandLine: { file, folder },
 }) => {
-  const program = fileURLToPath(
-    new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
-  );
+  const program = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
   const command = await file('piecework', `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`);
   await chmod(command, 0o755);
   const complete = async (...words: string[]) => {

@@ -8,10 +8,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createSilentServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { startRedis } from '@piecework/embedded';
 import { QueueCommands } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Admin } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 import { describe, expect } from 'vitest';
 import { cli, STARTS, startCli } from '../support/cli.js';
 import {
@@ -408,9 +408,7 @@ test('a reader that has seen enough ends a command quietly', async ({ commandLin
   const { file, redis, queue, run } = commandLine;
   const input = await file('many.txt', 'a\n');
   for (const n of numbers(3)) await run('submit', '--input', input, '--id', `${unique}-quiet-${n}`);
-  const program = fileURLToPath(
-    new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
-  );
+  const program = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
   for (const command of ['watch --json --every-ms 100', 'list --json', 'watch']) {
     const piped = `${process.execPath} ${program} ${command} --queue ${queue} | head -1`;
     const shell = spawn('/bin/sh', ['-c', piped], {

@@ -22,7 +22,7 @@ import {
   updateFlags,
   watchFlags,
   workerFlags,
-} from '../../packages/piecework/dist/cli/flags.js';
+} from '../../packages/cli/dist/flags.js';
 import { CommandLines, cli } from '../support/cli.js';
 import { testRedis } from '../support/redis.js';
 

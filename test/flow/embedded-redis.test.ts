@@ -11,7 +11,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
 import {
   type EmbeddedRedis,
   EmbeddedRedisError,
@@ -19,9 +18,10 @@ import {
   resolveRedisUrl,
   startRedis,
   thisMachine,
-} from 'piecework/embedded';
+} from '@piecework/embedded';
+import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { freePort, releasePort } from '../../packages/piecework/dist/embedded/free-port.js';
+import { freePort, releasePort } from '../../packages/embedded/dist/free-port.js';
 import { testCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
 

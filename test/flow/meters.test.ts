@@ -5,7 +5,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { RedisInput } from '@piecework/protocol';
 import { IdQueue, type MetersReading } from '@piecework/queues';
 import { describe, expect } from 'vitest';
-import { freePort } from '../../packages/piecework/dist/embedded/free-port.js';
+import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { type Flow, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 

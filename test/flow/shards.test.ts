@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startRedis } from '@piecework/embedded';
 import { InvalidOptionError, queueKeys, Shards, shardOf } from '@piecework/protocol';
 import { type HandlerContext, SlotPool, Worker } from '@piecework/worker';
 import fc from 'fast-check';
 import { Admin, Notifier, Piecework, Producer } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { judgeTurns } from '../scale/delayed-order.mjs';
 import { type Flow, gate, Log, numbers, test } from '../support/flow.js';

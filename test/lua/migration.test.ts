@@ -2,9 +2,10 @@
  * A cluster.
  * @module-tag processes
  */
+
+import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { Redis } from 'ioredis';
-import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useTestClock } from '../support/clock.js';
 import { back, create, failure, Hand, LEASE_MS, type Scene, success } from '../support/given.js';

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { aptArchive } from '../../packages/piecework/dist/embedded/apt-archive.js';
-import { cacheFolder } from '../../packages/piecework/dist/embedded/cache-folder.js';
-import { osReleaseValue, thisMachine } from '../../packages/piecework/dist/embedded/machine.js';
-import { findOnPath } from '../../packages/piecework/dist/embedded/run-command.js';
+import { aptArchive } from '../../packages/embedded/dist/apt-archive.js';
+import { cacheFolder } from '../../packages/embedded/dist/cache-folder.js';
+import { osReleaseValue, thisMachine } from '../../packages/embedded/dist/machine.js';
+import { findOnPath } from '../../packages/embedded/dist/run-command.js';
 
 const run = promisify(execFile);
 const model = fileURLToPath(new URL('piecework.pml', import.meta.url));

@@ -764,7 +764,7 @@ export const codeCures = [
     cure: 'the end of a process is noted at once',
     test: 'test/crash/suspects.test.ts',
     name: 'fails with what its parent saw, and nobody waits for its lease: process.exit(7)',
-    code: 'packages/piecework/dist/fleet.js',
+    code: 'packages/cli/dist/fleet.js',
     edits: [
       {
         from: 'noted = noteEnd(redis, worker, causeOf(code, signal), dead);',

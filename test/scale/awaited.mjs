@@ -6,12 +6,12 @@
 // Exit code 1 when the notifier has more of them than one for commands to each node and one for
 // notices to each master, or when one is not told of its end.
 import { parseArgs } from 'node:util';
+import { startCluster } from '@piecework/embedded';
 import { Notifier } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import pMap from 'p-map';
-import { startCluster } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

@@ -19,8 +19,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {
@@ -32,9 +32,7 @@ const { values } = parseArgs({
 const count = Number(values.lines);
 const keep = values.results === 'keep';
 const folder = mkdtempSync(join(tmpdir(), 'piecework-big-'));
-const program = fileURLToPath(
-  new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
-);
+const program = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
 const handler = fileURLToPath(new URL('./double.mjs', import.meta.url));
 const input = join(folder, 'big.ndjson');
 const out = join(folder, 'out.ndjson');

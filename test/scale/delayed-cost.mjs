@@ -7,10 +7,10 @@
 // time. Then nothing happens for a while: what is sent then is what an idle process sends.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
 import pMap from 'p-map';
 import { DelayedTasks } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

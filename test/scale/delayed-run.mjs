@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
 import pMap from 'p-map';
 import { DelayedTasks } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 import { judgeOrder } from './delayed-order.mjs';
 
 const SETTINGS = [

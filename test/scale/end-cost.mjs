@@ -11,9 +11,9 @@
 // to be freed at once, and that of what is greater nothing is.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import Table from 'cli-table3';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

@@ -10,9 +10,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import Table from 'cli-table3';
 import { IdQueue } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

@@ -11,13 +11,13 @@
 // not complete and exact. `--cross` sends one such command, as a proof that it would be seen.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startCluster } from '@piecework/embedded';
 import { Notifier } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
 import { Worker } from '@piecework/worker';
 import Table from 'cli-table3';
 import { Redis } from 'ioredis';
 import pMap from 'p-map';
-import { startCluster } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

@@ -7,9 +7,9 @@
 // recorded twice or not at all, a count is wrong, or a request does not end.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
 import { Piecework, Worker } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 import { keepState } from './lost-writes.mjs';
 
 const { values } = parseArgs({

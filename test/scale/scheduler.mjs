@@ -17,11 +17,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { timedKeys } from '@piecework/protocol';
 import { Scheduler } from '@piecework/queues';
 import Table from 'cli-table3';
 import { Redis } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

@@ -7,8 +7,8 @@
 // NAME is part of a row's name. --scale 0.1 makes each world a tenth as large. Exit code 1 when a call takes longer
 // than --most-ms.
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import Table from 'cli-table3';
-import { startRedis } from 'piecework/embedded';
 import { measure, worlds } from './script-worlds.mjs';
 
 const { values, positionals } = parseArgs({

@@ -1,8 +1,8 @@
 // A primary with a replica that is some ms behind, and clients that know neither, only an address: when the
 // primary is killed, the replica takes over without what had not come to it, and a new replica follows it.
 import { connect, createServer } from 'node:net';
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 
 const LOOPBACK = '127.0.0.1';
 /** Holds the time at which it was written, by which a replica tells how far it came. */

@@ -1,7 +1,8 @@
 // What ways to free settled entries, and to hand one back, cost the server: its CPU per entry, each way inside
 // one script, as in `settle`. For docs/decisions/0019. PIECEWORK_REDIS_SERVER says which server.
+
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 
 const ENTRIES = 20_000;
 const ROUNDS = 3;

@@ -14,8 +14,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Piecework, WorkerFleet } from 'piecework';
-import { startRedis } from 'piecework/embedded';
+import { WorkerFleet } from '@piecework/cli';
+import { startRedis } from '@piecework/embedded';
+import { Piecework } from 'piecework';
 
 const { values } = parseArgs({
   options: {
@@ -38,9 +39,7 @@ const [items, slots, ms, processes, killers] = [
   values.processes,
   values.killers,
 ].map(Number);
-const PROGRAM = fileURLToPath(
-  new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
-);
+const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
 
 const folder = await mkdtemp(join(tmpdir(), 'piecework-suspects-'));
 const handler = join(folder, 'handler.mjs');

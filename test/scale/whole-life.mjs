@@ -16,10 +16,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import Table from 'cli-table3';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 import { Dice } from '../../packages/chaos/dist/dice.js';
 import { judgeStarts } from './starts.mjs';
 

@@ -7,9 +7,7 @@ import { type Finished, type Heard, listen } from './listen.js';
  * The command line, run as a user would.
  */
 
-const PROGRAM = fileURLToPath(
-  new URL('../../packages/piecework/bin/piecework.js', import.meta.url),
-);
+const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
 
 const COMMAND_LINES = fileURLToPath(new URL('./programs/command-lines.mjs', import.meta.url));
 

@@ -1,9 +1,9 @@
+import type { EmbeddedCluster } from '@piecework/embedded';
 import { Notifier, type NotifierOptions } from '@piecework/notifier';
 import { Producer, type ProducerOptions } from '@piecework/producer';
 import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import type { ClusterOptions } from 'ioredis';
-import type { EmbeddedCluster } from 'piecework/embedded';
 import { onTestFinished } from 'vitest';
 import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
 import { Log } from './flow.js';

@@ -1,4 +1,4 @@
-import { freePort } from '../../packages/piecework/dist/embedded/free-port.js';
+import { freePort } from '../../packages/embedded/dist/free-port.js';
 
 const TRIES = 10;
 

@@ -1,5 +1,5 @@
+import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import { afterAll, TestRunner } from 'vitest';
 import { overTls, testMode, underAcl } from './mode.js';
 import { embedded } from './providers/embedded.js';

@@ -1,9 +1,9 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type EmbeddedRedis, findServer, startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { type EmbeddedRedis, findServer, startRedis } from 'piecework/embedded';
-import { type Supervised, supervise } from '../../packages/piecework/dist/embedded/supervise.js';
+import { type Supervised, supervise } from '../../packages/embedded/dist/supervise.js';
 import { onFreePort } from './on-free-port.js';
 import { until } from './until.js';
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startRedis } from 'piecework/embedded';
+import { startRedis } from '@piecework/embedded';
 import { makeCertificate, tlsSettings } from './certificate.js';
 import { onFreePort } from './on-free-port.js';
 

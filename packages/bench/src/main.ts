@@ -1,5 +1,5 @@
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 import { aimsTable } from './aims.js';
 import { checkOut } from './checkout.js';
 import { rowsTable, verdictsTable } from './figures/figure-tables.js';

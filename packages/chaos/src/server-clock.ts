@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ServerProgram } from 'piecework/embedded';
+import type { ServerProgram } from '@piecework/embedded';
 
 /*
  * A clock of a server that can be stepped. A library that the server is started with answers the calls

@@ -1,7 +1,12 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type EmbeddedRedis,
+  findServer,
+  type ServerProgram,
+  startRedis,
+} from '@piecework/embedded';
 import { type Cluster, Redis } from 'ioredis';
-import { type EmbeddedRedis, findServer, type ServerProgram, startRedis } from 'piecework/embedded';
 import { BadNetwork } from './bad-network.js';
 import { clockMaker, type ServerClock } from './server-clock.js';
 

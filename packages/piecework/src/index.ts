@@ -70,7 +70,6 @@ export { DelayedTasks } from './delayed-tasks.js';
 export type { Users } from './doctor/acl.js';
 export type { DoctorOptions } from './doctor/doctor.js';
 export type { Check, Finding } from './doctor/finding.js';
-export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
 export { type Health, type HealthServer, serveHealth } from './health-server.js';
 export {
   type OpenHandle,

@@ -1,7 +1,7 @@
 // Runs one command line after the other, as messages of its parent name them, each with a program made
 // anew by the same code as `piecework …`, and answers what it said and its exit code. For those that end
 // before they open anything: all of them share this process.
-const main = new URL('../../../packages/piecework/dist/cli/main.js', import.meta.url);
+const main = new URL('../../../packages/cli/dist/main.js', import.meta.url);
 const said = { stdout: '', stderr: '' };
 for (const output of ['stdout', 'stderr']) {
   process[output].setMaxListeners(0);

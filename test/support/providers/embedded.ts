@@ -1,4 +1,4 @@
-import { startRedis } from 'piecework/embedded';
+import { startRedis } from '@piecework/embedded';
 import type { RedisProvider } from './provider.js';
 
 /** Processes of this machine. They end with the test worker, also when that is killed. */

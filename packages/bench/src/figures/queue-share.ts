@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startCluster } from '@piecework/embedded';
 import keySlot from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import { nanoid } from 'nanoid';
-import { startCluster } from 'piecework/embedded';
 import { redisFigures } from '../redis-figures.js';
 import type { Figure, Row } from './figure.js';
 import type { Ground } from './ground.js';

@@ -1,5 +1,5 @@
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { startRedis } from 'piecework/embedded';
 import type { ServerCosts } from './costs.js';
 import { Meter } from './meter.js';
 import { queueCosts } from './queue-costs.js';

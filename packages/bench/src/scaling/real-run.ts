@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { type EmbeddedCluster, startCluster, startRedis } from '@piecework/embedded';
 import { Connection, queueKeys, requestKeys } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
-import { type EmbeddedCluster, startCluster, startRedis } from 'piecework/embedded';
 import { buildScripts } from '../../../../scripts/lua-source.mjs';
 import { difference, type RedisFigures, redisFigures } from '../redis-figures.js';
 import { type Counts, sum } from './call-counter.js';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Cluster } from 'ioredis';
-import { type EmbeddedCluster, startCluster } from 'piecework/embedded';
 import type { Fsync, Watched } from '../server.js';
 import { ClusterOperator } from './moves.js';
 

@@ -1,5 +1,5 @@
 import { InvalidOptionError, isRedisUrl } from '@piecework/protocol';
-import { Piecework } from '../piecework.js';
+import { Piecework } from 'piecework';
 
 /**
  * The Redis of a command that works on what is there already: `--redis`, else REDIS_URL.

@@ -1,3 +1,4 @@
+import { resolveRedisUrl } from '@piecework/embedded';
 import type { CompletionOutcome } from '@piecework/notifier';
 import type { RequestOptions } from '@piecework/producer';
 import {
@@ -8,11 +9,8 @@ import {
 } from '@piecework/protocol';
 import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
+import { Piecework, type RequestHandle } from 'piecework';
 import prettyMs from 'pretty-ms';
-import { resolveRedisUrl } from '../embedded/index.js';
-import { WorkerFleet } from '../fleet.js';
-import { Piecework } from '../piecework.js';
-import type { RequestHandle } from '../request-handle.js';
 import {
   addFlags,
   commonFlags,
@@ -22,6 +20,7 @@ import {
   requestOf,
   workerFlags,
 } from './flags.js';
+import { WorkerFleet } from './fleet.js';
 import { openInput } from './input.js';
 import { writeResults } from './output.js';
 import { showProgress } from './progress-bar.js';

@@ -2,7 +2,7 @@ import { clearScreenDown, cursorTo } from 'node:readline';
 import type { ProgressReport, RequestStatus } from '@piecework/notifier';
 import { checkOption, option, pause, type QueueCounts } from '@piecework/protocol';
 import type { Command } from 'commander';
-import type { Piecework } from '../piecework.js';
+import type { Piecework } from 'piecework';
 import { addFlags, commonFlags, readFlags, watchFlags } from './flags.js';
 import { REQUEST_HEAD, requestRow } from './list.js';
 import { showProgress } from './progress-bar.js';

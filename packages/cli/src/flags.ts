@@ -12,11 +12,14 @@ import {
 } from '@piecework/protocol';
 import { workerOptions } from '@piecework/worker';
 import { type Command, Option } from 'commander';
+import {
+  doctorOptions,
+  listOptions,
+  pauseQueueOptions,
+  ROLES,
+  updateOptions,
+} from 'piecework/options';
 import { z } from 'zod';
-import { listOptions, pauseQueueOptions } from '../admin.js';
-import { doctorOptions } from '../doctor/doctor.js';
-import { ROLES } from '../doctor/rights.js';
-import { updateOptions } from '../request-control.js';
 
 /**
  * The flags of the command line. Each is an option of the same name: its range and its default come

@@ -1,5 +1,5 @@
 /**
- * `piecework/embedded`: a private Redis for demos, tests and single-machine runs.
+ * `@piecework/embedded`: a private Redis for demos, tests and single-machine runs.
  * Nothing here is meant to hold data that outlives the program, unless asked to by `dir`.
  */
 export { EmbeddedRedisError } from './embedded-redis-error.js';

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import type { Command } from 'commander';
-import type { UpdateOptions } from '../request-control.js';
+import type { UpdateOptions } from 'piecework';
 import {
   addFlags,
   commonFlags,

@@ -1,6 +1,6 @@
+import { EmbeddedRedisError, startCluster, startRedis } from '@piecework/embedded';
 import { InvalidOptionError } from '@piecework/protocol';
 import type { Command } from 'commander';
-import { EmbeddedRedisError, startCluster, startRedis } from '../embedded/index.js';
 import { addFlags, commonFlags, devFlags, readFlags } from './flags.js';
 import { onStopSignals } from './stop-signals.js';
 

@@ -1,8 +1,8 @@
 import type { RequestStatus } from '@piecework/notifier';
 import type { RegisteredWorker } from '@piecework/protocol';
 import type { Command } from 'commander';
+import type { ListOptions } from 'piecework';
 import prettyMs from 'pretty-ms';
-import type { ListOptions } from '../admin.js';
 import { addFlags, commonFlags, listFlags, readFlags } from './flags.js';
 import { openPiecework } from './redis-url.js';
 import { plainTable } from './table.js';

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import type { Finding } from '../doctor/finding.js';
-import { Piecework } from '../piecework.js';
+import { type Finding, Piecework } from 'piecework';
 import { addFlags, commonFlags, doctorFlags, readFlags, usersOf } from './flags.js';
 import { existingRedis } from './redis-url.js';
 

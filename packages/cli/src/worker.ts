@@ -1,10 +1,10 @@
 import { InvalidOptionError, shardNames } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
+import { type Health, serveHealth } from 'piecework';
 import { type Logger, pino } from 'pino';
-import { WorkerFleet } from '../fleet.js';
-import { type Health, serveHealth } from '../health-server.js';
 import { addFlags, commonFlags, healthFlags, optionsOf, readFlags, workerFlags } from './flags.js';
+import { WorkerFleet } from './fleet.js';
 import { existingRedis } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
 import { checkWork, openWork, type WorkValues } from './work.js';

@@ -1,0 +1,80 @@
+// Writes what the package.json of all packages have in common, from the one of the repository: version,
+// addresses, what is shipped, and the versions of each other, which are one and the same. With --check it
+// writes nothing and fails when one differs; with --publish also while the addresses are not real ones.
+// No `workspace:` ranges: `npm pack` would leave them in the tarball.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+
+const folder = new URL('../packages/', import.meta.url);
+const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
+const common = read(new URL('../package.json', import.meta.url));
+const checkOnly = process.argv.includes('--check') || process.argv.includes('--publish');
+const names = readdirSync(folder);
+const own = new Set(names.map((name) => read(new URL(`${name}/package.json`, folder)).name));
+const differing = [];
+
+/** A file, and what it has to be. */
+function write(name, file, content) {
+  const url = new URL(`${name}/${file}`, folder);
+  let found;
+  try {
+    found = readFileSync(url, 'utf8');
+  } catch {}
+  if (found === content) return;
+  if (checkOnly) differing.push(`packages/${name}/${file}`);
+  else writeFileSync(url, content);
+}
+
+const sameVersion = (dependencies) =>
+  Object.fromEntries(
+    Object.entries(dependencies).map(([name, range]) => [
+      name,
+      own.has(name) ? common.version : range,
+    ]),
+  );
+
+/** What all have, and what is published has besides. */
+function manifestOf(name, manifest) {
+  const { version, license, type, engines } = common;
+  const { name: packageName, private: hidden, description, keywords, ...rest } = manifest;
+  for (const kind of ['dependencies', 'devDependencies'])
+    if (rest[kind]) rest[kind] = sameVersion(rest[kind]);
+  const head = { name: packageName, version, ...(hidden ? { private: true } : {}), description };
+  if (hidden) return { ...head, ...rest, license, type, engines };
+  const { author, homepage, bugs, repository } = common;
+  return {
+    ...head,
+    keywords,
+    license,
+    author,
+    homepage,
+    bugs,
+    repository: { ...repository, directory: `packages/${name}` },
+    type,
+    engines,
+    ...rest,
+    // The maps point to the sources, so these go along.
+    files: ['dist', '!dist/.tsbuildinfo', 'src', ...(rest.bin ? ['bin'] : [])],
+    scripts: {
+      prepack: 'tsc -b',
+      prepublishOnly: 'node ../../scripts/manifests.mjs --publish',
+    },
+    publishConfig: { access: 'public' },
+  };
+}
+
+const licence = readFileSync(new URL('../LICENSE', import.meta.url), 'utf8');
+for (const name of names) {
+  const manifest = manifestOf(name, read(new URL(`${name}/package.json`, folder)));
+  write(name, 'package.json', `${JSON.stringify(manifest, null, 2)}\n`);
+  if (!manifest.private) write(name, 'LICENSE', licence);
+}
+if (differing.length > 0) {
+  console.error(`not as package.json has it; run npm run manifests: ${differing.join(', ')}`);
+  process.exitCode = 1;
+}
+if (process.argv.includes('--publish') && new URL(common.homepage).hostname.endsWith('.example')) {
+  console.error(
+    'package.json names no real repository: set homepage, bugs and repository, then npm run manifests',
+  );
+  process.exitCode = 1;
+}
