@@ -10,9 +10,10 @@ function whatToRun(): string {
 }
 
 /** `--exclude`, of which vitest tells the projects nothing. */
-const excluded = process.argv.flatMap((argument, i, all) =>
-  all[i - 1] === '--exclude' ? [argument] : [],
-);
+const excluded = process.argv.flatMap((argument, i, all) => {
+  if (all[i - 1] === '--exclude') return [argument];
+  return argument.startsWith('--exclude=') ? [argument.slice('--exclude='.length)] : [];
+});
 const exclude = [...configDefaults.exclude, ...excluded];
 
 /**
@@ -25,7 +26,7 @@ const SHARING = 'test/{lua,flow}/**/*.test.ts';
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ project, moduleId }: TestSpecification) =>
-      moduleId.includes('/test/chaos/') ? 0 : project.config.isolate ? 1 : 2;
+      moduleId.includes('/chaos/upheavals.') ? 0 : project.config.isolate ? 1 : 2;
     return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
   }
 }
