@@ -349,7 +349,8 @@ describe('the reorder buffer', () => {
     let next = 0;
     for (;;) {
       for (const { index } of buffer.take()) {
-        expect(index).toBe(next);
+        // An `expect` for each would take most of the time.
+        if (index !== next) expect(index).toBe(next);
         next += 1;
       }
       const missing = buffer.missing(256);

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { installTestClock, setClockOffset } from '@piecework/protocol/testing';
-import { afterEach, beforeAll } from 'vitest';
+import { installTestClock, removeTestClock, setClockOffset } from '@piecework/protocol/testing';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import {
   type BuiltScripts,
   buildScripts,
@@ -39,10 +39,20 @@ setClockOffset(clockOffset);
  */
 export const withOwnClock = <T>(work: () => Promise<T>): Promise<T> => own.run({ ahead: 0 }, work);
 
+let built: BuiltScripts | undefined;
+
+/** Built once, as that reads and checks every script. */
+function testScripts(): BuiltScripts {
+  built ??= buildScripts({ clock: 'test' });
+  return built;
+}
+
 /** Lets the scripts of this file run by a clock that starts at the server's time in each test. */
 export function useTestClock(): void {
-  beforeAll(() => installTestClock(buildScripts({ clock: 'test' })));
+  beforeAll(() => installTestClock(testScripts()));
   afterEach(() => moveClock(-clockOffset()));
+  // The next file may share this process.
+  afterAll(removeTestClock);
 }
 
 /** A change to the text of a built script (comments and indentation are stripped there). */
@@ -60,7 +70,7 @@ export async function withMutations(
   mutations: readonly Mutation[],
   work: () => Promise<void>,
 ): Promise<void> {
-  const scripts: BuiltScripts = buildScripts({ clock: 'test' });
+  const scripts = { ...testScripts() };
   for (const { script, from, to } of mutations) {
     const { lua } = scripts[script];
     const found = lua.split(from).length - 1;
@@ -72,6 +82,6 @@ export async function withMutations(
   try {
     await work();
   } finally {
-    installTestClock(buildScripts({ clock: 'test' }));
+    installTestClock(testScripts());
   }
 }

@@ -80,10 +80,13 @@ export class AttackedServer implements Watched, AsyncDisposable {
         { redis, dir, clock: maker && clock },
         { folder, fsync, program, makeClock: maker },
       );
-    const server = make(makeClock);
-    if (!clock || (await server.#obeys(clock))) return server;
-    server.client.disconnect();
-    return make(undefined);
+    let server = make(makeClock);
+    if (clock && !(await server.#obeys(clock))) {
+      server.client.disconnect();
+      server = make(undefined);
+    }
+    await server.#answers();
+    return server;
   }
 
   /** Whether its clock can be stepped: it takes a C compiler, and a server that is no container. */

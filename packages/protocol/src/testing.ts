@@ -3,7 +3,7 @@
  * nothing has to sleep until a lease ends.
  */
 import { type Argument, useBuild } from './run-script.js';
-import type { ScriptName } from './scripts.generated.js';
+import { scripts as released, type ScriptName } from './scripts.generated.js';
 
 let offset: number | (() => number) = 0;
 
@@ -12,6 +12,11 @@ export function installTestClock(
   scripts: Readonly<Record<ScriptName, { readonly sha: string; readonly lua: string }>>,
 ): void {
   useBuild({ scripts, clock: () => [offsetMs()] });
+}
+
+/** Runs the scripts as they are released again. */
+export function removeTestClock(): void {
+  useBuild({ scripts: released, clock: () => [] });
 }
 
 /** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. */
