@@ -199,6 +199,9 @@ export const luaCures = [
     history: 'back, a producer',
   },
   { cure: 'a delay is not believed beyond its length', test: CLOCK, history: 'back, a delay' },
+  { cure: 'an id that was opened tells the clock', test: CLOCK, history: 'back, an opened id' },
+  { cure: 'a delay of nothing has its length too', test: CLOCK, history: 'back, no delay' },
+  { cure: 'a create too old is refused for good', test: CLOCK, history: 'back, a refused create' },
   { cure: 'a hold is not believed beyond its length', test: CLOCK, history: 'back, a hold' },
   {
     cure: 'a deadline is not believed beyond its length',
