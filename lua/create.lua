@@ -58,6 +58,9 @@ if v[1] then
     return { 'exists', v[2], v[1], v[4] or '', sealedBy, sent, total }
   end
 elseif at - generation > windowMs then
+  -- By a clock that goes back since it would be young again, and whoever is refused takes it off the queue side.
+  redis.call('HSET', request, 'generation', generation, 'status', 'void')
+  redis.call('PEXPIRE', request, windowMs)
   return { 'void', tonumber(generation) }
 elseif redis.call('EXISTS', work) == 1 then
   -- What is left of a life whose retention was shorter than the window, or of one deleted by hand.

@@ -4,7 +4,8 @@
 -- KEYS
 --   open      hash  id -> generation of every open request
 --   agenda    zset  id -> time of its next attention
---   counters  hash  counts of this queue; 'generation': none is given out that is lower
+--   counters  hash  counts of this queue; 'generation': none is given out that is lower; 'openedAt': the latest
+--                   time by which an id was opened, so that a tick sees that the clock went back since
 -- ARGV
 --   id       string  of the request
 --   graceMs  int     until the first tend looks whether the request came into being
@@ -27,9 +28,10 @@ if not generation or generation <= above then
   -- A generation is about the server's time, so that the request side can tell an old create by its age. Lives
   -- of several ids share one rather than that it ran ahead of the clock: `finish` sees to it that those
   -- of one id differ.
-  local last = tonumber(redis.call('HGET', counters, 'generation')) or 0
+  local v = redis.call('HMGET', counters, 'generation', 'openedAt')
+  local last = tonumber(v[1]) or 0
   generation = math.max(at, last - at < 1000 and last + 1 or last, above + 1)
-  redis.call('HSET', counters, 'generation', generation)
+  redis.call('HSET', counters, 'generation', generation, 'openedAt', math.max(at, tonumber(v[2]) or 0))
   redis.call('PEXPIRE', counters, idleMs)
   redis.call('HSET', open, id, generation)
   redis.call('ZADD', agenda, at + graceMs, id)

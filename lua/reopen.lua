@@ -4,7 +4,7 @@
 -- KEYS
 --   open      hash  id -> generation of every open request
 --   agenda    zset  id -> time of its next attention
---   counters  hash  counts of this queue; 'generation' is the last one given out
+--   counters  hash  counts of this queue; 'generation' is the last one given out; 'openedAt' as in `intent`
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the life that the request side holds
@@ -28,9 +28,11 @@ if known and known >= tonumber(generation) and (known == tonumber(generation) or
   return { 'open' }
 end
 -- What was given out since the state that came back is forgotten too.
-local last = tonumber(redis.call('HGET', counters, 'generation')) or 0
-redis.call('HSET', counters, 'generation', math.max(last, tonumber(generation)))
+local at = now()
+local v = redis.call('HMGET', counters, 'generation', 'openedAt')
+redis.call('HSET', counters, 'generation', math.max(tonumber(v[1]) or 0, tonumber(generation)), 'openedAt',
+  math.max(tonumber(v[2]) or 0, at))
 redis.call('PEXPIRE', counters, idleMs)
 redis.call('HSET', open, id, generation)
-redis.call('ZADD', agenda, now(), id)
+redis.call('ZADD', agenda, at, id)
 return { 'reopened' }

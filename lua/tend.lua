@@ -61,8 +61,9 @@ end
 
 local at = state.at
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
-  'maxCrashes', 'lateTick', 'deadline', 'leaseMs', 'deadlineMs', 'heldFor', 'tendedAt', 'longestDelayMs')
-local wentBack = (tonumber(v[11]) or 0) > at
+  'maxCrashes', 'lateTick', 'deadline', 'leaseMs', 'deadlineMs', 'heldFor', 'tendedAt', 'longestDelayMs',
+  'createdAt')
+local wentBack = (tonumber(v[11]) or tonumber(v[13]) or 0) > at
 state.heldUntil = endsHold(request, state.heldUntil, v[10], at)
 local deadline = notBeyond(request, 'deadline', tonumber(v[7]) or math.huge, at, v[9])
 local leaseMs = tonumber(v[8])

@@ -14,7 +14,8 @@
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
 --   counters    hash  time of the last tick; when Redis was last back after it had been away; the longest gap
---                     between two ticks that still matters; how far the agenda is shifted
+--                     between two ticks that still matters; the latest time by which an id was opened;
+--                     how far the agenda is shifted
 --   spent       zset  'id~generation' -> when to unlink what is kept of it, of those that keep much
 --   paused      hash  until: when the pause of the queue ends by itself, 0: never; length: 'until ms'
 --   lists...    list  tokens of the priorities 0 … 99, and the lanes that `lanes` names
@@ -62,7 +63,7 @@ local span = 2 ^ 44
 -- would have a dead worker keep its permits for ever. Without the key nothing was ever open.
 local resumedAt, gapAt, gapMs = 0, 0, 0
 if redis.call('EXISTS', counters) == 1 then
-  local v = redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom')
+  local v = redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom', 'openedAt')
   local tickedAt = tonumber(v[1]) or at
   local known = tonumber(v[2]) or 0
   -- What lies ahead is of a clock that went back since.
@@ -82,8 +83,11 @@ if redis.call('EXISTS', counters) == 1 then
     redis.call('HSET', counters, 'resumedAt', resumedAt)
   end
   redis.call('HSET', counters, 'tickedAt', at, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
-  if tickedAt > at then
-    clockWentBack(counters, tickedAt - at, at)
+  -- Ids are opened between two ticks, also before the first.
+  local seenAt = math.max(tickedAt, tonumber(v[5]) or 0)
+  if seenAt > at then
+    clockWentBack(counters, seenAt - at, at)
+    redis.call('HDEL', counters, 'openedAt')
   end
   shiftAgenda(counters, agenda)
 end

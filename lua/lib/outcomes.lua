@@ -140,8 +140,9 @@ local function fail(keys, state, worker, id, index, failure, delayMs, at, record
   end
   local tried = redis.call('HINCRBY', keys.tries, index, 1)
   if tried < state.attempts and delayMs >= 0 then
+    -- Also a delay of 0 is a time that lies ahead when the clock goes back.
     state.longestDelayMs = state.longestDelayMs
-      or tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or 0
+      or tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or -1
     if delayMs > state.longestDelayMs then
       state.longestDelayMs = delayMs
       redis.call('HSET', keys.request, 'longestDelayMs', delayMs)

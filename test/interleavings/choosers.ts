@@ -1,5 +1,5 @@
 import type { Decision, Option, Scheduler } from './schedule.js';
-import { FAULTS, type Fault, faultsFor } from './trip.js';
+import { CLOCK_FAULTS, CLOCK_STEPS, FAULTS, type Fault, faultsFor } from './trip.js';
 
 /** A row of numbers from 0 to 1 that a seed determines (mulberry32). */
 export function randomRow(seed: number): () => number {
@@ -73,6 +73,30 @@ export function randomScheduler(seed: number): Scheduler {
       if (next() < passesTime) return { pick: trips };
       const pick = next() < passesOver ? Math.floor(next() * trips) : 0;
       return { pick, fault: faultAt(options[pick] as Option) };
+    },
+  };
+}
+
+/** In the first so many steps the clock is set. */
+const CLOCK_HORIZON = 40;
+
+/** Decides by chance, and sets the server's clock: once, or there and later the other way. */
+export function clockScheduler(seed: number): Scheduler {
+  const usual = randomScheduler(seed);
+  const next = randomRow(-seed);
+  const among = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T;
+  const first = among(CLOCK_FAULTS);
+  const others = CLOCK_FAULTS.filter((one) => CLOCK_STEPS[one] > 0 !== CLOCK_STEPS[first] > 0);
+  const at = Math.floor(next() * CLOCK_HORIZON);
+  const steps = new Map([[at, first]]);
+  if (next() < 0.5) steps.set(at + 1 + Math.floor(next() * CLOCK_HORIZON), among(others));
+  return {
+    open: usual.open,
+    decide(options, step) {
+      const decided = usual.decide(options, step);
+      const fault = steps.get(step);
+      // It is set at a step that somebody does, not while time passes.
+      return fault ? { pick: decided.pick % (options.length - 1), fault } : decided;
     },
   };
 }

@@ -1,6 +1,6 @@
 import { type History, play, type World } from './play.js';
 import type { Decision, Scheduler } from './schedule.js';
-import { commute, type Fault, type Footprint, faultsFor, type Trip } from './trip.js';
+import { befalls, commute, type Fault, type Footprint, type Trip } from './trip.js';
 
 /*
  * Goes through all orders of the first steps of a world, with at most one fault, by playing prefixes
@@ -73,7 +73,7 @@ function follow({ decisions, sleeping }: Branch, bounds: Bounds, branches: Branc
         const still = before.filter((one) => commute(one, trip));
         if (i > 0) branches.push({ decisions: [...path, { pick }], sleeping: still });
         if (hurt) continue;
-        for (const fault of faultsFor(trip).filter((one) => bounds.faults.includes(one))) {
+        for (const fault of bounds.faults.filter((one) => befalls(one, trip))) {
           // It lets time pass, or brings another process: nothing commutes with that.
           branches.push({ decisions: [...path, { pick, fault }], sleeping: [] });
         }

@@ -1,7 +1,7 @@
 import { Command, Redis } from 'ioredis';
 import type { Actor } from './actor.js';
 import type { Trip } from './trip.js';
-import { virtualNow } from './virtual-time.js';
+import { serverNow } from './virtual-time.js';
 
 /*
  * The clients of an actor. What it sends goes over one real connection that all actors share, one
@@ -52,7 +52,7 @@ function renamed(actor: Actor, args: readonly unknown[]): unknown[] {
 
 /** A script's clock, its last argument, tells the time at which it is carried out. */
 function timed(verb: string, args: readonly unknown[]): unknown[] {
-  return /^eval(sha)?$/i.test(verb) ? [...args.slice(0, -1), virtualNow()] : [...args];
+  return /^eval(sha)?$/i.test(verb) ? [...args.slice(0, -1), serverNow()] : [...args];
 }
 
 export function gatedClient(wire: Wire, actor: Actor): Redis {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { testEvery } from '../support/mode.js';
-import { randomScheduler } from './choosers.js';
+import { clockScheduler, randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
 import { type Found, foundHistories, withoutCure, worldOf } from './found.js';
 import { closeEar, play, realConnections } from './play.js';
@@ -54,6 +54,20 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
         expect(history.wrong, `seed ${seed}: ${report}`).toEqual([]);
       }
     });
+  }
+
+  for (const [i, [name, world]] of Object.entries(played).entries()) {
+    it.runIf(i % testEvery === 0)(
+      `at random, and the server's clock is set: ${name}`,
+      LONG,
+      async () => {
+        const known = await scripts();
+        // A seed for each world: of one and the same the clock is set at the same step in all.
+        const history = await play(world, clockScheduler(i + 1), known);
+        const report = history.wrong.length > 0 ? await reportOf(name, world, known, history) : '';
+        expect(history.wrong, `seed ${i + 1}: ${report}`).toEqual([]);
+      },
+    );
   }
 
   for (const [name, world] of Object.entries(smallest)) {

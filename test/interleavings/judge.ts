@@ -1,7 +1,7 @@
 import { faultsOf, type Picture, queueFaultsOf } from '../support/peek.js';
 import { BAD, type Cast, type Told } from './cast.js';
 import type { Stage } from './stage.js';
-import { virtualNow } from './virtual-time.js';
+import { serverNow } from './virtual-time.js';
 
 /*
  * What must hold after every step, when nothing is to do, and at the end of a history.
@@ -70,7 +70,7 @@ export function wrongWhenIdle(stage: Stage, cast: Cast): string[] {
 
 /** How many of its sub-requests could be taken now. */
 export function readyOf({ counts, due }: Picture): number {
-  const now = virtualNow();
+  const now = serverNow();
   const unread = counts.ready + counts.delayed - Object.keys(due).length;
   return unread + Object.values(due).filter((at) => at <= now).length;
 }

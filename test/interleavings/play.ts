@@ -6,7 +6,7 @@ import { type Expected, isOver, wrongAtEnd, wrongNow, wrongWhenIdle } from './ju
 import { Rules } from './rules.js';
 import type { Deviation, Option, Scheduler } from './schedule.js';
 import { QUEUE, Stage } from './stage.js';
-import { faultsFor } from './trip.js';
+import { befalls } from './trip.js';
 import {
   endVirtualTime,
   passMs,
@@ -123,7 +123,7 @@ export async function play(
       const pick = decided.pick % options.length;
       const option = options[pick] as Option;
       // A schedule that was made smaller may name what cannot befall this step.
-      const fits = option !== 'time' && faultsFor(option).some((one) => one === decided.fault);
+      const fits = option !== 'time' && decided.fault && befalls(decided.fault, option);
       const fault = fits ? decided.fault : undefined;
       if (pick > 0 || fault) {
         deviations.push({ step, pick, ...(fault ? { fault } : {}) });
@@ -166,6 +166,9 @@ export async function play(
 /** Drops all; what is left then, but for tombstones, is too much. */
 async function leftBehind(stage: Stage, { requests }: World): Promise<string[]> {
   passMs(61_000);
+  await tickOnce(stage.scene(''));
+  // A sign of life that lay ahead is of that look.
+  if (stage.clockSteps.length > 0) passMs(61_000);
   await tickOnce(stage.scene(''));
   for (const { id } of requests) {
     const { request, queue } = stage.scene(id);

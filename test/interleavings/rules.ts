@@ -3,7 +3,7 @@ import type { Actor } from './actor.js';
 import type { Cast } from './cast.js';
 import { LIVE, readyOf } from './judge.js';
 import type { Done, Stage } from './stage.js';
-import { virtualNow } from './virtual-time.js';
+import { serverNow, virtualNow } from './virtual-time.js';
 
 /*
  * What `tend` heals is only late, so a check at the end does not see it. These rules look at what each
@@ -52,6 +52,8 @@ export class Rules {
   /** When the last look at the agenda was, and the one that gave every lease its time again. */
   #tickedAt = 0;
   #resumedAt = 0;
+  /** Steps of the clock before that look. */
+  #clockStepsSeen = 0;
   #owed: Owed[] = [];
   /** Whether a look came late whose sender had given it up. */
   #lateLook = false;
@@ -109,8 +111,10 @@ export class Rules {
 
   /** Leases have their time again after Redis was away; not twice when it went again at once. */
   #tick(): void {
-    const now = virtualNow();
+    const now = serverNow();
     const away = this.#tickedAt > 0 && now - this.#tickedAt > AWAY_MS;
+    this.#clockStepsSeen = this.#stage.clockSteps.length;
+    this.#resumedAt = Math.min(this.#resumedAt, now);
     if (away && this.#tickedAt !== this.#resumedAt) this.#resumedAt = now;
     this.#tickedAt = now;
   }
@@ -169,11 +173,13 @@ export class Rules {
     if (
       queue &&
       !parked &&
+      // The first look after the clock went back shifts the agenda.
+      this.#clockStepsSeen === this.#stage.clockSteps.length &&
       !(id in queue.wait) &&
       next !== undefined &&
-      next > virtualNow() + LOOK_MS
+      next > serverNow() + LOOK_MS
     ) {
-      wrong.push(`nobody looks at it for ${next - virtualNow()} ms`);
+      wrong.push(`nobody looks at it for ${next - serverNow()} ms`);
     }
     if (picture.status === 'cancelling') {
       if (Object.keys(picture.due).length > 0) wrong.push('it is being cancelled, and some wait');
@@ -272,10 +278,11 @@ export class Rules {
       if (who === '~' || !before.consumers.includes(who)) continue;
       if (held(before, who) + held(after, who) === 0) wrong.push(`the consumer ${who} stays`);
     }
+    const at = serverNow();
     for (const [who, ends] of Object.entries(after.leases)) {
       // A look that was under way for so long cannot tell: it leaves that to the next.
-      if (now - Number(trip.argv?.[TICKED_AT]) > AWAY_MS) break;
-      if (Math.max(ends, this.#resumedAt + LEASE_MS) <= now)
+      if (at - Number(trip.argv?.[TICKED_AT]) > AWAY_MS) break;
+      if (Math.max(ends, this.#resumedAt + LEASE_MS) <= at)
         wrong.push(`the lease of ${who} is over, and a look leaves it its permits`);
     }
     const { backAt, outages } = this.#stage;

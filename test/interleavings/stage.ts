@@ -5,8 +5,8 @@ import type { Scene } from '../support/given.js';
 import { type Picture, peek, peekQueue, type QueuePicture } from '../support/peek.js';
 import type { Actor } from './actor.js';
 import { closeClient, type Wire } from './gated-client.js';
-import { broken, type Fault, type Trip, titleOf } from './trip.js';
-import { virtualNow } from './virtual-time.js';
+import { broken, CLOCK_STEPS, type Fault, type Trip, titleOf } from './trip.js';
+import { stepClock, virtualNow } from './virtual-time.js';
 
 /*
  * Where one history plays: the gate at which steps wait, what is done when one is carried out, and
@@ -63,6 +63,8 @@ export class Stage implements Wire {
   /** When Redis was last back after it had stood still, and how often it did. */
   backAt = 0;
   outages = 0;
+  /** By how much the server's clock was set, each time. */
+  readonly clockSteps: number[] = [];
   /** Until when Redis is full. */
   fullUntil = 0;
   #isFull = false;
@@ -260,7 +262,12 @@ export class Stage implements Wire {
         const answered = await done();
         this.#freeze(actor);
         actor.wake(answered);
+        break;
       }
+      default:
+        stepClock(CLOCK_STEPS[fault]);
+        this.clockSteps.push(CLOCK_STEPS[fault]);
+        (await done())();
     }
     this.lines.push(reply ? `${line} → ${reply}` : line);
     // What a script published is here when a later question is answered on the same connection.
@@ -280,7 +287,11 @@ export class Stage implements Wire {
   #comesLate(trip: Trip, afterMs: number): void {
     const notBefore = virtualNow() + afterMs;
     const key = this.#number(trip.actor);
-    this.#waiting.push({ trip: { ...trip, key, patient: true, notBefore }, client: undefined });
+    const nobody = { resolve: () => {}, reject: () => {} };
+    this.#waiting.push({
+      trip: { ...trip, ...nobody, key, patient: true, notBefore },
+      client: undefined,
+    });
     setTimeout(() => {
       this.stirred += 1;
     }, afterMs);

@@ -36,7 +36,19 @@ export const FAULTS = [
   'not published',
   'no answer',
 ] as const;
-export type Fault = (typeof FAULTS)[number];
+
+/** The server's clock is set by so many ms right before the step, which goes well. */
+export const CLOCK_STEPS = {
+  'clock an hour back': -3_600_000,
+  'clock a minute back': -60_000,
+  'clock 5 s back': -5_000,
+  'clock a minute forward': 60_000,
+  'clock an hour forward': 3_600_000,
+} as const;
+export type ClockStep = keyof typeof CLOCK_STEPS;
+export const CLOCK_FAULTS = Object.keys(CLOCK_STEPS) as ClockStep[];
+
+export type Fault = (typeof FAULTS)[number] | ClockStep;
 
 export type TripKind = 'call' | 'pop' | 'connect' | 'handler' | 'notice';
 
@@ -62,7 +74,7 @@ export interface Trip {
   readonly reject: (error: Error) => void;
 }
 
-const FITTING: Record<TripKind, readonly Fault[]> = {
+const FITTING: Record<TripKind, readonly (typeof FAULTS)[number][]> = {
   call: FAULTS.filter((fault) => fault !== 'no answer'),
   pop: FAULTS.filter((fault) => !['not published', 'Redis is full'].includes(fault)),
   connect: ['not sent', 'ends before', 'stands still'],
@@ -73,6 +85,10 @@ const FITTING: Record<TripKind, readonly Fault[]> = {
 /** Which faults can befall a step. One that nobody waits for any more goes well. */
 export const faultsFor = ({ kind, patient }: Trip): readonly Fault[] =>
   patient ? [] : FITTING[kind];
+
+/** The same, and steps of the clock, which do not belong to any one step. */
+export const befalls = (fault: Fault, trip: Trip): boolean =>
+  fault in CLOCK_STEPS ? !trip.patient : faultsFor(trip).includes(fault);
 
 export const broken = (): Error => new Error('Connection is closed.');
 

@@ -6,7 +6,8 @@ import { currentActor } from './actor.js';
 /*
  * The time of a history. The timers of the roles (pace of the ticks, renewals, backoff, watchdogs),
  * their own clock and the clock of the scripts are one virtual time, which stands still until the
- * scheduler lets it pass: to the next timer, never further. Sockets and setImmediate stay real: all
+ * scheduler lets it pass: to the next timer, never further. The clock of the scripts may be set by
+ * so much, as that of a server. Sockets and setImmediate stay real: all
  * that is under way in the roles besides round trips and timers ends within some turns of the event
  * loop, so `quiet` waits for turns and not for a time.
  */
@@ -17,6 +18,8 @@ const START = Date.UTC(2020, 0, 1);
 const QUIET_TURNS = 4;
 
 const realRandom = Math.random;
+/** How far the server's clock is ahead of the processes'. */
+let aheadMs = 0;
 let faked: Pick<typeof globalThis, 'setTimeout' | 'setInterval'> | undefined;
 
 /** From here on timers of the process are virtual, and belong to the actor that sets them. */
@@ -37,7 +40,8 @@ export function startVirtualTime(): void {
   globalThis.setInterval = owned(often);
   // The jitter of paces and backoffs: one of its values.
   Math.random = () => 0.5;
-  setClockOffset(() => Date.now());
+  aheadMs = 0;
+  setClockOffset(serverNow);
 }
 
 export function endVirtualTime(): void {
@@ -49,6 +53,14 @@ export function endVirtualTime(): void {
 }
 
 export const virtualNow = (): number => Date.now();
+
+/** What the server's clock says. */
+export const serverNow = (): number => Date.now() + aheadMs;
+
+/** Sets the server's clock. */
+export const stepClock = (ms: number): void => {
+  aheadMs += ms;
+};
 
 /** Lets time pass until the next timer. False: there is none. */
 export function passTime(): boolean {

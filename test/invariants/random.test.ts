@@ -29,10 +29,11 @@ const setting = fc.record({
   operated: fc.constantFrom(false, true, true),
   deadlineMs: fc.constantFrom(null, null, null, 20_000, 60_000),
   tolerated: fc.constantFrom(null, null, null, 0, 1),
+  clockSteps: fc.boolean(),
 });
 
 const step = fc.record({
-  who: fc.nat({ max: 18 }),
+  who: fc.nat({ max: 19 }),
   what: fc.nat({ max: 1_000 }),
   fault: fc.nat({ max: 99 }),
 });

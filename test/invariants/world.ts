@@ -47,6 +47,8 @@ export interface Setting {
   readonly tolerated: number | null;
   /** Whether a second request shares the queue; its priority is lower by so much. */
   readonly neighbour: number | null;
+  /** Whether the server's clock is set to another time now and then, by an hour at most. */
+  readonly clockSteps: boolean;
 }
 
 /** One step: who does what, and what goes wrong. All are taken modulo what there is. */
@@ -61,7 +63,11 @@ const PRODUCER_LEASE_MS = 12_000;
 
 const ACTIVE = new Set(['open', 'sealed', 'cancelling']);
 
-const time = () => Date.now() + clockOffset();
+/** By what the server's clock is set to another time. */
+const CLOCK_STEPS_MS = [
+  ...[-1_000, -9_000, -40_000, -600_000, -3_600_000],
+  ...[1_000, 9_000, 40_000, 600_000, 3_600_000],
+];
 
 /** Submits one life of an id: intent, create, append, push, seal. */
 class Submitter extends Actor {
@@ -139,6 +145,8 @@ class Hold {
   permits = 0;
   dueNow = 0;
   until = 0;
+  /** Whether the server's clock went forward since its lease was confirmed: it may be over there. */
+  doubtful = false;
   noted = 0;
   leaving = false;
   readonly running = new Set<string>();
@@ -160,6 +168,11 @@ class Hold {
   /** What needs a permit. */
   get busy(): number {
     return this.running.size + (this.suspect === undefined ? 0 : 1);
+  }
+
+  confirm(until: number): void {
+    this.until = until;
+    this.doubtful = false;
   }
 
   lose(): void {
@@ -184,7 +197,7 @@ class Worker extends Actor {
 
   /** Stops believing in leases that ended by its own clock. */
   fence(): void {
-    for (const hold of this.holds.values()) if (time() >= hold.until) hold.lose();
+    for (const hold of this.holds.values()) if (this.world.time >= hold.until) hold.lose();
   }
 
   get free(): number {
@@ -307,7 +320,7 @@ class Worker extends Actor {
     if (hold.outcomes.length + read === 0 && keep >= hold.permits) return undefined;
     const outcomes = hold.outcomes.splice(0);
     const running = hold.busy;
-    const sentAt = time();
+    const sentAt = this.world.time;
     this.op += 1;
     const numbers = { op: this.op, leaseMs: LEASE_MS, keep, running, read };
     return call(
@@ -323,7 +336,7 @@ class Worker extends Actor {
         // Fewer permits than what runs: the lease was lost before this call.
         if (settled.permits < hold.busy) hold.lose();
         hold.permits = settled.permits;
-        hold.until = sentAt + LEASE_MS;
+        hold.confirm(sentAt + LEASE_MS);
         hold.dueNow = settled.dueNow;
         this.#start(hold, entries);
         const room = Math.min(read, settled.permits - running);
@@ -385,7 +398,7 @@ class Worker extends Actor {
   #enter(scene: Scene, generation: number, epochs: string[]): Call {
     this.op += 1;
     const free = this.#alone ? 0 : Math.max(0, this.free);
-    const [op, want, sentAt] = [this.op, Math.min(epochs.length, free), time()];
+    const [op, want, sentAt] = [this.op, Math.min(epochs.length, free), this.world.time];
     return call(
       () => scene.request.enter(generation, this.name, op, want, LEASE_MS, '*', epochs),
       (entered) => {
@@ -399,9 +412,9 @@ class Worker extends Actor {
         const hold = this.holds.get(key) ?? new Hold(scene, generation);
         // Permits may have been withdrawn and granted anew in between: the reply looks the same, so
         // the clock decides, which is looked at again now that the reply is here.
-        if (time() >= hold.until || entered.permits < hold.busy) hold.lose();
+        if (this.world.time >= hold.until || entered.permits < hold.busy) hold.lose();
         hold.permits = entered.permits;
-        hold.until = sentAt + LEASE_MS;
+        hold.confirm(sentAt + LEASE_MS);
         hold.dueNow = entered.dueNow;
         hold.leaving = entered.permits === 0 || this.#alone !== undefined;
         this.holds.set(key, hold);
@@ -411,12 +424,12 @@ class Worker extends Actor {
 
   #renew(hold: Hold): Call | undefined {
     if (hold.permits === 0) return undefined;
-    const sentAt = time();
+    const sentAt = this.world.time;
     return call(
       () => hold.scene.request.renew(hold.generation, this.name, LEASE_MS, []),
       (renewed) => {
         if (renewed.verdict === 'ok' && renewed.permits >= hold.busy) {
-          hold.until = sentAt + LEASE_MS;
+          hold.confirm(sentAt + LEASE_MS);
         } else hold.lose();
       },
     );
@@ -444,11 +457,12 @@ class Worker extends Actor {
     );
   }
 
-  /** How many it runs of a request under a lease that holds. */
+  /** What it runs of a request under a lease that holds, by its own clock and the server's. */
   valid(scene: Scene): string[] {
     const entries: string[] = [];
     for (const hold of this.holds.values()) {
-      if (hold.scene === scene && time() < hold.until) entries.push(...hold.running);
+      const holds = this.world.time < hold.until && !hold.doubtful;
+      if (hold.scene === scene && holds) entries.push(...hold.running);
     }
     return entries;
   }
@@ -586,6 +600,7 @@ export class World {
   /** Calls that will arrive (again) at a later step. */
   #ghosts: { readonly send: () => Promise<unknown>; readonly at: number }[] = [];
   #steps = 0;
+  #steppedMs = 0;
 
   private constructor(readonly setting: Setting) {
     this.#admin = new Admin(this);
@@ -667,12 +682,28 @@ export class World {
     } else if (who === 11) {
       moveClock([100, 900, 3_000, 5_500, 8_500, 16_000, 31_000][what % 7] as number);
       this.log.push(`clock ${clockOffset()}`);
+    } else if (who === 19) {
+      if (this.setting.clockSteps) this.#stepClock(what);
     } else if (who > 12) {
       if (this.setting.operated) await this.#operate(who, what, fault);
     } else if (this.setting.meddling) {
       if (this.#admin.alive) await this.#act(this.#admin, what, fault);
       else this.#admin = new Admin(this);
     }
+  }
+
+  /** Time by the clocks of the processes, which nobody sets. */
+  get time(): number {
+    return Date.now() + clockOffset() - this.#steppedMs;
+  }
+
+  #stepClock(what: number): void {
+    const ms = CLOCK_STEPS_MS[what % CLOCK_STEPS_MS.length] as number;
+    this.#steppedMs += ms;
+    moveClock(ms);
+    const holds = this.#workers.flatMap((worker) => [...worker.holds.values()]);
+    if (ms > 0) for (const hold of holds) hold.doubtful = true;
+    this.log.push(`the server's clock is set by ${ms}`);
   }
 
   async #operate(who: number, what: number, fault: number): Promise<void> {

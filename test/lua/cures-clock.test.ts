@@ -63,7 +63,7 @@ const traces: Record<string, Trace> = {
         from: 'leaseEnds(request, field, notBeyond(request, field, written, at, term), term, at, grace)',
         to: 'leaseEnds(request, field, written, term, at, grace)',
       },
-      { script: 'tick', from: 'clockWentBack(counters, tickedAt - at, at)', to: '' },
+      { script: 'tick', from: 'clockWentBack(counters, seenAt - at, at)', to: '' },
     ],
   },
 
@@ -268,6 +268,72 @@ const traces: Record<string, Trace> = {
         script: 'create',
         from: "fields[#fields + 1] = 'heldFor'",
         to: "fields[#fields + 1] = 'none'",
+      },
+    ],
+  },
+
+  'back, an opened id': {
+    says: 'an id that was opened while the clock was ahead is looked at in time, also before the first tick',
+    async play() {
+      const scene = await given.sealed({ items: 1 });
+      await popAll(scene);
+      moveClock(-HOUR_MS);
+      await pass(scene, 60_000);
+      expect((await inspect(scene)).epoch).toBeGreaterThan(1);
+    },
+    without: [
+      {
+        script: 'intent',
+        from: "generation, 'openedAt', math.max(at, tonumber(v[2]) or 0))",
+        to: 'generation)',
+      },
+      { script: 'tick', from: 'math.max(tickedAt, tonumber(v[5]) or 0)', to: 'tickedAt' },
+    ],
+  },
+
+  'back, no delay': {
+    says: 'after the clock went back, what is to be tried again at once is',
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
+      const hand = new Hand(scene, 'w');
+      const [entry] = await hand.hold(1);
+      await hand.settle([failure(entry!, 0)]);
+      // No look at the request before the clock goes back, only at the agenda.
+      await tickOnce(scene);
+      moveClock(-HOUR_MS);
+      await pass(scene, 60_000);
+      expect((await inspect(scene)).counts).toMatchObject({ ready: 1, delayed: 0 });
+    },
+    without: [
+      {
+        script: 'settle',
+        from: "tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or -1",
+        to: "tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or 0",
+      },
+      {
+        script: 'tend',
+        from: 'tonumber(v[11]) or tonumber(v[13]) or 0',
+        to: 'tonumber(v[11]) or 0',
+      },
+    ],
+  },
+
+  'back, a refused create': {
+    says: 'a create that was refused as too old is refused when the clock went back, too',
+    async play() {
+      const scene = await given.nothing();
+      const generation = await scene.queue.intent(scene.id);
+      moveClock(HOUR_MS);
+      const late = { ...scene, generation };
+      await expect(create(late, { owner: 'one' })).resolves.toMatchObject({ verdict: 'void' });
+      moveClock(-HOUR_MS);
+      await expect(create(late, { owner: 'other' })).resolves.toMatchObject({ verdict: 'void' });
+    },
+    without: [
+      {
+        script: 'create',
+        from: "redis.call('HSET', request, 'generation', generation, 'status', 'void')\n",
+        to: '',
       },
     ],
   },

@@ -88,7 +88,7 @@ describe('create', () => {
     const scene = await given.opened();
     moveClock(120_001);
     expect(await create(scene)).toMatchObject({ verdict: 'void' });
-    expect((await inspect(scene)).status).toBe('none');
+    expect((await inspect(scene)).status).toBe('void');
   });
 
   it('takes the place of a tombstone, whose end does not become its own', async () => {
