@@ -24,7 +24,14 @@ local FROM_LEFT, FROM_RIGHT = 100000, 1000
 local function pushIntoLane(lane, token, count)
   local generation, due = placeInLane(token)
   local length = redis.call('LLEN', lane)
-  local low, high = 0, length
+  -- First of all: whatever stands behind its turn, what goes before all that do not goes to the front.
+  if length > 0 and goesBefore(generation, due, redis.call('LINDEX', lane, -1)) then
+    for _ = 1, count do
+      redis.call('RPUSH', lane, token)
+    end
+    return
+  end
+  local low, high = 1, length
   if high == 0 or not goesBefore(generation, due, redis.call('LINDEX', lane, 0)) then
     for _ = 1, count do
       redis.call('LPUSH', lane, token)
@@ -40,7 +47,7 @@ local function pushIntoLane(lane, token, count)
     end
   end
   local reach = math.floor(FROM_LEFT / count)
-  if low > 0 and length - low > reach then
+  if length - low > reach then
     local before = low <= FROM_RIGHT and redis.pcall('LMPOP', 1, lane, 'RIGHT', 'COUNT', low)
     -- A user of the server that may not call LMPOP puts them too far to the left.
     if before and before[2] then
@@ -57,13 +64,9 @@ local function pushIntoLane(lane, token, count)
     low = length - reach
   end
   -- So many, from the right, stay before it. The leftmost of them is the first of its text in the lane.
-  local neighbour = low > 0 and redis.call('LINDEX', lane, -low)
+  local neighbour = redis.call('LINDEX', lane, -low)
   for _ = 1, count do
-    if neighbour then
-      redis.call('LINSERT', lane, 'BEFORE', neighbour, token)
-    else
-      redis.call('RPUSH', lane, token)
-    end
+    redis.call('LINSERT', lane, 'BEFORE', neighbour, token)
   end
 end
 
