@@ -606,7 +606,7 @@ const traces: Record<string, Trace> = {
     },
     without: [
       { script: 'tend', from: '(crashes > 1 and v[3] ~= worker)', to: 'false' },
-      { script: 'tend', from: "ended[worker] = true\nredis.call('HDEL'", to: "redis.call('HDEL'" },
+      { script: 'tend', from: 'ended[worker] = true\nfor _, kind', to: 'for _, kind' },
       {
         script: 'run-alone',
         from: "redis.call('HSET', tries, index .. ':alone', worker)",
