@@ -21,6 +21,8 @@
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
+--- @include replace
+
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, channel, tombstoneMs = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
@@ -36,18 +38,23 @@ if generation > known or (generation < known and not dropped) then
 end
 local last = math.max(known, tonumber(v[4]) or 0)
 if not dropped then
-  redis.call('HSET', request, 'generation', last, 'status', 'dropped')
-  local fields = {}
-  for _, field in ipairs(redis.call('HKEYS', request)) do
-    if field ~= 'generation' and field ~= 'status' and field ~= 'queue' then
-      fields[#fields + 1] = field
+  redis.call('UNLINK', work, due, tries, progress, failed, results)
+  if mayWriteAgain(work) then
+    -- What thousands of workers left in it is freed beside the server's work.
+    redis.call('UNLINK', request)
+  else
+    local fields = {}
+    for _, field in ipairs(redis.call('HKEYS', request)) do
+      if field ~= 'generation' and field ~= 'status' and field ~= 'queue' then
+        fields[#fields + 1] = field
+      end
+    end
+    for i = 1, #fields, 1000 do
+      redis.call('HDEL', request, unpack(fields, i, math.min(i + 999, #fields)))
     end
   end
-  for i = 1, #fields, 1000 do
-    redis.call('HDEL', request, unpack(fields, i, math.min(i + 999, #fields)))
-  end
+  redis.call('HSET', request, 'generation', last, 'status', 'dropped', 'queue', v[3])
   redis.call('PEXPIRE', request, tombstoneMs)
   redis.pcall('SPUBLISH', channel, last .. ' dropped')
-  redis.call('UNLINK', work, due, tries, progress, failed, results)
 end
 return { 'dropped', last, v[3] }

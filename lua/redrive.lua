@@ -11,9 +11,12 @@
 --   generation  int     of the new life, from intent
 --   owner       string  who redrives; tells a repetition from somebody else's redrive
 --   leaseMs     int     how long the owner is believed without a sign of life
+--   clearing    string  where to go on with what workers left, from the reply before; '0' at first; '': all of it now
 -- REPLIES
 --   {'opened', sealedBy, sent}  the new life is open and ours · sealedBy: the producer that sealed the
 --      first life, or '' · sent: how many items that one appended
+--   {'clearing', from}          thousands of workers held it, and what they left goes a page a call: call again with
+--      `from`
 --   {'exists', status, generation}  it is not complete, or somebody else redrives it
 --   {'void', above}             this generation was given up; start again with an intent above that one
 --   {'gone'}                    no such request
@@ -23,7 +26,7 @@
 --- @include now
 
 local request, work, failed, results = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local generation, owner, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local generation, owner, leaseMs, clearing = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 local v = redis.call('HMGET', request, 'generation', 'status', 'redriving', 'voided', 'sealedBy',
   'priority')
@@ -51,11 +54,24 @@ if not complete then
 end
 
 -- Of the life before, what ended with it: permits and numbers of its workers, and how it stood.
+local ofWorkers = { permits = 1, lease = 1, term = 1, since = 1, op = 1, crashed = 1 }
+if clearing ~= '' and redis.call('HLEN', request) > 2000 then
+  -- Of no use to anybody since it is complete, so it may go before the next life begins.
+  local found, left = redis.call('HSCAN', request, clearing, 'MATCH', '*:*', 'COUNT', 1000), {}
+  for i = 1, #found[2], 2 do
+    if ofWorkers[found[2][i]:match('^(%a+):') or ''] then
+      left[#left + 1] = found[2][i]
+    end
+  end
+  for i = 1, #left, 1000 do
+    redis.call('HDEL', request, unpack(left, i, math.min(i + 999, #left)))
+  end
+  return { 'clearing', found[1] == '0' and '' or found[1] }
+end
 local over = {
   'outcome', 'completedAt', 'endReason', 'parked', 'pinned', 'paused', 'heldUntil', 'deadline',
-  'producerLost', 'moved', 'movedTo', 'contested', 'spentAt',
+  'producerLost', 'moved', 'movedTo', 'contested', 'spentAt', 'looked',
 }
-local ofWorkers = { permits = 1, lease = 1, term = 1, since = 1, op = 1, crashed = 1 }
 for _, field in ipairs(redis.call('HKEYS', request)) do
   if ofWorkers[field:match('^(%a+):') or ''] then
     over[#over + 1] = field

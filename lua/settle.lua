@@ -54,7 +54,7 @@
 -- REPEAT  the same permits; nothing is counted, parked, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, complete, ended-early, read-some, fresh, forgotten
+--- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, replace, complete, ended-early, read-some, fresh, forgotten
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

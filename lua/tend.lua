@@ -32,7 +32,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, cancel, exceeded, complete, crashes, terms, reclaim, ended-early
+--- @include now, state, record-id, books, tokens, cancel, exceeded, replace, complete, crashes, terms, tend-page, reclaim, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -62,7 +62,7 @@ end
 local at = state.at
 local v = redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task',
   'maxCrashes', 'lateTick', 'deadline', 'leaseMs', 'deadlineMs', 'heldFor', 'tendedAt', 'longestDelayMs',
-  'createdAt')
+  'createdAt', 'looked')
 local wentBack = (tonumber(v[11]) or tonumber(v[13]) or 0) > at
 state.heldUntil = endsHold(request, state.heldUntil, v[10], at)
 local deadline = notBeyond(request, 'deadline', tonumber(v[7]) or math.huge, at, v[9])
@@ -103,8 +103,10 @@ local keys = {
 if wentBack then
   delaysWentBack(due, at, tonumber(v[12]))
 end
-local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace)
-local more = reclaim(keys, state, ended, holding, causes)
+local page = readWorkers(request, work, v[14])
+local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)
+local more = reclaim(keys, state, ended, holding, causes, page.names)
+nextLease = nextPage(request, page, v[14], more or nextLease == at + 1, nextLease, at)
 endIfExceeded(request, state)
 local left = 0
 if state.status == 'cancelling' then

@@ -1,25 +1,34 @@
 -- A create of this life may be on its way for longer than its retention lasts, and would bring it into
 -- being once more, with nobody to look after it. Until it is too old to be heard, the stream stays, empty
 -- and without its group, and says by its last id which life it was. Everybody but `create` sees nothing.
-local function rememberLife(work, state, at, retentionMs, createdAt, createUntil)
+local function rememberLife(work, state, at, retentionMs, createdAt, createUntil, gone)
   -- Where the clock went back since, it is believed for no longer than it was meant.
   local left = math.min((createUntil or 0) - at, (createUntil or 0) - (createdAt or 0)) + 1000
   if left <= retentionMs then
     return false
   end
-  redis.call('XTRIM', work, 'MAXLEN', 0)
-  redis.call('XGROUP', 'DESTROY', work, 'workers')
-  redis.call('XSETID', work, string.format('%s-%d', state.generation, state.total))
+  local last = string.format('%s-%d', state.generation, state.total)
+  if mayWriteAgain(gone) then
+    -- What is unlinked is freed beside the server's work, what is trimmed in the midst of it.
+    redis.call('UNLINK', work)
+    redis.call('XADD', work, 'MAXLEN', 0, last, 'p', '')
+  else
+    redis.call('XTRIM', work, 'MAXLEN', 0)
+    redis.call('XGROUP', 'DESTROY', work, 'workers')
+    redis.call('XSETID', work, last)
+  end
   redis.call('PEXPIRE', work, left)
   return true
 end
 
 -- What is kept until the retention is over is freed at its expiry by the server's one thread, unless it was told
 -- otherwise: a second for half a million failures. So of a request that keeps much, `spentAt` says when the
--- agenda is to have it unlinked, and the keys expire only if nobody did.
+-- agenda is to have it unlinked, and the keys expire only if nobody did. The state of one that hundreds of workers
+-- held is large itself.
 local SPENT_GRACE_MS = 60000
-local function keepsMuch(state, results, kept)
-  return state.failed >= 1000 or (results == 'keep' and state.succeeded >= 10000) or (tonumber(kept) or 0) >= 16777216
+local function keepsMuch(request, state, results, kept)
+  return state.failed >= 1000 or (results == 'keep' and state.succeeded >= 10000)
+    or (tonumber(kept) or 0) >= 16777216 or redis.call('HLEN', request) >= 2000
 end
 
 -- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled:
@@ -44,7 +53,7 @@ local function completeIfDone(request, state, at, channel, spent)
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,
     'granted', 0, 'out', 0, 'outBefore', 0)
   local retentionMs = tonumber(v[2])
-  if keepsMuch(state, v[6], v[7]) then
+  if keepsMuch(request, state, v[6], v[7]) then
     state.spentAt = at + retentionMs
     redis.call('HSET', request, 'spentAt', state.spentAt)
     retentionMs = retentionMs + SPENT_GRACE_MS
@@ -57,10 +66,13 @@ local function completeIfDone(request, state, at, channel, spent)
   local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled, v[4] or '-' }
   redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
   local createdAt, createUntil = tonumber(v[5]), tonumber(v[3])
-  local first = rememberLife(spent.keys[1], state, at, tonumber(v[2]), createdAt, createUntil) and 2 or 1
-  for i = first, #spent.keys do
+  local work, gone = spent.keys[1], spent.keys[#spent.keys]
+  for i = 2, #spent.keys do
     -- In a hash slot on its way to another server, one that just became empty may not be touched.
     redis.pcall('UNLINK', spent.keys[i])
+  end
+  if not rememberLife(work, state, at, tonumber(v[2]), createdAt, createUntil, gone) then
+    redis.pcall('UNLINK', work)
   end
   return outcome
 end

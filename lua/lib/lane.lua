@@ -14,10 +14,24 @@ local function goesBefore(generation, due, token)
   return due < otherDue or (due == otherDue and generation < otherGeneration)
 end
 
--- Puts `count` equal tokens into their place, behind those of the same request. Most go to an end.
+-- LINSERT goes through the lane from its left end, and a lane may hold a million: so many it passes in one call, for
+-- all tokens together. From the right end so many are taken off and put back.
+local FROM_LEFT, FROM_RIGHT = 100000, 1000
+
+-- Puts `count` equal tokens into their place, behind those of the same request. Most go to an end. Where the place
+-- is far from both they go too far to the left: too late, never too early. When they should have been popped
+-- they are taken for lost, like any that is behind its turn, and others go to the right end (docs/decisions/0033).
 local function pushIntoLane(lane, token, count)
   local generation, due = placeInLane(token)
-  local low, high = 0, redis.call('LLEN', lane)
+  local length = redis.call('LLEN', lane)
+  -- First of all: whatever stands behind its turn, what goes before all that do not goes to the front.
+  if length > 0 and goesBefore(generation, due, redis.call('LINDEX', lane, -1)) then
+    for _ = 1, count do
+      redis.call('RPUSH', lane, token)
+    end
+    return
+  end
+  local low, high = 1, length
   if high == 0 or not goesBefore(generation, due, redis.call('LINDEX', lane, 0)) then
     for _ = 1, count do
       redis.call('LPUSH', lane, token)
@@ -32,14 +46,27 @@ local function pushIntoLane(lane, token, count)
       low = middle + 1
     end
   end
-  -- So many, from the right, stay before it. The leftmost of them is the first of its text in the lane.
-  local neighbour = low > 0 and redis.call('LINDEX', lane, -low)
-  for _ = 1, count do
-    if neighbour then
-      redis.call('LINSERT', lane, 'BEFORE', neighbour, token)
-    else
-      redis.call('RPUSH', lane, token)
+  local reach = math.floor(FROM_LEFT / count)
+  if length - low > reach then
+    local before = low <= FROM_RIGHT and redis.pcall('LMPOP', 1, lane, 'RIGHT', 'COUNT', low)
+    -- A user of the server that may not call LMPOP puts them too far to the left.
+    if before and before[2] then
+      local back = {}
+      for i = 1, count do
+        back[i] = token
+      end
+      for i = low, 1, -1 do
+        back[#back + 1] = before[2][i]
+      end
+      redis.call('RPUSH', lane, unpack(back))
+      return
     end
+    low = length - reach
+  end
+  -- So many, from the right, stay before it. The leftmost of them is the first of its text in the lane.
+  local neighbour = redis.call('LINDEX', lane, -low)
+  for _ = 1, count do
+    redis.call('LINSERT', lane, 'BEFORE', neighbour, token)
   end
 end
 

@@ -9,8 +9,7 @@ end
 -- are two looks old. At most 250 leases are found ended at one look. Returns the time at which the next lease
 -- ends, whose lease ended (now, or at an earlier look that could not take everything back), who holds permits,
 -- and what is known of why a lease ended.
-local function withdrawExpired(request, state, at, grace)
-  local all = redis.call('HGETALL', request)
+local function withdrawExpired(request, state, at, grace, all)
   local held, leases, terms, ops, ended, causes = {}, {}, {}, {}, {}, {}
   for i = 1, #all, 2 do
     local kind, worker = all[i]:match('^(%a+):(.+)$')
@@ -51,8 +50,9 @@ local function withdrawExpired(request, state, at, grace)
       state.granted = state.granted - (held[worker] or 0)
       held[worker] = nil
       ended[worker] = true
-      redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker,
-        'since:' .. worker)
+      for _, kind in ipairs({ 'permits:', 'lease:', 'term:', 'since:' }) do
+        old[#old + 1] = kind .. worker
+      end
     else
       nextLease = math.min(nextLease, ends)
     end
@@ -78,17 +78,17 @@ local function withdrawExpired(request, state, at, grace)
   return nextLease, ended, held, causes
 end
 
--- Takes back what any consumer without a permit holds, at most 100 entries of each and 200 of all, or about a
--- mebibyte of payloads that are kept as failed, and removes a consumer that holds nothing: unchecked, XGROUP
--- DELCONSUMER would delete its entries with it.
--- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
--- remembers it while there is more. Who merely holds something without a permit (it read late, it
--- closed) did not crash. Returns whether there is more.
-local function reclaim(keys, state, ended, holding, causes)
-  local request, work, more, room = keys.request, keys.work, false, 200
-  local left, over = {}, {}
-  state.kept = 0
-  for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', work, 'workers')) do
+-- The consumers that may have to be looked at, each with its name and how many entries it has pending. Of a page of
+-- workers it is those without a permit, and only whether there are any.
+local function consumersOf(work, names, holding)
+  local consumers = {}
+  for _, name in ipairs(names or {}) do
+    if not holding[name] then
+      local some = redis.call('XPENDING', work, 'workers', '-', '+', 1, name)
+      consumers[#consumers + 1] = { name, some[1] and math.huge or 0 }
+    end
+  end
+  for _, consumer in ipairs(names and {} or redis.call('XINFO', 'CONSUMERS', work, 'workers')) do
     local name, pending = nil, 0
     for i = 1, #consumer, 2 do
       if consumer[i] == 'name' then
@@ -97,6 +97,23 @@ local function reclaim(keys, state, ended, holding, causes)
         pending = consumer[i + 1]
       end
     end
+    consumers[#consumers + 1] = { name, pending }
+  end
+  return consumers
+end
+
+-- Takes back what any consumer without a permit holds, at most 100 entries of each and 200 of all, or about a
+-- mebibyte of payloads that are kept as failed, and removes a consumer that holds nothing: unchecked, XGROUP
+-- DELCONSUMER would delete its entries with it.
+-- What is taken from a worker whose lease `ended` counts a crash for each entry; 'crashed:<worker>'
+-- remembers it while there is more. Who merely holds something without a permit (it read late, it
+-- closed) did not crash. Returns whether there is more.
+local function reclaim(keys, state, ended, holding, causes, names)
+  local request, work, more, room = keys.request, keys.work, false, 200
+  local left, over, due = {}, {}, {}
+  state.kept = 0
+  for _, consumer in ipairs(consumersOf(work, names, holding)) do
+    local name, pending = unpack(consumer)
     if name ~= '~' and not holding[name] then
       if pending == 0 then
         redis.call('XGROUP', 'DELCONSUMER', work, 'workers', name)
@@ -104,6 +121,9 @@ local function reclaim(keys, state, ended, holding, causes)
         local records, some = {}, math.min(100, room)
         local known, cause = pcall(cjson.decode, causes[name] and causes[name].known or '')
         local held = some > 0 and redis.call('XPENDING', work, 'workers', '-', '+', some, name) or {}
+        if #held < some then
+          pending = #held
+        end
         for _, entry in ipairs(held) do
           if state.kept >= 1048576 then
             room = 0
@@ -112,7 +132,8 @@ local function reclaim(keys, state, ended, holding, causes)
           room, pending = room - 1, pending - 1
           if not (ended[name] and settledByCrash(keys, state, name, entry[1], records, known and cause)) then
             redis.call('XCLAIM', work, 'workers', '~', 0, entry[1], 'RETRYCOUNT', entry[4], 'JUSTID')
-            redis.call('ZADD', keys.due, 0, entry[1])
+            due[#due + 1] = 0
+            due[#due + 1] = entry[1]
             state.reclaimed = (state.reclaimed or 0) + 1
           end
         end
@@ -128,6 +149,7 @@ local function reclaim(keys, state, ended, holding, causes)
       end
     end
   end
+  someAtATime('ZADD', keys.due, due)
   someAtATime('HSET', request, left)
   someAtATime('HDEL', request, over)
   return more

@@ -293,8 +293,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'local more = reclaim(keys, state, ended, holding, causes)\nendIfExceeded(request, state)',
-        to: 'local more = reclaim(keys, state, ended, holding, causes)',
+        from: '\nendIfExceeded(request, state)\nlocal left = 0',
+        to: '\nlocal left = 0',
       },
     ],
   },

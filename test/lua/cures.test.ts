@@ -171,11 +171,18 @@ const traces: Record<string, Trace> = {
       expect(tokens.map((token) => parseToken(token).id)).toEqual([first.id, later.id]);
     },
     without: [
-      {
-        script: 'push',
-        from: "if high == 0 or not goesBefore(generation, due, redis.call('LINDEX', lane, 0)) then",
-        to: 'if true then',
-      },
+      [
+        {
+          script: 'push',
+          from: "if length > 0 and goesBefore(generation, due, redis.call('LINDEX', lane, -1)) then",
+          to: 'if false then',
+        },
+        {
+          script: 'push',
+          from: "if high == 0 or not goesBefore(generation, due, redis.call('LINDEX', lane, 0)) then",
+          to: 'if true then',
+        },
+      ],
     ],
   },
 

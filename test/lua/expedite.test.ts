@@ -292,6 +292,22 @@ describe('tokens in a lane', () => {
     expect(names(await popAll(first))).toContain('later');
   });
 
+  it('that stand behind their turn in a long lane are replaced at its front', async () => {
+    const { first, later, names } = await requests({ first: since(5), later: since(6) });
+    const [early, late] = await popAll(first);
+    const lane = first.queue.keys.lane(50);
+    await first.connection.client.lpush(lane, late!, early!);
+    await pass(first, 60_000);
+    const tokens = await popAll(first);
+    expect(names(tokens)).toEqual(['first', 'later', 'first']);
+    const epochs = tokens.map((token) => parseToken(token).epoch);
+    const hand = new Hand(first);
+    await hand.enter(1, [epochs[0]!]);
+    await hand.enter(0, [epochs[2]!]);
+    await inspect(first);
+    await inspect(later);
+  });
+
   it('do not become more while nobody takes them', async () => {
     const { first, names } = await requests({
       first: since(5),

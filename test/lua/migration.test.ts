@@ -8,7 +8,16 @@ import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol'
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useTestClock } from '../support/clock.js';
-import { back, create, failure, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
+import {
+  back,
+  create,
+  failure,
+  Hand,
+  LEASE_MS,
+  type Options,
+  type Scene,
+  success,
+} from '../support/given.js';
 
 /*
  * While a hash slot moves from one master to another, the one that gives it away refuses every
@@ -45,7 +54,9 @@ let count = 0;
  * A request that has all of its keys: 0 failed for good, 1 waits for its retry, 2 runs and reported
  * progress; sealed. Seen from the master that holds it, whose slot is then on its way.
  */
-async function complete(): Promise<{ scene: Scene; worker: Hand; leave: () => Promise<void> }> {
+async function complete(
+  options: Options = {},
+): Promise<{ scene: Scene; worker: Hand; leave: () => Promise<void> }> {
   count += 1;
   const id = `moving-${count}`;
   const slot = await clients[0]!.cluster('KEYSLOT', id);
@@ -61,7 +72,7 @@ async function complete(): Promise<{ scene: Scene; worker: Hand; leave: () => Pr
     queue: new QueueCommands(connection, 'unused'),
     request: new RequestCommands(connection, id),
   };
-  await create(scene, { attempts: 2, limit: 9 });
+  await create(scene, { attempts: 2, limit: 9, ...options });
   await scene.request.append(scene.generation, 'maker', 0, ['a', 'b', 'c']);
   const worker = new Hand(scene);
   const [first, second] = await worker.hold(3);
@@ -97,6 +108,19 @@ describe('while its hash slot is on its way', () => {
     expect(await worker.trySettle(outcomes)).toEqual({ verdict: 'complete', outcome: 'failed' });
     const { failed, request, results } = scene.request.keys;
     expect(await keysOfSlot(scene)).toEqual([failed, request, results].sort());
+  });
+
+  it('a request whose retention is short is complete, and its stream says which life it was', async () => {
+    const { scene, worker, leave } = await complete({ retentionMs: 1_000 });
+    await leave();
+    const outcomes = [success(entry(scene, 1)), success(entry(scene, 2))];
+    expect(await worker.trySettle(outcomes)).toMatchObject({ verdict: 'complete' });
+    const { failed, request, results, work } = scene.request.keys;
+    expect(await keysOfSlot(scene)).toEqual([failed, request, results, work].sort());
+    const { client } = scene.connection;
+    expect(await client.xlen(work)).toBe(0);
+    expect(await client.xinfo('GROUPS', work)).toEqual([]);
+    expect(await client.xinfo('STREAM', work)).toContain(`${scene.generation}-3`);
   });
 
   it('a worker that settles the last that waits and the last that reported gets its answer', async () => {

@@ -473,13 +473,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding, causes)\n',
+          from: 'local page = readWorkers(request, work, v[13])\nlocal nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)\nlocal more = reclaim(keys, state, ended, holding, causes, page.names)\nnextLease = nextPage(request, page, v[13], more or nextLease == at + 1, nextLease, at)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace)\nlocal more = reclaim(keys, state, ended, holding, causes)\nlocal spent =',
+          to: 'local page = readWorkers(request, work, v[13])\nlocal nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)\nlocal more = reclaim(keys, state, ended, holding, causes, page.names)\nnextLease = nextPage(request, page, v[13], more or nextLease == at + 1, nextLease, at)\nlocal spent =',
         },
       ],
     ],
@@ -606,7 +606,7 @@ const traces: Record<string, Trace> = {
     },
     without: [
       { script: 'tend', from: '(crashes > 1 and v[3] ~= worker)', to: 'false' },
-      { script: 'tend', from: "ended[worker] = true\nredis.call('HDEL'", to: "redis.call('HDEL'" },
+      { script: 'tend', from: 'ended[worker] = true\nfor _, kind', to: 'for _, kind' },
       {
         script: 'run-alone',
         from: "redis.call('HSET', tries, index .. ':alone', worker)",
@@ -873,8 +873,8 @@ const traces: Record<string, Trace> = {
       },
       {
         script: 'seal',
-        from: "redis.call('XSETID', work, string.format('%s-%d', state.generation, state.total))",
-        to: '',
+        from: "local last = string.format('%s-%d', state.generation, state.total)",
+        to: "local last = '0-1'",
       },
     ],
   },

@@ -22,6 +22,7 @@ const LOST_WRITES = 'test/lua/cures-lost-writes.test.ts';
 const CLOCK = 'test/lua/cures-clock.test.ts';
 const BOUNDS = 'test/lua/cures-bounds.test.ts';
 const DELAYS = 'test/lua/cures-delays.test.ts';
+const LARGE = 'test/lua/cures-large.test.ts';
 
 /** @type {LuaCure[]} */
 export const luaCures = [
@@ -298,6 +299,32 @@ export const luaCures = [
     cure: 'whoever sees an end says what is to be unlinked',
     test: BOUNDS,
     history: 'spent, told by others',
+  },
+  { cure: 'a tend looks at a page of thousands of workers', test: LARGE, history: 'a crowd, dead' },
+  { cure: 'the first lease of all pages counts', test: LARGE, history: 'a crowd, alive' },
+  { cure: 'a crash is one at any page', test: LARGE, history: 'a crowd, and one with much' },
+  {
+    cure: 'who is named by no field is found',
+    test: LARGE,
+    history: 'a crowd, and one that read late',
+  },
+  { cure: 'the place of a page is forgotten', test: LARGE, history: 'a crowd, fewer' },
+  { cure: 'a redrive clears pages', test: LARGE, history: 'a crowd, redriven' },
+  { cure: 'a large state is unlinked before it expires', test: LARGE, history: 'a crowd, spent' },
+  {
+    cure: 'a long lane is not gone through, near its front',
+    test: LARGE,
+    history: 'a long lane, near its front',
+  },
+  {
+    cure: 'a long lane is in order, near its end',
+    test: LARGE,
+    history: 'a long lane, near its end',
+  },
+  {
+    cure: 'a long lane is not gone through, far from both ends',
+    test: LARGE,
+    history: 'a long lane, far from both',
   },
   { cure: 'a read of results is bounded by bytes', test: BOUNDS, history: 'results, by bytes' },
   {

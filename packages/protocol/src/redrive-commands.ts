@@ -44,13 +44,14 @@ export class RedriveCommands {
   async open(generation: number, owner: string, leaseMs: number): Promise<Reopened> {
     const { request, work, failed, results } = this.keys;
     const keys = [request, work, failed, results];
-    const args = [generation, owner, leaseMs];
-    const reply = await runScript(this.#connection.client, 'redrive', keys, args);
-    const [verdict, detail, number] = reply as [string, string, number];
-    if (verdict === 'opened') return { verdict, sealedBy: detail, sent: number };
-    if (verdict === 'exists') return { verdict, status: detail, generation: number };
-    if (verdict === 'void') return { verdict, above: Number(detail) };
-    return { verdict: 'gone' };
+    let clearing = '0';
+    for (;;) {
+      const args = [generation, owner, leaseMs, clearing];
+      const reply = await runScript(this.#connection.client, 'redrive', keys, args);
+      const [verdict, detail, number] = reply as [string, string, number];
+      if (verdict === 'clearing') clearing = detail;
+      else return reopened(verdict, detail, number);
+    }
   }
 
   /** Moves failed sub-requests into that life; indexes rise, also from call to call. */
@@ -70,4 +71,11 @@ export class RedriveCommands {
     const [a = 0, b = 0, c = 0, d = 0, e = 0] = numbers;
     return { verdict, done: a, moved: b, mint: c, epoch: d, priority: e };
   }
+}
+
+function reopened(verdict: string, detail: string, number: number): Reopened {
+  if (verdict === 'opened') return { verdict, sealedBy: detail, sent: number };
+  if (verdict === 'exists') return { verdict, status: detail, generation: number };
+  if (verdict === 'void') return { verdict, above: Number(detail) };
+  return { verdict: 'gone' };
 }

@@ -5,6 +5,8 @@
 import { type Argument, useBuild } from './run-script.js';
 import { scripts as released, type ScriptName } from './scripts.generated.js';
 
+export { runScript } from './run-script.js';
+
 let offset: number | (() => number) = 0;
 
 /** Runs `scripts` (the test build of lua/) in this process from here on. */
