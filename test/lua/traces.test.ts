@@ -473,13 +473,13 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'tend',
-          from: 'local page = readWorkers(request, work, v[13])\nlocal nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)\nlocal more = reclaim(keys, state, ended, holding, causes, page.names)\nnextLease = nextPage(request, page, v[13], more or nextLease == at + 1, nextLease, at)\n',
+          from: 'local page = readWorkers(request, work, v[14])\nlocal nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)\nlocal more = reclaim(keys, state, ended, holding, causes, page.names)\nnextLease = nextPage(request, page, v[14], more or nextLease == at + 1, nextLease, at)\n',
           to: '',
         },
         {
           script: 'tend',
           from: 'local spent =',
-          to: 'local page = readWorkers(request, work, v[13])\nlocal nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)\nlocal more = reclaim(keys, state, ended, holding, causes, page.names)\nnextLease = nextPage(request, page, v[13], more or nextLease == at + 1, nextLease, at)\nlocal spent =',
+          to: 'local page = readWorkers(request, work, v[14])\nlocal nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)\nlocal more = reclaim(keys, state, ended, holding, causes, page.names)\nnextLease = nextPage(request, page, v[14], more or nextLease == at + 1, nextLease, at)\nlocal spent =',
         },
       ],
     ],
