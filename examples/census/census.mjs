@@ -137,3 +137,11 @@ for (const name of ['files', 'bytes', 'lines', 'digest']) {
 }
 console.log(equal ? 'The census equals the independent walk.' : 'The census and the walk DIFFER.');
 process.exitCode = equal ? 0 : 1;
+say(`
+What to try next:
+  npm run demo -- FOLDER --processes 4            the same with files of yours
+  node packages/cli/bin/piecework.js run --input README.md --exec 'wc -c' --out -
+                                                  any program, for each line
+  node packages/cli/bin/piecework.js dev          a Redis for programs of yours
+  README.md, "In code"                            a program to copy
+  examples/                                       more of them`);
