@@ -46,7 +46,7 @@ const seconds = (sinceMs) => `${((performance.now() - sinceMs) / 1_000).toFixed(
  * Runs a command to its end, and says what is done, that it still is, and how long it took; ends this
  * process with the command's output when it fails.
  */
-async function run([doing, done], command, args, env = process.env) {
+async function run([doing, done, cure], command, args, env = process.env) {
   const start = performance.now();
   console.log(`setup: ${doing} …`);
   const still = setInterval(
@@ -70,6 +70,7 @@ async function run([doing, done], command, args, env = process.env) {
   }
   console.error(said);
   console.error(`setup: failed after ${seconds(start)}: ${[command, ...args].join(' ')}${why}`);
+  console.error(`setup: ${cure}`);
   process.exit(1);
 }
 
@@ -80,8 +81,16 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
 const recorded = existsSync(stampFile) ? readFileSync(stampFile, 'utf8') : '';
 if (recorded !== stamp()) {
   const install = ['-y', 'pnpm@12', 'install', '--frozen-lockfile', '--ignore-scripts'];
-  const words = ['installing the dependencies, once', 'installed'];
+  const words = [
+    'installing the dependencies',
+    'installed',
+    'They come from the registry of npm (npm config get registry). Once it can be reached, run this again.',
+  ];
   await run(words, 'npx', install, installEnvironment());
   writeFileSync(stampFile, stamp());
 }
-await run(['building', 'built'], join(root, 'node_modules', '.bin', 'tsc'), ['-b']);
+await run(
+  ['building', 'built', 'The sources do not compile; the first line above says where.'],
+  join(root, 'node_modules', '.bin', 'tsc'),
+  ['-b'],
+);
