@@ -23,6 +23,10 @@ const NAMES = [
 ];
 const ONLY_FOR_TERMINALS = ['@bomb.sh/tab', 'cli-progress', 'cli-table3', 'commander', 'pretty-ms'];
 
+/** The package that a line of code imports from. */
+const IMPORT =
+  /(?:^(?:import|export|\}).* from |^import |\bimport\()['"]((?:@[\w.-]+\/)?[\w.:-]+)/gm;
+
 interface Manifest {
   name: string;
   version: string;
@@ -136,6 +140,20 @@ describe.each(NAMES)('the tarball of %s', (short) => {
         .filter((source) => !files.includes(source)),
     );
     expect(missing).toEqual([]);
+  });
+
+  it('depends on every package that it imports', () => {
+    const { manifest, files } = get();
+    const imported = files
+      .filter((path) => /^dist\/.*\.(js|d\.ts)$/.test(path))
+      .flatMap((path) => [
+        ...readFileSync(join(installed(manifest.name), path), 'utf8').matchAll(IMPORT),
+      ])
+      .map(([, name]) => name as string)
+      .filter((name) => !name.startsWith('.') && !name.startsWith('node:'));
+    const known = { ...manifest.dependencies, ...(manifest['peerDependencies'] as object) };
+    expect([...new Set(imported)].filter((name) => !(name in known))).toEqual([]);
+    expect(imported.length).toBeGreaterThan(0);
   });
 });
 
