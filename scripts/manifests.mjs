@@ -2,13 +2,15 @@
 // addresses, what is shipped, and the versions of each other, which are one and the same. With --check it
 // writes nothing and fails when one differs; with --publish also while the addresses are not real ones.
 // No `workspace:` ranges: `npm pack` would leave them in the tarball.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../packages/', import.meta.url);
 const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
 const common = read(new URL('../package.json', import.meta.url));
 const checkOnly = process.argv.includes('--check') || process.argv.includes('--publish');
-const names = readdirSync(folder);
+const names = readdirSync(folder).filter((name) =>
+  existsSync(new URL(`${name}/package.json`, folder)),
+);
 const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, folder)).name));
 const differing = [];
 
@@ -48,7 +50,7 @@ function manifestOf(name, manifest) {
         // The maps point to the sources, so these go along.
         files: ['dist', '!dist/.tsbuildinfo', 'src', ...(manifest.bin ? ['bin'] : [])],
         scripts: {
-          prepack: 'tsc -b',
+          prepack: 'node ../../scripts/stale-output.mjs && tsc -b',
           prepublishOnly: 'node ../../scripts/manifests.mjs --publish',
         },
         publishConfig: { access: 'public' },

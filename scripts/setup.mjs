@@ -89,6 +89,7 @@ if (recorded !== stamp()) {
   await run(words, 'npx', install, installEnvironment());
   writeFileSync(stampFile, stamp());
 }
+await import('./stale-output.mjs');
 await run(
   ['building', 'built', 'The sources do not compile; the first line above says where.'],
   join(root, 'node_modules', '.bin', 'tsc'),
