@@ -2,14 +2,16 @@
 // addresses, what is shipped, and the versions of each other, which are one and the same. With --check it
 // writes nothing and fails when one differs; with --publish also while the addresses are not real ones.
 // No `workspace:` ranges: `npm pack` would leave them in the tarball.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const folder = new URL('../packages/', import.meta.url);
 const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
 const common = read(new URL('../package.json', import.meta.url));
 const checkOnly = process.argv.includes('--check') || process.argv.includes('--publish');
-const names = readdirSync(folder);
-const own = new Set(names.map((name) => read(new URL(`${name}/package.json`, folder)).name));
+const names = readdirSync(folder).filter((name) =>
+  existsSync(new URL(`${name}/package.json`, folder)),
+);
+const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, folder)).name));
 const differing = [];
 
 /** A file, and what it has to be. */
@@ -28,38 +30,35 @@ const sameVersion = (dependencies) =>
   Object.fromEntries(
     Object.entries(dependencies).map(([name, range]) => [
       name,
-      own.has(name) ? common.version : range,
+      ours.has(name) ? common.version : range,
     ]),
   );
 
-/** What all have, and what is published has besides. */
+/** What all have, and what is published has besides. What it says itself of these goes. */
 function manifestOf(name, manifest) {
-  const { version, license, type, engines } = common;
-  const { name: packageName, private: hidden, description, keywords, ...rest } = manifest;
-  for (const kind of ['dependencies', 'devDependencies'])
-    if (rest[kind]) rest[kind] = sameVersion(rest[kind]);
+  const { version, license, type, engines, author, homepage, bugs, repository } = common;
+  const { name: packageName, private: hidden, description, keywords } = manifest;
   const head = { name: packageName, version, ...(hidden ? { private: true } : {}), description };
-  if (hidden) return { ...head, ...rest, license, type, engines };
-  const { author, homepage, bugs, repository } = common;
-  return {
-    ...head,
-    keywords,
-    license,
-    author,
-    homepage,
-    bugs,
-    repository: { ...repository, directory: `packages/${name}` },
-    type,
-    engines,
-    ...rest,
-    // The maps point to the sources, so these go along.
-    files: ['dist', '!dist/.tsbuildinfo', 'src', ...(rest.bin ? ['bin'] : [])],
-    scripts: {
-      prepack: 'tsc -b',
-      prepublishOnly: 'node ../../scripts/manifests.mjs --publish',
-    },
-    publishConfig: { access: 'public' },
-  };
+  const shared = hidden
+    ? { ...head, license, type, engines }
+    : {
+        ...head,
+        keywords,
+        ...{ license, author, homepage, bugs },
+        repository: { ...repository, directory: `packages/${name}` },
+        ...{ type, engines },
+        // The maps point to the sources, so these go along.
+        files: ['dist', '!dist/.tsbuildinfo', 'src', ...(manifest.bin ? ['bin'] : [])],
+        scripts: {
+          prepack: 'node ../../scripts/stale-output.mjs && tsc -b',
+          prepublishOnly: 'node ../../scripts/manifests.mjs --publish',
+        },
+        publishConfig: { access: 'public' },
+      };
+  const own = Object.entries(manifest).filter(([field]) => !(field in shared));
+  for (const [field, value] of own)
+    shared[field] = /(?:^d|D)ependencies$/.test(field) ? sameVersion(value) : value;
+  return shared;
 }
 
 const licence = readFileSync(new URL('../LICENSE', import.meta.url), 'utf8');

@@ -1,12 +1,15 @@
 // Makes a fresh clone ready: checks Node, installs the dependencies, builds. Needs nothing but
-// Node itself. Quiet when all is well; on an unchanged tree it does next to nothing.
-import { spawnSync } from 'node:child_process';
+// Node itself. Says what it does and how long that took; on an unchanged tree it
+// does next to nothing.
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const OLDEST_NODE = 20;
+/** How long one hears nothing at most, in ms. */
+const STILL_MS = 20_000;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stampFile = join(root, 'node_modules', '.setup-stamp');
 
@@ -37,20 +40,37 @@ function installEnvironment() {
   return { ...Object.fromEntries(kept), CI: 'true' };
 }
 
-/** Runs a command to its end; ends this process with its output when it fails. */
-function run(what, command, args, env = process.env) {
-  console.log(`setup: ${what}`);
-  const { status, error, stdout, stderr } = spawnSync(command, args, {
-    cwd: root,
-    env,
-    encoding: 'utf8',
-    maxBuffer: 64 << 20,
-  });
-  if (status === 0) return;
-  console.error(`${stdout ?? ''}${stderr ?? ''}`);
-  console.error(
-    `setup: failed: ${[command, ...args].join(' ')}${error ? ` (${error.message})` : ''}`,
+const seconds = (sinceMs) => `${((performance.now() - sinceMs) / 1_000).toFixed(0)} s`;
+
+/**
+ * Runs a command to its end, and says what is done, that it still is, and how long it took; ends this
+ * process with the command's output when it fails.
+ */
+async function run([doing, done, cure], command, args, env = process.env) {
+  const start = performance.now();
+  console.log(`setup: ${doing} …`);
+  const still = setInterval(
+    () => console.log(`setup: still ${doing}, ${seconds(start)}`),
+    STILL_MS,
   );
+  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  for (const output of [child.stdout, child.stderr])
+    output.setEncoding('utf8').on('data', (text) => {
+      said += text;
+    });
+  const [status, why] = await new Promise((resolve) => {
+    child.once('error', (error) => resolve([1, ` (${error.message})`]));
+    child.once('close', (code, signal) => resolve([code, signal ? ` (${signal})` : '']));
+  });
+  clearInterval(still);
+  if (status === 0) {
+    console.log(`setup: ${done} in ${seconds(start)}`);
+    return;
+  }
+  console.error(said);
+  console.error(`setup: failed after ${seconds(start)}: ${[command, ...args].join(' ')}${why}`);
+  console.error(`setup: ${cure}`);
   process.exit(1);
 }
 
@@ -60,8 +80,18 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
 }
 const recorded = existsSync(stampFile) ? readFileSync(stampFile, 'utf8') : '';
 if (recorded !== stamp()) {
-  const install = ['-y', 'pnpm@12', 'install', '--frozen-lockfile'];
-  run('installing the dependencies (once)', 'npx', install, installEnvironment());
+  const install = ['-y', 'pnpm@12', 'install', '--frozen-lockfile', '--ignore-scripts'];
+  const words = [
+    'installing the dependencies',
+    'installed',
+    'They come from the registry of npm (npm config get registry). Once it can be reached, run this again.',
+  ];
+  await run(words, 'npx', install, installEnvironment());
   writeFileSync(stampFile, stamp());
 }
-run('building', join(root, 'node_modules', '.bin', 'tsc'), ['-b']);
+await import('./stale-output.mjs');
+await run(
+  ['building', 'built', 'The sources do not compile; the first line above says where.'],
+  join(root, 'node_modules', '.bin', 'tsc'),
+  ['-b'],
+);

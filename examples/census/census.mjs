@@ -102,8 +102,10 @@ try {
 }
 
 const style = { head: [], border: [], compact: true };
+/** What the other columns and the lines of the table leave for a path. */
+const pathColumns = Math.max(20, Math.min(70, (process.stdout.columns ?? 96) - 26));
 /** The end of a long path says more than its beginning. */
-const short = (path) => (path.length > 70 ? `…${path.slice(-69)}` : path);
+const short = (path) => (path.length > pathColumns ? `…${path.slice(1 - pathColumns)}` : path);
 const colAligns = ['left', 'right', 'right', 'right', 'right'];
 const extensions = new Table({
   head: ['extension', 'files', 'bytes', 'lines', 'gzip'],
@@ -137,3 +139,10 @@ for (const name of ['files', 'bytes', 'lines', 'digest']) {
 }
 console.log(equal ? 'The census equals the independent walk.' : 'The census and the walk DIFFER.');
 process.exitCode = equal ? 0 : 1;
+say(`
+What to try next, here in the clone:
+  npm run demo -- FOLDER --processes 4         the same with files of yours
+  npx piecework run --input README.md --exec 'wc -c' --out results.ndjson
+                                               any program, for each line
+  npx piecework dev                            a Redis for programs of yours
+README.md has a program to copy ("In code"), examples/ has more.`);

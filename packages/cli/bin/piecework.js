@@ -1,2 +1,11 @@
 #!/usr/bin/env node
-import '../dist/main.js';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+if (existsSync(new URL('../dist/main.js', import.meta.url))) await import('../dist/main.js');
+else {
+  // Only in a clone: what is installed was built before it was packed.
+  const clone = fileURLToPath(new URL('../../..', import.meta.url));
+  console.error(`piecework: this clone is not built yet. Once: cd ${clone} && npm run setup`);
+  process.exitCode = 1;
+}

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
 import { Command, CommanderError } from 'commander';
 import { completeCommand } from './completion.js';
@@ -14,10 +15,14 @@ import { submitCommand } from './submit.js';
 import { watchCommand } from './watch.js';
 import { workerCommand } from './worker.js';
 
+const { version } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as { version: string };
+
 /** The command line; its formats and exit codes are written down in docs/cli.md. */
 const program = new Command('piecework')
   .description('Split big requests, work them off by a fleet, await one completion. On Redis.')
-  .version('0.1.0')
+  .version(version)
   .showHelpAfterError('(piecework --help shows what there is)');
 
 runCommand(program);

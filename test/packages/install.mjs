@@ -1,0 +1,107 @@
+// Installs Piecework as its users do, and uses it: clones what is committed here, sets the clone up, packs all
+// packages by npm and by pnpm, installs the tarballs into empty folders, and runs the program of README and
+// the command line there. Needs the registry of npm; takes a few minutes.
+//
+//   npm run test:install
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startRedis } from '@piecework/embedded';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'piecework-install-'));
+const clone = join(folder, 'clone');
+/** Without what npm tells the scripts that it runs, which would be settings of those run here. */
+const inherited = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^(npm_(?!config_registry)|NODE_PATH$)/.test(name),
+  ),
+);
+
+/** Runs a command to its end. @throws Error with all that it said, when its exit code is another one */
+function run(cwd, command, args, { env = {}, code = 0 } = {}) {
+  const start = performance.now();
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd,
+    env: { ...inherited, ...env },
+    encoding: 'utf8',
+    maxBuffer: 64 << 20,
+  });
+  const line = [command, ...args]
+    .map((word) => word.replace(folder, '…'))
+    .join(' ')
+    .slice(0, 90);
+  if (status !== code)
+    throw new Error(`exit code ${status} ${error ?? ''} of: ${line}\n${stdout}${stderr}`);
+  console.log(`${((performance.now() - start) / 1_000).toFixed(1).padStart(6)} s  ${line}`);
+  return stdout + stderr;
+}
+
+function mustHave(said, wanted) {
+  if (!said.includes(wanted)) throw new Error(`expected '${wanted}' in:\n${said}`);
+}
+
+/** An empty project with these tarballs installed by npm. */
+function project(name, tarballs) {
+  const at = join(folder, name);
+  mkdirSync(at);
+  writeFileSync(join(at, 'package.json'), '{ "private": true }\n');
+  run(at, 'npm', ['install', '--no-audit', '--no-fund', ...tarballs]);
+  return at;
+}
+
+/** Uses the library alone. */
+function useLibrary(at, redis, readme) {
+  const [, program] = /```js\n(\/\/ first\.mjs\n.*?)```/s.exec(readme);
+  writeFileSync(join(at, 'first.mjs'), program);
+  mustHave(run(at, process.execPath, ['first.mjs'], { env: { REDIS_URL: redis } }), 'succeeded');
+  const required = "console.log(typeof require('piecework').Piecework)";
+  mustHave(run(at, process.execPath, ['-e', required]), 'function');
+  // It is not the command line, and says so.
+  mustHave(run(at, 'npx', ['piecework'], { code: 1 }), 'npm install @piecework/cli');
+}
+
+/** Uses the command line. */
+function useCommandLine(at) {
+  writeFileSync(join(at, 'words.txt'), 'one\ntwo\n');
+  const args = ['piecework', 'run', '--input', 'words.txt', '--exec', 'cat', '--out', '-'];
+  mustHave(run(at, 'npx', args), '"value":"two"');
+}
+
+const redis = await startRedis();
+try {
+  run(root, 'git', ['clone', '--quiet', '.', clone]);
+  const bin = ['packages/cli/bin/piecework.js', '--version'];
+  mustHave(run(clone, process.execPath, bin, { code: 1 }), 'npm run setup');
+  const setUp = run(clone, 'npm', ['run', 'setup']);
+  for (const said of [
+    'setup: installing',
+    'setup: installed in',
+    'setup: building',
+    'setup: built in',
+  ])
+    mustHave(setUp, said);
+  run(clone, process.execPath, bin);
+
+  const readme = readFileSync(join(clone, 'README.md'), 'utf8');
+  const packages = readdirSync(join(clone, 'packages'))
+    .map((name) => join(clone, 'packages', name))
+    .filter((at) => !JSON.parse(readFileSync(join(at, 'package.json'), 'utf8')).private);
+  for (const packer of ['npm', 'pnpm']) {
+    const to = join(folder, `by-${packer}`);
+    mkdirSync(to);
+    const [command, ...args] = packer === 'npm' ? ['npm'] : ['npx', '-y', 'pnpm@12'];
+    for (const at of packages) run(at, command, [...args, 'pack', '--pack-destination', to]);
+    const tarballs = readdirSync(to).map((name) => join(to, name));
+    const ofTerminals = /piecework-(cli|embedded)-\d/;
+    const library = tarballs.filter((path) => !ofTerminals.test(path));
+    useLibrary(project(`library-${packer}`, library), redis.url, readme);
+    useCommandLine(project(`command-line-${packer}`, tarballs));
+  }
+  console.log('Everything can be packed, installed and run.');
+} finally {
+  await redis.stop();
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,213 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+
+/*
+ * What would be published: packed by npm, laid out as an installation would be. Whatever they depend on is
+ * that of this clone, so nothing is fetched; `npm run test:install` installs the tarballs from the registry.
+ */
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const NAMES = [
+  'protocol',
+  'producer',
+  'worker',
+  'notifier',
+  'queues',
+  'embedded',
+  'piecework',
+  'cli',
+];
+const ONLY_FOR_TERMINALS = ['@bomb.sh/tab', 'cli-progress', 'cli-table3', 'commander', 'pretty-ms'];
+
+/** The package that a line of code imports from. */
+const IMPORT =
+  /(?:^(?:import|export|\}).* from |^import |\bimport\()['"]((?:@[\w.-]+\/)?[\w.:-]+)/gm;
+
+interface Manifest {
+  name: string;
+  version: string;
+  exports: Record<string, string | Record<string, string>>;
+  bin?: Record<string, string>;
+  dependencies: Record<string, string>;
+  [field: string]: unknown;
+}
+interface Packed {
+  readonly manifest: Manifest;
+  readonly files: readonly string[];
+}
+
+let folder: string;
+const packed = new Map<string, Packed>();
+
+function run(command: string, args: readonly string[], cwd: string) {
+  // NODE_PATH, which pnpm sets for vitest, would lend them what they do not depend on.
+  const { NODE_PATH: _, ...inherited } = process.env;
+  const env = { ...inherited, npm_config_update_notifier: 'false' };
+  return spawnSync(command, args, { cwd, env, encoding: 'utf8', maxBuffer: 64 << 20 });
+}
+
+const installed = (name: string) => join(folder, 'node_modules', name);
+
+/** Puts a package where npm would, with the dependencies that it names and no others beside it. */
+function install(short: string, tarball: string, files: readonly string[]): void {
+  const { name } = JSON.parse(readFileSync(join(root, 'packages', short, 'package.json'), 'utf8'));
+  mkdirSync(installed(name), { recursive: true });
+  const { status, stderr } = run('tar', ['-xzf', tarball, '--strip-components=1'], installed(name));
+  expect(status, stderr).toBe(0);
+  const manifest = JSON.parse(
+    readFileSync(join(installed(name), 'package.json'), 'utf8'),
+  ) as Manifest;
+  for (const dependency of Object.keys(manifest.dependencies)) {
+    if (dependency === 'piecework' || dependency.startsWith('@piecework/')) continue;
+    const link = join(installed(name), 'node_modules', dependency);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(root, 'packages', short, 'node_modules', dependency), link);
+  }
+  packed.set(short, { manifest, files });
+}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'piecework-packed-'));
+  const paths = NAMES.map((name) => `./packages/${name}`);
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder, ...paths];
+  const { status, stdout, stderr } = run('npm', args, root);
+  expect(status, stderr).toBe(0);
+  const answer = JSON.parse(stdout) as object;
+  const tarballs = Object.values(answer) as {
+    name: string;
+    filename: string;
+    files: { path: string }[];
+  }[];
+  for (const short of NAMES) {
+    const name = short === 'piecework' ? short : `@piecework/${short}`;
+    const one = tarballs.find((tarball) => tarball.name === name);
+    if (!one) throw new Error(`npm pack made no tarball of ${name}`);
+    install(
+      short,
+      join(folder, one.filename),
+      one.files.map(({ path }) => path),
+    );
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe.each(NAMES)('the tarball of %s', (short) => {
+  const get = () => packed.get(short) as Packed;
+
+  it('names versions that a registry has, and says what a registry shows', () => {
+    const { manifest } = get();
+    expect(JSON.stringify(manifest)).not.toContain('workspace:');
+    for (const [name, range] of Object.entries(manifest.dependencies))
+      if (name === 'piecework' || name.startsWith('@piecework/'))
+        expect(range).toBe(manifest.version);
+    expect(manifest).toMatchObject({
+      license: 'MIT',
+      repository: { type: 'git', directory: `packages/${short}` },
+      publishConfig: { access: 'public' },
+      engines: { node: '>=20' },
+    });
+    for (const field of ['description', 'keywords', 'homepage', 'bugs', 'author'])
+      expect(manifest[field], field).toBeTruthy();
+  });
+
+  it('has its licence, its README, and every file that its manifest names', () => {
+    const { manifest, files } = get();
+    expect(manifest.exports['./package.json']).toBe('./package.json');
+    const named = [
+      ...Object.values(manifest.exports).flatMap((target) =>
+        typeof target === 'string' ? [target] : Object.values(target),
+      ),
+      ...Object.values(manifest.bin ?? {}),
+    ].map((path) => normalize(path));
+    expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', ...named]));
+  });
+
+  it('has the sources of its maps, and nothing of the build', () => {
+    const { manifest, files } = get();
+    const at = installed(manifest.name);
+    const rest = files.filter((path) => !/^(dist|src|bin)\//.test(path));
+    expect(rest.sort()).toEqual(['LICENSE', 'README.md', 'package.json']);
+    expect(files.filter((path) => path.includes('tsbuildinfo'))).toEqual([]);
+    const maps = files.filter((path) => path.endsWith('.map'));
+    expect(maps.length).toBeGreaterThan(0);
+    const missing = maps.flatMap((map) =>
+      (JSON.parse(readFileSync(join(at, map), 'utf8')).sources as string[])
+        .map((source) => join(dirname(map), source))
+        .filter((source) => !files.includes(source)),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('depends on every package that it imports', () => {
+    const { manifest, files } = get();
+    const imported = files
+      .filter((path) => /^dist\/.*\.(js|d\.ts)$/.test(path))
+      .flatMap((path) => [
+        ...readFileSync(join(installed(manifest.name), path), 'utf8').matchAll(IMPORT),
+      ])
+      .map(([, name]) => name as string)
+      .filter((name) => !name.startsWith('.') && !name.startsWith('node:'));
+    const known = { ...manifest.dependencies, ...(manifest['peerDependencies'] as object) };
+    expect([...new Set(imported)].filter((name) => !(name in known))).toEqual([]);
+    expect(imported.length).toBeGreaterThan(0);
+  });
+});
+
+describe('the library', () => {
+  it('brings nothing along that only a terminal needs', () => {
+    const wanted = (short: string): string[] =>
+      Object.keys(packed.get(short)?.manifest.dependencies ?? {}).flatMap((name) => [
+        name,
+        ...wanted(name.replace('@piecework/', '')),
+      ]);
+    const all = wanted('piecework');
+    expect(all).toContain('ioredis');
+    expect(all.filter((name) => ONLY_FOR_TERMINALS.includes(name))).toEqual([]);
+    expect(all).not.toContain('@piecework/embedded');
+  });
+
+  it('can be imported, and required where Node can', () => {
+    const print = 'console.log(typeof m.Piecework, typeof m.Worker)';
+    const esm = ['--input-type=module', '-e', `import * as m from 'piecework'; ${print}`];
+    expect(run(process.execPath, esm, folder)).toMatchObject({ stdout: 'function function\n' });
+    const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+    if (major === 20 ? minor < 19 : major === 22 && minor < 12) return;
+    const cjs = ['-e', `const m = require('piecework'); ${print}`];
+    expect(run(process.execPath, cjs, folder)).toMatchObject({ stdout: 'function function\n' });
+  });
+
+  it('hands its command over to @piecework/cli, and else says how to get that', () => {
+    const bin = join(installed('piecework'), 'bin', 'piecework.js');
+    const { version } = (packed.get('cli') as Packed).manifest;
+    expect(run(process.execPath, [bin, '--version'], folder)).toMatchObject({
+      status: 0,
+      stdout: `${version}\n`,
+    });
+    // Where nothing else is installed.
+    const alone = mkdtempSync(join(tmpdir(), 'piecework-alone-'));
+    onTestFinished(() => rmSync(alone, { recursive: true }));
+    cpSync(installed('piecework'), alone, { recursive: true, verbatimSymlinks: true });
+    const { status, stdout, stderr } = run(process.execPath, ['bin/piecework.js', 'run'], alone);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toContain('npm install @piecework/cli');
+  });
+});
+
+describe('a clone that is not built', () => {
+  it.each(['cli', 'piecework'])('says what to run first: packages/%s/bin/piecework.js', (short) => {
+    const clone = mkdtempSync(join(tmpdir(), 'piecework-clone-'));
+    onTestFinished(() => rmSync(clone, { recursive: true }));
+    for (const path of ['cli/bin', 'piecework/bin', 'piecework/tsconfig.json'])
+      cpSync(join(root, 'packages', path), join(clone, 'packages', path), { recursive: true });
+    const program = join(clone, 'packages', short, 'bin', 'piecework.js');
+    const { status, stdout, stderr } = run(process.execPath, [program, 'list'], tmpdir());
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toBe(
+      `piecework: this clone is not built yet. Once: cd ${clone}/ && npm run setup\n`,
+    );
+  });
+});
