@@ -137,7 +137,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
     for (const payload of payloads) await this.#appender.add(payload);
   }
 
-  /** Adds an item that is already encoded; a promise, if there is one, resolves when there is room. */
+  /** Adds an item that is already encoded, as it is; a promise, if there is one, resolves when there is room. */
   appendEncoded(payload: string): Promise<void> | undefined {
     this.#throwIfClosed();
     return this.#appender.add(payload);
