@@ -60,7 +60,7 @@ function count({ path, bytes, lines, gzipBytes, sha256 }) {
 
 /** Appends every file while workers count and results come in; ends at the completion. */
 async function census(pw, fleet) {
-  const open = await pw.open({ limit: 10_000 });
+  const open = await pw.open();
   const request = open.handle;
   const submit = async () => {
     for await (const path of split.files(folder)) await open.append(path);

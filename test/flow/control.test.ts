@@ -223,7 +223,7 @@ describe('an update', () => {
     ];
     for (const changes of wrong)
       await expect(request.update(changes as never)).rejects.toBeInstanceOf(InvalidOptionError);
-    expect(await request.status()).toMatchObject({ limit: 10, priority: 50 });
+    expect(await request.status()).toMatchObject({ limit: null, priority: 50 });
   });
 });
 

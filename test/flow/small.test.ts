@@ -132,7 +132,7 @@ describe('a small submission', () => {
     const most = (await tokensOf(flow, id)).length;
     expect(most).toBeGreaterThan(0);
     for (const one of [...first, await submit(), await submit()])
-      expect(one).toEqual({ id, generation: first[0]?.generation, total: 7 });
+      expect(one).toMatchObject({ id, generation: first[0]?.generation, total: 7 });
     expect(await payloadsOf(flow, id)).toEqual(numbers(7));
     const other = flow.producer().submit(numbers(6), { id });
     await expect(other).rejects.toBeInstanceOf(RequestExistsError);

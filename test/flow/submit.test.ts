@@ -78,7 +78,10 @@ describe('submit', () => {
   }) => {
     const items = numbers(40).map((i) => `${i} ${'x'.repeat(1_000_000)}`);
     const submitted = await flow.producer().submit(items, { id: flow.id('large') });
-    expect(await flow.producer().submit(items, { id: submitted.id })).toEqual(submitted);
+    expect(await flow.producer().submit(items, { id: submitted.id })).toEqual({
+      ...submitted,
+      created: false,
+    });
     const payloads = await payloadsOf(flow, submitted.id);
     expect(payloads.map((payload) => Number.parseInt(String(payload), 10))).toEqual(numbers(40));
     expect(payloads.at(-1)).toBe(items.at(-1));
@@ -229,7 +232,10 @@ describe('a source that fails', () => {
     await expect(
       producer.submit(source('exists', [1, 2]), { id: flow.id('taken'), limit: 3 }),
     ).rejects.toThrow();
-    expect(await producer.submit(source('is in', [1, 2]), { id: flow.id('taken') })).toEqual(first);
+    expect(await producer.submit(source('is in', [1, 2]), { id: flow.id('taken') })).toEqual({
+      ...first,
+      created: false,
+    });
     await expect(producer.submit(source('bad first', [undefined, 2]))).rejects.toThrow();
     await expect(producer.submit(source('bad second', [1, undefined, 3]))).rejects.toThrow();
     expect(returned).toEqual(['exists', 'is in', 'bad first', 'bad second']);

@@ -421,6 +421,7 @@ export const flagCure = {
 const ENGAGEMENT = 'packages/worker/dist/engagement.js';
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
 const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
+const TYPED_TASKS = 'test/flow/typed-tasks.test.ts';
 const SIGNALS = 'test/flow/signals.test.ts';
 
 /** @type {CodeCure[]} */
@@ -697,6 +698,27 @@ export const codeCures = [
     name: 'is named by its number',
     code: 'packages/producer/dist/line-splitter.js',
     edits: [{ from: 'if (this.#begunBytes <= this.#maxBytes)', to: 'if (this.#begunBytes >= 0)' }],
+  },
+  {
+    cure: 'of several calls that submit the same, one made the request',
+    test: TYPED_TASKS,
+    name: 'for an id, also when several ask at the same time',
+    code: 'packages/producer/dist/bring-up.js',
+    edits: [{ from: '(await patience.call(createdBy)) === call', to: 'true' }],
+  },
+  {
+    cure: 'what is appended stays behind what is still being checked',
+    test: TYPED_TASKS,
+    name: 'keeps the order where checks take their time, and seals behind them',
+    code: 'packages/producer/dist/open-request.js',
+    edits: [{ from: 'Promise.all([earlier, ...checks])', to: 'Promise.all(checks)' }],
+  },
+  {
+    cure: 'a request without a limit keeps the digest that it had with the default',
+    test: 'test/flow/no-limit.test.ts',
+    name: 'what a release with a default limit of 10 submitted is recognised',
+    code: 'packages/producer/dist/digest.js',
+    edits: [{ from: 'limit ?? 10', to: 'limit ?? null' }],
   },
   {
     cure: 'replies of another shape are refused',

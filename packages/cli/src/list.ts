@@ -43,7 +43,7 @@ export const REQUEST_HEAD = [
   'total',
 ];
 
-const number = (n: number) => n.toLocaleString('en-US');
+const number = (n: number | null) => n?.toLocaleString('en-US') ?? 'none';
 
 export function requestRow(request: RequestStatus): string[] {
   const { id, status, outcome, waiting, priority, limit, counts } = request;

@@ -59,7 +59,7 @@ function describe(seen: RequestStatus): string {
     `status      ${seen.outcome ? `${seen.status} (${seen.outcome})` : seen.status}`,
     `generation  ${seen.generation}`,
     `priority    ${seen.priority}`,
-    `limit       ${seen.limit}`,
+    `limit       ${seen.limit ?? 'none'}`,
     ...(seen.task ? [`task        ${seen.task}`] : []),
     ...(seen.waiting ? [`waiting     ${seen.waiting}`] : []),
     `total       ${counts.total}`,

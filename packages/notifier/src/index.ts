@@ -8,8 +8,9 @@ export {
   progressOptions,
   type ResultsOptions,
   resultsOptions,
+  type SuccessesOptions,
 } from './options.js';
 export { CompletionOutcome, type Counts } from './outcome.js';
 export type { ProgressReport } from './progress.js';
-export type { ResultItem } from './result-item.js';
+export type { FailedItem, ResultItem, SucceededItem } from './result-item.js';
 export { type RequestStatus, statusOf } from './status.js';

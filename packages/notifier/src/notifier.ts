@@ -28,11 +28,12 @@ import {
   progressOptions,
   type ResultsOptions,
   resultsOptions,
+  type SuccessesOptions,
 } from './options.js';
 import { CompletionOutcome } from './outcome.js';
 import { persist } from './persist.js';
 import { type ProgressReport, progressOf } from './progress.js';
-import type { ResultItem } from './result-item.js';
+import type { ResultItem, SucceededItem } from './result-item.js';
 import { resultsOf } from './results.js';
 import { type RequestStatus, statusOf } from './status.js';
 import { Stay } from './stay.js';
@@ -93,10 +94,21 @@ export class Notifier implements AsyncDisposable {
    * The results, live while the request runs; ends when it is complete and all were given out. Each
    * item has a `cursor`, with which another call goes on behind it: every other item comes exactly
    * once. Of a request with results 'discard' there are only failures. `timeoutMs` counts from the
-   * first item asked for to the end.
+   * first item asked for to the end. Every item has a `value`, unless `failed` asks for failures too:
+   * then `status` tells them apart.
    * @throws InvalidOptionError, ClosedError at once; the rest as completion, and ServerError, when
    *   reading on
    */
+  results<Result = unknown>(
+    id: string,
+    options?: SuccessesOptions,
+    generation?: number,
+  ): AsyncGenerator<SucceededItem<Result>>;
+  results<Result = unknown>(
+    id: string,
+    options: ResultsOptions,
+    generation?: number,
+  ): AsyncGenerator<ResultItem<Result>>;
   results<Result = unknown>(
     id: string,
     options: ResultsOptions = {},

@@ -65,6 +65,9 @@ export interface ResultsOptions extends WaitOptions {
   readonly bufferBytes?: number;
 }
 
+/** As they are without `failed`: each item is a success, and has a `value`. */
+export type SuccessesOptions = ResultsOptions & { readonly failed?: false };
+
 export const resultsOptions: OptionTable = {
   order: option.word('completion', 'index'),
   failed: option.boolean(false),

@@ -1,7 +1,8 @@
 import { decode, decodeError, type KeptError } from '@piecework/protocol';
 import type { ReadItem } from './result-reader.js';
 
-interface Succeeded<Result> {
+/** A sub-request that succeeded. */
+export interface SucceededItem<Result = unknown> {
   readonly index: number;
   readonly status: 'succeeded';
   readonly value: Result;
@@ -9,7 +10,8 @@ interface Succeeded<Result> {
   readonly cursor: string;
 }
 
-interface Failed {
+/** A sub-request that failed for good. */
+export interface FailedItem {
   readonly index: number;
   readonly status: 'failed';
   /** What the handler threw last: name, message and, where there was one, stack. */
@@ -18,7 +20,7 @@ interface Failed {
 }
 
 /** One sub-request's outcome, as `results` gives it. */
-export type ResultItem<Result = unknown> = Succeeded<Result> | Failed;
+export type ResultItem<Result = unknown> = SucceededItem<Result> | FailedItem;
 
 export function resultItem<Result>(item: ReadItem, cursor: string): ResultItem<Result> {
   const { index, kind, text } = item;

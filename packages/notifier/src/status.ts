@@ -1,5 +1,6 @@
 import {
   decode,
+  decodeLimit,
   type EndReason,
   type Inspected,
   NotFoundError,
@@ -19,7 +20,8 @@ export interface RequestStatus {
   readonly generation: number;
   readonly counts: Counts;
   readonly priority: number;
-  readonly limit: number;
+  /** Greatest number in flight at once; null: no limit. */
+  readonly limit: number | null;
   /** Name of its task, if it has one. */
   readonly task: string | undefined;
   /** What was given with it. */
@@ -69,7 +71,7 @@ export async function statusOf(
     generation: Number(state['generation']),
     counts: countsOf(seen),
     priority: placeOf(state['priority'] ?? '').priority,
-    limit: Number(state['limit']),
+    limit: decodeLimit(state['limit']),
     task,
     metadata: decode(state['metadata'] ?? ''),
     createdAt: Number(state['createdAt']),

@@ -6,6 +6,7 @@ import {
   Connection,
   checkOption,
   checkOptions,
+  encodePayload,
   option,
   QueueCommands,
   type WaitOptions,
@@ -98,6 +99,8 @@ export class DelayedTasks implements AsyncDisposable {
     // With both the submission refuses them, also where one of them is 0.
     const isDelayed = runAt !== undefined || delayMs > 0;
     const { delayMs: _, ...undelayed } = checked;
+    // Here, where it is not one item among others.
+    encodePayload(args, checked.maxPayloadBytes);
     const { producer, mover } = this.#place(queue);
     const { id, generation } = await producer.submit([args], {
       id: newTaskId(),

@@ -1,6 +1,7 @@
 export * from '@piecework/notifier';
 export {
   type Dedupe,
+  type ItemCheck,
   type Items,
   OpenRequest,
   Producer,
@@ -80,5 +81,6 @@ export {
 export type { Redriven, RedriveOptions } from './redrive.js';
 export type { Cancelled, UpdateOptions } from './request-control.js';
 export { RequestHandle } from './request-handle.js';
+export { SubmittedRequest } from './submitted-request.js';
 export { defineTask, type Task } from './task.js';
 export { TaskWorker } from './task-worker.js';

@@ -11,7 +11,8 @@ import {
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { Admin, adminOptions } from './admin.js';
 import { RequestHandle } from './request-handle.js';
-import { type Task, validate } from './task.js';
+import { SubmittedRequest } from './submitted-request.js';
+import { check, type Task } from './task.js';
 
 export interface PieceworkOptions {
   /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
@@ -30,15 +31,18 @@ export interface PieceworkOptions {
   readonly shards?: number;
 }
 
-/** Options of a request whose task may be given by its definition. */
+/**
+ * Options of a request whose task may be given by its definition: its payloads and results then have the
+ * types of the task, and each payload is checked by its schema, if it has one.
+ */
 export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
-  readonly task?: string | Task<Payload, Result, never> | Task<Payload, Result>;
+  readonly task?: string | Task<Payload, Result, unknown>;
 };
 
 /** An open request with the handle's methods beside it. */
-export type OpenHandle<Result> = {
-  readonly handle: RequestHandle<Result>;
-} & OpenRequest;
+export type OpenHandle<Result, Payload = unknown> = {
+  readonly handle: SubmittedRequest<Result>;
+} & OpenRequest<Payload>;
 
 /**
  * Producer and notifier of one queue behind one door.
@@ -70,27 +74,40 @@ export class Piecework implements AsyncDisposable {
   }
 
   /**
-   * Submits all items as one request; resolves when the last is in.
+   * Submits all items as one request; resolves when the last is in. `created` of what it returns says
+   * whether this call made the request. With a `task` the items are its payloads.
    * @throws as Producer.submit
    */
-  async submit<Payload, Result = unknown>(
-    items: Items<Payload>,
+  async submit<Payload = unknown, Result = unknown>(
+    items: Items<NoInfer<Payload>>,
     options: SubmitOptions<Payload, Result> = {},
-  ): Promise<RequestHandle<Result>> {
+  ): Promise<SubmittedRequest<Result>> {
     const { schema, plain } = taskOf(options);
     const source = schema ? await checkedItems(items, schema) : items;
-    const { id, generation } = await this.#producer.submit(source, plain);
-    return new RequestHandle<Result>(id, this.#notifier, this.admin, generation);
+    return this.#submitted(await this.#producer.submit(source, plain));
   }
 
-  /** Opens a request, or joins the open one of this id. @throws as Producer.open */
-  async open<Payload, Result = unknown>(
+  /**
+   * Opens a request, or joins the open one of this id (`joined`). With a `task`, what is appended are its
+   * payloads. @throws as Producer.open
+   */
+  async open<Payload = unknown, Result = unknown>(
     options: SubmitOptions<Payload, Result> = {},
-  ): Promise<OpenHandle<Result>> {
-    const open = await this.#producer.open(taskOf(options).plain);
-    return Object.assign(open, {
-      handle: new RequestHandle<Result>(open.id, this.#notifier, this.admin, open.generation),
-    });
+  ): Promise<OpenHandle<Result, Payload>> {
+    const { schema, plain } = taskOf(options);
+    const checked = schema && ((item: unknown, index: number) => check(schema, item, index));
+    const open: OpenRequest<Payload> = await this.#producer.open(plain, checked);
+    const { id, generation, joined } = open;
+    const handle = this.#submitted<Result>({ id, generation, created: !joined });
+    return Object.assign(open, { handle });
+  }
+
+  #submitted<Result>(made: {
+    readonly id: string;
+    readonly generation: number;
+    readonly created: boolean;
+  }): SubmittedRequest<Result> {
+    return new SubmittedRequest<Result>(made, this.#notifier, this.admin);
   }
 
   /**
@@ -141,15 +158,17 @@ async function checkedItems<Payload>(
   schema: StandardSchemaV1,
 ): Promise<Items<Payload>> {
   if (Array.isArray(items)) {
-    for (const item of items) await validate(schema, item);
+    for (const [index, item] of items.entries()) await check(schema, item, index);
     return items;
   }
   if (typeof items !== 'object' || items === null) {
     throw new InvalidOptionError('items', items, 'an Iterable, AsyncIterable or ReadableStream');
   }
   async function* checked() {
+    let index = 0;
     for await (const item of items as AsyncIterable<Payload>) {
-      await validate(schema, item);
+      await check(schema, item, index);
+      index += 1;
       yield item;
     }
   }

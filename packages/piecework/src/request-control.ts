@@ -10,6 +10,7 @@ import {
   encodeToleratedFailures,
   type GoesOn,
   InvalidOptionError,
+  limitOption,
   NotFoundError,
   type OptionTable,
   option,
@@ -35,10 +36,10 @@ export type Cancelled =
 
 export interface UpdateOptions {
   /**
-   * Greatest number in flight at once, from 1 to 1000000. A lowered one starts nothing until so many
-   * have ended that there is room below it. @default as it is
+   * Greatest number in flight at once, from 1 to 1000000; null: no limit. A lowered one starts nothing until
+   * so many have ended that there is room below it. @default as it is
    */
-  readonly limit?: number | undefined;
+  readonly limit?: number | null | undefined;
   /** 0 is served first, 99 last. @default as it is */
   readonly priority?: number | undefined;
   /** How many sub-requests may fail in a request that succeeds, as at submission. @default as it is */
@@ -48,7 +49,7 @@ export interface UpdateOptions {
 const unset = ({ default: _, ...spec }: OptionTable[string]) => spec;
 
 export const updateOptions: OptionTable = {
-  limit: unset(requestOptions['limit'] as OptionTable[string]),
+  limit: limitOption,
   priority: unset(requestOptions['priority'] as OptionTable[string]),
   toleratedFailures: unset(toleratedFailuresOption),
 };

@@ -9,6 +9,8 @@ import type {
   RequestStatus,
   ResultItem,
   ResultsOptions,
+  SucceededItem,
+  SuccessesOptions,
 } from '@piecework/notifier';
 import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from './admin.js';
@@ -43,9 +45,12 @@ export class RequestHandle<Result = unknown> {
 
   /**
    * The results, live while the request runs, in the order of completion or of the items.
-   * `failed: true` gives failed sub-requests too. Memory stays bounded, however many there are.
+   * Each has a `value`; `failed: true` gives failed sub-requests too, which `status` tells apart.
+   * Memory stays bounded, however many there are.
    * @throws as completion
    */
+  results(options?: SuccessesOptions): AsyncIterable<SucceededItem<Result>>;
+  results(options: ResultsOptions): AsyncIterable<ResultItem<Result>>;
   results(options: ResultsOptions = {}): AsyncIterable<ResultItem<Result>> {
     return this.#notifier.results<Result>(this.id, options, this.#generation);
   }

@@ -43,16 +43,34 @@ export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   };
 }
 
-/** @throws PayloadError that names the first thing that is wrong */
-export async function validate<Input, Output>(
+/** What the schema makes of a payload. @throws PayloadError that names the first thing that is wrong */
+async function validate<Input, Output>(
   schema: StandardSchemaV1<Input, Output>,
   payload: unknown,
 ): Promise<Output> {
   const result = await schema['~standard'].validate(payload);
-  if (!result.issues) return result.value;
-  const [issue] = result.issues;
+  if (result.issues) throw wrong(result.issues);
+  return result.value;
+}
+
+/** The same before it is submitted, for item `index`; no promise where the schema answers at once. */
+export function check(
+  schema: StandardSchemaV1,
+  payload: unknown,
+  index: number,
+): void | Promise<void> {
+  const expectRight = ({ issues }: StandardSchemaV1.Result<unknown>) => {
+    if (issues) throw wrong(issues, index);
+  };
+  const result = schema['~standard'].validate(payload);
+  return 'then' in result ? result.then(expectRight) : expectRight(result);
+}
+
+function wrong(issues: readonly StandardSchemaV1.Issue[], index?: number): PayloadError {
+  const [issue] = issues;
   const path = (issue?.path ?? []).map((part) =>
     String(typeof part === 'object' ? part.key : part),
   );
-  throw new PayloadError(`payload${path.map((part) => `.${part}`).join('')}: ${issue?.message}`);
+  const message = `payload${path.map((part) => `.${part}`).join('')}: ${issue?.message}`;
+  return new PayloadError(message, undefined, index);
 }

@@ -4,6 +4,7 @@ import {
   ConnectionError,
   type Created,
   createField,
+  encodeLimit,
   encodePolicy,
   encodeToleratedFailures,
   firstToken,
@@ -17,6 +18,7 @@ import {
   tellOpen,
 } from '@piecework/protocol';
 import type { CheckedOptions } from './options.js';
+import { confirmed } from './seal-in.js';
 
 /** How often a submission starts over when its intent was given up before it was used. */
 const VOID_TRIES = 5;
@@ -27,6 +29,8 @@ export type Found = Extract<Created, { verdict: 'exists' }>;
 /** A request of this name, just created by us or found there. */
 export interface BroughtUp {
   readonly generation: number;
+  /** Whether it was made by this call. */
+  readonly created: boolean;
   /** What was found instead; undefined when the request is open and ours. */
   readonly found?: Found;
   /** Set when it is all in and sealed already. */
@@ -43,7 +47,7 @@ export function fieldsOf(
   return {
     queue,
     priority: options.priority,
-    limit: options.limit,
+    limit: encodeLimit(options.limit),
     task: options.task ?? '',
     attempts: options.attempts,
     policy: encodePolicy(options),
@@ -81,6 +85,7 @@ const isUnknown = async (queue: QueueCommands, id: string): Promise<boolean> => 
  * Intent, then create; again from the start when the intent was given up in between. `small`: all its
  * items, of a submission that numbers them so. `atOnce`: they go with the create, and the seal behind;
  * and the first token of a new request too, if all is `oneServer`. `isNewId`: nobody else knows the id.
+ * `call`: the request keeps which call made it, where several may ask for the same at once.
  */
 export async function bringUp(
   connection: Connection,
@@ -94,14 +99,18 @@ export async function bringUp(
     small?: readonly string[] | undefined;
     atOnce?: boolean;
     isNewId?: boolean;
+    call?: string | undefined;
     oneServer?: boolean;
   },
 ): Promise<BroughtUp> {
-  const { owner, digest, options, patience, small, isNewId, oneServer } = parts;
+  const { owner, digest, options, patience, small, isNewId, oneServer, call } = parts;
   const { id } = commands.keys;
   const leaseMs = options.producerLeaseMs;
   const fields = Object.entries(fieldsOf(queue.keys.queue, digest, options)).flat();
   if (small) fields.push(...createField(owner));
+  if (call !== undefined) fields.push('createdBy', call);
+  const createdBy = async () => (await commands.fields('createdBy'))['createdBy'];
+  const isMade = async () => call === undefined || (await patience.call(createdBy)) === call;
   const atOnce = small && parts.atOnce && !isTimed(options);
   // Asked before the intent opens it.
   const tokenToo = atOnce && oneServer && !options.expedite && (isNewId || isUnknown(queue, id));
@@ -115,8 +124,17 @@ export async function bringUp(
       const whole = { generation, owner, leaseMs, fields, payloads: small };
       const { priority } = options;
       const first = (await tokenToo) ? firstToken(queue, { id, generation, priority }) : undefined;
-      const allIn = await patience.call(() => commands.createAllIn(whole, first));
-      if (allIn) return { generation, allIn };
+      // Which call made it is read behind it, in the same round trip. What that does not tell is asked for.
+      let reading: Promise<string | undefined> | undefined;
+      const allIn = await patience.call(() => {
+        const sending = commands.createAllIn(whole, first);
+        reading = call === undefined ? undefined : createdBy().catch(() => undefined);
+        return sending;
+      });
+      if (allIn) {
+        const created = (await reading) === call || (await confirmed(id, isMade));
+        return { generation, allIn, created };
+      }
       // Something stood in the way, which the long way tells apart.
     }
     const created = await patience.call(() => commands.create(generation, owner, leaseMs, fields));
@@ -133,7 +151,7 @@ export async function bringUp(
         );
       // A server that lost the intent, or the create, is behind a new connection.
       if (seen.broke() && !(await isOpen(queue, commands, generation, patiently))) continue;
-      return { generation };
+      return { generation, created: await isMade() };
     }
     // Refused, or given up before it was used, as when this process stood still in between.
     const found = created.verdict === 'exists' ? created : undefined;
@@ -146,7 +164,7 @@ export async function bringUp(
         continue;
       }
     }
-    if (found) return { generation, found };
+    if (found) return { generation, found, created: call !== undefined && (await isMade()) };
   }
   throw new ConnectionError(`request ${id}: its intent was given up ${VOID_TRIES} times`);
 }

@@ -34,11 +34,22 @@ function canonical(value: unknown): string {
   );
 }
 
+/**
+ * Releases whose default limit was 10 named a request without one so. It still is, so that what was
+ * submitted by one of them is recognised when a later one asks for it again, and the other way round;
+ * and a limit of 10 that is given is told from it (docs/decisions/0032).
+ */
+const limitInDigest = (limit: number | null | undefined) => (limit === 10 ? '10' : (limit ?? 10));
+
 /** Digest by which the same id with other options is told from a repetition (docs/decisions/0003). */
 export function optionsDigest(queue: string, options: CheckedOptions): string {
   const { runAt } = options;
   // A time is the same however it is given.
-  const plain = { ...options, runAt: runAt === undefined ? undefined : Number(runAt) };
+  const plain = {
+    ...options,
+    limit: limitInDigest(options.limit),
+    runAt: runAt === undefined ? undefined : Number(runAt),
+  };
   const content = CONTENT.map((name) => [name, plain[name] ?? null]);
   return createHash('sha256')
     .update(canonical([queue, content]))

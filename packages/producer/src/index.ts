@@ -1,4 +1,4 @@
-export { OpenRequest } from './open-request.js';
+export { type ItemCheck, OpenRequest } from './open-request.js';
 export { type Dedupe, dedupeOptions, type RequestOptions, requestOptions } from './options.js';
 export {
   Producer,

@@ -8,11 +8,11 @@ const KEEP_UNITS = 32 * 1_024 * 1_024;
  */
 export class KnownItems implements Iterable<string> {
   readonly #items: readonly unknown[];
-  readonly #encode: (item: unknown) => string;
+  readonly #encode: (item: unknown, index: number) => string;
   readonly #kept: string[] = [];
   #room = KEEP_UNITS;
 
-  constructor(items: readonly unknown[], encode: (item: unknown) => string) {
+  constructor(items: readonly unknown[], encode: (item: unknown, index: number) => string) {
     this.#items = items;
     this.#encode = encode;
   }
@@ -25,7 +25,7 @@ export class KnownItems implements Iterable<string> {
   *[Symbol.iterator](): Generator<string> {
     yield* this.#kept;
     for (let i = this.#kept.length; i < this.#items.length; i += 1) {
-      const text = this.#encode(this.#items[i]);
+      const text = this.#encode(this.#items[i], i);
       this.#room -= text.length;
       if (this.#room >= 0) this.#kept.push(text);
       yield text;

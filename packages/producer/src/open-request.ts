@@ -16,11 +16,14 @@ import { confirmDurability } from './durability.js';
 import type { CheckedOptions } from './options.js';
 import { type SealOf, type Site, sealIn, tellEnd } from './seal-in.js';
 
+/** Throws what is wrong with an item, of which `index` says its place among those appended together. */
+export type ItemCheck = (item: unknown, index: number) => void | Promise<void>;
+
 /**
  * An open request, as one producer sees it: items are added until somebody seals it. While this
  * object is open it renews the producer lease, so that the request is not taken for orphaned.
  */
-export class OpenRequest implements AsyncDisposable {
+export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   readonly id: string;
   readonly generation: number;
   /** Whether somebody else had opened it. */
@@ -31,12 +34,15 @@ export class OpenRequest implements AsyncDisposable {
   readonly #producer: string;
   readonly #options: CheckedOptions;
   readonly #appender: Appender;
+  readonly #check: ItemCheck | undefined;
   readonly #onClose: (request: OpenRequest) => void;
   readonly #stopping = new AbortController();
   /** For what adds, which a close ends, and for what ends the request. */
   readonly #adding: Patience;
   readonly #ending: Patience;
   #renewal: NodeJS.Timeout | undefined;
+  /** Appends whose items are still being checked; those that come later wait behind them. */
+  #checking: Promise<void> | undefined;
   #sealed = false;
   #confirmed = false;
   #closed = false;
@@ -52,6 +58,7 @@ export class OpenRequest implements AsyncDisposable {
       /** The number of its first item. @default 0 */
       firstNumber?: number;
       joined?: boolean;
+      check?: ItemCheck | undefined;
       /** Ends every trying again, as when the connection is about to close. */
       closing: AbortSignal;
     },
@@ -65,6 +72,7 @@ export class OpenRequest implements AsyncDisposable {
     this.#commands = new RequestCommands(connection, parts.id);
     this.#producer = parts.producer;
     this.#options = parts.options;
+    this.#check = parts.check;
     this.#onClose = onClose;
     const { closing } = parts;
     const forMs = parts.options.unavailableMs;
@@ -93,17 +101,43 @@ export class OpenRequest implements AsyncDisposable {
   /**
    * Adds items. Resolves when there is room for more; `flush` and `seal` wait until all are in.
    * One that failed has ended the adding of this handle: what is in, is in, and can be sealed by others.
-   * @throws PayloadError before it is sent · SealedError · DroppedError · LostError · ClosedError ·
+   * @throws PayloadError before any of them is sent, with the `index` of the item among them; others may be
+   *   appended after it · SealedError · DroppedError · LostError · ClosedError ·
    *   ServerError, ConnectionError after `unavailableMs`: not added · IndeterminateError: it may be added
    */
-  async append(...items: readonly unknown[]): Promise<void> {
+  async append(...items: readonly Payload[]): Promise<void> {
     this.#throwIfClosed();
     const { maxPayloadBytes } = this.#options;
-    const payloads = items.map((item) => encodePayload(item, maxPayloadBytes));
+    const payloads = items.map((item, i) => encodePayload(item, maxPayloadBytes, i));
+    const checks = this.#checksOf(items);
+    if (checks.length === 0 && !this.#checking) return this.#add(payloads);
+    const earlier = this.#checking;
+    const adding = Promise.all([earlier, ...checks]).then(() => this.#add(payloads));
+    const over = Promise.allSettled([earlier, adding]).then(() => {
+      if (this.#checking === over) this.#checking = undefined;
+    });
+    this.#checking = over;
+    await adding;
+  }
+
+  /** The checks that take their time. @throws what one says at once */
+  #checksOf(items: readonly Payload[]): Promise<void>[] {
+    const checks: Promise<void>[] = [];
+    for (const [index, item] of items.entries()) {
+      const checking = this.#check?.(item, index);
+      if (!checking) continue;
+      // One that is refused at once ends the waiting for those before it.
+      checking.catch(() => {});
+      checks.push(checking);
+    }
+    return checks;
+  }
+
+  async #add(payloads: readonly string[]): Promise<void> {
     for (const payload of payloads) await this.#appender.add(payload);
   }
 
-  /** Adds an item that is already encoded; a promise, if there is one, resolves when there is room. */
+  /** Adds an item that is already encoded, as it is; a promise, if there is one, resolves when there is room. */
   appendEncoded(payload: string): Promise<void> | undefined {
     this.#throwIfClosed();
     return this.#appender.add(payload);
@@ -117,6 +151,7 @@ export class OpenRequest implements AsyncDisposable {
   /** Waits until everything appended so far is in Redis. */
   async flush(): Promise<void> {
     this.#throwIfClosed();
+    await this.#checking;
     await this.#appender.flush();
   }
 
@@ -130,6 +165,7 @@ export class OpenRequest implements AsyncDisposable {
   async seal(): Promise<void> {
     if (!this.#sealed) {
       this.#throwIfClosed();
+      await this.#checking;
       await this.#appender.flush();
       const sealed = await sealIn(this.#site, this.#seal);
       if (sealed === 'cancelling') throw new SealedError(this.id, sealed);

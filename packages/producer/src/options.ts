@@ -4,6 +4,7 @@ import {
   checkOptions,
   InvalidOptionError,
   LARGEST_VALUE_BYTES,
+  limitOption,
   NAME,
   type OptionTable,
   option,
@@ -23,13 +24,18 @@ export interface RequestOptions {
   readonly id?: string;
   /** 0 is served first, 99 last. @default 50 */
   readonly priority?: number;
-  /** Greatest number of its sub-requests in flight at once, over the whole fleet. @default 10 */
-  readonly limit?: number;
+  /**
+   * Greatest number of its sub-requests in flight at once, over the whole fleet. Without one it uses every
+   * slot that is free, and shares them by turns with what else has its priority.
+   * Between 1 and 1000000. @default null: no limit
+   */
+  readonly limit?: number | null;
   /** Name of the task: only workers that serve it get its sub-requests. @default none: any `handler` */
   readonly task?: string;
   /**
    * How many unsettled sub-requests Redis may hold; the submission waits while there are as many.
-   * 0: no bound. Too small starves the workers: take several times the limit. @default 0
+   * 0: no bound. Too small starves the workers: take several times the limit or, without one, the slots of
+   * the fleet. @default 0
    */
   readonly window?: number;
   /** Whether results are kept to be read; failures always are. @default 'keep' */
@@ -145,7 +151,7 @@ const isDedupe = z.strictObject({
 export const requestOptions: OptionTable = {
   id: option.name(),
   priority: option.integer(0, 99, 50),
-  limit: option.integer(1, 1_000_000, 10),
+  limit: limitOption,
   task: option.name(),
   window: option.integer(0, 1_000_000_000, 0),
   results: option.word('keep', 'discard'),
@@ -180,7 +186,7 @@ export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
 
 /** Those without a default. */
 type Optional =
-  | ('id' | 'task' | 'dedupe' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal')
+  | ('id' | 'limit' | 'task' | 'dedupe' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal')
   | ('deadlineMs' | 'delayMs' | 'runAt');
 
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */

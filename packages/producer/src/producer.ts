@@ -26,7 +26,7 @@ import { optionsDigest, submissionName } from './digest.js';
 import { checkDurability, confirmDurability } from './durability.js';
 import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
-import { OpenRequest } from './open-request.js';
+import { type ItemCheck, OpenRequest } from './open-request.js';
 import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
 import { type Asked, expectSame, expectSameOptions } from './same-again.js';
 import { type SealOf, type Site, sealIn } from './seal-in.js';
@@ -57,6 +57,11 @@ export interface Submitted {
   readonly generation: number;
   /** How many sub-requests this submission added. */
   readonly total: number;
+  /**
+   * Whether this call made the request. False: it was there already, under the same id or key of
+   * deduplication, whoever submitted it; be it an earlier call for the same that failed half-way.
+   */
+  readonly created: boolean;
 }
 
 /** What is submitted, and in which way. */
@@ -65,6 +70,8 @@ interface Submission extends Asked {
   readonly small?: readonly string[] | undefined;
   /** Whether the id was made here, so that nothing has it yet. */
   readonly isNewId?: boolean;
+  /** Names this call: of several that ask for the same, the request keeps which one made it. */
+  readonly call?: string | undefined;
 }
 
 /** A shard of the queue, with what is open there; its agenda is looked at as long as anything is. */
@@ -136,7 +143,8 @@ export class Producer implements AsyncDisposable {
    */
   async submit<Item>(items: Items<Item>, options: RequestOptions = {}): Promise<Submitted> {
     const checked = this.#check(options);
-    const encode = (item: unknown) => encodePayload(item, checked.maxPayloadBytes);
+    const encode = (item: unknown, index: number) =>
+      encodePayload(item, checked.maxPayloadBytes, index);
     // An array can be looked through before anything is written; of a stream, the first item can.
     const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
     const open = () => new Source(known ?? items, known ? encoded : encode, checked.signal);
@@ -150,7 +158,11 @@ export class Producer implements AsyncDisposable {
       const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
       const small = known && smallOf(known, checked.window);
       const isNewId = id === newId;
-      const submission = { id, isNewId, owner, digest, named: !!named, options: checked, small };
+      const submission = {
+        ...{ id, isNewId, owner, digest, named: !!named, options: checked, small },
+        // Whoever asks under the same key may make the request of an id of ours.
+        call: isNewId && !checked.dedupe ? undefined : nanoid(12),
+      };
       for (let tries = 1; ; tries += 1) {
         try {
           return await this.#submit(submission, first, source);
@@ -186,32 +198,34 @@ export class Producer implements AsyncDisposable {
   ): Promise<Submitted> {
     const { id, owner, options, small } = submission;
     const brought = await this.#bringUp(submission, true);
-    const { generation } = brought;
-    if (brought.found) return this.#foundAgain(submission, brought.found);
-    if (brought.allIn && small)
-      return this.#isIn(submission, sealOf(submission, generation), small.length);
+    const { generation, created } = brought;
+    if (brought.found) return this.#foundAgain(submission, brought.found, created);
+    if (brought.allIn && small) {
+      const total = small.length;
+      return this.#isIn(submission, { ...sealOf(submission, generation), total, created });
+    }
     try {
       const request = this.#opened(generation, submission);
       await fill(request, first, source, options);
       this.#unsure.delete(id);
-      return { id, generation, total: request.appended };
+      return { id, generation, total: request.appended, created };
     } catch (error) {
       if (!(error instanceof SealedError)) throw error;
       // Perhaps by an earlier call of this very submission, which arrived meanwhile.
       const { found } = await this.#bringUp(submission);
       if (found?.sealedBy !== owner || found.generation !== generation) throw error;
-      return this.#foundAgain(submission, found);
+      return this.#foundAgain(submission, found, created);
     }
   }
 
   /** A request that exists and is not open for us: submitted by us before, or somebody else's. */
-  async #foundAgain(submission: Submission, found: Found): Promise<Submitted> {
+  async #foundAgain(submission: Submission, found: Found, created: boolean): Promise<Submitted> {
     await expectSame(this.#connection, this.#queueOf(submission), submission, found);
     const { generation, sealedBy, sent, total, status } = found;
     const ours = sealedBy === submission.owner;
     const all = ours ? sent - firstNumber(submission.small) : total;
-    const seal = { generation, producer: sealedBy, sent };
-    if (status === 'complete') return this.#isIn(submission, seal, all);
+    const seal = { generation, producer: sealedBy, sent, total: all, created };
+    if (status === 'complete') return this.#isIn(submission, seal);
     // Whoever asks again heals what the queue side has lost: where the request is, also when the number of
     // shards was another one then.
     const { request } = this.#site(submission);
@@ -220,7 +234,7 @@ export class Producer implements AsyncDisposable {
     );
     const site = this.#site(submission, queue);
     await sealIn(site, seal);
-    return this.#isIn(submission, seal, all, site);
+    return this.#isIn(submission, seal, site);
   }
 
   #site({ id, options }: Submission, named = ''): Site {
@@ -233,23 +247,22 @@ export class Producer implements AsyncDisposable {
   /** All of a submission is in, and sealed. */
   async #isIn(
     submission: Submission,
-    seal: SealOf,
-    total: number,
+    { total, created, ...seal }: SealOf & Pick<Submitted, 'total' | 'created'>,
     site = this.#site(submission),
   ): Promise<Submitted> {
     const { id, options } = submission;
     await confirmDurability(site, seal, options.durability);
     this.#unsure.delete(id);
-    return { id, generation: seal.generation, total };
+    return { id, generation: seal.generation, total, created };
   }
 
   /**
    * Opens a request to which items are appended until it is sealed. If one of this id is open with
    * the same options, it is joined: several processes may append to one request, and asking again
-   * is safe.
+   * is safe. `check` sees each item before it is added.
    * @throws InvalidOptionError · RequestExistsError · ServerError, ConnectionError · IndeterminateError
    */
-  async open(options: RequestOptions = {}): Promise<OpenRequest> {
+  async open(options: RequestOptions = {}, check?: ItemCheck): Promise<OpenRequest> {
     const checked = this.#check(options);
     const id = await this.#idOf(checked);
     const owner = nanoid(12);
@@ -261,7 +274,7 @@ export class Producer implements AsyncDisposable {
       if (found.status !== 'open' || found.generation !== generation)
         throw new RequestExistsError(id, found.status);
     }
-    return this.#opened(generation, asked, found !== undefined);
+    return this.#opened(generation, asked, { joined: found !== undefined, check });
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
@@ -340,11 +353,11 @@ export class Producer implements AsyncDisposable {
   #opened(
     generation: number,
     { id, owner, options, small }: Submission,
-    joined = false,
+    more: { joined?: boolean; check?: ItemCheck | undefined } = {},
   ): OpenRequest {
     const parts = {
       ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
-      ...{ firstNumber: firstNumber(small), joined },
+      ...{ firstNumber: firstNumber(small), ...more },
     };
     const { queue, agenda, open } = this.#desks[this.#shards.indexOf(id)] as Desk;
     const request = new OpenRequest(this.#connection, queue, parts, (closed) => {

@@ -6,8 +6,15 @@ import {
   PayloadError,
 } from '@piecework/protocol';
 
-/** Items of a submission: anything that can be iterated, also endlessly. */
-export type Items<Item> = Iterable<Item> | AsyncIterable<Item> | ReadableStream<Item>;
+/**
+ * Items of a submission: anything that can be iterated, also endlessly. Arrays stand by themselves so that
+ * a compiler blames the one item that is wrong.
+ */
+export type Items<Item> =
+  | readonly Item[]
+  | Iterable<Item>
+  | AsyncIterable<Item>
+  | ReadableStream<Item>;
 
 /** What the source threw, told apart from what Redis answered. */
 export class SourceFailure extends Error {}
@@ -19,12 +26,17 @@ export class SourceFailure extends Error {}
  */
 export class Source {
   readonly #iterator: AsyncIterator<unknown> | Iterator<unknown>;
-  readonly #encode: (item: unknown) => string;
+  readonly #encode: (item: unknown, index: number) => string;
   readonly #signal: AbortSignal | undefined;
+  #count = 0;
   #ended = false;
 
   /** @throws InvalidOptionError when `items` cannot be iterated, or is a string */
-  constructor(items: unknown, encode: (item: unknown) => string, signal: AbortSignal | undefined) {
+  constructor(
+    items: unknown,
+    encode: (item: unknown, index: number) => string,
+    signal: AbortSignal | undefined,
+  ) {
     this.#iterator = iteratorOf(items);
     this.#encode = encode;
     this.#signal = signal;
@@ -64,7 +76,7 @@ export class Source {
 
   #item(read: IteratorResult<unknown>): string | undefined {
     const item = this.#valueOf(read);
-    if (item) return this.#encode(item.value);
+    if (item) return this.#encode(item.value, this.#count++);
     this.#ended = true;
     return undefined;
   }

@@ -16,33 +16,39 @@ export const MAX_PAYLOAD_BYTES = 1_048_576;
  */
 export const LARGEST_VALUE_BYTES = 268_435_456;
 
-function encode(value: unknown, what: string, maxBytes: number): string {
+function encode(value: unknown, what: string, maxBytes: number, index?: number): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch (cause) {
     const { message } = readThrown(cause);
-    throw new PayloadError(`${what} cannot be encoded as JSON: ${message}`, cause);
+    throw new PayloadError(`${what} cannot be encoded as JSON: ${message}`, cause, index);
   }
   if (text === undefined) {
-    throw new PayloadError(`${what} cannot be encoded as JSON: it is ${typeof value}`);
+    const message = `${what} cannot be encoded as JSON: it is ${typeof value}`;
+    throw new PayloadError(message, undefined, index);
   }
   // A UTF-16 unit is at most 3 bytes of UTF-8, so most texts need no count.
   if (text.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
-      throw new PayloadError(`${what} has ${bytes} bytes; allowed: ${maxBytes}`);
+      const message = `${what} has ${bytes} bytes; allowed: ${maxBytes}`;
+      throw new PayloadError(message, undefined, index);
     }
   }
   return text;
 }
 
 /**
- * Encodes the payload of a sub-request.
+ * Encodes the payload of a sub-request; `index`: its place among those that were given, for the error.
  * @throws PayloadError when it is not JSON or larger than `maxBytes`.
  */
-export function encodePayload(value: unknown, maxBytes = MAX_PAYLOAD_BYTES): string {
-  return encode(value, 'payload', maxBytes);
+export function encodePayload(
+  value: unknown,
+  maxBytes = MAX_PAYLOAD_BYTES,
+  index?: number,
+): string {
+  return encode(value, 'payload', maxBytes, index);
 }
 
 /**

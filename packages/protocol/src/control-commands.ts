@@ -2,6 +2,7 @@ import pTimeout from 'p-timeout';
 import type { Connection } from './connection.js';
 import { type QueueKeys, queueKeys, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
+import { encodeLimit } from './limit.js';
 import { redisError } from './redis-error.js';
 import type { Complete, Gone } from './request-commands.js';
 import { runScript } from './run-script.js';
@@ -11,7 +12,8 @@ const TELL_MS = 1_000;
 
 /** What an operator may change of a request that goes on; what is left out stays. */
 export interface RequestChanges {
-  readonly limit?: number | undefined;
+  /** null: none. */
+  readonly limit?: number | null | undefined;
   readonly priority?: number | undefined;
   readonly toleratedFailures?: string | undefined;
 }
@@ -72,8 +74,9 @@ export class ControlCommands {
 
   /** Changes what is given; the caller pushes what was minted. */
   async update(generation: number, changes: RequestChanges): Promise<GoesOn> {
-    const { limit = '', priority = '', toleratedFailures = '' } = changes;
-    return goesOn(await this.#run('update', [generation, limit, priority, toleratedFailures]));
+    const { limit, priority = '', toleratedFailures = '' } = changes;
+    const kept = limit === undefined ? '' : encodeLimit(limit);
+    return goesOn(await this.#run('update', [generation, kept, priority, toleratedFailures]));
   }
 }
 

@@ -39,9 +39,12 @@ export class InvalidOptionError extends PieceworkError {
 /** A payload or result that cannot be encoded, or is above its size limit. */
 export class PayloadError extends PieceworkError {
   override readonly name = 'PayloadError';
+  /** Which of the items that were given, from 0; undefined when it is none of them, as a result or a line. */
+  readonly index: number | undefined;
 
-  constructor(message: string, cause?: unknown) {
-    super(message, { code: 'PAYLOAD', cause });
+  constructor(message: string, cause?: unknown, index?: number) {
+    super(index === undefined ? message : `item ${index}: ${message}`, { code: 'PAYLOAD', cause });
+    this.index = index;
   }
 }
 

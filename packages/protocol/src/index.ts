@@ -14,6 +14,7 @@ export * from './id-queue-commands.js';
 export * from './id-queue-keys.js';
 export * from './keys.js';
 export * from './lanes.js';
+export * from './limit.js';
 export type { RedisInput } from './open-client.js';
 export * from './options.js';
 export * from './patience.js';

@@ -1,7 +1,7 @@
 // Submits requests, all at once. Its only argument is JSON: { redis, queue, submissions, lose }.
 //   submissions: { options, items }, items: how many numbers from 0
 //   lose: whether the first reply to each write gets lost; a pipeline is one write
-// Says { ready }, waits for SIGUSR2, and then says for each { id, generation, total }, or { error, differs }.
+// Says { ready }, waits for SIGUSR2, and then says for each { id, generation, total, created }, or { error, differs }.
 import { once } from 'node:events';
 import { Producer } from '@piecework/producer';
 import { Redis } from 'ioredis';

@@ -1,0 +1,196 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DelayedTasks, defineTask, PayloadError, Piecework, split } from 'piecework';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+interface Deed {
+  readonly n: number;
+}
+
+type Validated = { value: Deed } | { issues: { message: string; path: string[] }[] };
+
+/** A schema of numbers as any library makes one, which answers at once or in its own time. */
+const schemaOf = (slowly?: (n: unknown) => Promise<unknown>) => ({
+  '~standard': {
+    version: 1 as const,
+    vendor: 'test',
+    validate: (value: unknown): Validated | Promise<Validated> => {
+      const { n } = value as { n: unknown };
+      const validated: Validated =
+        typeof n === 'number'
+          ? { value: value as Deed }
+          : { issues: [{ message: 'not a number', path: ['n'] }] };
+      return slowly ? slowly(n).then(() => validated) : validated;
+    },
+  },
+});
+
+function piecework(flow: Flow): Piecework {
+  const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
+  flow.after(() => pw.close());
+  return pw;
+}
+
+const deeds = (n: number, from = 0): Deed[] => numbers(n, from).map((one) => ({ n: one }));
+const wrong = { n: 'a' } as unknown as Deed;
+
+async function thrownBy(call: Promise<unknown>): Promise<PayloadError> {
+  const error = await call.then(
+    () => expect.fail('not refused'),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(PayloadError);
+  return error as PayloadError;
+}
+
+async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
+  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
+  return rows.map(([, [, payload = '']]) => JSON.parse(payload));
+}
+
+describe('an item that is no payload', () => {
+  test('of an array is named by its index, before anything is written', async ({ flow }) => {
+    const items: unknown[] = numbers(5_000);
+    items[4_321] = 1n;
+    const error = await thrownBy(piecework(flow).submit(items));
+    expect(error.index).toBe(4_321);
+    expect(error.message).toMatch(/^item 4321: payload cannot be encoded as JSON: .*BigInt/);
+    items[4_321] = undefined;
+    expect(await thrownBy(piecework(flow).submit(items))).toMatchObject({
+      index: 4_321,
+      message: 'item 4321: payload cannot be encoded as JSON: it is undefined',
+    });
+    items[4_321] = 'x'.repeat(11);
+    const small = piecework(flow).submit(items, { maxPayloadBytes: 10 });
+    expect(await thrownBy(small)).toMatchObject({
+      index: 4_321,
+      message: 'item 4321: payload has 13 bytes; allowed: 10',
+    });
+    expect(await flow.keys()).toEqual([]);
+  });
+
+  test('of a stream is named by its index, and the request is cancelled', async ({ flow }) => {
+    async function* items() {
+      yield* numbers(1_200);
+      yield 1n;
+    }
+    const id = flow.id('stream');
+    expect((await thrownBy(piecework(flow).submit(items(), { id }))).index).toBe(1_200);
+    await flow.complete(id);
+    expect(await flow.request(id).state()).toMatchObject({ outcome: 'cancelled' });
+  });
+
+  test('by the schema of the task is named by its index, too', async ({ flow }) => {
+    const task = defineTask('deed', { payload: schemaOf() });
+    const items = [...deeds(3), wrong];
+    const expected = { index: 3, message: 'item 3: payload.n: not a number' };
+    expect(await thrownBy(piecework(flow).submit(items, { task }))).toMatchObject(expected);
+    async function* stream() {
+      yield* items;
+    }
+    const id = flow.id('stream');
+    expect(await thrownBy(piecework(flow).submit(stream(), { task, id }))).toMatchObject(expected);
+    expect(await flow.complete(id)).toMatchObject({ outcome: 'cancelled' });
+  });
+
+  test('of a file is named by its line, as before', async ({ flow }) => {
+    const { Readable } = await import('node:stream');
+    const lines = split.ndjson(Readable.from(['1\n2\n{\n']));
+    const error = await thrownBy(piecework(flow).submit(lines));
+    expect(error.message).toMatch(/^line 3 is not JSON/);
+    expect(error.index).toBeUndefined();
+    for await (const { id } of piecework(flow).admin.list({ state: 'all' }))
+      await flow.complete(id);
+  });
+
+  test('of a task with arguments is called what it is', async ({ flow }) => {
+    const tasks = new DelayedTasks({ redis: flow.redis });
+    flow.after(() => tasks.close());
+    const error = await thrownBy(tasks.executeLater(flow.queue, 'mail', [1n]));
+    expect(error.message).toMatch(/^payload cannot be encoded as JSON/);
+    expect(await flow.keys()).toEqual([]);
+  });
+});
+
+describe('an open request of a task', () => {
+  test('checks what is appended, names what is wrong, and takes the rest', async ({ flow }) => {
+    const task = defineTask('deed', { payload: schemaOf() });
+    const open = await piecework(flow).open({ task, id: flow.id('open') });
+    await open.append(...deeds(2));
+    expect(await thrownBy(open.append({ n: 2 }, wrong))).toMatchObject({
+      index: 1,
+      message: 'item 1: payload.n: not a number',
+    });
+    await open.append(...deeds(2, 3));
+    await open.seal();
+    expect(await payloadsOf(flow, open.id)).toEqual([...deeds(2), ...deeds(2, 3)]);
+    await piecework(flow).request(open.id).cancel();
+    await flow.complete(open.id);
+  });
+
+  test('keeps the order where checks take their time, and seals behind them', async ({ flow }) => {
+    const first = gate();
+    const slowly = async (n: unknown) => {
+      await (n === 0 ? first.opened : sleep(0));
+    };
+    const task = defineTask('deed', { payload: schemaOf(slowly) });
+    const open = await piecework(flow).open({ task, id: flow.id('open') });
+    const appending = [open.append(...deeds(1)), open.append(...deeds(2, 1))];
+    const refused = thrownBy(open.append(wrong));
+    const last = open.append({ n: 3 });
+    const sealing = open.seal();
+    await refused;
+    expect(open.appended).toBe(0);
+    first.open();
+    await Promise.all([...appending, last, sealing]);
+    expect(await payloadsOf(flow, open.id)).toEqual(deeds(4));
+    await piecework(flow).request(open.id).cancel();
+    await flow.complete(open.id);
+  });
+});
+
+describe('a submission says whether it made the request', () => {
+  test('for an id, also when several ask at the same time', async ({ flow }) => {
+    const submit = (items: unknown[], id: string) => piecework(flow).submit(items, { id });
+    // What fits into one round trip, and what does not.
+    for (const [name, size] of [
+      ['small', 5],
+      ['large', 1_200],
+    ] as const) {
+      const id = flow.id(name);
+      const crowd = await Promise.all(numbers(6).map(() => submit(numbers(size), id)));
+      expect(crowd.filter(({ created }) => created)).toHaveLength(1);
+      expect((await submit(numbers(size), id)).created).toBe(false);
+      await piecework(flow).request(id).drop();
+      await until(async () => !(await flow.queueCommands.whereabouts(id)).open);
+      expect((await submit(numbers(size), id)).created).toBe(true);
+    }
+    expect((await piecework(flow).submit([1])).created).toBe(true);
+  });
+
+  test('for a key of deduplication', async ({ flow }) => {
+    const key = `${flow.queue}.key`;
+    flow.after(() => flow.connection.client.unlink(flow.queueCommands.keys.dedupe(key)));
+    const submit = () => piecework(flow).submit([1, 2], { dedupe: { key } });
+    const crowd = await Promise.all(numbers(6).map(submit));
+    expect(crowd.filter(({ created }) => created)).toHaveLength(1);
+    expect(new Set(crowd.map(({ id }) => id)).size).toBe(1);
+    expect((await submit()).created).toBe(false);
+  });
+
+  test('for a stream, and for a request that is opened', async ({ flow }) => {
+    const id = flow.id('stream');
+    async function* items() {
+      yield* numbers(3);
+    }
+    const submit = () => piecework(flow).submit(items(), { id });
+    expect((await submit()).created).toBe(true);
+    expect((await submit()).created).toBe(false);
+    const open = () => piecework(flow).open({ id: flow.id('open') });
+    expect((await open()).handle.created).toBe(true);
+    const joined = await open();
+    expect([joined.handle.created, joined.joined]).toEqual([false, true]);
+    await joined.cancel();
+  });
+});

@@ -1,0 +1,17 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/*
+ * Programs as users write them, compiled with their settings: what has to compile, and what must not,
+ * on the line behind each @ts-expect-error. A line that compiles all the same is an error, too.
+ */
+test('programs of users compile, and what is wrong is blamed where it stands', async () => {
+  const tsc = `${root}node_modules/typescript/bin/tsc`;
+  const compiled = promisify(execFile)(process.execPath, [tsc, '-p', 'test/types'], { cwd: root });
+  const { stdout } = await compiled.catch((error: { stdout: string }) => error);
+  expect(stdout).toBe('');
+});
