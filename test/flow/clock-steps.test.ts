@@ -54,14 +54,14 @@ describe('a clock that goes back by a minute', () => {
     const ran: number[] = [];
     await flow.worker({ handler: (n: number) => void ran.push(n) }).start();
     const first = await flow.producer().submit([1]);
+    // By then it has heard a tick, as its first one is at once.
     await flow.complete(first.id);
-    await looks(flow, 1);
     moveClock(-60_000);
     await admin.pauseQueue();
     flow.after(() => admin.resumeQueue());
     await looks(flow, 2);
     const { id } = await flow.producer().submit([2, 3]);
-    await looks(flow, 2);
+    await looks(flow, 1);
     expect(ran).toEqual([1]);
     moveClock(-60_000);
     await admin.resumeQueue();

@@ -52,6 +52,32 @@ describe('a settle that reads', { tags: ['one-server'] }, () => {
     expect(client.brought.length).toBeGreaterThanOrEqual((60 - 6) / 6);
   });
 
+  test('that is cut short by large payloads does not make its worker leave', async ({ flow }) => {
+    const client = clientOf(flow, LossyRedis);
+    const [small, large] = [gate(), gate()];
+    const handler = async (text: string) => {
+      await (text === '' ? small : large).opened;
+      return text.length;
+    };
+    const worker = flow.worker({ redis: client, concurrency: 4, leaseMs: LONG_MS, handler });
+    flow.after(() => worker.close());
+    await worker.start();
+    // After the small ones it reads four at once, of which three are more than a mebibyte.
+    const payloads = [...Array(4).fill(''), ...Array(8).fill('x'.repeat(400_000))];
+    const { id } = await flow.producer().submit(payloads, { limit: 4 });
+    await until(() => worker.running === 4);
+    const entered = client.callsOf('enter');
+    small.open();
+    await until(async () => {
+      const state = await flow.request(id).state();
+      return state?.succeeded === 4 && worker.running === 4;
+    });
+    // Whoever leaves has to enter again.
+    expect(client.callsOf('enter')).toBe(entered);
+    large.open();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 12 });
+  });
+
   test('finds what it brought when its reply got lost', async ({ flow }) => {
     const client = clientOf(flow, LossyRedis);
     const gates = numbers(4).map(() => gate());
@@ -74,5 +100,28 @@ describe('a settle that reads', { tags: ['one-server'] }, () => {
       what: 'what the lost reply brought is done',
     });
     expect(await flow.complete(id)).toMatchObject({ succeeded: 4, failed: 0 });
+  });
+});
+
+describe('a take', { tags: ['one-server'] }, () => {
+  test('is compared when its reply got lost, and what it took is run', async ({ flow }) => {
+    const client = clientOf(flow, LossyRedis);
+    const other = gate();
+    let attempts = 0;
+    const handler = async (n: number) => {
+      // Keeps the worker's lease: nobody reclaims what it does not know that it has.
+      if (n === 0) await other.opened;
+      else if (++attempts === 1) throw new Error('again');
+      return n;
+    };
+    const worker = flow.worker({ redis: client, concurrency: 2, leaseMs: LONG_MS, handler });
+    flow.after(() => worker.close());
+    await worker.start();
+    client.loseNext('take');
+    const { id } = await flow.producer().submit(numbers(2), { limit: 2, attempts: 2, backoff: 0 });
+    await until(() => attempts === 2, { timeoutMs: 60_000, what: 'the second attempt runs' });
+    expect(client.callsOf('take')).toBeGreaterThan(1);
+    other.open();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 2, failed: 0 });
   });
 });

@@ -209,6 +209,8 @@ export const unmodelled = [
   { cure: 'a sign of life that lies ahead is of now', why: TIME },
   { cure: 'the pause of a queue is not believed beyond its length', why: TIME },
   { cure: 'a pause that is asked for again', why: TIME },
+  { cure: 'a read that large payloads cut short is not dry', why: SIZE },
+  { cure: 'what a repeated take brought is compared', why: TIME },
   { cure: 'a worker believes the last answer on a pause', why: HALTED },
   { cure: 'agendas of many queues rest', why: TIME },
   { cure: 'the doctor sees times of a queue that lie ahead', why: TIME },

@@ -481,6 +481,20 @@ export const codeCures = [
     edits: [{ from: 'if (this.#running.has(entry.entry))', to: 'if (false)' }],
   },
   {
+    cure: 'a read that large payloads cut short is not dry',
+    test: 'test/flow/settle-reads.test.ts',
+    name: 'that is cut short by large payloads does not make its worker leave',
+    code: 'packages/worker/dist/engagement.js',
+    edits: [{ from: '!unsure && !settled.cut', to: '!unsure' }],
+  },
+  {
+    cure: 'what a repeated take brought is compared',
+    test: 'test/flow/settle-reads.test.ts',
+    name: 'is compared when its reply got lost, and what it took is run',
+    code: 'packages/worker/dist/engagement.js',
+    edits: [{ from: 'if (taken.left < 0)', to: 'if (false)' }],
+  },
+  {
     cure: 'a worker believes the last answer on a pause',
     test: 'test/flow/clock-steps.test.ts',
     name: 'neither lets a paused queue run, nor keeps one that was resumed',

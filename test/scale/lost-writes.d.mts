@@ -1,3 +1,8 @@
-import type { Redis } from 'ioredis';
+import type { ChainableCommander, Redis } from 'ioredis';
 
-export function keepState(client: Redis): Promise<() => Promise<unknown>>;
+export interface PutBack {
+  (): Promise<unknown>;
+  (by: ChainableCommander): ChainableCommander;
+}
+
+export function keepState(client: Redis): Promise<PutBack>;

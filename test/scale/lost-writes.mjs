@@ -18,9 +18,9 @@ return 'OK'`;
 /**
  * All keys of the server as they are now.
  * @param client of a server that belongs to the caller alone
- * @returns loses all writes since, when it is called
+ * @returns loses all writes since, when it is called; by a transaction, if it is given one
  */
 export async function keepState(client) {
   const kept = await client.callBuffer('EVAL', KEEP, 0);
-  return () => client.call('EVAL', PUT_BACK, 0, ...kept);
+  return (by = client) => by.call('EVAL', PUT_BACK, 0, ...kept);
 }
