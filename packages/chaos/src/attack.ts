@@ -279,6 +279,11 @@ class Scene {
     this.crew.tell('taker', { task: 'put no more' });
     const untilMs = performance.now() + DRAIN_MS;
     const requests = await this.#within(DRAIN_MS, () => this.#desk.open.length === 0);
+    // Requests end beside a wrong clock too. What is due at a time that its user gave waits until it is right.
+    if (this.#server instanceof AttackedServer && this.#server.offsetMs !== 0) {
+      this.#server.stepClock(0);
+      this.#journal.write({ did: 'step clock', offsetMs: 0 });
+    }
     const taken = await this.#observer.untilTaken(untilMs - performance.now());
     for (const left of taken) this.#trouble(`not taken: ${left}`);
     if (requests && taken.length === 0) {
