@@ -22,6 +22,7 @@ export {
   HeldError,
   IndeterminateError,
   InvalidOptionError,
+  type LongestRun,
   LostError,
   NotCompleteError,
   NotFoundError,
@@ -80,5 +81,6 @@ export {
 export type { Redriven, RedriveOptions } from './redrive.js';
 export type { Cancelled, UpdateOptions } from './request-control.js';
 export { RequestHandle } from './request-handle.js';
+export type { RunningOptions, RunningSubRequest } from './running.js';
 export { defineTask, type Task } from './task.js';
 export { TaskWorker } from './task-worker.js';
