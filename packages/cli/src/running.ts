@@ -19,8 +19,17 @@ export function runningTable(running: readonly RunningSubRequest[], inFlight: nu
   return more > 0 && running.length > 0 ? `${table}\n… and ${more} more (--limit)` : table;
 }
 
+/** Characters of an id that a list of workers has room for in 80 columns. */
+const ID_LENGTH = 16;
+
+/** Shortened in the middle, as both ends tell ids apart. */
+const shortened = (id: string) =>
+  id.length <= ID_LENGTH ? id : `${id.slice(0, ID_LENGTH / 2)}…${id.slice(1 - ID_LENGTH / 2)}`;
+
 /** '12m job1:4': what runs longest on a worker; '' when nothing does. */
 export function longestOf({ longest: [first] }: RegisteredWorker): string {
   if (!first) return '';
-  return `${prettyMs(Math.max(0, Date.now() - first.startedAt), { compact: true })} ${first.requestId}:${first.index}`;
+  const { requestId, index, startedAt } = first;
+  const since = prettyMs(Math.max(0, Date.now() - startedAt), { compact: true });
+  return `${since} ${shortened(requestId)}:${index}`;
 }

@@ -67,21 +67,13 @@ export class RunLog {
     if (!isLogged(this.#logger, level)) return;
     const kept = decodeError(outcome.value);
     const what = isFinal ? 'sub-request failed' : 'attempt failed, another follows';
-    const { delayMs } = outcome;
-    const next = isFinal ? {} : { delayMs };
-    this.#say(
-      level,
-      what,
-      () => ({
-        ...about(running),
-        ...ranFor(running),
-        ...next,
-        err: Object.assign(new Error(), kept),
-      }),
-      {
-        error: kept.name,
-      },
-    );
+    const fields = () => ({
+      ...about(running),
+      ...ranFor(running),
+      ...(isFinal ? {} : { delayMs: outcome.delayMs }),
+      err: Object.assign(new Error(), kept),
+    });
+    this.#say(level, what, fields, { error: kept.name });
   }
 
   overTime(running: Running): void {
