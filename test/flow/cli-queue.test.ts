@@ -71,7 +71,7 @@ test('workers shows who serves the queue, and nobody when they have gone', async
   const found = jsonLines((await run('workers', '--json')).stdout);
   expect(found).toHaveLength(2);
   for (const worker of found) expect(worker).toMatchObject({ concurrency: 7, tasks: '*' });
-  expect((await run('workers')).stdout).toMatch(/^worker\s+host\s+pid\s+running\s+slots\s+tasks/);
+  expect((await run('workers')).stdout).toMatch(/^worker\s+state\s+running\s+longest\s+tasks/);
   fleet.kill('SIGTERM');
   expect((await fleet.finished).code).toBe(0);
   expect((await run('workers')).stdout).toBe('no workers\n');

@@ -146,6 +146,7 @@ async function story(flow: Flow, as: (role: Role) => RedisInput): Promise<void> 
 
   const waiting = await producer.submit(numbers(20), { id: flow.id('waiting'), limit: 2 });
   await until(async () => (await notifier.status(waiting.id)).counts.inFlight === 2);
+  expect(await admin.running(waiting.id)).not.toEqual([]);
   await admin.pause(waiting.id);
   await admin.update(waiting.id, { limit: 3, priority: 7 });
   await admin.resume(waiting.id);

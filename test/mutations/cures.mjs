@@ -981,4 +981,32 @@ export const codeCures = [
       },
     ],
   },
+  {
+    cure: 'a flood of lines is counted',
+    test: 'test/flow/worker-log.test.ts',
+    name: 'has five of a kind in a flood, and how many more there were',
+    code: 'packages/worker/dist/flood.js',
+    edits: [{ from: 'if (known.count <= IN_FULL)', to: 'if (true)' }],
+  },
+  {
+    cure: 'a slow handler is logged once',
+    test: 'test/flow/worker-log.test.ts',
+    name: 'has one warning for a handler that runs far longer than usual',
+    code: ENGAGEMENT,
+    edits: [{ from: 'if (!running.saidSlow)', to: 'if (true)' }],
+  },
+  {
+    cure: 'what is usual says what runs for long',
+    test: 'test/flow/running.test.ts',
+    name: 'warns of a handler that runs ten times as long as usual, a minute at least',
+    code: 'packages/piecework/dist/doctor/running.js',
+    edits: [{ from: 'slowAfterMs(medians.get(id))', to: 'slowAfterMs(undefined)' }],
+  },
+  {
+    cure: 'what nobody has does not run',
+    test: 'test/flow/running.test.ts',
+    name: 'is not what waits for its next attempt',
+    code: 'packages/protocol/dist/running-commands.js',
+    edits: [{ from: 'name !== NOBODY && ', to: '' }],
+  },
 ];

@@ -11,6 +11,7 @@ interface DoctorValues {
   deep: boolean;
   repair: boolean;
   users?: string;
+  slowMs?: number;
 }
 
 /** `doctor`: what is wrong with the servers and a queue, and what to do. Exit 1 with an error. */
@@ -20,11 +21,14 @@ export function doctorCommand(program: Command): void {
     .description('look for what is wrong with Redis and a queue, and say what to do');
   addFlags(command, commonFlags, doctorFlags).action(async (given: Record<string, unknown>) => {
     const values = readFlags<DoctorValues>(given, commonFlags, doctorFlags);
-    const { deep, repair, users } = values;
+    const { deep, repair, users, slowMs } = values;
     // Without the look that other commands begin with: what it refuses is to be told here.
     const { queue, shards } = values;
     await using pw = new Piecework({ redis: existingRedis(values.redis), queue, shards });
-    const asked = users === undefined ? {} : { users: usersOf(users) };
+    const asked = {
+      ...(users === undefined ? {} : { users: usersOf(users) }),
+      ...(slowMs === undefined ? {} : { slowMs }),
+    };
     const findings = await pw.admin.doctor({ deep, repair, ...asked });
     for (const finding of findings)
       console.log(values.json ? JSON.stringify(finding) : lines(finding));

@@ -17,6 +17,7 @@ import {
   listOptions,
   pauseQueueOptions,
   ROLES,
+  runningOptions,
   updateOptions,
 } from 'piecework/options';
 import { z } from 'zod';
@@ -232,6 +233,12 @@ export const workerFlags: readonly Flag[] = [
     workerOptions['maxBlockMs'],
     'number',
   ),
+  flag(
+    '--slow-ms <ms>',
+    'from when on a running handler is logged as slow (default: ten times what is usual)',
+    workerOptions['slowMs'],
+    'number',
+  ),
   flag('--quantum-ms <ms>', 'time slice; 0: one sub-request', workerOptions['quantumMs'], 'number'),
   flag(
     '--drain-ms <ms>',
@@ -286,6 +293,16 @@ export const redriveFlags: readonly Flag[] = [
     custom((v) => text(v) && /^\d{1,15}(,\d{1,15})*$/.test(String(v)), 'indexes like 3,17,20'),
   ),
   flag('--error <name>', 'only failures whose error has this name', failuresOptions['name']),
+];
+
+export const statusFlags: readonly Flag[] = [
+  flag(
+    '--running',
+    'also what runs now, the longest first: where, for how long, with which progress',
+    option.boolean(false),
+    'switch',
+  ),
+  flag('--limit <n>', 'with --running: how many at most', runningOptions['limit'], 'number'),
 ];
 
 export const listFlags: readonly Flag[] = [
@@ -344,6 +361,12 @@ export const doctorFlags: readonly Flag[] = [
       (v) => doctorOptions['users']?.schema.safeParse(usersOf(String(v))).success === true,
       `role=user with commas between them; roles: ${ROLES.join(', ')}`,
     ),
+  ),
+  flag(
+    '--slow-ms <ms>',
+    'from when on a running handler is a warning (default: ten times what is usual)',
+    doctorOptions['slowMs'],
+    'number',
   ),
 ];
 

@@ -5,6 +5,7 @@ import type { ListOptions } from 'piecework';
 import prettyMs from 'pretty-ms';
 import { addFlags, commonFlags, listFlags, readFlags } from './flags.js';
 import { openPiecework } from './redis-url.js';
+import { longestOf } from './running.js';
 import { plainTable } from './table.js';
 
 interface ListValues extends ListOptions {
@@ -53,14 +54,14 @@ export function requestRow(request: RequestStatus): string[] {
   return [id, outcome ?? waiting ?? status, ...numbers.map(number)];
 }
 
-const WORKER_HEAD = ['worker', 'host', 'pid', 'running', 'slots', 'tasks', 'up', 'seen'];
+const WORKER_HEAD = ['worker', 'state', 'running', 'longest', 'tasks', 'up', 'seen'];
 
+/** Host and process stand in the id. */
 function workerRow(worker: RegisteredWorker): string[] {
-  const { id, host, pid, running, concurrency, tasks, startedAt, seenAt } = worker;
+  const { id, draining, running, concurrency, tasks, startedAt, seenAt } = worker;
   const since = (at: number) => prettyMs(Math.max(0, Date.now() - at), { compact: true });
-  const names = tasks === '*' ? 'all' : tasks.join(' ');
-  return [id, host, String(pid), String(running), String(concurrency), names].concat([
-    since(startedAt),
-    `${since(seenAt)} ago`,
-  ]);
+  return [
+    ...[id, draining ? 'drains' : 'works', `${running} of ${concurrency}`, longestOf(worker)],
+    ...[tasks === '*' ? 'all' : tasks.join(' '), since(startedAt), `${since(seenAt)} ago`],
+  ];
 }

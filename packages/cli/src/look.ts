@@ -1,8 +1,9 @@
 import type { RequestStatus, ResultsOptions } from '@piecework/notifier';
 import type { Command } from 'commander';
-import { addFlags, commonFlags, outFlag, readFlags, resultsFlags } from './flags.js';
+import { addFlags, commonFlags, outFlag, readFlags, resultsFlags, statusFlags } from './flags.js';
 import { writeResults } from './output.js';
 import { openPiecework } from './redis-url.js';
+import { runningTable } from './running.js';
 
 interface LookValues {
   redis?: string;
@@ -11,15 +12,29 @@ interface LookValues {
   json: boolean;
 }
 
+interface StatusValues extends LookValues {
+  running: boolean;
+  limit: number;
+}
+
 /** `status`, `results` and `drop`: commands on one request that is there. */
 export function lookCommands(program: Command): void {
   const status = program.command('status').argument('<id>').description('show a request');
-  addFlags(status, commonFlags).action(async (id: string, given: Record<string, unknown>) => {
-    const values = readFlags<LookValues>(given, commonFlags);
-    await using pw = await openPiecework(values);
-    const seen = await pw.request(id).status();
-    console.log(values.json ? JSON.stringify(seen) : describe(seen));
-  });
+  addFlags(status, commonFlags, statusFlags).action(
+    async (id: string, given: Record<string, unknown>) => {
+      const values = readFlags<StatusValues>(given, commonFlags, statusFlags);
+      await using pw = await openPiecework(values);
+      const request = pw.request(id);
+      const seen = await request.status();
+      if (!values.running) {
+        console.log(values.json ? JSON.stringify(seen) : describe(seen));
+        return;
+      }
+      const running = await request.running({ limit: values.limit });
+      if (values.json) for (const one of running) console.log(JSON.stringify(one));
+      else console.log(`${describe(seen)}\n\n${runningTable(running, seen.counts.inFlight)}`);
+    },
+  );
 
   const results = program
     .command('results')

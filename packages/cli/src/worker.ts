@@ -21,7 +21,7 @@ interface WorkerValues extends WorkValues {
 }
 
 const PASSED_ON = [
-  ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'quantumMs', 'drainMs'],
+  ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
   ...['exec', 'execOutput', 'persistent', 'logLevel'],
 ];
 

@@ -21,11 +21,17 @@ import {
   Shards,
   TIMES,
 } from '@piecework/protocol';
-import { type DoctorOptions, doctor, doctorOptions } from './doctor/doctor.js';
+import { type CheckedOptions, type DoctorOptions, doctor, doctorOptions } from './doctor/doctor.js';
 import type { Finding } from './doctor/finding.js';
 import { livingRequests } from './living-requests.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
 import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
+import {
+  type RunningOptions,
+  type RunningSubRequest,
+  runningOf,
+  runningOptions,
+} from './running.js';
 
 export interface AdminOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -134,6 +140,21 @@ export class Admin implements AsyncDisposable {
   /** The workers that are registered, in the order of their start. @throws ConnectionError, ServerError */
   workers(): Promise<RegisteredWorker[]> {
     return this.#read(() => this.#queue.workers());
+  }
+
+  /**
+   * What runs of a request, the longest first: on which worker, for how long, with what its handler reported last.
+   * `limit` of them at most, 100 by default. Of a complete request nothing runs.
+   * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ConnectionError, ServerError
+   */
+  async running(id: string, options: RunningOptions = {}): Promise<RunningSubRequest[]> {
+    checkOption('id', id, option.name());
+    const checked = checkOptions<Required<RunningOptions>>(runningOptions, options);
+    const found = await this.#read(() => runningOf(this.#connection, id, checked));
+    if (found !== 'gone') return found;
+    // Complete, or the error says what became of it.
+    await this.#read(() => statusOf(new RequestCommands(this.#connection, id), this.#queue));
+    return [];
   }
 
   /** What the queue holds now. @throws ConnectionError, ServerError */
@@ -297,7 +318,7 @@ export class Admin implements AsyncDisposable {
    * @throws InvalidOptionError · ConnectionError when Redis cannot be reached
    */
   async doctor(options: DoctorOptions = {}): Promise<Finding[]> {
-    const checked = checkOptions<Required<DoctorOptions>>(doctorOptions, options);
+    const checked = checkOptions<CheckedOptions>(doctorOptions, options);
     return doctor(this.#connection, this.#queue, checked, () => this.repair());
   }
 

@@ -23,6 +23,7 @@ export {
   HeldError,
   IndeterminateError,
   InvalidOptionError,
+  type LongestRun,
   LostError,
   NotCompleteError,
   NotFoundError,
@@ -81,6 +82,7 @@ export {
 export type { Redriven, RedriveOptions } from './redrive.js';
 export type { Cancelled, UpdateOptions } from './request-control.js';
 export { RequestHandle } from './request-handle.js';
+export type { RunningOptions, RunningSubRequest } from './running.js';
 export { SubmittedRequest } from './submitted-request.js';
 export { defineTask, type Task } from './task.js';
 export { TaskWorker } from './task-worker.js';

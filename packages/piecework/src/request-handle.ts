@@ -16,6 +16,7 @@ import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from './admin.js';
 import type { Redriven, RedriveOptions } from './redrive.js';
 import type { Cancelled, UpdateOptions } from './request-control.js';
+import type { RunningOptions, RunningSubRequest } from './running.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
@@ -77,6 +78,14 @@ export class RequestHandle<Result = unknown> {
   /** Everything known about the request now. @throws NotFoundError · ExpiredError · LostError · DroppedError */
   status(): Promise<RequestStatus> {
     return this.#notifier.status(this.id, this.#generation);
+  }
+
+  /**
+   * What runs of it now, the longest first: index, worker, for how long, attempt and reported progress of each,
+   * `limit` (100) of them at most. @throws as Admin.running
+   */
+  running(options: RunningOptions = {}): Promise<RunningSubRequest[]> {
+    return this.#admin.running(this.id, options);
   }
 
   /**

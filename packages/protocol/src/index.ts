@@ -25,6 +25,8 @@ export { isRedisUrl, sentinelsOf } from './redis-url.js';
 export * from './redrive-commands.js';
 export * from './request-commands.js';
 export type { Argument, Client } from './run-script.js';
+export * from './run-times.js';
+export * from './running-commands.js';
 export { commandsIn } from './script-commands.js';
 export type { ScriptName } from './scripts.generated.js';
 export * from './shards.js';

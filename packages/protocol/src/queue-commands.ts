@@ -4,6 +4,7 @@ import { type QueueKeys, queueKeys } from './keys.js';
 import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
 import { type Client, runScript, type ScriptCall } from './run-script.js';
+import type { LongestRun } from './run-times.js';
 import type { ScriptName } from './scripts.generated.js';
 
 /** What a script on the request side minted and the queue side is to push. */
@@ -45,6 +46,10 @@ export interface RegisteredWorker {
   readonly startedAt: number;
   /** Its last sign of life, by the Redis server's clock, in ms since 1970. */
   readonly seenAt: number;
+  /** Whether it takes nothing more and ends as its handlers do. */
+  readonly draining: boolean;
+  /** What runs longest there as of its last sign of life, longest first: one of each request, of ten at most. */
+  readonly longest: readonly LongestRun[];
 }
 
 /** What the queue side knows of an id: its open generation, or when it ended, in ms of the server's clock. */
@@ -494,7 +499,10 @@ export class QueueCommands {
     for (let i = 0; i < seen.length; i += 2) {
       const id = seen[i] as string;
       const info = infos[id];
-      if (info) found.push({ id, ...JSON.parse(info), seenAt: Number(seen[i + 1]) });
+      if (!info) continue;
+      // Workers of an earlier version say neither.
+      const said = { draining: false, longest: [], ...JSON.parse(info) };
+      found.push({ id, ...said, seenAt: Number(seen[i + 1]) });
     }
     return found.sort((a, b) => a.startedAt - b.startedAt);
   }

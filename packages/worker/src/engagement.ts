@@ -5,11 +5,14 @@ import {
   type Entry,
   HoldCommands,
   indexOf,
+  LEAST_SLOW_MS,
+  type LongestRun,
   type Minted,
   type Outcome,
   type Place,
   RequestCommands,
   type Settled,
+  slowAfterMs,
   TIMES,
   type Told,
   tellOpen,
@@ -23,9 +26,11 @@ import type { ServerMemory } from './memory.js';
 import { Outcomes } from './outcomes.js';
 import { ReadSize } from './read-size.js';
 import type { Holding } from './renewal.js';
+import { RunLog } from './run-log.js';
 import { Running } from './running.js';
 import type { Shard } from './shard.js';
 import { TokenReturn } from './token-return.js';
+import type { Usual } from './usual.js';
 import type { Waiting } from './waiting-room.js';
 import type { WorkerCore } from './worker-core.js';
 
@@ -75,6 +80,9 @@ export class Engagement {
   readonly #lastCheckpoints = new LastCheckpoints();
   readonly #readSize = new ReadSize();
   readonly #growth: Growth;
+  /** How long its handlers run. */
+  readonly #usual: Usual;
+  readonly #log: RunLog;
   /** Of the server that holds it. */
   #memory: ServerMemory;
   /** Suspects that wait until nothing else runs in this process. They count as running. */
@@ -145,6 +153,9 @@ export class Engagement {
     };
     this.#holding = core.renewal.holding(id, generation);
     this.#growth = core.growths.of(id, generation);
+    this.#usual = core.usuals.of(id, generation);
+    const where = () => ({ queue: shard.name, ...(this.#task ? { task: this.#task } : {}) });
+    this.#log = new RunLog(id, core.logger, core.flood, where);
     this.#memory = core.memory.of(this.#commands.keys.request);
     this.#tokens = new TokenReturn(core, shard, {
       isYielding: () => this.#yielding,
@@ -163,6 +174,39 @@ export class Engagement {
   get quiet(): boolean {
     const running = this.#running.size + this.#zombies.size;
     return running + this.#outcomes.size + this.#queued === 0 && !this.#kicked;
+  }
+
+  /** When the handler was started that runs longest, as performance.now(); Infinity: none runs. */
+  get oldest(): number {
+    // They stand in the order of their start.
+    const [first] = this.#running.values();
+    return first?.startedAt ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The same for the registry. */
+  get longest(): LongestRun | undefined {
+    const [first] = this.#running.values();
+    if (!first) return undefined;
+    const { index, attempt, startedAt } = first;
+    const { medianMs } = this.#usual;
+    const median = medianMs === undefined ? {} : { medianMs: Math.round(medianMs) };
+    const begun = Math.round(Date.now() - (performance.now() - startedAt));
+    return { requestId: this.id, index, attempt, startedAt: begun, ...median };
+  }
+
+  /** Logs which handlers run far longer than usual, each once. */
+  noteSlow(): void {
+    const { slowMs } = this.#core;
+    const now = performance.now();
+    // Most often none does, and no median is needed to say so.
+    if (now - this.oldest < (slowMs ?? LEAST_SLOW_MS)) return;
+    const { medianMs } = this.#usual;
+    const afterMs = slowMs ?? slowAfterMs(medianMs);
+    for (const running of this.#running.values()) {
+      if (now - running.startedAt < afterMs) return;
+      if (!running.saidSlow) this.#log.slow(running, medianMs);
+      running.saidSlow = true;
+    }
   }
 
   /** How many sub-requests need a permit. */
@@ -377,6 +421,7 @@ export class Engagement {
     this.#haveLookedAt(entered.ends);
     this.#tokens.push(this.#minted(entered.mint, entered.epoch));
     if (this.#permits > 0) {
+      this.#log.begun(this.#permits);
       this.#work(wanted > 0 && this.shard.takesWork);
       this.#startUpTo(entered.entries);
       this.#readSize.note(entered.entries);
@@ -686,6 +731,7 @@ export class Engagement {
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
     if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);
+    this.#log.started(running);
     running.run(handler, entry.payload, this.#onEnd, this.#onTimeout);
   }
 
@@ -713,13 +759,8 @@ export class Engagement {
   /** The attempt is over, its permit free; the slot is when the handler has really ended. */
   readonly #onTimeout = (running: Running, outcome: Outcome): void => {
     if (this.#running.get(running.entry) !== running) return;
-    const { logger } = this.#core;
     const { slots } = this.shard;
-    const { index } = running;
-    logger.info(
-      { requestId: this.id, index },
-      'attempt over its time; its handler is told to stop',
-    );
+    this.#log.overTime(running);
     this.#running.delete(running.entry);
     slots.take(1);
     void running.ended.then(() => slots.take(-1));
@@ -733,6 +774,12 @@ export class Engagement {
     if (this.#core.handlers.pulled) this.#listeners.add(outcome, running);
     if (this.#core.events.heard('settled')) this.#heard.set(outcome.entry, running.attempt);
     this.#weigh(running, outcome);
+    if (outcome.kind === 's') this.#usual.note(performance.now() - running.startedAt);
+    this.#log.reported(
+      running,
+      outcome,
+      outcome.kind === 'f' && this.#isFinal(running.attempt, outcome),
+    );
     if (outcome.kind !== 's') this.#lastCheckpoints.add(running);
     if (outcome.kind === 'f') this.shard.errors.note(running, outcome.value);
     if (outcome.kind === 'f' && outcome.delayMs > 0)
@@ -819,7 +866,10 @@ export class Engagement {
         if (this.#queued > 0) return;
         const working = this.#permits + this.#busy + this.#zombies.size;
         if (working + this.#outcomes.size === 0) this.#mode = 'over';
-        if (this.#mode === 'over') this.#onOver(this);
+        if (this.#mode === 'over') {
+          this.#log.ended();
+          this.#onOver(this);
+        }
         this.#core.alone.look();
       });
   }

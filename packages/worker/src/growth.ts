@@ -1,7 +1,5 @@
 /** Weight of what came last in an average. */
 const NEW = 1 / 8;
-/** So many requests are remembered. */
-const REMEMBERED = 1_000;
 
 /**
  * Whether settling a request makes the server fuller: its results and errors, as they are kept, against the
@@ -33,22 +31,5 @@ export class Growth {
   /** Whether it needs more than it frees. */
   get needsRoom(): boolean {
     return (this.keeps ? this.#result : 0) + this.#error > this.#payload;
-  }
-}
-
-/** The growth of the requests that this process met last. */
-export class Growths {
-  readonly #known = new Map<string, Growth>();
-
-  of(id: string, generation: number): Growth {
-    const life = `${id}~${generation}`;
-    const growth = this.#known.get(life) ?? new Growth();
-    this.#known.delete(life);
-    this.#known.set(life, growth);
-    if (this.#known.size > REMEMBERED) {
-      const [oldest = ''] = this.#known.keys();
-      this.#known.delete(oldest);
-    }
-    return growth;
   }
 }

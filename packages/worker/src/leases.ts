@@ -7,7 +7,7 @@ import type { Events } from './events.js';
  * Keeps the leases of everything that this process holds: renews each at a third of its time unless
  * a settle did, sooner when handlers reported progress, and tells an engagement to stop when, by our
  * own clock, its lease is about to end. In the same rhythm each compares what it runs with what the
- * server believes that it runs.
+ * server believes that it runs, and logs what runs far longer than usual.
  */
 export class Leases {
   readonly #leaseMs: number;
@@ -35,6 +35,7 @@ export class Leases {
   #look(): void {
     for (const engagement of this.#held()) {
       engagement.fence();
+      engagement.noteSlow();
       engagement.compare(this.#leaseMs / 3);
       engagement.renew(this.#leaseMs / 3).catch((error: unknown) => {
         // Tried again at the next look; the fence acts if it never succeeds.

@@ -1,5 +1,6 @@
 import {
   LARGEST_VALUE_BYTES,
+  LONGEST_DELAY_MS,
   type OptionTable,
   option,
   type RedisInput,
@@ -61,6 +62,11 @@ export interface WorkerOptions {
    * Largest encoded result, in bytes, up to 256 MiB; a larger one fails its sub-request. @default 1048576
    */
   readonly maxResultBytes?: number;
+  /**
+   * From when on a running handler is logged as one that runs far longer than usual, in ms. @default ten
+   * times the median of its request on this worker, at least 60000; 600000 where nothing of it succeeded yet
+   */
+  readonly slowMs?: number;
   /** A pino logger. @default JSON lines from level warn on, to standard error */
   readonly logger?: Logger;
 }
@@ -100,6 +106,7 @@ export const workerOptions: OptionTable = {
     'a function',
   ),
   maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
+  slowMs: option.ms(1, LONGEST_DELAY_MS),
   logger: option.custom(
     z.looseObject({ child: z.custom((v) => typeof v === 'function') }),
     'a pino logger',

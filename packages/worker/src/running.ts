@@ -43,6 +43,10 @@ export class Running implements PullContext {
   readonly entry: string;
   /** Of its payload, in characters. */
   readonly size: number;
+  /** As performance.now(). */
+  readonly startedAt = performance.now();
+  /** Whether the log says that it runs far longer than usual. */
+  saidSlow = false;
   readonly #logger: Logger;
   readonly #terms: AttemptTerms;
   readonly #holds: Holds;

@@ -86,7 +86,11 @@ export class Shard {
         this.learn(pausedForMs({ until: tick.pausedUntil, at: tick.now }));
         this.#enterParked(tick);
       },
-      onReclaimed: (requestId, count) => events.tell('reclaimed', { requestId, count }),
+      onReclaimed: (requestId, count) => {
+        const what = 'took over what ended workers had';
+        core.flood.say('warn', what, { queue: this.name }, () => ({ requestId, count }));
+        events.tell('reclaimed', { requestId, count });
+      },
       onError: (error) => {
         logger.warn({ err: error }, 'tick failed');
         events.tellError(error);
@@ -131,6 +135,11 @@ export class Shard {
     this.#look?.clear();
     this.#pause.stop();
     this.pulse.stop();
+  }
+
+  /** Tells the registry at once how the worker is. */
+  tellRegistry(): void {
+    this.#agenda.wake();
   }
 
   stopAgenda(): Promise<void> {

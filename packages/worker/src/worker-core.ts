@@ -11,13 +11,16 @@ import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { BackoffFunction } from './attempt-terms.js';
 import type { Events } from './events.js';
-import { Growths } from './growth.js';
+import { Flood } from './flood.js';
+import { Growth } from './growth.js';
 import type { Handlers } from './handler.js';
 import { Memory } from './memory.js';
+import { Remembered } from './remembered.js';
 import type { Renewal } from './renewal.js';
 import type { Shard } from './shard.js';
 import { Stalls } from './stalls.js';
 import { Unblocking } from './unblocking.js';
+import { Usual } from './usual.js';
 import { WaitingRoom } from './waiting-room.js';
 
 /** How long a shard may take to say whether anybody waits there, in ms; then nobody does. */
@@ -40,11 +43,16 @@ export class WorkerCore {
   readonly backoff: BackoffFunction | undefined;
   /** Writes the id of this worker with every line. Payloads and results are never logged. */
   readonly logger: Logger;
+  /** Of the lines that may come in floods. */
+  readonly flood: Flood;
+  /** From when on a handler is logged as slow, in ms; undefined: by what is usual for its request. */
+  readonly slowMs: number | undefined;
   readonly events: Events;
   readonly waitingRoom = new WaitingRoom();
   readonly stalls: Stalls;
   readonly memory: Memory;
-  readonly growths = new Growths();
+  readonly growths = new Remembered(() => new Growth());
+  readonly usuals = new Remembered(() => new Usual());
   readonly unblocking = new Unblocking(() => this.shards.some(({ slots }) => slots.shared));
   /** How many handlers run now. */
   running = 0;
@@ -72,6 +80,7 @@ export class WorkerCore {
       | 'quantumMs'
       | 'maxResultBytes'
       | 'backoff'
+      | 'slowMs'
       | 'logger'
       | 'events'
     >,
@@ -85,7 +94,9 @@ export class WorkerCore {
     this.quantumMs = parts.quantumMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.backoff = parts.backoff;
+    this.slowMs = parts.slowMs;
     this.logger = parts.logger;
+    this.flood = new Flood(parts.logger);
     this.events = parts.events;
     this.stalls = new Stalls(parts.logger, parts.events);
     const fleet = () => Math.max(1, ...this.shards.map(({ pulse }) => pulse.fleet));

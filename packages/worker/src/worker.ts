@@ -6,11 +6,13 @@ import {
   checkOptions,
   IndeterminateError,
   InvalidOptionError,
+  LONGEST_RUNS,
   option,
   Patience,
   PieceworkError,
   parseToken,
   pause,
+  type RegisteredWorker,
   shardNames,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
@@ -72,7 +74,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   constructor(options: WorkerOptions, company?: Company) {
     super();
     const checked = checkOptions<
-      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'logger'>> & WorkerOptions
+      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'logger'>> &
+        WorkerOptions
     >(workerOptions, options);
     const pool = company?.slots ?? new SlotPool(checked.concurrency);
     this.#queue = checked.queue;
@@ -110,6 +113,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       quantumMs: checked.quantumMs,
       maxResultBytes: checked.maxResultBytes,
       backoff: checked.backoff,
+      slowMs: checked.slowMs,
       logger: ownLogger,
       events,
     });
@@ -122,7 +126,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       startedAt: Date.now(),
     };
     const ofShard = {
-      info: () => JSON.stringify({ ...about, running: this.running }),
+      info: () => JSON.stringify({ ...about, ...this.#now }),
       onTokens: (shard: Shard, tokens: readonly string[]) => this.#dispatch(shard, tokens),
       onParked: (shard: Shard, requests: readonly { id: string; generation: number }[]) =>
         this.#enterAll(
@@ -158,6 +162,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   /** How many handlers run now. */
   get running(): number {
     return this.#core.running;
+  }
+
+  /** What the registry is told at each tick. */
+  get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest'> {
+    const held = [...this.#engagements.values()].filter(({ oldest }) => oldest < Infinity);
+    held.sort((a, b) => a.oldest - b.oldest);
+    const longest = held.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
+    return { running: this.running, draining: this.#core.closing, longest };
   }
 
   /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
@@ -312,6 +324,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#core.closing = true;
     this.#pull?.end();
     for (const shard of this.#shards) shard.rest();
+    // Whoever ends in a moment need not say that it drains.
+    if (started && this.running > 0) for (const shard of this.#shards) shard.tellRegistry();
     if (this.#starting) await this.#within(this.#starting);
     for (const engagement of this.#engagements.values()) engagement.leave();
     await Promise.all(this.#shards.map(({ intake }) => intake.stop()));
@@ -325,6 +339,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     await this.#core.renewal.stop();
     this.#core.ended = true;
     this.#core.stalls.stop();
+    this.#core.flood.flush();
     await this.#within(this.#ofAllShards((shard) => shard.stopAgenda()));
     // Before it departs: the last one to leave clears them away.
     await this.#within(this.#ofAllShards(({ errors }) => errors.flush()));

@@ -1,6 +1,7 @@
 import {
   type Connection,
   ConnectionError,
+  LONGEST_DELAY_MS,
   type OptionTable,
   option,
   type QueueCommands,
@@ -37,7 +38,15 @@ export interface DoctorOptions {
    * @default who asks, as admin
    */
   readonly users?: Users;
+  /**
+   * From when on a handler that runs is a warning, in ms. @default ten times the median of its request, at least
+   * 60000; 600000 where no worker knows one
+   */
+  readonly slowMs?: number;
 }
+
+/** With the defaults. */
+export type CheckedOptions = Required<Omit<DoctorOptions, 'slowMs'>> & DoctorOptions;
 
 const user = z.string().regex(/^\S{1,128}$/);
 
@@ -49,6 +58,7 @@ export const doctorOptions: OptionTable = {
     `names of ACL users by role: ${ROLES.join(', ')}`,
     {},
   ),
+  slowMs: option.ms(1, LONGEST_DELAY_MS),
 };
 
 /**
@@ -59,7 +69,7 @@ export const doctorOptions: OptionTable = {
 export async function doctor(
   connection: Connection,
   shards: Shards,
-  options: Required<DoctorOptions>,
+  options: CheckedOptions,
   reopen: () => Promise<string[]>,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
@@ -135,7 +145,9 @@ export async function doctor(
   if (whole) await look('acl', () => checkAcl(servers, shards.queue, whole));
   if (sharded) await lookAtEach('acl', (queue) => checkAcl(servers, queue.keys.queue, sharded));
   await lookAtEach('queue', async (queue) => checkQueue(connection, queue, await now(queue)));
-  await lookAtEach('books', async (queue) => checkRequests(connection, queue, await now(queue)));
+  await lookAtEach('books', async (queue) =>
+    checkRequests(connection, queue, await now(queue), options.slowMs),
+  );
   if (options.deep || options.repair)
     await look('orphans', async () => [await checkOrphans(connection, shards)]);
   return findings.sort((a, b) => CHECKS.indexOf(a.check) - CHECKS.indexOf(b.check));

@@ -3,6 +3,7 @@ import { isLiving, wrongBooks } from './books.js';
 import { type Check, error, type Finding, many, ok, some, warning } from './finding.js';
 import { requestTimesAhead, TIMES_AHEAD_ADVICE } from './future.js';
 import { looksAt, type RequestLook } from './request-look.js';
+import { slowOnes } from './running.js';
 import { forgotten } from './tokens.js';
 
 /** Requests of which each has a finding of its own; the others are named together. */
@@ -18,18 +19,24 @@ interface Suspicion {
 
 /**
  * The books of every open request, and whether anybody will look at it. The two sides of a request are
- * read one after the other, while work goes on; so a suspicion counts only when a second look has it too.
+ * read one after the other, while work goes on; so a suspicion counts only when a second look has it too. And
+ * whether any handler runs far longer than usual, or than `slowMs`.
  */
 export async function checkRequests(
   connection: Connection,
   queue: QueueCommands,
   now: number,
+  slowMs: number | undefined,
 ): Promise<Finding[]> {
   const suspects = new Set<string>();
+  const inFlight: string[] = [];
   let open = 0;
   for await (const page of looksAt(connection, queue.keys, queue.openIds(), now)) {
     open += page.length;
-    for (const look of page) if (suspicions(look, now).length > 0) suspects.add(look.id);
+    for (const look of page) {
+      if (suspicions(look, now).length > 0) suspects.add(look.id);
+      if (look.pending > look.returned) inFlight.push(look.id);
+    }
   }
   const found: Suspicion[] = [];
   if (suspects.size > 0) {
@@ -38,6 +45,8 @@ export async function checkRequests(
       found.push(...page.flatMap((look) => suspicions(look, now + AGAIN_MS)));
     }
   }
+  const slow = await slowOnes(connection, queue, inFlight, slowMs);
+  found.push(...slow.map((one) => ({ check: 'running' as const, ...one })));
   const of = (check: Check) => found.filter((one) => one.check === check);
   return [
     ...tell(of('books'), 'books', `the books of ${many(open, 'open request')} are right`, {
@@ -53,6 +62,11 @@ export async function checkRequests(
     ...tell(of('clocks'), 'clocks', 'no lease ends later than it lasts', {
       level: warning,
       advice: TIMES_AHEAD_ADVICE,
+    }),
+    ...tell(of('running'), 'running', 'no handler runs far longer than usual', {
+      level: warning,
+      advice:
+        'see what its handler waits for (`piecework status ID --running`); `attemptTimeoutMs` would end such an attempt, a restart of the worker gives its work to others',
     }),
     ...tell(of('orphans'), 'orphans', 'every open id has its request', {
       level: warning,

@@ -74,6 +74,8 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     ...['lrange', 'scan', 'spublish'],
     // Of the doctor.
     ...['multi', 'exec', 'zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
+    // Of what runs.
+    'xpending',
     ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun'],
   ],
   'retry-queue': ['ssubscribe', 'unlink'],

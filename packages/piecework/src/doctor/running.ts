@@ -1,0 +1,73 @@
+import {
+  type Connection,
+  medianOf,
+  type QueueCommands,
+  type RegisteredWorker,
+  slowAfterMs,
+} from '@piecework/protocol';
+import { type RunningSubRequest, runningOf } from '../running.js';
+import { lasting, many } from './finding.js';
+
+/** Requests that are looked at in one round. */
+const AT_ONCE = 20;
+/** Sub-requests of one request that are counted at most, and named. */
+const COUNTED = 1_000;
+const NAMED = 3;
+
+/** A request with handlers that run far longer than usual, and what can be said of them. */
+export interface Slow {
+  readonly id: string;
+  readonly why: string;
+}
+
+/**
+ * Which of these requests have handlers that run far longer than usual: as workers say what is usual, or longer
+ * than `slowMs`.
+ */
+export async function slowOnes(
+  connection: Connection,
+  queue: QueueCommands,
+  ids: readonly string[],
+  slowMs: number | undefined,
+): Promise<Slow[]> {
+  if (ids.length === 0) return [];
+  const medians = mediansOf(await queue.workers());
+  const found: Slow[] = [];
+  for (let i = 0; i < ids.length; i += AT_ONCE) {
+    const some = ids.slice(i, i + AT_ONCE).map(async (id) => {
+      const longerThanMs = Math.ceil(slowMs ?? slowAfterMs(medians.get(id)));
+      const slow = await runningOf(connection, id, { limit: COUNTED, longerThanMs });
+      return slow === 'gone' || slow.length === 0
+        ? []
+        : [{ id, why: said(slow, longerThanMs, medians.get(id)) }];
+    });
+    found.push(...(await Promise.all(some)).flat());
+  }
+  return found;
+}
+
+/** By request: the middle one of what its workers say. */
+function mediansOf(workers: readonly RegisteredWorker[]): Map<string, number> {
+  const said = new Map<string, number[]>();
+  for (const { requestId, medianMs } of workers.flatMap(({ longest }) => longest)) {
+    if (medianMs === undefined) continue;
+    said.set(requestId, [...(said.get(requestId) ?? []), medianMs]);
+  }
+  return new Map([...said].map(([id, medians]) => [id, medianOf(medians) as number]));
+}
+
+/** '2 sub-requests run for more than 60 s (usual: 20 ms): 4 for 12 min on vm-1-x, …' */
+function said(
+  slow: readonly RunningSubRequest[],
+  longerThanMs: number,
+  medianMs: number | undefined,
+): string {
+  const named = slow
+    .slice(0, NAMED)
+    .map(({ index, forMs, worker }) => `index ${index} for ${lasting(forMs)} on ${worker}`);
+  const more = slow.length - named.length;
+  const usual = medianMs === undefined ? '' : ` (usual: ${lasting(medianMs)})`;
+  const count = slow.length < COUNTED ? many(slow.length, 'sub-request') : `${COUNTED} or more`;
+  const rest = more > 0 ? ` and ${more} more` : '';
+  return `${count} running for more than ${lasting(longerThanMs)}${usual}: ${named.join(', ')}${rest}`;
+}

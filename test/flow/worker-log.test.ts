@@ -1,0 +1,150 @@
+/**
+ * What a worker's log says of its work, by a logger as users have it.
+ */
+import { createRequire } from 'node:module';
+import { Writable } from 'node:stream';
+import type { WorkerOptions } from '@piecework/worker';
+import { describe, expect } from 'vitest';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { until } from '../support/until.js';
+
+type Level = 'warn' | 'debug';
+
+// The logger of the worker package, which the tests do not depend on themselves.
+const { pino } = createRequire(new URL('../../packages/worker/package.json', import.meta.url))(
+  'pino',
+) as { pino: (options: object, to: Writable) => NonNullable<WorkerOptions['logger']> };
+
+interface Line {
+  readonly level: number;
+  readonly msg: string;
+  readonly requestId?: string;
+  readonly more?: number;
+}
+
+const WARN = 40;
+const DEBUG = 20;
+
+/** A logger of this level, and the lines that it wrote. */
+function logging(level: Level) {
+  const lines: Line[] = [];
+  const write = (chunk: Buffer, _: unknown, done: () => void) => {
+    lines.push(JSON.parse(String(chunk)) as Line);
+    done();
+  };
+  const saying = (what: string) => lines.filter(({ msg }) => msg === what);
+  return { lines, saying, logger: pino({ level }, new Writable({ write })) };
+}
+
+const fails = (payload: string) => {
+  throw new TypeError(`no ${payload.length}`);
+};
+
+/** Somebody who took all sub-requests and died: his lease is over at once. */
+async function deadHolder(flow: Flow, id: string): Promise<void> {
+  const commands = flow.request(id);
+  const { generation } = (await commands.state()) as { generation: number };
+  const entered = await commands.enter(generation, 'dead', 1, 9, 1, '*', ['1']);
+  if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
+  await commands.read('dead', entered.permits);
+  await flow.queueCommands.note(id, generation, 0);
+}
+
+describe('the log of a worker', () => {
+  test('has a warning for each sub-request that failed, and not its payload', async ({ flow }) => {
+    const { lines, saying, logger } = logging('warn');
+    await flow.worker({ handler: fails, logger }).start();
+    const { id } = await flow.producer().submit(['a-secret'], { attempts: 3, backoff: 0 });
+    await flow.complete(id);
+    expect(saying('sub-request failed')).toEqual([
+      expect.objectContaining({
+        ...{ level: WARN, queue: flow.queue, requestId: id, index: 0, attempt: 3 },
+        ...{ error: 'TypeError', ranMs: expect.any(Number) },
+        err: expect.objectContaining({ message: 'no 8', stack: expect.stringContaining('no 8') }),
+      }),
+    ]);
+    expect(lines).toHaveLength(1);
+    expect(JSON.stringify(lines)).not.toContain('secret');
+  });
+
+  test('has at debug how a request went here, with each attempt that another follows', async ({
+    flow,
+  }) => {
+    const { lines, saying, logger } = logging('debug');
+    const handler = (n: number, { attempt }: { attempt: number }) => {
+      if (n === 1 && attempt === 1) throw new Error('once');
+    };
+    await flow.worker({ handler, logger, concurrency: 5 }).start();
+    const { id } = await flow.producer().submit(numbers(3), { attempts: 2, backoff: 0 });
+    await flow.complete(id);
+    await until(() => saying('request left here').length > 0);
+    const about = { level: DEBUG, queue: flow.queue, requestId: id };
+    expect(saying('request begun here')[0]).toMatchObject(about);
+    expect(saying('attempt failed, another follows')).toMatchObject([
+      { ...about, index: 1, attempt: 1, delayMs: 0, error: 'Error', err: { message: 'once' } },
+    ]);
+    expect(saying('sub-request runs again')).toMatchObject([
+      { ...about, index: 1, attempt: 2, crashes: 0 },
+    ]);
+    const left = saying('request left here') as unknown as Record<string, number>[];
+    const sum = (of: string) => left.reduce((n, line) => n + (line[of] ?? 0), 0);
+    expect(['succeeded', 'retried', 'failed'].map(sum)).toEqual([3, 1, 0]);
+    expect(lines.filter(({ level }) => level >= WARN)).toEqual([]);
+  });
+
+  test('has five of a kind in a flood, and how many more there were', async ({ flow }) => {
+    const { lines, saying, logger } = logging('warn');
+    const worker = flow.worker({ handler: fails, logger });
+    await worker.start();
+    const { id } = await flow.producer().submit(Array.from({ length: 60 }, () => 'x'));
+    await flow.complete(id);
+    // Of a machine that took longer than a period, there is more than one.
+    const failed = () => saying('sub-request failed').length;
+    const counted = () => lines.reduce((n, { more = 0 }) => n + more, 0);
+    await worker.close();
+    expect(failed() + counted()).toBe(60);
+    expect(failed() % 5).toBe(0);
+    expect(lines.find(({ more }) => more)).toMatchObject({
+      ...{ level: WARN, queue: flow.queue, error: 'TypeError' },
+      msg: expect.stringMatching(/^\d+ more of: sub-request failed$/),
+    });
+  });
+
+  test('has a warning when work of an ended worker is taken over', async ({ flow }) => {
+    const producer = flow.producer();
+    const { id } = await producer.submit(numbers(3));
+    // It would look as well.
+    await producer.close();
+    await deadHolder(flow, id);
+    const { saying, logger } = logging('warn');
+    await flow.worker({ handler: (n: number) => n, logger }).start();
+    await flow.complete(id);
+    expect(saying('took over what ended workers had')).toMatchObject([
+      { level: WARN, queue: flow.queue, requestId: id, count: 3 },
+    ]);
+  });
+
+  test('has one warning for a handler that runs far longer than usual', async ({ flow }) => {
+    const { saying, logger } = logging('warn');
+    const over = gate();
+    const handler = (n: number) => (n === 0 ? over.opened : undefined);
+    const worker = flow.worker({ handler, logger, slowMs: 1, leaseMs: 1_000 });
+    await worker.start();
+    const { id } = await flow.producer().submit(numbers(3));
+    const said = () => saying('handler runs far longer than usual');
+    await until(() => said().length > 0);
+    expect(said()).toMatchObject([
+      { level: WARN, requestId: id, index: 0, attempt: 1, ranMs: expect.any(Number) },
+    ]);
+    // It looks for what is slow ten times in a lease, and renews at a third of it.
+    const lease = () =>
+      flow.connection.client.hget(flow.request(id).keys.request, `lease:${worker.id}`);
+    for (let renewals = 0; renewals < 2; renewals += 1) {
+      const before = await lease();
+      await until(async () => (await lease()) !== before);
+    }
+    over.open();
+    await flow.complete(id);
+    expect(said().filter((line) => 'index' in line && line.index === 0)).toHaveLength(1);
+  });
+});
