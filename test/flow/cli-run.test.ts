@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect } from 'vitest';
-import { cli } from '../support/cli.js';
+import { cli, STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
+import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
 const unique = freshName('request');
@@ -196,6 +197,18 @@ describe('on a full disk', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(`piecework results ${unique}-submitted`);
   });
+});
+
+test('items of a slow input are run as they come, and their results are written', async ({
+  commandLine: { queue, redis },
+}) => {
+  const args = ['run', '--input', '-', '--handler', handler, '--out', '-', '--queue', queue];
+  const run = startCli(args, { redis, input: null });
+  run.child.stdin?.write('one\n');
+  await until(() => run.said.stdout.includes('"one"'), { what: 'the first is done', ...STARTS });
+  run.child.stdin?.end('two\n');
+  const { code, stdout } = await run.finished;
+  expect([code, jsonLines(stdout).length]).toEqual([0, 2]);
 });
 
 test('what was done before a line that is wrong is in the output', async ({

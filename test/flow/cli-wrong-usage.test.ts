@@ -19,6 +19,7 @@ import {
   redriveFlags,
   requestFlags,
   resultsFlags,
+  runFlags,
   updateFlags,
   watchFlags,
   workerFlags,
@@ -32,7 +33,7 @@ const input = fileURLToPath(import.meta.url);
 const commands: Record<string, { args: string[]; flags: readonly Flag[] }> = {
   run: {
     args: ['run', '--input', input, '--handler', handler],
-    flags: [...commonFlags, ...requestFlags, outFlag, ...workerFlags],
+    flags: [...commonFlags, ...requestFlags, outFlag, ...runFlags, ...workerFlags],
   },
   submit: { args: ['submit', '--input', input], flags: [...commonFlags, ...requestFlags, outFlag] },
   worker: {

@@ -38,6 +38,8 @@ import { passedOn } from './worker.js';
 
 /** How long a request whose workers cannot go on may take to end, in ms. */
 const ENDING_MS = 5_000;
+/** How long an item of a slow input waits for others, to be submitted with them, in ms. */
+const FLUSH_MS = 100;
 
 interface RunValues extends RequestOptions, WorkValues {
   redis?: string;
@@ -215,13 +217,20 @@ function keptEarlier(error: unknown): never {
 /** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
 async function feed(
   items: AsyncIterable<unknown>,
-  open: Pick<OpenRequest, 'append' | 'seal' | 'cancel'>,
+  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
   stopping: AbortSignal,
 ): Promise<unknown> {
+  let soon: NodeJS.Timeout | undefined;
+  const flush = () => {
+    soon = undefined;
+    // What is wrong is told to the next call.
+    void open.flush().catch(() => {});
+  };
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;
       await open.append(item);
+      soon ??= setTimeout(flush, FLUSH_MS);
     }
     if (!stopping.aborted) await open.seal();
     return undefined;
@@ -233,6 +242,8 @@ async function feed(
       throw error;
     });
     return error;
+  } finally {
+    clearTimeout(soon);
   }
 }
 
