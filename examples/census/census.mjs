@@ -90,7 +90,10 @@ try {
     queue,
     handler: fileURLToPath(new URL('./handler.mjs', import.meta.url)),
     processes: Number(values.processes),
-    flags: ['--concurrency', values.concurrency, '--log-level', 'warn'],
+    flags: [
+      ...['--concurrency', values.concurrency, '--log-level', 'warn'],
+      ...['--log-format', process.stderr.isTTY ? 'text' : 'json'],
+    ],
     // Not over the progress bar.
     onErrorLine: say,
   });

@@ -190,10 +190,9 @@ describe('on a full disk', () => {
     commandLine: { file, run, start },
   }) => {
     const input = await file('many.txt', lines(5));
-    const worker = start('worker', '--handler', handler);
+    start('worker', '--handler', handler);
     const args = ['submit', '--input', input, '--id', `${unique}-submitted`, '--wait'];
     const { code, stderr } = await run(...args, '--out', '/dev/full');
-    worker.kill('SIGTERM');
     expect(code).toBe(1);
     expect(stderr).toContain(`piecework results ${unique}-submitted`);
   });

@@ -193,13 +193,14 @@ export async function writeResults(
 export async function writeResultsLive(
   results: AsyncIterable<ResultItem<unknown>>,
   output: Output,
+  json: boolean,
 ): Promise<OutputError | undefined> {
   try {
     await writeResults(results, output);
     return undefined;
   } catch (error) {
     if (!(error instanceof OutputError)) throw error;
-    say(`${error.message}; the results stay in Redis`);
+    if (!json) say(`${error.message}; the results stay in Redis`);
     return error;
   }
 }

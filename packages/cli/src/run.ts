@@ -167,7 +167,7 @@ async function run(
     const ending = Promise.all([
       handle.completion(),
       feed(items, open, stopping.signal),
-      files.out && writeResultsLive(handle.results(ALL), files.out),
+      files.out && writeResultsLive(handle.results(ALL), files.out, values.json),
       quiet ? undefined : showProgress(handle.progress()),
     ]).then(([ended, fed, written]): Ending => [ended, fed, written]);
     const [outcome, wrong, cut] = await Promise.race([

@@ -58,13 +58,15 @@ export function submitCommand(program: Command): void {
     const [outcome, , cut] = await Promise.all([
       request.completion(),
       values.json ? undefined : showProgress(request.progress()),
-      output && writeResultsLive(request.results({ order: 'index', failed: true }), output),
+      output &&
+        writeResultsLive(request.results({ order: 'index', failed: true }), output, values.json),
     ]);
     const { status, counts, generation } = outcome;
     const text = JSON.stringify({ id: request.id, status, counts, generation });
     if (values.json) console.log(text);
     else console.error(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
-    if (cut && !values.json) {
+    if (cut && values.json) throw cut;
+    if (cut) {
       const { redis, retentionMs } = values;
       const kept = { id: request.id, redis, retentionMs, failed: counts.failed > 0, results: true };
       for (const line of keptLines(kept)) say(line);
