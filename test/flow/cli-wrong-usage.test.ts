@@ -121,7 +121,7 @@ describe.each(Object.entries(commands))('piecework %s', (_, { args, flags }) => 
     );
     expect(untested.map(({ usage }) => usage)).toEqual([]);
     for (const { flag, text } of cases) {
-      const name = flag.usage.split(' ')[0] as string;
+      const name = /--[a-z-]+/.exec(flag.usage)?.[0] as string;
       const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
       const ended = await lines.run([...without, '--json', name, text]);
       const what = `${name}=${text}: ${ended.stderr}`;
