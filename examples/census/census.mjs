@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { extname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { showProgress, WorkerFleet } from '@piecework/cli';
+import { say, showProgress, WorkerFleet } from '@piecework/cli';
 import { resolveRedisUrl } from '@piecework/embedded';
 import Table from 'cli-table3';
 import { nanoid } from 'nanoid';
@@ -27,10 +27,9 @@ const { values, positionals } = parseArgs({
 const nodeModules = fileURLToPath(new URL('../../node_modules', import.meta.url));
 const folder = resolve(positionals[0] ?? nodeModules);
 if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-  console.error(`${folder} is not a folder`);
+  say(`${folder} is not a folder`);
   process.exit(2);
 }
-const say = (text) => console.error(text);
 const number = (n) => n.toLocaleString('en-US');
 
 const byExtension = new Map();
@@ -91,7 +90,12 @@ try {
     queue,
     handler: fileURLToPath(new URL('./handler.mjs', import.meta.url)),
     processes: Number(values.processes),
-    flags: ['--concurrency', values.concurrency],
+    flags: [
+      ...['--concurrency', values.concurrency, '--log-level', 'warn'],
+      ...['--log-format', process.stderr.isTTY ? 'text' : 'json'],
+    ],
+    // Not over the progress bar.
+    onErrorLine: say,
   });
   say(`census of ${folder} by ${values.processes} worker processes`);
   outcome = await census(pw, fleet);

@@ -19,6 +19,7 @@ import {
   redriveFlags,
   requestFlags,
   resultsFlags,
+  runFlags,
   updateFlags,
   watchFlags,
   workerFlags,
@@ -32,7 +33,7 @@ const input = fileURLToPath(import.meta.url);
 const commands: Record<string, { args: string[]; flags: readonly Flag[] }> = {
   run: {
     args: ['run', '--input', input, '--handler', handler],
-    flags: [...commonFlags, ...requestFlags, outFlag, ...workerFlags],
+    flags: [...commonFlags, ...requestFlags, outFlag, ...runFlags, ...workerFlags],
   },
   submit: { args: ['submit', '--input', input], flags: [...commonFlags, ...requestFlags, outFlag] },
   worker: {
@@ -120,7 +121,7 @@ describe.each(Object.entries(commands))('piecework %s', (_, { args, flags }) => 
     );
     expect(untested.map(({ usage }) => usage)).toEqual([]);
     for (const { flag, text } of cases) {
-      const name = flag.usage.split(' ')[0] as string;
+      const name = /--[a-z-]+/.exec(flag.usage)?.[0] as string;
       const without = args.filter((arg, i) => arg !== name && args[i - 1] !== name);
       const ended = await lines.run([...without, '--json', name, text]);
       const what = `${name}=${text}: ${ended.stderr}`;

@@ -121,7 +121,10 @@ test('run starts a Redis of its own when none is given, and reads standard input
 
 test('a sub-request that fails makes the exit code 1 and stands in the results with its error', async () => {
   const input = await file('bad.txt', 'good\nbad\ngood\n');
-  const ended = await cli(['run', '--input', input, '--handler', handler, '--out', '-'], { redis });
+  const id = 'with-a-bad-one';
+  const args = ['run', '--input', input, '--handler', handler, '--out', '-', '--id', id];
+  const ended = await cli(args, { redis });
+  await cli(['drop', id], { redis });
   expect(ended.code).toBe(1);
   const results = linesOf(ended.stdout);
   expect(results.map(({ status }) => status)).toEqual(['succeeded', 'failed', 'succeeded']);

@@ -20,17 +20,17 @@ function environment(redis?: string): NodeJS.ProcessEnv {
   return redis ? { ...env, REDIS_URL: redis } : env;
 }
 
-/** Starts `piecework …`. Without `redis` it is given none. */
+/** Starts `piecework …`. Without `redis` it is given none. `input` null: its standard input stays open. */
 export function startCli(
   args: readonly string[],
-  { redis, input, cwd }: { redis?: string; input?: string; cwd?: string } = {},
+  { redis, input, cwd }: { redis?: string; input?: string | null; cwd?: string } = {},
 ): Heard {
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: environment(redis),
     ...(cwd ? { cwd } : {}),
   });
-  child.stdin.end(input ?? '');
+  if (input !== null) child.stdin.end(input ?? '');
   return listen(child);
 }
 

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 /** What `--help` of each command shows below its flags. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   run: [
-    'piecework run --input big.ndjson --split ndjson --handler h.js --processes 2 --out out.ndjson',
-    `piecework run --input photos/ --exec 'read -r file; identify "$file"' --limit 4 --out sizes.ndjson`,
+    'piecework run --input big.ndjson --split ndjson --handler h.js -j 100 --out out.ndjson',
+    `piecework run --input photos/ --exec 'read -r file; identify "$file"' -j 4 --out sizes.ndjson`,
     "piecework run --input words.txt --exec 'wc -c' --out - | jq .value",
   ],
   submit: [

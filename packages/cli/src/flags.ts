@@ -53,7 +53,7 @@ function flag(
   spec: OptionSpec | undefined,
   kind: Flag['kind'] = 'text',
 ): Flag {
-  const dashed = /^--([a-z-]+)/.exec(usage)?.[1] ?? '';
+  const dashed = /--([a-z-]+)/.exec(usage)?.[1] ?? '';
   const name = dashed.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
   if (!spec) throw new Error(`no option table has ${name}`);
   return { name, usage, about, spec, kind };
@@ -195,6 +195,21 @@ export const outFlag = flag(
   custom(text, 'a file name or -'),
 );
 
+/** Of `run`. */
+export const runFlags: readonly Flag[] = [
+  flag(
+    '-j, --jobs <n>',
+    'how many run at once: slots in all, spread over processes',
+    option.integer(1, 100_000),
+    'number',
+  ),
+  flag(
+    '--failures <file>',
+    'what failed, as NDJSON in the order of the input: payload, attempts, error of each',
+    custom((v) => text(v) && v !== '-', 'a file name'),
+  ),
+];
+
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 export const workerFlags: readonly Flag[] = [
@@ -246,10 +261,14 @@ export const workerFlags: readonly Flag[] = [
     option.ms(0, 86_400_000, 30_000),
     'number',
   ),
+  flag('--log-level <level>', 'what is logged on standard error (default: info; in run: warn)', {
+    ...option.word(...logLevels),
+    default: undefined,
+  }),
   flag(
-    '--log-level <level>',
-    'logs are JSON lines on standard error (default: info; in run: warn)',
-    { ...option.word(...logLevels), default: undefined },
+    '--log-format <how>',
+    'text or json, one line each (default: text on a terminal, else json)',
+    { ...option.word('text', 'json'), default: undefined },
   ),
 ];
 
@@ -441,7 +460,7 @@ export function readFlags<T>(
       continue;
     }
     const value = parse(raw, kind);
-    const named = usage.split(' ')[0] ?? usage;
+    const named = /--[a-z-]+/.exec(usage)?.[0] ?? usage;
     if (value === undefined) throw new InvalidOptionError(named, raw, spec.allowed);
     checkOption(named, value, spec);
     values[name] = value;

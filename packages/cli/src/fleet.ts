@@ -29,6 +29,11 @@ export interface WorkerFleetOptions {
    * that share one output break each other's long lines. @default such lines are dropped
    */
   readonly onLine?: (line: string) => void;
+  /**
+   * Told of each line on standard error, such as those of their logs.
+   * @default they share the standard error of this process
+   */
+  readonly onErrorLine?: (line: string) => void;
   /** Ends the start: the processes are stopped as soon as they can be, and none is waited for. */
   readonly signal?: AbortSignal;
 }
@@ -137,7 +142,8 @@ export class WorkerFleet implements AsyncDisposable {
     await this.stop();
   }
 
-  #spawn({ redis, queue, handler, flags = [], onLine }: WorkerFleetOptions): Promise<void> {
+  #spawn(options: WorkerFleetOptions): Promise<void> {
+    const { redis, queue, handler, flags = [], onLine, onErrorLine } = options;
     // The URL may hold a password, which a command line would show to everybody.
     const child = spawn(
       process.execPath,
@@ -148,7 +154,7 @@ export class WorkerFleet implements AsyncDisposable {
         ...flags,
       ],
       {
-        stdio: ['ignore', onLine ? 'pipe' : 'ignore', 'inherit', 'ipc'],
+        stdio: ['ignore', onLine ? 'pipe' : 'ignore', onErrorLine ? 'pipe' : 'inherit', 'ipc'],
         env: { ...process.env, REDIS_URL: redis },
         detached: true,
       },
@@ -156,12 +162,17 @@ export class WorkerFleet implements AsyncDisposable {
     let worker: EndedWorker | undefined;
     let noted: Promise<void> | undefined;
     if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
+    if (onErrorLine && child.stderr)
+      createInterface({ input: child.stderr }).on('line', onErrorLine);
     const ended = new Promise<void>((resolve) => {
       // Not before the output was read to its end; but a program that a handler left behind may
       // hold it open for ever.
       child.once('close', () => resolve(noted));
       child.once('exit', (code, signal) => {
-        setTimeout(() => child.stdout?.destroy(), OUTPUT_MS).unref();
+        setTimeout(() => {
+          child.stdout?.destroy();
+          child.stderr?.destroy();
+        }, OUTPUT_MS).unref();
         if (this.#stopping) return;
         // A program that a handler started may go on for a while.
         const dead = handler !== undefined;

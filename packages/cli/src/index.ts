@@ -1,2 +1,2 @@
 export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
-export { showProgress } from './progress-bar.js';
+export { say, showProgress } from './progress-bar.js';

@@ -1,7 +1,7 @@
 import type { RequestStatus, ResultsOptions } from '@piecework/notifier';
 import type { Command } from 'commander';
 import { addFlags, commonFlags, outFlag, readFlags, resultsFlags, statusFlags } from './flags.js';
-import { writeResults } from './output.js';
+import { Output, writeResults } from './output.js';
 import { openPiecework } from './redis-url.js';
 import { runningTable } from './running.js';
 
@@ -49,9 +49,10 @@ export function lookCommands(program: Command): void {
         [outFlag],
       );
       const { order, failed, cursor, out = '-' } = values;
+      const output = await Output.open('--out', out);
       await using pw = await openPiecework(values);
       const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
-      await writeResults(pw.request(id).results(read), out);
+      await writeResults(pw.request(id).results(read), output);
     },
   );
 

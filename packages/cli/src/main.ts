@@ -47,9 +47,13 @@ for (const command of [program, ...program.commands]) {
 
 // Whoever reads our output may have seen enough, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
   // These have something to clear up, and learn of it themselves.
-  if (!['run', 'submit'].includes(process.argv[2] ?? '')) process.exit(0);
+  const command = process.argv[2] ?? '';
+  if (['run', 'submit'].includes(command)) return;
+  if (error.code === 'EPIPE') process.exit(0);
+  if (command === 'results') return;
+  console.error(`piecework: standard output cannot be written: ${error.message}`);
+  process.exit(1);
 });
 
 try {

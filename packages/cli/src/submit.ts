@@ -3,8 +3,9 @@ import { InvalidOptionError, option } from '@piecework/protocol';
 import type { Command } from 'commander';
 import { addFlags, commonFlags, outFlag, readFlags, requestFlags, requestOf } from './flags.js';
 import { openInput } from './input.js';
-import { writeResults } from './output.js';
-import { showProgress } from './progress-bar.js';
+import { keptLines } from './kept.js';
+import { Output, writeResultsLive } from './output.js';
+import { say, showProgress } from './progress-bar.js';
 import { existingRedis, openPiecework } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
 
@@ -15,6 +16,7 @@ interface SubmitValues extends RequestOptions {
   json: boolean;
   input?: string;
   split?: string;
+  retentionMs: number;
   out?: string;
   wait: boolean;
 }
@@ -42,6 +44,8 @@ export function submitCommand(program: Command): void {
     }
     const options = requestOf({ ...values });
     const items = openInput(values.input, values.split);
+    const { out } = values;
+    const output = out === undefined ? undefined : await Output.open('--out', out);
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
     await using pw = await openPiecework(values);
@@ -51,17 +55,22 @@ export function submitCommand(program: Command): void {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
       return;
     }
-    const [outcome] = await Promise.all([
+    const [outcome, , cut] = await Promise.all([
       request.completion(),
       values.json ? undefined : showProgress(request.progress()),
-      values.out === undefined
-        ? 0
-        : writeResults(request.results({ order: 'index', failed: true }), values.out),
+      output &&
+        writeResultsLive(request.results({ order: 'index', failed: true }), output, values.json),
     ]);
     const { status, counts, generation } = outcome;
     const text = JSON.stringify({ id: request.id, status, counts, generation });
     if (values.json) console.log(text);
     else console.error(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
-    process.exitCode = status === 'succeeded' ? 0 : 1;
+    if (cut && values.json) throw cut;
+    if (cut) {
+      const { redis, retentionMs } = values;
+      const kept = { id: request.id, redis, retentionMs, failed: counts.failed > 0, results: true };
+      for (const line of keptLines(kept)) say(line);
+    }
+    process.exitCode = status === 'succeeded' && !cut ? 0 : 1;
   });
 }

@@ -2,9 +2,10 @@ import { InvalidOptionError, shardNames } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
 import { type Health, serveHealth } from 'piecework';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { addFlags, commonFlags, healthFlags, optionsOf, readFlags, workerFlags } from './flags.js';
 import { WorkerFleet } from './fleet.js';
+import { defaultLogFormat, type LogFormat, openLog } from './log.js';
 import { existingRedis } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
 import { checkWork, openWork, type WorkValues } from './work.js';
@@ -16,13 +17,14 @@ interface WorkerValues extends WorkValues {
   processes: number;
   drainMs: number;
   logLevel?: string;
+  logFormat?: LogFormat;
   healthPort?: number;
   healthHost: string;
 }
 
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
-  ...['exec', 'execOutput', 'persistent', 'logLevel'],
+  ...['exec', 'execOutput', 'persistent', 'logLevel', 'logFormat'],
 ];
 
 /** Flags that a fleet passes on to each of its processes. */
@@ -48,10 +50,11 @@ export function workerCommand(program: Command): void {
     // What a handler module holds open, such as a timer or a pool, is no reason to stay.
     const end = () => setImmediate(() => process.exit());
     const level = values.logLevel ?? 'info';
-    const logger = pino({ name: 'piecework', level }, pino.destination({ dest: 2, sync: true }));
+    const logFormat = values.logFormat ?? defaultLogFormat();
+    const logger = openLog(level, logFormat);
     const run =
       values.processes > 1
-        ? runFleet(redis, { ...values, logLevel: level }, logger)
+        ? runFleet(redis, { ...values, logLevel: level, logFormat }, logger)
         : runWorker(redis, values, queues, logger);
     await run.finally(end);
   });

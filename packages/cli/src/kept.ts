@@ -1,0 +1,31 @@
+import prettyMs from 'pretty-ms';
+
+export interface Kept {
+  readonly id: string;
+  /** What `--redis` was, if it was given. */
+  readonly redis: string | undefined;
+  /** How long; undefined: until it is dropped, as it has not ended. */
+  readonly retentionMs: number | undefined;
+  /** Whether there are failures to look at. */
+  readonly failed: boolean;
+  /** Whether there are results that are nowhere else. */
+  readonly results: boolean;
+}
+
+/** Says that a request stays in Redis, and how to look at it. */
+export function keptLines({ id, redis, retentionMs, failed, results }: Kept): string[] {
+  const at = redis === undefined ? '' : ` --redis ${shownUrl(redis)}`;
+  const forHowLong =
+    retentionMs === undefined ? '' : ` for ${prettyMs(retentionMs, { verbose: true })}`;
+  const command = (words: string) => `  piecework ${words}${at}`;
+  return [
+    `request ${id} stays in Redis${forHowLong}:`,
+    ...(failed ? [command(`failures ${id}`)] : []),
+    ...(results ? [command(`results ${id} --order index --failed --out FILE`)] : []),
+    command(`status ${id}`),
+    ...(retentionMs === undefined ? [command(`drop ${id}`)] : []),
+  ];
+}
+
+/** Everybody may look at a terminal: a URL with a password is left to the user. */
+const shownUrl = (url: string) => (/:\/\/[^/]*@/.test(url) ? 'URL' : `'${url}'`);

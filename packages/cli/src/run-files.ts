@@ -1,0 +1,77 @@
+import type { ResultsOptions } from '@piecework/notifier';
+import type { RequestHandle } from 'piecework';
+import { type FailureKind, failureKinds } from './failure-kinds.js';
+import { type Output, OutputError, writeResults } from './output.js';
+import { writeOwnFile } from './own-file.js';
+import { say } from './progress-bar.js';
+
+/** What a run writes besides what it says. */
+export interface RunFiles {
+  readonly out: Output | undefined;
+  readonly failures: Output | undefined;
+}
+
+/** What a run leaves, whatever becomes of its Redis. */
+export interface Left {
+  /** What failed. */
+  readonly kinds: readonly FailureKind[];
+  /** The file that has all failures. */
+  readonly failuresFile: string | undefined;
+  /** The file that has all results where `--out` does not. */
+  readonly resultsFile: string | undefined;
+}
+
+/** What `--out` has. */
+export const ALL = { order: 'index', failed: true } as const satisfies ResultsOptions;
+
+interface Ended {
+  readonly files: RunFiles;
+  /** Why `--out` does not have all results. */
+  readonly cut: OutputError | undefined;
+  /** Whether Redis goes on after this run. */
+  readonly outlives: boolean;
+  readonly failed: boolean;
+}
+
+/** Writes what is nowhere else yet, of a request that is complete. */
+export async function leave(handle: RequestHandle, ended: Ended): Promise<Left> {
+  const { cut, outlives } = ended;
+  const failures = await leaveFailures(handle, ended).catch((error: Error) => {
+    say(`what failed cannot be read: ${error.message}`);
+    return { kinds: [], failuresFile: undefined };
+  });
+  const own = (output: Output) => writeResults(handle.results(ALL), output);
+  const resultsFile =
+    cut && !outlives ? await writeOwnFile(`piecework-${handle.id}-results.ndjson`, own) : undefined;
+  return { ...failures, resultsFile };
+}
+
+/** Each failure goes into `--failures`; without it, where Redis goes now, into a file of its own. */
+async function leaveFailures(
+  handle: RequestHandle,
+  { files, failed, outlives }: Ended,
+): Promise<Omit<Left, 'resultsFile'>> {
+  let kinds: FailureKind[] = [];
+  const write = async (output?: Output) => {
+    try {
+      if (failed)
+        kinds = await failureKinds(handle.failures({ payload: output !== undefined }), output);
+    } finally {
+      await output?.close();
+    }
+  };
+  const named = files.failures;
+  if (named) {
+    try {
+      await write(named);
+      return { kinds, failuresFile: failed ? named.name : undefined };
+    } catch (error) {
+      if (!(error instanceof OutputError)) throw error;
+      say(error.message);
+    }
+  }
+  const name = `piecework-${handle.id}-failures.ndjson`;
+  const failuresFile = failed && !outlives ? await writeOwnFile(name, write) : undefined;
+  if (kinds.length === 0) await write();
+  return { kinds, failuresFile };
+}

@@ -1,0 +1,75 @@
+import type { CompletionOutcome } from '@piecework/notifier';
+import prettyMs from 'pretty-ms';
+import { kindLine } from './failure-kinds.js';
+import { type Kept, keptLines } from './kept.js';
+import type { OutputError } from './output.js';
+import { say } from './progress-bar.js';
+import type { Left } from './run-files.js';
+
+/** How a run ended, and where what came of it stands. */
+export interface RunEnd extends Left {
+  readonly id: string;
+  readonly outcome: CompletionOutcome;
+  readonly tookMs: number;
+  /** Why `--out` does not have all results. */
+  readonly cut: OutputError | undefined;
+  /** What the request left unused, in words. */
+  readonly note: string | undefined;
+  /** How it can be looked at; undefined: it has gone. */
+  readonly kept: Kept | undefined;
+}
+
+/** So many kinds of failures are shown. */
+const SHOWN = 5;
+/** How long a line may be where there is no terminal. */
+const COLUMNS = 200;
+
+const number = (n: number) => n.toLocaleString('en-US');
+
+/** Tells how a run ended: a line of JSON on standard output, or words on standard error. */
+export function reportRun(end: RunEnd, json: boolean): void {
+  if (json) console.log(JSON.stringify(jsonOf(end)));
+  else for (const line of linesOf(end)) say(line);
+}
+
+function jsonOf(end: RunEnd) {
+  const { id, outcome, tookMs, kinds, failuresFile, cut, resultsFile, note, kept } = end;
+  const { status, counts, generation } = outcome;
+  return {
+    ...{ id, status, counts, generation, tookMs: Math.round(tookMs) },
+    ...(kinds.length > 0 ? { failures: kinds } : {}),
+    ...{
+      failuresFile,
+      resultsFile,
+      outError: cut?.message,
+      note,
+      kept: kept !== undefined,
+    },
+  };
+}
+
+function linesOf(end: RunEnd): string[] {
+  const { kinds, failuresFile, cut, resultsFile, note, kept } = end;
+  const columns = process.stderr.columns || COLUMNS;
+  const lines = [summary(end), ...kinds.slice(0, SHOWN).map((kind) => kindLine(kind, columns))];
+  const others = kinds.slice(SHOWN);
+  const count = others.reduce((sum, kind) => sum + kind.count, 0);
+  if (count > 0) lines.push(`  ${number(count)} × something else, of ${others.length} kinds`);
+  if (failuresFile) lines.push(`all failures: ${failuresFile}`);
+  if (cut) lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
+  if (resultsFile) lines.push(`all results: ${resultsFile}`);
+  else if (cut && !kept) lines.push('no other folder had room for the results: they are lost');
+  if (note) lines.push(note);
+  if (kept) lines.push(...keptLines(kept));
+  return lines;
+}
+
+const results = ({ outcome: { counts } }: RunEnd) => number(counts.succeeded + counts.failed);
+
+function summary({ outcome, tookMs }: RunEnd): string {
+  const { status, counts, endReason } = outcome;
+  const parts = [`${number(counts.succeeded)} succeeded`, `${number(counts.failed)} failed`];
+  if (counts.cancelled > 0) parts.push(`${number(counts.cancelled)} cancelled`);
+  const why = endReason === 'deadline' ? ', as the deadline passed' : '';
+  return `${status}: ${parts.join(', ')} of ${number(counts.total)} in ${prettyMs(tookMs)}${why}`;
+}

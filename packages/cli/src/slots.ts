@@ -1,0 +1,69 @@
+import { availableParallelism } from 'node:os';
+import { InvalidOptionError } from '@piecework/protocol';
+
+/** Programs that one process starts and listens to without being what they wait for. */
+const PROGRAMS_PER_PROCESS = 64;
+/** The most slots that a worker process may have. */
+const MOST_SLOTS = 10_000;
+/** As many as a request may have in flight. */
+const NO_LIMIT = 1_000_000;
+
+interface SlotValues {
+  readonly processes: number;
+  readonly concurrency: number;
+  readonly limit?: number | null;
+  readonly jobs?: number;
+  readonly handler?: string;
+}
+
+/** What `run` starts: worker processes, slots of each, and how many sub-requests may run at once. */
+export interface Slots {
+  readonly processes: number;
+  readonly concurrency: number;
+  readonly limit: number;
+  /** Says in words that slots had nothing to do, or that the limit was not reached, with `total` items. */
+  unused(total: number): string | undefined;
+}
+
+/**
+ * `--jobs` is the number of slots in all. Without it a `--limit` has as many slots as it can use. What
+ * else is given stays: so many processes, or so many slots in each.
+ * @param given names of the flags that were given
+ * @throws InvalidOptionError when all three say how many slots there are
+ */
+export function slotsOf(given: Record<string, unknown>, values: SlotValues): Slots {
+  const { jobs, handler } = values;
+  const cap = given['limit'] === undefined ? undefined : (values.limit ?? undefined);
+  let { processes, concurrency } = values;
+  const fixed = { processes: 'processes' in given, concurrency: 'concurrency' in given };
+  if (jobs !== undefined && fixed.processes && fixed.concurrency) {
+    const allowed = 'at most one of --processes and --concurrency beside it';
+    throw new InvalidOptionError('--jobs', jobs, allowed);
+  }
+  const wanted = jobs ?? (fixed.concurrency ? undefined : cap);
+  if (wanted !== undefined) {
+    if (fixed.concurrency) processes = Math.ceil(wanted / concurrency);
+    else if (!fixed.processes) {
+      processes = Math.ceil(wanted / MOST_SLOTS);
+      if (jobs !== undefined) processes = Math.max(processes, processesFor(jobs, handler));
+    }
+    if (!fixed.concurrency) concurrency = Math.min(MOST_SLOTS, Math.ceil(wanted / processes));
+  }
+  const slots = jobs ?? processes * concurrency;
+  const limit = Math.min(cap ?? NO_LIMIT, jobs ?? NO_LIMIT);
+  return { processes, concurrency, limit, unused: (total) => unused(cap, slots, total) };
+}
+
+/** A handler's own work needs a core; the work of programs is done elsewhere. */
+function processesFor(jobs: number, handler: string | undefined): number {
+  const useful = handler === undefined ? Math.ceil(jobs / PROGRAMS_PER_PROCESS) : jobs;
+  return Math.min(useful, availableParallelism());
+}
+
+function unused(cap: number | undefined, slots: number, total: number): string | undefined {
+  const number = (n: number) => n.toLocaleString('en-US');
+  if (cap === undefined || cap === slots || total <= Math.min(cap, slots)) return undefined;
+  if (cap < slots)
+    return `--limit ${number(cap)} left ${number(slots - cap)} of ${number(slots)} slots idle`;
+  return `--limit ${number(cap)} was never reached: there were ${number(slots)} slots (-j ${cap} makes enough)`;
+}

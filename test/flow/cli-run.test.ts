@@ -1,0 +1,312 @@
+import { existsSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect } from 'vitest';
+import { cli, STARTS, startCli } from '../support/cli.js';
+import { type CommandLine, jsonLines, test } from '../support/command-line.js';
+import { freshName } from '../support/given.js';
+import { until } from '../support/until.js';
+
+// Ids of requests are used by nobody else, whatever server this is.
+const unique = freshName('request');
+const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
+
+/*
+ * What `run` leaves when something goes wrong: results, failures, words.
+ */
+
+const lines = (n: number) => Array.from({ length: n }, (_, i) => `${i}\n`).join('');
+const last = (text: string) => JSON.parse(text.trim().split('\n').at(-1) ?? '');
+
+/** Fails every third one with its number in the message, and of the others 10 by another error. */
+const twoKinds = ({ file }: CommandLine) =>
+  file(
+    'two-kinds.mjs',
+    `export default (payload, { index }) => {
+       if (index % 3 === 0) throw new RangeError('item ' + index + ' is too \\u001b[31mlarge');
+       if (index === 10) throw new TypeError('odd');
+       return payload;
+     };`,
+  );
+
+test('an output that cannot be written ends a command before it has begun, in one sentence', async ({
+  commandLine: { file, folder, run },
+}) => {
+  const input = await file('one.txt', 'a\n');
+  const ran = join(folder, 'ran');
+  const work = ['--input', input, '--exec', `touch ${ran}`];
+  const missing = join(folder, 'no', 'such', 'folder');
+  const commands = [
+    ['run', ...work, '--out', folder],
+    ['run', ...work, '--failures', missing],
+    ['submit', '--input', input, '--wait', '--out', missing],
+    ['results', 'some-id', '--out', missing],
+  ];
+  for (const command of commands) {
+    const { code, stderr } = await run(...command);
+    expect(code, stderr).toBe(2);
+    expect(stderr).toMatch(
+      command.includes(folder) ? /\(it is a folder\)\n$/ : /\(its folder does not exist\)\n$/,
+    );
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+  }
+  expect(existsSync(ran)).toBe(false);
+  expect((await run('list', '--state', 'all')).stdout).toBe('no requests\n');
+});
+
+test('what is in a file stays when a run could not begin', async ({ commandLine: { file } }) => {
+  const input = await file('one.txt', 'a\n');
+  const out = await file('out.ndjson', 'of an earlier run\n');
+  const args = ['run', '--input', input, '--exec', 'cat', '--out', out];
+  // Nobody listens on port 1, the first that only root may have.
+  expect((await cli(args, { redis: 'redis://127.0.0.1:1' })).code).toBe(1);
+  expect(await readFile(out, 'utf8')).toBe('of an earlier run\n');
+});
+
+describe('a run in which something failed', () => {
+  test('groups its failures by kind, and stays to be looked at', async ({ commandLine }) => {
+    const { file, run } = commandLine;
+    const input = await file('many.txt', lines(20));
+    const id = `${unique}-kinds`;
+    const work = ['--handler', await twoKinds(commandLine)];
+    const { code, stderr } = await run('run', '--input', input, '--id', id, ...work);
+    expect(code).toBe(1);
+    expect(stderr).toContain('failed: 12 succeeded, 8 failed of 20');
+    expect(stderr).toContain('\n  7 × RangeError: item 0 is too large (index 0, 3, 6, …)\n');
+    expect(stderr).toContain('\n  1 × TypeError: odd (index 10)\n');
+    expect(stderr).toContain(`\nrequest ${id} stays in Redis for 1 day:\n`);
+    const commands = [...stderr.matchAll(/^ {2}piecework (.+)$/gm)].map(([, words = '']) => words);
+    expect(commands).toEqual([`failures ${id}`, `status ${id}`]);
+    for (const command of commands) {
+      const looked = await run(...command.split(' '));
+      expect(looked.code, looked.stderr).toBe(0);
+      expect(looked.stdout).toMatch(/RangeError|complete \(failed\)/);
+    }
+    const again = await run('run', '--input', input, '--id', id, ...work);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain(`piecework drop ${id} removes it`);
+  });
+
+  test('takes programs that ended with one exit code together, and shows what one said', async ({
+    commandLine: { file, run },
+  }) => {
+    const input = await file('many.txt', lines(12));
+    const ended = await run(
+      'run',
+      '--input',
+      input,
+      '--exec',
+      'echo "no $(cat)" >&2; exit 3',
+      '--json',
+    );
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      kept: true,
+      failures: [
+        { name: 'ExitError', message: 'exit code 3: no 0', count: 12, indexes: [0, 1, 2] },
+      ],
+    });
+  });
+
+  test('writes every failure with its payload into --failures, and nothing else into --out', async ({
+    commandLine,
+  }) => {
+    const { file, folder, run } = commandLine;
+    const input = await file('many.txt', lines(20));
+    const failures = join(folder, 'failures.ndjson');
+    const work = ['--handler', await twoKinds(commandLine)];
+    const { stderr } = await run('run', '--input', input, ...work, '--failures', failures);
+    expect(stderr).toContain(`all failures: ${failures}`);
+    const written = jsonLines<{ index: number }>(await readFile(failures, 'utf8'));
+    expect(written.map(({ index }) => index)).toEqual([0, 3, 6, 9, 10, 12, 15, 18]);
+    expect(written[4]).toEqual({
+      ...{ index: 10, attempts: 1, crashes: 0, payload: '10' },
+      error: { name: 'TypeError', message: 'odd', stack: expect.any(String) },
+    });
+    const same = await run('run', '--input', input, ...work, '--failures', 'x', '--out', './x');
+    expect(same.code).toBe(2);
+  });
+
+  test('of which nothing failed leaves nothing', async ({ commandLine: { file, run } }) => {
+    const input = await file('many.txt', lines(5));
+    const { stdout } = await run('run', '--input', input, '--handler', handler, '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ kept: false });
+    expect((await run('list', '--state', 'all')).stdout).toBe('no requests\n');
+  });
+
+  test('writes its failures into a file of its own when its Redis goes with it', {
+    tags: 'processes',
+  }, async ({ commandLine }) => {
+    const { file } = commandLine;
+    const input = await file('many.txt', lines(20));
+    const work = ['--handler', await twoKinds(commandLine)];
+    const { stderr } = await cli(['run', '--input', input, ...work]);
+    const [, path = ''] = /^all failures: (.+)$/m.exec(stderr) ?? [];
+    expect(path.startsWith(tmpdir())).toBe(true);
+    const written = jsonLines<{ payload: string }>(await readFile(path, 'utf8'));
+    await rm(path);
+    expect(written.map(({ payload }) => payload)).toEqual([
+      '0',
+      '3',
+      '6',
+      '9',
+      '10',
+      '12',
+      '15',
+      '18',
+    ]);
+    expect(stderr).not.toContain('stays in Redis');
+  });
+});
+
+describe('on a full disk', () => {
+  test('a run goes on, and its results stay in Redis', async ({ commandLine: { file, run } }) => {
+    const input = await file('many.txt', lines(50));
+    const id = `${unique}-full`;
+    const args = ['run', '--input', input, '--handler', handler, '--id', id];
+    const { code, stderr } = await run(...args, '--out', '/dev/full');
+    expect(code).toBe(1);
+    expect(stderr).toContain('succeeded: 50 succeeded, 0 failed of 50');
+    expect(stderr).toContain('/dev/full: no space left on the disk; it has 0 of 50 results\n');
+    const [, words = ''] = /^ {2}piecework (results .+) --out FILE$/m.exec(stderr) ?? [];
+    const results = jsonLines<{ index: number }>((await run(...words.split(' '))).stdout);
+    expect(results.map(({ index }) => index)).toEqual(Array.from({ length: 50 }, (_, i) => i));
+  });
+
+  test('a run whose Redis goes with it writes them elsewhere', { tags: 'processes' }, async ({
+    commandLine: { file },
+  }) => {
+    const input = await file('many.txt', lines(50));
+    const args = ['run', '--input', input, '--handler', handler, '--out', '/dev/full'];
+    const { code, stderr } = await cli(args);
+    expect(code).toBe(1);
+    const [, path = ''] = /^all results: (.+)$/m.exec(stderr) ?? [];
+    expect(jsonLines(await readFile(path, 'utf8'))).toHaveLength(50);
+    await rm(path);
+  });
+
+  test('submit --wait says how its results can be fetched', async ({
+    commandLine: { file, run, start },
+  }) => {
+    const input = await file('many.txt', lines(5));
+    start('worker', '--handler', handler);
+    const args = ['submit', '--input', input, '--id', `${unique}-submitted`, '--wait'];
+    const { code, stderr } = await run(...args, '--out', '/dev/full');
+    expect(code).toBe(1);
+    expect(stderr).toContain(`piecework results ${unique}-submitted`);
+  });
+});
+
+test('items of a slow input are run as they come, and their results are written', async ({
+  commandLine: { queue, redis },
+}) => {
+  const args = ['run', '--input', '-', '--handler', handler, '--out', '-', '--queue', queue];
+  const run = startCli(args, { redis, input: null });
+  run.child.stdin?.write('one\n');
+  await until(() => run.said.stdout.includes('"one"'), { what: 'the first is done', ...STARTS });
+  run.child.stdin?.end('two\n');
+  const { code, stdout } = await run.finished;
+  expect([code, jsonLines(stdout).length]).toEqual([0, 2]);
+});
+
+test('what was done before a line that is wrong is in the output', async ({
+  commandLine: { file, folder, run },
+}) => {
+  const out = join(folder, 'out.ndjson');
+  // Long enough for the first lines to be submitted before the wrong one is read.
+  const input = await file('wrong.ndjson', `${'"x"\n'.repeat(20_000)}{oops\n`);
+  const id = `${unique}-wrong`;
+  const args = ['run', '--input', input, '--split', 'ndjson', '--handler', handler, '--id', id];
+  const { code, stdout, stderr } = await run(...args, '--out', out, '--json');
+  expect(code).toBe(1);
+  expect(stderr).toContain('line 20001');
+  const { status, counts, kept } = last(stdout);
+  expect([status, kept]).toEqual(['cancelled', true]);
+  expect(counts.succeeded).toBeGreaterThan(0);
+  expect(jsonLines(await readFile(out, 'utf8'))).toHaveLength(counts.succeeded);
+});
+
+test('a request that ends before its items have been read says why', async ({
+  commandLine: { file, run },
+}) => {
+  const input = await file('bad.txt', `bad\n${'x\n'.repeat(50_000)}`);
+  const args = ['run', '--input', input, '--handler', handler, '--window', '100'];
+  const { code, stderr } = await run(...args, '--on-exceeded', 'cancel');
+  expect(code).toBe(1);
+  expect(stderr).toContain('1 × TypeError: this one is bad (index 0)');
+  expect(stderr).not.toContain('takes no more items');
+});
+
+describe('how many run at once', () => {
+  /** Gives how many ran in its process; the first ones wait for so many others, for two seconds at most. */
+  const counting = ({ file }: CommandLine, wanted: number) =>
+    file(
+      'counting.mjs',
+      `import { setTimeout as sleep } from 'node:timers/promises';
+       let running = 0;
+       let waits = 100;
+       export default async () => {
+         running += 1;
+         while (running < ${wanted} && waits > 0) {
+           await sleep(20);
+           waits -= 1 / ${wanted};
+         }
+         waits = 0;
+         await sleep(20);
+         const seen = running;
+         running -= 1;
+         return { pid: process.pid, seen };
+       };`,
+    );
+
+  /** The most that ran at once, in each process. */
+  async function atOnce(commandLine: CommandLine, wanted: number, ...flags: string[]) {
+    const { file, folder, run } = commandLine;
+    const input = await file('many.txt', lines(60));
+    const out = join(folder, 'out.ndjson');
+    const work = ['--handler', await counting(commandLine, wanted), '--out', out];
+    const { stderr, code } = await run('run', '--input', input, ...work, ...flags);
+    expect(code, stderr).toBe(0);
+    const most = new Map<number, number>();
+    for (const { value } of jsonLines<{ value: { pid: number; seen: number } }>(
+      await readFile(out, 'utf8'),
+    )) {
+      most.set(value.pid, Math.max(most.get(value.pid) ?? 0, value.seen));
+    }
+    return { most: [...most.values()], stderr };
+  }
+
+  test('is -j, spread over processes', async ({ commandLine }) => {
+    const { most, stderr } = await atOnce(commandLine, 3, '-j', '5', '--processes', '2');
+    expect(most).toHaveLength(2);
+    expect(Math.max(...most)).toBe(3);
+    expect(stderr).not.toContain('--limit');
+  });
+
+  test('is as many as a limit allows, without a word on slots', async ({ commandLine }) => {
+    const { most, stderr } = await atOnce(commandLine, 30, '--limit', '30');
+    expect(most).toEqual([30]);
+    expect(stderr).not.toContain('--limit');
+  });
+
+  test('is not capped by anything that was not asked for', async ({ commandLine }) => {
+    const { most } = await atOnce(commandLine, 40, '--concurrency', '40');
+    expect(most).toEqual([40]);
+  });
+
+  test('is said when a limit leaves slots idle, or is never reached', async ({ commandLine }) => {
+    const idle = await atOnce(commandLine, 20, '--limit', '20', '--concurrency', '50');
+    expect(idle.stderr).toContain('\n--limit 20 left 30 of 50 slots idle\n');
+    const few = await atOnce(commandLine, 20, '--limit', '50', '--concurrency', '20');
+    expect(few.stderr).toContain('\n--limit 50 was never reached: there were 20 slots');
+  });
+
+  test('is said by two flags at most', async ({ commandLine: { file, run } }) => {
+    const input = await file('one.txt', 'a\n');
+    const flags = ['-j', '5', '--processes', '2', '--concurrency', '2'];
+    const { code, stderr } = await run('run', '--input', input, '--exec', 'cat', ...flags);
+    expect(code).toBe(2);
+    expect(stderr).toContain('at most one of --processes and --concurrency');
+  });
+});

@@ -1,0 +1,124 @@
+import { fileURLToPath } from 'node:url';
+import { QueueCommands } from '@piecework/protocol';
+import { Admin } from 'piecework';
+import { describe, expect } from 'vitest';
+import { STARTS } from '../support/cli.js';
+import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
+import { hasTerminals, screenOf, startOnTerminal } from '../support/terminal.js';
+import { until } from '../support/until.js';
+
+/*
+ * What a person sees on a terminal.
+ */
+
+const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
+const lines = (n: number) => Array.from({ length: n }, (_, i) => `${i}\n`).join('');
+
+/** Logs at its third item, and ends none before it is told to. */
+const slow = ({ file }: CommandLine) =>
+  file(
+    'slow.mjs',
+    `import { setTimeout as sleep } from 'node:timers/promises';
+     export default async (payload, { index, log }) => {
+       if (index === 2) log.warn({ colour: 'red' }, 'an odd item');
+       if (index === 3) console.error('plain words');
+       await sleep(200);
+     };`,
+  );
+
+describe.skipIf(!hasTerminals)('on a terminal', () => {
+  test('a run ends with its summary alone, and says its log in words above the bar', async ({
+    commandLine,
+  }) => {
+    const { file, redis, queue } = commandLine;
+    const input = await file('many.txt', lines(30));
+    const flags = ['--input', input, '--handler', await slow(commandLine), '--queue', queue];
+    const { said, finished } = startOnTerminal(['run', ...flags], { redis });
+    await finished;
+    const screen = screenOf(said.stdout);
+    expect(screen.filter((line) => !line.includes('·'))).toEqual([
+      'plain words',
+      expect.stringMatching(/^succeeded: 30 succeeded, 0 failed of 30 in [\d.]+m?s$/),
+      '',
+    ]);
+    expect(screen.find((line) => line.includes('an odd item'))).toMatch(
+      /^\d\d:\d\d:\d\d warn {2}an odd item · worker /,
+    );
+    // The cursor is there again.
+    expect(said.stdout.lastIndexOf('\u001b[?25h')).toBeGreaterThan(
+      said.stdout.lastIndexOf('\u001b[?25l'),
+    );
+    expect(said.stdout).not.toMatch(/ETA \d+ms/);
+  });
+
+  test('Ctrl-C writes over no line, leaves nothing of the bar, and counts what was cancelled as such', async ({
+    commandLine,
+  }) => {
+    const { file, redis, queue } = commandLine;
+    const input = await file('many.txt', lines(2_000));
+    const flags = ['--input', input, '--handler', await slow(commandLine), '--queue', queue];
+    const run = startOnTerminal(['run', ...flags], { redis });
+    await until(() => /\d+\/2,000/.test(run.said.stdout), { what: 'a bar is shown', ...STARTS });
+    run.type('\x03');
+    await run.finished;
+    const screen = screenOf(run.said.stdout);
+    expect(screen.slice(-3)).toEqual([
+      'stopping: what runs may end, the rest is cancelled; Ctrl-C again ends at once',
+      expect.stringMatching(/^cancelled: \d+ succeeded, 0 failed, [\d,]+ cancelled of 2,000 in/),
+      '',
+    ]);
+    expect(screen.join()).not.toContain('==');
+    // The share of the bar is that of what was done.
+    expect(run.said.stdout).not.toMatch(/(9\d|100) % ·/);
+  });
+
+  test('a second Ctrl-C gives the cursor back and says what stays', async ({ commandLine }) => {
+    const { file, redis, queue, connection } = commandLine;
+    const input = await file('long.txt', 'wait:600000\n'.repeat(20));
+    const flags = ['--input', input, '--handler', handler, '--queue', queue];
+    const run = startOnTerminal(['run', ...flags], { redis });
+    await until(() => run.said.stdout.includes('0/20'), { what: 'a bar is shown', ...STARTS });
+    run.type('\x03');
+    await until(() => run.said.stdout.includes('stopping:'), { what: 'it is stopping', ...STARTS });
+    run.type('\x03');
+    const { code, stdout } = await run.finished;
+    expect(code).toBe(130);
+    const screen = screenOf(stdout);
+    expect(screen.slice(-5)).toEqual([
+      'ended at once',
+      expect.stringMatching(/^request run-\S+ stays in Redis:$/),
+      expect.stringMatching(/^ {2}piecework status run-\S+$/),
+      expect.stringMatching(/^ {2}piecework drop run-\S+$/),
+      '',
+    ]);
+    expect(stdout.lastIndexOf('\u001b[?25h')).toBeGreaterThan(stdout.lastIndexOf('\u001b[?25l'));
+    // It could not say good-bye, and the registry would believe in it for a minute.
+    await using admin = new Admin({ redis: connection, queue });
+    const [left] = await admin.workers();
+    await new QueueCommands(connection, queue).depart(left?.id ?? '');
+  });
+
+  test('no line is longer than the terminal is wide', async ({ commandLine }) => {
+    const { file, redis, queue } = commandLine;
+    const long = `'${'x'.repeat(300)}'`;
+    const input = await file('many.txt', lines(3));
+    const flags = ['--input', input, '--exec', `echo ${long} >&2; exit 1`, '--queue', queue];
+    const { finished } = startOnTerminal(['run', ...flags], { redis, columns: 60 });
+    const screen = screenOf((await finished).stdout, 1_000);
+    const line = screen.find((text) => text.includes('3 × exit code 1: xxx'));
+    expect(line?.length).toBeLessThan(60);
+    expect(line).toMatch(/x… \(index 0, 1, 2\)$/);
+  });
+});
+
+test('the format of a log is that of its reader, or the one that was asked for', async ({
+  commandLine: { start },
+}) => {
+  const piped = start('worker', '--handler', handler);
+  await saysIn(piped, 'stderr', /worker started/);
+  expect(jsonLines<{ msg: string }>(piped.said.stderr)[0]?.msg).toBe('worker started');
+  const asked = start('worker', '--handler', handler, '--processes', '2', '--log-format', 'text');
+  await saysIn(asked, 'stderr', /worker processes started/);
+  expect(asked.said.stderr).not.toContain('{"level"');
+  expect(asked.said.stderr).toMatch(/^\d\d:\d\d:\d\d info {2}worker started · worker /m);
+});

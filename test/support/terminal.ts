@@ -1,0 +1,69 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { type Heard, listen } from './listen.js';
+
+/*
+ * The command line on a terminal of its own, which `script` gives it, and what a person sees there.
+ */
+
+const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
+
+/** Whether there is a `script` as of util-linux. */
+export const hasTerminals = spawnSync('script', ['--version']).stdout?.includes('util-linux');
+
+/** What tells a terminal to do something, or a character. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is such a character that begins them
+const PARTS = /\u001b\[([?\d;]*)([A-Za-z])|./gsu;
+
+const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** Starts `piecework …` on a terminal of so many columns; `type` sends keys, as '\x03' for Ctrl-C. */
+export function startOnTerminal(
+  args: readonly string[],
+  { redis, columns = 80 }: { redis: string; columns?: number },
+): Heard & { type(keys: string): void } {
+  const command = [process.execPath, PROGRAM, ...args].map(quoted).join(' ');
+  const line = `stty cols ${columns} rows 50; exec ${command}`;
+  const child = spawn('script', ['--quiet', '--flush', '--return', '-c', line, '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, REDIS_URL: redis, TERM: 'xterm' },
+  });
+  return { ...listen(child), type: (keys) => void child.stdin.write(keys) };
+}
+
+/** The lines on the screen after all of `output`, without blanks at their ends; the last one may be empty. */
+export function screenOf(output: string, columns = 80): string[] {
+  const lines: string[][] = [[]];
+  let x = 0;
+  let y = 0;
+  const lineAt = (row: number) => {
+    while (lines.length <= row) lines.push([]);
+    return lines[row] as string[];
+  };
+  const control = (parameter: string, letter: string) => {
+    const n = Number(parameter || 0);
+    if (letter === 'A') y = Math.max(0, y - Math.max(1, n));
+    if (letter === 'G') x = Math.max(1, n) - 1;
+    if (letter === 'K') lineAt(y).splice(n === 2 ? 0 : x);
+    if (letter !== 'J') return;
+    lineAt(y).splice(x);
+    lines.splice(y + 1);
+  };
+  for (const [whole, parameter = '', letter] of output.matchAll(PARTS)) {
+    if (letter) control(parameter, letter);
+    else if (whole === '\r') x = 0;
+    else if (whole === '\n') y += 1;
+    else {
+      if (x === columns) {
+        x = 0;
+        y += 1;
+      }
+      const line = lineAt(y);
+      while (line.length < x) line.push(' ');
+      line[x] = whole;
+      x += 1;
+    }
+    lineAt(y);
+  }
+  return lines.map((line) => line.join('').trimEnd());
+}
