@@ -37,6 +37,7 @@ interface RunValues extends RequestOptions, WorkValues {
   split?: string;
   out?: string;
   processes: number;
+  maxRestarts: number;
   logLevel?: string;
 }
 
@@ -77,13 +78,15 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
   let request: RequestHandle | undefined;
   const pw = new Piecework({ redis: redis.url, queue: values.queue, shards: values.shards });
   try {
-    const { queue, processes, handler, out } = values;
+    const { queue, processes, maxRestarts, handler, out } = values;
     fleet = await WorkerFleet.start({
       redis: redis.url,
       queue,
       handler,
       processes,
+      maxRestarts,
       flags: passedOn({ ...values }),
+      onRestart: ({ why }) => say(`${why}; another is started in its place`),
     });
     const workers = fleet;
     const stopping = new AbortController();
@@ -105,8 +108,17 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
     request = handle;
     stopping.signal.addEventListener('abort', () => void open.cancel().catch(() => {}));
     const submitting = feed(items, open, stopping.signal);
+    // Without workers the rest is cancelled, and what they have done is written.
+    let lost: unknown;
+    const cut = new Promise<never>((_, reject) => {
+      workers.lost.catch((error: unknown) => {
+        lost = error;
+        stopping.abort();
+        open.cancel().catch(() => reject(error));
+      });
+    });
     const outcome = await Promise.race([
-      workers.lost,
+      cut,
       (async () => {
         const [, , ended] = await Promise.all([
           submitting,
@@ -121,6 +133,7 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
     ]);
     unlisten();
     report(handle.id, outcome, performance.now() - started, values.json);
+    if (lost) throw lost;
     return outcome;
   } finally {
     await fleet?.stop();
