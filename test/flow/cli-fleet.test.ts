@@ -31,15 +31,15 @@ const runs = (pid: number): boolean => {
   }
 };
 
-describe('run, whose handler', () => {
+describe('run, when handlers end their process', () => {
   test.for<[string, string]>([
-    ['ends its process', 'process.exit(3)'],
+    ['process.exit', 'process.exit(3)'],
     [
-      'throws where nobody catches it',
+      'an error that nobody catches',
       "await new Promise(() => setTimeout(() => { throw new Error('outside'); }, 10))",
     ],
   ])(
-    '%s goes on, and keeps all results but the guilty one',
+    'goes on, and keeps all results but the guilty one: %s',
     {
       timeout: 180_000,
     },
@@ -59,12 +59,12 @@ describe('run, whose handler', () => {
       const failed = results.filter(({ status }) => status === 'failed');
       expect(failed).toMatchObject([{ index: 7, error: { name: 'CrashError' } }]);
       expect(ended.stderr).toMatch(
-        /worker process \d+ ended by itself \(exit code \d\); another is started in its place/,
+        /worker process \d+ ended by itself \(exit code \d\); another one is started/,
       );
     },
   );
 
-  test('always ends its process gives up, cancels the rest and writes what there is', {
+  test('gives up, cancels the rest and writes what there is when all of them do', {
     timeout: 180_000,
   }, async ({ commandLine }) => {
     const input = await lines(commandLine);
@@ -122,7 +122,7 @@ describe('a fleet of worker processes', () => {
     await until(async () => (await ask('/ready')).status === 200, STARTS);
     const restarts = jsonLines<{ level: number; endedPid: number; signal?: string; msg: string }>(
       worker.said.stderr,
-    ).filter(({ msg }) => msg.includes('another is started in its place'));
+    ).filter(({ msg }) => msg.includes('another one is started'));
     expect(restarts).toMatchObject([{ level: 40, endedPid: killed, signal: 'SIGKILL' }]);
     // It has struck the dead one out, and the new one is there.
     await until(
@@ -151,7 +151,7 @@ describe('a fleet of worker processes', () => {
     );
     expect(submitted.code, submitted.stderr).toBe(0);
     expect(worker.said.stderr).toMatch(
-      /answered nothing for \d+ s and was killed: a handler blocks its event loop; another is started/,
+      /answered nothing for \d+ s and was killed: a handler blocks its event loop; another one is started/,
     );
     const failures = await run('failures', `${unique}-stuck`, '--json');
     expect(failures.stdout).toContain('had blocked its event loop');

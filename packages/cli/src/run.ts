@@ -86,7 +86,7 @@ async function run(items: AsyncIterable<unknown>, values: RunValues): Promise<Co
       processes,
       maxRestarts,
       flags: passedOn({ ...values }),
-      onRestart: ({ why }) => say(`${why}; another is started in its place`),
+      onRestart: ({ why }) => say(`${why}; another one is started`),
     });
     const workers = fleet;
     const stopping = new AbortController();

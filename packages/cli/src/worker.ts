@@ -163,7 +163,7 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
   const { signal } = stopping;
   // `pid` is the parent's in each line.
   const onRestart = ({ why, pid: endedPid, ...restart }: WorkerRestart) =>
-    logger.warn({ queue, endedPid, ...restart }, `${why}; another is started in its place`);
+    logger.warn({ queue, endedPid, ...restart }, `${why}; another one is started`);
   const starting = { redis, queue, handler, processes, maxRestarts, flags };
   const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
   fleet = workers;
