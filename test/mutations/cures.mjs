@@ -850,18 +850,6 @@ export const codeCures = [
     ],
   },
   {
-    cure: 'a process that is blocked for ever is killed',
-    test: 'test/flow/cli-fleet.test.ts',
-    name: 'ends one that a handler blocks for ever, and starts another',
-    code: 'packages/cli/dist/worker-process.js',
-    edits: [
-      {
-        from: 'this.#blockedMs = Math.round(this.#silentMs);\n        this.kill();',
-        to: '',
-      },
-    ],
-  },
-  {
     cure: 'programs end with their worker',
     test: 'test/flow/cli-fleet.test.ts',
     name: 'end when their worker is killed',
