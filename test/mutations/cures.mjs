@@ -868,8 +868,44 @@ export const codeCures = [
     code: 'packages/cli/dist/fleet.js',
     edits: [
       {
-        from: 'noted = noteEnd(redis, worker, causeOf(code, signal), dead);',
+        from: 'this.#awaitAtStop(noteEnd(redis, worker, cause, dead));',
         to: ';',
+      },
+    ],
+  },
+  {
+    cure: 'a worker process that ended is started again',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'goes on, and keeps all results but the guilty one: process.exit',
+    code: 'packages/cli/dist/fleet.js',
+    edits: [
+      {
+        from: 'if (delayMs === undefined || (this.#starting && !worker)) {',
+        to: 'if (true) {',
+      },
+    ],
+  },
+  {
+    cure: 'programs end with their worker',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'end when their worker is killed',
+    code: 'packages/cli/dist/exec-program.js',
+    edits: [
+      {
+        from: 'guardGroup(child.pid);',
+        to: ';',
+      },
+    ],
+  },
+  {
+    cure: 'a handler has a moment after its abort',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'a handler may still log after its abort, within the drain',
+    code: 'packages/worker/dist/worker.js',
+    edits: [
+      {
+        from: 'while (aborts && this.running > 0 && performance.now() < end)',
+        to: 'while (false)',
       },
     ],
   },

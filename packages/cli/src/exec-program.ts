@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { backoff, pause } from '@piecework/protocol';
 import pTimeout from 'p-timeout';
+import { guarded, guardGroup, releaseGroup } from './exec-guard.js';
 
 /**
  * A program that a user named on the command line, run by the shell in a process group of its own:
@@ -10,7 +11,8 @@ import pTimeout from 'p-timeout';
  * the worker decides what a signal means. What it writes to standard error is kept, its end only.
  *
  * The shell's end is the program's. What it left behind in its group is then ended as well, and a
- * child that has its pipes and went into a group of its own holds nobody up for longer than a moment.
+ * child that has its pipes and went into a group of its own holds nobody up for longer than a moment. The
+ * end of this process, however it comes, ends the group too (exec-guard.ts).
  */
 
 /** How much of standard error is kept, in characters: what an error may carry. */
@@ -53,6 +55,9 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
+/** Those that have not ended. */
+const programs = new Set<ExecProgram>();
+
 export class ExecProgram {
   readonly #child: Child;
   #stderr = '';
@@ -63,6 +68,7 @@ export class ExecProgram {
 
   private constructor(child: Child) {
     this.#child = child;
+    programs.add(this);
     // A program need not read what it is given.
     child.stdin.on('error', () => {});
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -85,6 +91,7 @@ export class ExecProgram {
     for (;;) {
       signal.throwIfAborted();
       try {
+        await guarded();
         return new ExecProgram(await spawned(command, env));
       } catch (error) {
         const { message } = error as Error;
@@ -92,6 +99,13 @@ export class ExecProgram {
         await pause(waits.next(), signal);
       }
     }
+  }
+
+  /** Stops all that run, and waits for their end. */
+  static async stopAll(): Promise<void> {
+    const all = [...programs];
+    for (const program of all) program.stop();
+    await Promise.all(all.map(({ ended }) => ended));
   }
 
   get stdin(): Writable {
@@ -126,6 +140,8 @@ export class ExecProgram {
     await pTimeout(closed, { milliseconds: OUTPUT_MS, message: false });
     // Whatever of the group is left is nobody's any more; so are pipes that others still hold.
     this.#signal('SIGKILL');
+    if (child.pid) releaseGroup(child.pid);
+    programs.delete(this);
     for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
     clearTimeout(this.#kill);
     this.#over = true;
@@ -144,13 +160,20 @@ export class ExecProgram {
   }
 }
 
+/** The command begins when the guard knows of its group, and not at all when the worker ends before that. */
+const WHEN_GUARDED = 'read -r _ <&3 || exit 1; exec /bin/sh -c "$1" 3<&-';
+
 /** A shell that runs. When there is no room for pipes, Node gives a child without any. */
 async function spawned(command: string, env: NodeJS.ProcessEnv): Promise<Child> {
-  const child: ChildProcess = spawn('/bin/sh', ['-c', command], {
-    stdio: ['pipe', 'pipe', 'pipe'],
+  const child: ChildProcess = spawn('/bin/sh', ['-c', WHEN_GUARDED, 'sh', command], {
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     env,
     detached: true,
   });
+  if (child.pid) guardGroup(child.pid);
   await once(child, 'spawn');
+  const go = child.stdio[3] as Writable;
+  go.on('error', () => {});
+  go.end('\n');
   return child as Child;
 }

@@ -237,6 +237,12 @@ export const workerFlags: readonly Flag[] = [
   flag('--concurrency <n>', 'slots per process', workerOptions['concurrency'], 'number'),
   flag('--processes <n>', 'worker processes', option.integer(1, 1_000, 1), 'number'),
   flag(
+    '--max-restarts <n>',
+    'how often a process that ends is started again while nothing is finished',
+    option.integer(0, 1_000_000, 100),
+    'number',
+  ),
+  flag(
     '--lease-ms <ms>',
     'how long a silent worker is believed',
     workerOptions['leaseMs'],

@@ -1,18 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { onAbort, PieceworkError } from '@piecework/protocol';
+import { type CrashCause, onAbort, PieceworkError } from '@piecework/protocol';
 import type { WorkerHealth } from '@piecework/worker';
-import { causeOf, type EndedWorker, noteEnd } from './worker-end.js';
+import { RestartBudget } from './restart-budget.js';
+import { noteEnd } from './worker-end.js';
+import { ANSWER_MS, type ProcessEnd, WorkerProcess } from './worker-process.js';
 
 /**
- * Worker processes on this machine, children of this one: each runs `piecework worker`. They say
- * through a channel when they are ready, and drain and end when that channel closes, so that none
- * outlives a parent that died. In process groups of their own: Ctrl-C reaches the parent, which
- * decides.
+ * Worker processes on this machine, children of this one. One that ends is started again, after a wait
+ * that grows, until the budget of restarts is spent (restart-budget.ts); what it ran counts a crash.
  */
-
-const PROGRAM = fileURLToPath(new URL('../bin/piecework.js', import.meta.url));
 
 export interface WorkerFleetOptions {
   /** Redis URL; of a cluster, those of some nodes with commas between them. */
@@ -22,6 +17,11 @@ export interface WorkerFleetOptions {
   readonly handler?: string | undefined;
   /** How many processes. @default 1 */
   readonly processes?: number;
+  /**
+   * How often, for each process, one may be started again until the fleet gives up; counted anew when a
+   * handler has finished something. An end before the process was ready counts as ten. @default 100
+   */
+  readonly maxRestarts?: number;
   /** Further flags of `piecework worker`, such as `['--concurrency', '50']`. */
   readonly flags?: readonly string[];
   /**
@@ -34,11 +34,22 @@ export interface WorkerFleetOptions {
    * @default they share the standard error of this process
    */
   readonly onErrorLine?: (line: string) => void;
+  /** Told of each process that ended and is started again. @default nobody is told */
+  readonly onRestart?: (restart: WorkerRestart) => void;
   /** Ends the start: the processes are stopped as soon as they can be, and none is waited for. */
   readonly signal?: AbortSignal;
 }
 
-/** The health of all worker processes together. */
+/** A worker process that ended although nobody asked it to, and how: see CrashCause. */
+export interface WorkerRestart extends CrashCause {
+  readonly pid: number | undefined;
+  /** In words: "worker process 4711 ended by itself (exit code 3)". */
+  readonly why: string;
+  /** In how many ms another is started in its place. */
+  readonly delayMs: number;
+}
+
+/** The health of all worker processes together. One that is being started again is live and not ready. */
 export interface FleetHealth {
   /** Whether all of them are. */
   readonly live: boolean;
@@ -47,25 +58,38 @@ export interface FleetHealth {
   readonly workers: readonly WorkerHealth[];
 }
 
-/** A process that does not answer for so long is held up by its handlers, or worse. */
-const ANSWER_MS = 5_000;
-/** How long the output of a process may still come after its end, in ms. */
-const OUTPUT_MS = 1_000;
-
-interface Member {
-  readonly child: ChildProcess;
-  readonly ended: Promise<void>;
+/** Where a process is, or will be again. */
+interface Place {
+  readonly index: number;
+  process: WorkerProcess | undefined;
+  restart: NodeJS.Timeout | undefined;
+  /** Why there is no process that takes work. */
+  why: string;
 }
 
 export class WorkerFleet implements AsyncDisposable {
-  readonly #members: Member[] = [];
+  readonly #options: WorkerFleetOptions;
+  readonly #budget: RestartBudget;
+  readonly #places: Place[];
+  /** What is to be over before a stop is: processes, and notes about their ends. */
+  readonly #open = new Set<Promise<void>>();
+  #starting = true;
   #stopping = false;
   #asking: Promise<FleetHealth> | undefined;
   #onLost: ((error: PieceworkError) => void) | undefined;
-  /** Rejects when a worker process ends by itself. */
+  /** Rejects (FLEET) when no process is started again: too many ended and finished nothing. */
   readonly lost: Promise<never>;
 
-  private constructor() {
+  private constructor(options: WorkerFleetOptions) {
+    const { processes = 1, maxRestarts = 100 } = options;
+    this.#options = options;
+    this.#budget = new RestartBudget(processes, maxRestarts);
+    this.#places = Array.from({ length: processes }, (_, index) => ({
+      index,
+      process: undefined,
+      restart: undefined,
+      why: '',
+    }));
     this.lost = new Promise((_, reject) => {
       this.#onLost = reject;
     });
@@ -78,16 +102,18 @@ export class WorkerFleet implements AsyncDisposable {
    * @throws PieceworkError FLEET when one ends before that
    */
   static async start(options: WorkerFleetOptions): Promise<WorkerFleet> {
-    const fleet = new WorkerFleet();
-    const count = options.processes ?? 1;
+    const fleet = new WorkerFleet(options);
     const { signal } = options;
     let stop = () => {};
     try {
-      const ready = Array.from({ length: count }, () => fleet.#spawn(options));
+      const ready = fleet.#places.map(
+        (place) => new Promise<void>((resolve) => fleet.#begin(place, resolve)),
+      );
       const givenUp = new Promise<void>((resolve) => {
         if (signal) stop = onAbort(signal, resolve);
       });
       await Promise.race([Promise.all(ready), fleet.lost, givenUp]);
+      fleet.#starting = false;
     } catch (error) {
       await fleet.stop();
       throw error;
@@ -99,9 +125,7 @@ export class WorkerFleet implements AsyncDisposable {
 
   /** Process ids of the workers that run. */
   get pids(): number[] {
-    return this.#members.flatMap(({ child }) =>
-      child.pid && child.exitCode === null ? [child.pid] : [],
-    );
+    return this.#processes.flatMap(({ pid }) => (pid === undefined ? [] : [pid]));
   }
 
   /** Asks every process how it is; one that does not answer within five seconds is not live. */
@@ -114,104 +138,107 @@ export class WorkerFleet implements AsyncDisposable {
   }
 
   async #ask(): Promise<FleetHealth> {
-    const answers = await Promise.all(this.#members.map(({ child }) => askHealth(child)));
-    const workers = answers.filter((answer) => typeof answer === 'object');
-    const why = answers.flatMap((answer, i) => {
-      if (typeof answer === 'string') return [answer];
-      return answer.why.map((text) => `process ${this.#members[i]?.child.pid}: ${text}`);
-    });
-    const all = (holds: (worker: WorkerHealth) => boolean) =>
-      workers.length > 0 && workers.length === answers.length && workers.every(holds);
-    return { live: all(({ live }) => live), ready: all(({ ready }) => ready), why, workers };
+    const answers = await Promise.all(this.#places.map(askHealth));
+    const workers = answers.flatMap(({ health }) => (health ? [health] : []));
+    const why = answers.flatMap(({ words }) => words);
+    const ready = workers.length === answers.length && workers.every((one) => one.ready);
+    return { live: answers.every(({ live }) => live), ready, why, workers };
   }
 
   /** Lets all processes drain and waits for their end. */
   async stop(): Promise<void> {
-    this.#stopping = true;
-    for (const { child } of this.#members) child.kill('SIGTERM');
-    await Promise.all(this.#members.map(({ ended }) => ended));
+    this.#end();
+    for (const process of this.#processes) process.stop();
+    await Promise.all(this.#open);
   }
 
   /** Ends all processes at once, unfinished. */
   kill(): void {
-    this.#stopping = true;
-    for (const { child } of this.#members) child.kill('SIGKILL');
+    this.#end();
+    for (const process of this.#processes) process.kill();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
 
-  #spawn(options: WorkerFleetOptions): Promise<void> {
-    const { redis, queue, handler, flags = [], onLine, onErrorLine } = options;
-    // The URL may hold a password, which a command line would show to everybody.
-    const child = spawn(
-      process.execPath,
-      [
-        PROGRAM,
-        ...['worker', '--queue', queue],
-        ...(handler === undefined ? [] : ['--handler', handler]),
-        ...flags,
-      ],
-      {
-        stdio: ['ignore', onLine ? 'pipe' : 'ignore', onErrorLine ? 'pipe' : 'inherit', 'ipc'],
-        env: { ...process.env, REDIS_URL: redis },
-        detached: true,
+  get #processes(): WorkerProcess[] {
+    return this.#places.flatMap(({ process }) => (process ? [process] : []));
+  }
+
+  #end(): void {
+    this.#stopping = true;
+    for (const { restart } of this.#places) clearTimeout(restart);
+  }
+
+  #begin(place: Place, onReady: () => void): void {
+    const { redis, queue, handler, flags = [], onLine, onErrorLine } = this.#options;
+    const handled = handler === undefined ? [] : ['--handler', handler];
+    const process = new WorkerProcess({
+      redis,
+      args: ['--queue', queue, ...handled, ...flags],
+      onLine,
+      onErrorLine,
+      onReady: () => {
+        place.why = '';
+        onReady();
       },
-    );
-    let worker: EndedWorker | undefined;
-    let noted: Promise<void> | undefined;
-    if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
-    if (onErrorLine && child.stderr)
-      createInterface({ input: child.stderr }).on('line', onErrorLine);
-    const ended = new Promise<void>((resolve) => {
-      // Not before the output was read to its end; but a program that a handler left behind may
-      // hold it open for ever.
-      child.once('close', () => resolve(noted));
-      child.once('exit', (code, signal) => {
-        setTimeout(() => {
-          child.stdout?.destroy();
-          child.stderr?.destroy();
-        }, OUTPUT_MS).unref();
-        if (this.#stopping) return;
-        // A program that a handler started may go on for a while.
-        const dead = handler !== undefined;
-        if (worker) noted = noteEnd(redis, worker, causeOf(code, signal), dead);
-        const why = `worker process ${child.pid} ended by itself (${signal ?? `exit code ${code}`})`;
-        this.#onLost?.(new PieceworkError(why, { code: 'FLEET' }));
-      });
-      child.once('error', () => resolve());
+      onSettled: () => this.#budget.refill(place.index),
+      onEnd: (end) => {
+        place.process = undefined;
+        if (!this.#stopping) this.#replace(place, end);
+      },
     });
-    this.#members.push({ child, ended });
-    return new Promise((resolve) => {
-      child.on('message', (message) => {
-        if (typeof message !== 'object' || message === null || !('ready' in message)) return;
-        worker = message.ready as EndedWorker;
-        resolve();
-      });
-    });
+    place.process = process;
+    this.#awaitAtStop(process.ended);
+  }
+
+  #replace(place: Place, { pid, why, cause, worker }: ProcessEnd): void {
+    const { redis, handler, onRestart } = this.#options;
+    // A program that a handler started may go on for a while.
+    const dead = handler !== undefined;
+    if (worker) this.#awaitAtStop(noteEnd(redis, worker, cause, dead));
+    const said = `worker process ${pid} ${why}`;
+    const delayMs = this.#budget.spend(place.index, worker !== undefined);
+    // The first start of a process is not tried again: what is wrong is most likely in the command.
+    if (delayMs === undefined || (this.#starting && !worker)) {
+      this.#end();
+      const { ends } = this.#budget;
+      const before = ends > 1 ? `worker processes ended ${ends} times and finished nothing; ` : '';
+      const last = before === '' ? '' : 'the last one: ';
+      this.#onLost?.(new PieceworkError(`${before}${last}${said}`, { code: 'FLEET' }));
+      return;
+    }
+    place.why = said;
+    place.restart = setTimeout(() => this.#begin(place, () => {}), delayMs);
+    onRestart?.({ pid, why: said, delayMs, ...cause });
+  }
+
+  #awaitAtStop(work: Promise<void>): void {
+    this.#open.add(work);
+    void work.finally(() => this.#open.delete(work));
   }
 }
 
-/** Answers what the process says, or in words why it says nothing. */
-function askHealth(child: ChildProcess): Promise<WorkerHealth | string> {
-  return new Promise((resolve) => {
-    const answer = (verdict: WorkerHealth | string) => {
-      clearTimeout(late);
-      child.off('message', listener);
-      resolve(verdict);
+interface Answer {
+  readonly live: boolean;
+  readonly health?: WorkerHealth;
+  /** What is amiss. */
+  readonly words: readonly string[];
+}
+
+async function askHealth({ process, why }: Place): Promise<Answer> {
+  if (!process?.isReady) {
+    const words = why === '' ? `process ${process?.pid} starts` : `${why}; it is being replaced`;
+    return { live: true, words: [words] };
+  }
+  const verdict = await process.health();
+  if (verdict === 'ended') return { live: true, words: [`process ${process.pid} has ended`] };
+  if (verdict === 'silent')
+    return {
+      live: false,
+      words: [`process ${process.pid} has not answered for ${ANSWER_MS / 1_000} s`],
     };
-    const listener = (message: unknown) => {
-      if (typeof message === 'object' && message !== null && 'health' in message)
-        answer(message.health as WorkerHealth);
-    };
-    const late = setTimeout(
-      () => answer(`process ${child.pid} has not answered for ${ANSWER_MS / 1_000} s`),
-      ANSWER_MS,
-    );
-    child.on('message', listener);
-    child.send('health', (error) => {
-      if (error) answer(`process ${child.pid} has ended`);
-    });
-  });
+  const words = verdict.why.map((text) => `process ${process.pid}: ${text}`);
+  return { live: verdict.live, health: verdict, words };
 }

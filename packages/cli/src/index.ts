@@ -1,2 +1,7 @@
-export { type FleetHealth, WorkerFleet, type WorkerFleetOptions } from './fleet.js';
+export {
+  type FleetHealth,
+  WorkerFleet,
+  type WorkerFleetOptions,
+  type WorkerRestart,
+} from './fleet.js';
 export { say, showProgress } from './progress-bar.js';

@@ -53,6 +53,7 @@ interface RunValues extends RequestOptions, WorkValues {
   jobs?: number;
   processes: number;
   concurrency: number;
+  maxRestarts: number;
   retentionMs: number;
   logLevel: string;
   logFormat?: LogFormat;
@@ -122,15 +123,17 @@ async function run(
   });
   const pw = new Piecework({ redis: redis.url, queue: values.queue, shards: values.shards });
   try {
-    const { queue, processes, handler } = values;
+    const { queue, processes, maxRestarts, handler } = values;
     fleet = await WorkerFleet.start({
       redis: redis.url,
       queue,
       handler,
       processes,
+      maxRestarts,
       flags: passedOn({ ...values }),
       // Not over the bar.
       ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
+      onRestart: ({ why }) => say(`${why}; another one is started`),
     });
     const workers = fleet;
     const stopping = new AbortController();

@@ -5,8 +5,6 @@ import { InvalidOptionError } from '@piecework/protocol';
 const PROGRAMS_PER_PROCESS = 64;
 /** The most slots that a worker process may have. */
 const MOST_SLOTS = 10_000;
-/** As many as a request may have in flight. */
-const NO_LIMIT = 1_000_000;
 
 interface SlotValues {
   readonly processes: number;
@@ -20,7 +18,8 @@ interface SlotValues {
 export interface Slots {
   readonly processes: number;
   readonly concurrency: number;
-  readonly limit: number;
+  /** null: no limit. */
+  readonly limit: number | null;
   /** Says in words that slots had nothing to do, or that the limit was not reached, with `total` items. */
   unused(total: number): string | undefined;
 }
@@ -50,7 +49,8 @@ export function slotsOf(given: Record<string, unknown>, values: SlotValues): Slo
     if (!fixed.concurrency) concurrency = Math.min(MOST_SLOTS, Math.ceil(wanted / processes));
   }
   const slots = jobs ?? processes * concurrency;
-  const limit = Math.min(cap ?? NO_LIMIT, jobs ?? NO_LIMIT);
+  const lowest = Math.min(cap ?? Number.POSITIVE_INFINITY, jobs ?? Number.POSITIVE_INFINITY);
+  const limit = Number.isFinite(lowest) ? lowest : null;
   return { processes, concurrency, limit, unused: (total) => unused(cap, slots, total) };
 }
 

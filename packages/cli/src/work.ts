@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import { execEach } from './exec-each.js';
 import { PersistentPrograms } from './exec-persistent.js';
+import { ExecProgram } from './exec-program.js';
 import { type Loaded, loadHandlers } from './load-handlers.js';
 
 /** Flags that say what a worker does with a sub-request. */
@@ -41,7 +42,11 @@ export async function openWork(values: WorkValues): Promise<Work> {
   const { handler, exec = '', execOutput, persistent } = values;
   const nothing = async () => {};
   if (handler !== undefined) return { handlers: await loadHandlers(handler), close: nothing };
-  if (!persistent) return { handlers: { handler: execEach(exec, execOutput) }, close: nothing };
+  if (!persistent) {
+    // What was aborted may have ignored SIGTERM.
+    const close = () => ExecProgram.stopAll();
+    return { handlers: { handler: execEach(exec, execOutput) }, close };
+  }
   const programs = new PersistentPrograms(exec);
   return { handlers: { handler: programs.handler }, close: () => programs.close() };
 }

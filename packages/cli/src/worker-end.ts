@@ -22,7 +22,7 @@ export function causeOf(exitCode: number | null, signal: string | null): CrashCa
 
 /**
  * Notes on the requests that a worker held why it ended, and has them looked at, so that nobody waits for
- * its lease. Which they are is asked of Redis: a worker that dies at once could not have told its parent.
+ * its lease; and strikes it out of the registry. Which they are is asked of Redis: a worker that dies at once could not have told its parent.
  * Fails silently, as when Redis is away: then the leases end, and nobody knows why.
  *
  * @param dead whether its handlers ended with it; programs that it had started may still run
@@ -45,8 +45,9 @@ export async function noteEnd(
     for await (const page of queue.openRequests()) {
       await Promise.all(page.map(({ id, generation }) => note(queue, id, generation)));
       looked += page.length;
-      if (looked >= LOOKED_AT) return;
+      if (looked >= LOOKED_AT) break;
     }
+    await queue.depart(worker);
   };
   try {
     await pTimeout(Promise.all(queues.map(noteAll)), { milliseconds: PATIENCE_MS });

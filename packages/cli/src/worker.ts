@@ -1,20 +1,24 @@
-import { InvalidOptionError, shardNames } from '@piecework/protocol';
+import { InvalidOptionError, PieceworkError, shardNames } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
 import { type Health, serveHealth } from 'piecework';
 import type { Logger } from 'pino';
 import { addFlags, commonFlags, healthFlags, optionsOf, readFlags, workerFlags } from './flags.js';
-import { WorkerFleet } from './fleet.js';
+import { WorkerFleet, type WorkerRestart } from './fleet.js';
 import { defaultLogFormat, type LogFormat, openLog } from './log.js';
 import { existingRedis } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
 import { checkWork, openWork, type WorkValues } from './work.js';
+import type { WorkerNews } from './worker-process.js';
 
 interface WorkerValues extends WorkValues {
   redis?: string;
   queue: string;
   shards: number;
   processes: number;
+  maxRestarts: number;
+  leaseMs: number;
+  maxBlockMs: number;
   drainMs: number;
   logLevel?: string;
   logFormat?: LogFormat;
@@ -52,8 +56,9 @@ export function workerCommand(program: Command): void {
     const level = values.logLevel ?? 'info';
     const logFormat = values.logFormat ?? defaultLogFormat();
     const logger = openLog(level, logFormat);
+    // One process under a parent is started again when it ends; one by itself is not.
     const run =
-      values.processes > 1
+      given['processes'] !== undefined
         ? runFleet(redis, { ...values, logLevel: level, logFormat }, logger)
         : runWorker(redis, values, queues, logger);
     await run.finally(end);
@@ -74,41 +79,81 @@ async function runWorker(
   const ofFleet = process.send !== undefined;
   if (ofFleet && !process.connected) stop();
 
+  try {
+    await serve(redis, values, queues, logger, stopping.signal);
+  } catch (error) {
+    if (!ofFleet || !process.connected) throw error;
+    // The parent says it, once for all of its processes.
+    await tellParent({ failed: inWords(error) });
+    process.exitCode = 1;
+  } finally {
+    // An open channel would keep the process, and its parent waiting.
+    process.removeAllListeners('disconnect');
+    if (process.connected) process.disconnect();
+  }
+}
+
+/** Works until `signal` aborts. */
+async function serve(
+  redis: string,
+  values: WorkerValues,
+  queues: readonly string[],
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<void> {
   const options = optionsOf<Partial<WorkerOptions>>(workerOptions, { ...values });
   const work = await openWork(values);
   const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
   await using _ = await healthEndpoint(() => worker.health(), values, logger);
   process.on('message', (message) => {
-    if (message === 'health') tellParent({ health: worker.health() });
+    if (message === 'health') void tellParent({ health: worker.health() });
   });
+  if (process.connected) tellProgress(worker);
+  const { leaseMs, maxBlockMs, drainMs } = values;
+  const ready = { worker: worker.id, queues, silentMs: leaseMs + maxBlockMs, drainMs };
   try {
     await new Promise<void>((resolve, reject) => {
-      const close = () => worker.close({ timeoutMs: values.drainMs }).then(resolve, reject);
-      if (stopping.signal.aborted) return void close();
-      stopping.signal.addEventListener('abort', () => void close());
+      const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
+      if (signal.aborted) return void close();
+      signal.addEventListener('abort', () => void close());
       worker.start().then(
-        () => tellParent({ ready: { worker: worker.id, queues } }),
+        () => tellParent({ ready }),
         // Being stopped while it starts is no failure.
-        (error: unknown) => stopping.signal.aborted || reject(error),
+        (error: unknown) => signal.aborted || reject(error),
       );
     });
   } finally {
-    // Also when it could not start: an open channel would keep the process, and its parent waiting.
-    process.removeAllListeners('disconnect');
-    if (process.connected) process.disconnect();
     await worker.close({ timeoutMs: 0 });
     await work.close();
   }
 }
 
-/** Without effect when the parent has ended: a message that cannot be sent would end this process. */
-function tellParent(message: unknown): void {
-  if (process.connected) process.send?.(message, () => {});
+/** Resolves also when the parent has ended: a message that cannot be sent would end this process. */
+function tellParent(news: WorkerNews): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected && process.send) process.send(news, () => resolve());
+    else resolve();
+  });
+}
+
+/** The first outcome at once, as a process may not live long; then one of each second. */
+function tellProgress(worker: Worker): void {
+  worker.once('settled', () => {
+    void tellParent({ settled: true });
+    setTimeout(() => tellProgress(worker), 1_000).unref();
+  });
+}
+
+function inWords(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (!(error instanceof PieceworkError)) return error.stack ?? error.message;
+  const { message, cause } = error;
+  return cause instanceof Error ? `${message}\n  ${cause.message}` : message;
 }
 
 async function runFleet(redis: string, values: WorkerValues, logger: Logger): Promise<void> {
   const flags = passedOn({ ...values });
-  const { queue, processes, handler } = values;
+  const { queue, processes, maxRestarts, handler } = values;
   const stopping = new AbortController();
   let fleet: WorkerFleet | undefined;
   onStopSignals(
@@ -119,8 +164,11 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
   await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
   const onLine = (line: string) => console.log(line);
   const { signal } = stopping;
-  const starting = { redis, queue, handler, processes, flags, onLine, signal };
-  const workers = await WorkerFleet.start(starting);
+  // `pid` is the parent's in each line.
+  const onRestart = ({ why, pid: endedPid, ...restart }: WorkerRestart) =>
+    logger.warn({ queue, endedPid, ...restart }, `${why}; another one is started`);
+  const starting = { redis, queue, handler, processes, maxRestarts, flags };
+  const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
   fleet = workers;
   logger.info({ queue, processes, pids: workers.pids }, 'worker processes started');
   try {

@@ -37,6 +37,8 @@ import { WorkerCore } from './worker-core.js';
 const GIVE_BACK_MS = 5_000;
 /** The same, when the connection is down. */
 const UNREACHABLE_MS = 500;
+/** Handlers may clear up after their abort in the last quarter of a close, and for no longer than this. */
+const CLEAR_UP_MS = 1_000;
 
 /**
  * Runs the sub-requests of a queue, of all its shards.
@@ -301,7 +303,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /**
    * Takes no more work, waits up to `timeoutMs` for running handlers, aborts those that are left and
-   * gives them back unfinished. @default timeoutMs 30000
+   * gives them back unfinished. The last quarter of that time, a second at most, is between the abort and
+   * the end: handlers may clear up in it. @default timeoutMs 30000
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
     const { timeoutMs } = checkOptions<{ timeoutMs: number }>(
@@ -330,10 +333,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     for (const engagement of this.#engagements.values()) engagement.leave();
     await Promise.all(this.#shards.map(({ intake }) => intake.stop()));
     this.#core.unblocking.close();
-    await this.#drained(timeoutMs);
+    const clearUpMs = Math.min(CLEAR_UP_MS, timeoutMs / 4);
+    await this.#drained(timeoutMs - clearUpMs);
+    const aborts = this.#engagements.size > 0;
+    const end = performance.now() + clearUpMs;
     for (const engagement of this.#engagements.values()) engagement.abandon();
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
+    while (aborts && this.running > 0 && performance.now() < end) await pause(5);
     this.#leases.stop();
     await this.#within(this.#control.stop());
     await this.#core.renewal.stop();

@@ -1,0 +1,187 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { CrashCause } from '@piecework/protocol';
+import type { WorkerHealth } from '@piecework/worker';
+import { causeOf, type EndedWorker } from './worker-end.js';
+
+/**
+ * One worker process, a child of this one: it runs `piecework worker`. In a process group of its own, so
+ * that Ctrl-C reaches the parent, which decides. It drains and ends when its channel closes, so that it
+ * does not outlive a parent that died.
+ *
+ * A process whose handler blocks its event loop for ever answers nothing and hears no signal but SIGKILL.
+ * It gets that when it has been silent for so long that its lease is over: others have its work by then.
+ */
+
+const PROGRAM = fileURLToPath(new URL('../bin/piecework.js', import.meta.url));
+
+/** A process that does not answer for so long is held up by its handlers, or worse. */
+export const ANSWER_MS = 5_000;
+/** How long the output of a process may still come after its end, in ms. */
+const OUTPUT_MS = 1_000;
+/** How long a process may need beyond its drain to give back its work and to end its programs, in ms. */
+const CLOSE_MS = 15_000;
+
+/** What a worker process tells its parent. */
+export interface WorkerNews {
+  /** It waits for work. */
+  readonly ready?: EndedWorker & {
+    /** How long it may be silent until its lease is certainly over, in ms. */
+    readonly silentMs: number;
+    readonly drainMs: number;
+  };
+  /** Why it could not start, in words. */
+  readonly failed?: string;
+  /** A handler has succeeded or failed, and the server took the outcome. */
+  readonly settled?: true;
+  readonly health?: WorkerHealth;
+}
+
+/** How a worker process ended. */
+export interface ProcessEnd {
+  readonly pid: number | undefined;
+  /** In words, with the process as their subject. */
+  readonly why: string;
+  readonly cause: CrashCause;
+  /** Who it was in Redis; undefined when it was never ready. */
+  readonly worker: EndedWorker | undefined;
+}
+
+export interface ProcessOptions {
+  readonly redis: string;
+  /** Arguments of `piecework worker`. */
+  readonly args: readonly string[];
+  readonly onLine?: ((line: string) => void) | undefined;
+  readonly onErrorLine?: ((line: string) => void) | undefined;
+  readonly onReady: () => void;
+  /** Told at most once a second, and of the first at once. */
+  readonly onSettled: () => void;
+  readonly onEnd: (end: ProcessEnd) => void;
+}
+
+export class WorkerProcess {
+  readonly #child: ChildProcess;
+  readonly #options: ProcessOptions;
+  #worker: WorkerNews['ready'];
+  #failed = '';
+  #watch: NodeJS.Timeout | undefined;
+  /** For how long nothing was heard of it, in ms. Counted in ticks: a parent that stood still heard nothing. */
+  #silentMs = 0;
+  #limitMs = Number.POSITIVE_INFINITY;
+  #blockedMs = 0;
+  /** Resolves when it has ended and its output was read. */
+  readonly ended: Promise<void>;
+
+  constructor(options: ProcessOptions) {
+    const { redis, args, onLine, onErrorLine, onEnd } = options;
+    this.#options = options;
+    // The URL may hold a password, which a command line would show to everybody.
+    const child = spawn(process.execPath, [PROGRAM, 'worker', ...args], {
+      stdio: ['ignore', onLine ? 'pipe' : 'ignore', onErrorLine ? 'pipe' : 'inherit', 'ipc'],
+      env: { ...process.env, REDIS_URL: redis },
+      detached: true,
+    });
+    this.#child = child;
+    if (onLine && child.stdout) createInterface({ input: child.stdout }).on('line', onLine);
+    if (onErrorLine && child.stderr)
+      createInterface({ input: child.stderr }).on('line', onErrorLine);
+    child.on('message', (news: WorkerNews) => this.#hear(news));
+    this.ended = new Promise((resolve) => {
+      // Not before the output was read to its end; but a program that a handler left behind may
+      // hold it open for ever.
+      child.once('close', () => resolve());
+      child.once('exit', (code, signal) => {
+        clearInterval(this.#watch);
+        setTimeout(() => {
+          child.stdout?.destroy();
+          child.stderr?.destroy();
+        }, OUTPUT_MS).unref();
+        onEnd(this.#endOf(code, signal));
+      });
+      child.once('error', (error) => {
+        if (child.pid !== undefined) return;
+        this.#failed = error.message;
+        onEnd(this.#endOf(null, null));
+        resolve();
+      });
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get isReady(): boolean {
+    return this.#worker !== undefined;
+  }
+
+  /** Lets it drain. */
+  stop(): void {
+    this.#silentMs = 0;
+    if (this.#worker) this.#limitMs = Math.min(this.#limitMs, this.#worker.drainMs + CLOSE_MS);
+    this.#child.kill('SIGTERM');
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+
+  /** What it says of itself, or why it says nothing. */
+  health(): Promise<WorkerHealth | 'silent' | 'ended'> {
+    const child = this.#child;
+    return new Promise((resolve) => {
+      const answer = (verdict: WorkerHealth | 'silent' | 'ended') => {
+        clearTimeout(late);
+        child.off('message', listener);
+        child.off('exit', ended);
+        resolve(verdict);
+      };
+      const listener = ({ health }: WorkerNews) => {
+        if (health) answer(health);
+      };
+      const ended = () => answer('ended');
+      const late = setTimeout(() => answer('silent'), ANSWER_MS);
+      child.on('message', listener);
+      child.once('exit', ended);
+      child.send('health', (error) => {
+        if (error) ended();
+      });
+    });
+  }
+
+  #hear({ ready, failed, settled }: WorkerNews): void {
+    this.#silentMs = 0;
+    if (failed !== undefined) this.#failed = failed;
+    if (settled) this.#options.onSettled();
+    if (!ready) return;
+    this.#worker = ready;
+    this.#limitMs = Math.max(ANSWER_MS, ready.silentMs);
+    const everyMs = Math.min(ANSWER_MS, this.#limitMs / 10);
+    this.#watch = setInterval(() => this.#look(everyMs), everyMs).unref();
+    this.#options.onReady();
+  }
+
+  #look(sinceMs: number): void {
+    this.#silentMs += sinceMs;
+    // Any answer will do. One that cannot be asked is about to end.
+    if (this.#child.connected) this.#child.send('health', () => {});
+    if (this.#silentMs <= this.#limitMs) return;
+    this.#blockedMs = Math.round(this.#silentMs);
+    this.kill();
+  }
+
+  #endOf(code: number | null, signal: string | null): ProcessEnd {
+    const { pid } = this.#child;
+    const blockedMs = this.#blockedMs;
+    const about = { pid, worker: this.#worker };
+    if (blockedMs > 0) {
+      const why = `answered nothing for ${Math.round(blockedMs / 1_000)} s and was killed: a handler blocks its event loop`;
+      return { ...about, why, cause: { blockedMs } };
+    }
+    const cause = causeOf(code, signal);
+    if (this.#failed !== '') return { ...about, why: `could not start: ${this.#failed}`, cause };
+    const when = this.isReady ? '' : ' before it was ready';
+    return { ...about, why: `ended by itself${when} (${signal ?? `exit code ${code}`})`, cause };
+  }
+}
