@@ -23,7 +23,7 @@ describe('large objects', () => {
 
   test('of one length are remembered as fast as others', () => {
     const locks = new Locks();
-    const keys = Array.from({ length: 1_500 }, (_, k) => `${LARGE}${k + 1_000}`);
+    const keys = Array.from({ length: 600 }, (_, k) => `${LARGE}${k + 1_000}`);
     for (const key of keys) {
       const taken = { key, at: 0, created: 0, numFailures: 0, payload: '' };
       const lease = { token: key.slice(-4), lockedUntil: 0, sentMs: 0, leftMs: 1e12 };
@@ -32,7 +32,7 @@ describe('large objects', () => {
     for (const key of keys) expect(locks.tokenOf(key)).toBe(key.slice(-4));
     for (const key of keys) locks.forget(key, key.slice(-4));
     for (const key of keys) expect(locks.tokenOf(key)).toBeUndefined();
-  }, 15_000);
+  }, 10_000);
 });
 
 test('tasks with large payloads that failed are put back in several calls', async ({ timed }) => {
