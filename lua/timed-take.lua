@@ -1,5 +1,5 @@
 --- Takes what is due in a timed set, at most `count`, in due order, under a lease that ends by itself; no more than
---- about a mebibyte of payloads, but one in any case.
+--- about a mebibyte, in which a key counts three times and 2,500 more, but one in any case.
 --- `number` counts the takes of one taker upwards, one at a time: one that arrives twice is answered the
 --- same keys, one that arrives late takes nothing. A condition, if the queue has one, is a function whose
 --- text stands in place of `granting`: it says how many may be taken now.
@@ -72,26 +72,32 @@ end
 
 local more = timedClockBack({}, keys, at)
 
--- What was removed while it was taken is over with its lease.
-local found, swept, offset, bytes = {}, 0, 0, 0
+-- What was removed while it was taken is over with its lease. A payload is read once; a key is written several times as
+-- well, and each has its own price.
+local found, read, bytes, longest, ends = {}, 0, 0, 1, false
 repeat
-  local page = redis.call('ZRANGE', due, '-inf', '(' .. at + 1, 'BYSCORE', 'LIMIT', offset, count - #found)
-  offset = offset + #page
-  for _, key in ipairs(page) do
-    if bytes >= 1048576 then
+  local size = timedPage(math.min(read == 0 and 1 or 8, count - #found), longest)
+  local page = redis.call('ZRANGE', due, read, read + size - 1, 'WITHSCORES')
+  read = read + size
+  for i = 1, #page, 2 do
+    local key, score = page[i], page[i + 1]
+    ends = tonumber(score) >= at + 1
+    if ends or bytes >= 1048576 then
       break
     end
-    local entry = timedEntry(touched, due, leases, key, at)
+    local entry = timedEntry(touched, due, leases, key, at, score)
+    longest = math.max(longest, #key)
     if entry.lease and entry.lease.after == 'gone' then
       timedFree(entry)
-      swept = swept + 1
     else
       found[#found + 1] = entry
       entry.payload = redis.call('HGET', tasks, key) or ''
       bytes = bytes + #entry.payload
     end
+    bytes = bytes + 2500 + 3 * #key
   end
-until #page == 0 or #found == count or swept >= 500 or bytes >= 1048576
+  ends = ends or #page < 2 * size
+until ends or #found == count or bytes >= 1048576
 
 local grant, againMs = #found, nil
 if granting and grant > 0 then
@@ -129,7 +135,7 @@ end
 local nextLook = at
 if againMs then
   nextLook = at + againMs
-elseif #found < count and not more and swept < 500 and bytes < 1048576 then
+elseif #found < count and not more and bytes < 1048576 then
   nextLook = nextTime(at + 1)
 end
 local given = answered(taken, nextLook)

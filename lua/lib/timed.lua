@@ -34,12 +34,13 @@ end
 -- What is known of a key, read once: what becomes of it is decided here and written in the end, because a
 -- key of Redis that became empty may not be touched again.
 -- A lease that ends later than it was meant to from now on is of a clock that went back since.
-local function timedEntry(touched, due, leases, key, at)
+-- `score`: of the key, if it was just read.
+local function timedEntry(touched, due, leases, key, at, score)
   local entry = touched[key]
   if entry then
     return entry
   end
-  local score = redis.call('ZSCORE', due, key)
+  score = score or redis.call('ZSCORE', due, key)
   entry = { key = key, due = score and timedBelieved(tonumber(score), at), lease = false, wasDue = score }
   local lease = redis.call('HGET', leases, key)
   if lease then
@@ -127,6 +128,12 @@ local function timedFlush(touched, keys, channel, at)
   end
 end
 
+-- How many keys are read at once, at most `most`, so that they are no more than about a quarter of a mebibyte. How long
+-- they are is not known before: `longest` is the longest that was seen, and who reads begins with few.
+local function timedPage(most, longest)
+  return math.max(1, math.min(most, math.floor(262144 / longest)))
+end
+
 -- Once the clock went back, goes through what lies ahead, a page a call from `from` on. Keys of one score are believed,
 -- or not, all alike: those that are not are moved to before the place from which the next page begins, and those that
 -- are can be left behind. Less than a second is left alone. Answers whether there is more.
@@ -139,7 +146,14 @@ local function timedAhead(touched, keys, at)
   if not from then
     return false
   end
-  local page, moves = redis.call('ZRANGE', keys.due, from, '+inf', 'BYSCORE', 'LIMIT', 0, 200, 'WITHSCORES'), false
+  local size, longest, page, moves = 1, 1, nil, false
+  for _, most in ipairs({ 1, 8, 200 }) do
+    size = timedPage(most, longest)
+    page = redis.call('ZRANGE', keys.due, from, '+inf', 'BYSCORE', 'LIMIT', 0, size, 'WITHSCORES')
+    for i = 1, #page, 2 do
+      longest = math.max(longest, #page[i])
+    end
+  end
   for i = 1, #page, 2 do
     local time = tonumber(page[i + 1])
     moves = timedBelieved(time, at) < time
@@ -148,11 +162,11 @@ local function timedAhead(touched, keys, at)
     end
   end
   redis.call('HSET', keys.clock, 'at', timedNumber(at))
-  if #page < 400 then
+  if #page < 2 * size then
     redis.call('HDEL', keys.clock, 'from')
     return false
   end
-  redis.call('HSET', keys.clock, 'from', (moves and '' or '(') .. page[400])
+  redis.call('HSET', keys.clock, 'from', (moves and '' or '(') .. page[#page])
   return true
 end
 
@@ -160,12 +174,16 @@ end
 -- at by each take. Answers whether there is more to be gone through.
 local function timedClockBack(touched, keys, at)
   local more = timedAhead(touched, keys, at)
-  -- A user of an older release's rights may not, and does without.
-  local some = redis.pcall('HRANDFIELD', keys.leases, 20, 'WITHVALUES')
-  for i = 1, #some, 2 do
-    local ends, ms = some[i + 1]:match('^%S+ %S+ (%d+)%.(%d+) ')
-    if ends and tonumber(ends) > at + ms then
-      timedEntry(touched, keys.due, keys.leases, some[i], at)
+  local longest = 1
+  for _, most in ipairs({ 1, 4, 20 }) do
+    -- A user of an older release's rights may not, and does without.
+    local some = redis.pcall('HRANDFIELD', keys.leases, timedPage(most, longest), 'WITHVALUES')
+    for i = 1, #some, 2 do
+      local ends, ms = some[i + 1]:match('^%S+ %S+ (%d+)%.(%d+) ')
+      if ends and tonumber(ends) > at + ms then
+        timedEntry(touched, keys.due, keys.leases, some[i], at)
+      end
+      longest = math.max(longest, #some[i])
     end
   end
   timedFlush(touched, keys, '', at)

@@ -26,6 +26,7 @@ useTestClock();
 
 /** Two of these are more than one call brings. */
 const LONG = 'x'.repeat(600_000);
+const KEY = 'x'.repeat(60_000);
 const MINE = { tasks: ' mine ', after: '' };
 
 /** Sealed, of `n` long ones. */
@@ -442,10 +443,54 @@ const traces: Record<string, Trace> = {
       },
       {
         script: 'timed-take',
-        from: 'and swept < 500 and bytes < 1048576 then',
-        to: 'and swept < 500 then',
+        from: 'and bytes < 1048576 then',
+        to: 'then',
       },
     ],
+  },
+
+  'timed take, long keys': {
+    says: 'a take of a timed set brings about a third of a mebibyte of keys, and all are brought by several',
+    async play() {
+      const { connection } = await given.nothing();
+      const set = new TimedCommands(connection, 'schedule', freshName('keys'));
+      const keys = Array.from({ length: 12 }, (_, i) => `${i === 0 ? '' : KEY}${i}`);
+      await set.put(
+        'caller',
+        1,
+        keys.map((key, time) => ({ key, token: '', time, payload: '' })),
+      );
+      const takes: string[][] = [];
+      for (let number = 1; takes.flat().length < 12; number += 1) {
+        const took = await set.take('taker', number, 12, LEASE_MS);
+        takes.push(took.verdict === 'taken' ? took.taken.map(({ key }) => key) : []);
+      }
+      expect(takes.map(({ length }) => length)).toEqual([7, 5]);
+      expect(takes.flat()).toEqual(keys);
+      await set.drop();
+    },
+    without: [{ script: 'timed-take', from: '+ 3 * #key', to: '' }],
+  },
+
+  'timed take, many': {
+    says: 'a take of a timed set brings some hundred keys, however short',
+    async play() {
+      const { connection } = await given.nothing();
+      const set = new TimedCommands(connection, 'schedule', freshName('many'));
+      const keys = Array.from({ length: 500 }, (_, i) => `${i}`);
+      await set.put(
+        'caller',
+        1,
+        keys.map((key, time) => ({ key, token: '', time, payload: '' })),
+      );
+      const first = await set.take('taker', 1, 1_000, LEASE_MS);
+      const then = await set.take('taker', 2, 1_000, LEASE_MS);
+      const taken = [first, then].map((took) => (took.verdict === 'taken' ? took.taken : []));
+      expect(taken[0]!.length).toBeLessThan(450);
+      expect(taken.flat().map(({ key }) => key)).toEqual(keys);
+      await set.drop();
+    },
+    without: [{ script: 'timed-take', from: 'bytes + 2500 + 3', to: 'bytes + 3' }],
   },
 };
 

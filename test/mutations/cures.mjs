@@ -333,6 +333,12 @@ export const luaCures = [
     history: 'timed take, by bytes',
   },
   {
+    cure: 'long keys count in a take of a timed set',
+    test: BOUNDS,
+    history: 'timed take, long keys',
+  },
+  { cure: 'each key counts in a take of a timed set', test: BOUNDS, history: 'timed take, many' },
+  {
     cure: 'a read of what was discarded is bounded by bytes',
     test: BOUNDS,
     history: 'discarded, by bytes',
@@ -764,6 +770,27 @@ export const codeCures = [
         to: '',
       },
     ],
+  },
+  {
+    cure: 'a take of fewer than were asked for goes on',
+    test: 'test/flow/timed-large.test.ts',
+    name: 'are taken in several calls, as many as were asked for',
+    code: 'packages/queues/dist/scheduler.js',
+    edits: [{ from: 'const cut = took.taken.length > 0', to: 'const cut = false' }],
+  },
+  {
+    cure: 'long keys are remembered by a digest',
+    test: 'test/flow/timed-large.test.ts',
+    name: 'of one length are remembered as fast as others',
+    code: 'packages/queues/dist/locks.js',
+    edits: [{ from: 'key.length > LONG', to: 'false' }],
+  },
+  {
+    cure: 'a payload that is read to settle its task counts',
+    test: 'test/flow/timed-large.test.ts',
+    name: 'tasks with large payloads that failed are put back in several calls',
+    code: 'packages/queues/dist/timed-set.js',
+    edits: [{ from: 'String(value).length + payloadLength', to: 'String(value).length' }],
   },
   {
     cure: 'one look at the own clock before a task is handed out',

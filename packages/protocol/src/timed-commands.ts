@@ -25,6 +25,8 @@ export interface TimedOutcome {
   readonly token: string;
   readonly verb: 'done' | 'retry' | 'back' | 'discard' | 'keep' | 'remove';
   readonly value: string | number;
+  /** Characters of its payload, if the server reads that to settle it. */
+  readonly payloadLength?: number;
 }
 
 export type TimedVerdict = 'ok' | 'lost';

@@ -102,7 +102,8 @@ export class RetryTask<T> {
     const { taken, token } = this.#holding;
     this.#holding.busy = true;
     try {
-      const verdict = await this.#settle({ key: taken.key, token, verb, value });
+      const payloadLength = verb === 'done' ? 0 : taken.payload.length;
+      const verdict = await this.#settle({ key: taken.key, token, verb, value, payloadLength });
       this.#holding.end();
       return verdict === 'ok';
     } finally {

@@ -132,7 +132,8 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Takes what is due, the earliest first; none when nothing was due within `waitMs`.
+   * Takes what is due, the earliest first; none when nothing was due within `waitMs`. Large objects come in several
+   * calls: fewer than `count` when these last for more than a quarter of `lockMs`.
    * @throws InvalidOptionError · AbortError · ConditionError · as `enqueue` otherwise
    */
   async takeDue(options: TakeDueOptions = {}): Promise<Due<T>[]> {
@@ -152,17 +153,28 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
     const { wakes, closing } = this.#set;
     const signals = asked ? [asked, closing] : [closing];
     const endMs = performance.now() + waitMs;
+    const holdings: Holding[] = [];
     for (;;) {
       this.#expectGoingOn(asked);
       const { mark } = wakes;
-      const took = await this.#set.call(() => taker.take(count, lockMs));
-      const holdings = this.#held(took);
+      let took: Took;
+      try {
+        took = await this.#set.call(() => taker.take(count - holdings.length, lockMs));
+      } catch (error) {
+        // What is locked already is handed out; asked again, the error comes again.
+        if (holdings.length > 0 && !closing.aborted) return this.#givenAll(holdings);
+        throw error;
+      }
+      holdings.push(...this.#held(took));
       // Answered is what an earlier call took whose answer was lost; it may have asked for more.
       await this.#giveBack(holdings.splice(count));
       if (isAborted(signals)) await this.#giveBack(holdings);
       this.#expectGoingOn(asked);
+      // One call takes only so many bytes. No more is asked for when much of the first one's lock is over.
+      const cut = took.taken.length > 0 && holdings.length < count && took.next <= took.now;
+      if (cut && performance.now() - (holdings[0] as Holding).renewedMs < lockMs / 4) continue;
       const leftMs = endMs - performance.now();
-      if (holdings.length > 0 || leftMs <= 0) return holdings.map((one) => this.#given(one));
+      if (holdings.length > 0 || leftMs <= 0) return this.#givenAll(holdings);
       await wakes.wait({ mark, ms: Math.min(leftMs, restMs(took)), signals, woken: true });
     }
   }
@@ -225,6 +237,10 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
       this.#set.settle({ key, token, verb: 'back', value: '' }),
     );
     await Promise.allSettled(back);
+  }
+
+  #givenAll(holdings: readonly Holding[]): Due<T>[] {
+    return holdings.map((one) => this.#given(one));
   }
 
   #given(holding: Holding): Due<T> {

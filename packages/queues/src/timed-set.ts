@@ -72,7 +72,8 @@ export class TimedSet {
       what: name,
       send: (number, entries) =>
         this.call(() => commands.settle(this.#id, number, keepFailures, entries)),
-      sizeOf: ({ key, value }) => 3 * (key.length + String(value).length),
+      sizeOf: ({ key, value, payloadLength = 0 }) =>
+        3 * (key.length + String(value).length + payloadLength),
     });
   }
 
