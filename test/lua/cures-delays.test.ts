@@ -1,7 +1,6 @@
-import { TimedCommands, type TimedOutcome, type TimedPut } from '@piecework/protocol';
-import { expect, it } from 'vitest';
+import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { connected, freshName } from '../support/given.js';
+import { Hand, LEASE_MS } from '../support/timed-hand.js';
 import { playTraces } from '../support/trace.js';
 
 /*
@@ -11,45 +10,10 @@ import { playTraces } from '../support/trace.js';
 
 useTestClock();
 
-const LEASE_MS = 5_000;
 const HOUR_MS = 3_600_000;
 const DELAY_MS = 60_000;
 /** What a length may be longer when it is read from a score. */
 const MORE = 1.025;
-
-/** One set, and calls with numbers that rise by themselves. */
-class Hand {
-  readonly set: TimedCommands;
-  #number = 0;
-
-  constructor(set: TimedCommands) {
-    this.set = set;
-  }
-
-  static async ofNew(): Promise<Hand> {
-    return new Hand(new TimedCommands(await connected(), 'retry', freshName('delays')));
-  }
-
-  async put(key: string | readonly string[], time: TimedPut['time']): Promise<void> {
-    this.#number += 1;
-    const entries = [key].flat().map((one) => ({ key: one, time, token: '', payload: '1' }));
-    await this.set.put('caller', this.#number, entries);
-  }
-
-  /** Answers in how many ms to ask again, too. */
-  async take(count = 9) {
-    this.#number += 1;
-    const took = await this.set.take('caller', this.#number, count, LEASE_MS);
-    if (took.verdict === 'late') throw new Error('late');
-    const keys = took.taken.map(({ key }) => key);
-    return { token: took.token, keys, now: took.now, inMs: took.next - took.now };
-  }
-
-  async settle(token: string, verb: TimedOutcome['verb'], value: string | number = '') {
-    this.#number += 1;
-    return this.set.settle('caller', this.#number, 3, [{ key: 'x', token, verb, value }]);
-  }
-}
 
 /** Takes nothing, and answers that something comes in `ms`, when it comes. */
 async function comesIn(hand: Hand, ms: number): Promise<void> {
@@ -230,29 +194,4 @@ playTraces('lengths and the clock', {
       { script: 'timed-take', from: "(moves and '' or '(') ..", to: "'' .." },
     ],
   },
-});
-
-it.each([0, 1, 2, 3, 10, 999, 1_000, 30_000, 86_400_000, 31_536_000_000])(
-  'a length of %d ms is never taken for a shorter one, nor for one that is longer by more than 2.5 %',
-  async (ms) => {
-    const hand = await Hand.ofNew();
-    moveClock(2 * 31_536_000_000);
-    await hand.put('x', `+${ms}`);
-    moveClock(-2 * 31_536_000_000);
-    await hand.take(1);
-    const { next } = await hand.set.counts();
-    const { now } = await hand.take(1);
-    if (ms > 0) expect((next ?? 0) - now).toBeGreaterThan(ms - 1_000);
-    expect((next ?? 0) - now).toBeLessThanOrEqual(Math.max(LEASE_MS, ms * MORE + 1));
-  },
-);
-
-it('what the clock noted goes with the last key', async () => {
-  const hand = await Hand.ofNew();
-  const { client } = await connected();
-  await hand.put('x', '+0');
-  const { token } = await hand.take();
-  expect(await client.exists(hand.set.keys.clock)).toBe(1);
-  await hand.settle(token, 'done');
-  expect(await client.exists(hand.set.keys.clock)).toBe(0);
 });
