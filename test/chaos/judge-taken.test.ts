@@ -97,6 +97,26 @@ it.each<[what: string, found: object, lines: Line[]]>([
     {},
     [...put(10), taken(20, 'a'), stepped(25), taken(30, 'b'), ...done(40, 'b')],
   ],
+  [
+    'two hands, of which the server lost the first, heard of a little later',
+    {},
+    [...put(10), lost(15, 25), taken(30, 'a'), taken(40, 'b'), ...done(50, 'b')],
+  ],
+  [
+    'two hands long after a loss',
+    { 'in two hands': 1 },
+    [...put(10), lost(15, 25), taken(3_000, 'a'), taken(3_010, 'b'), ...done(3_020, 'b')],
+  ],
+  [
+    'a task that ended and was forgotten while its put was still asked for',
+    {},
+    [
+      at(10, 'a', { does: 'put', queue: 'delayed', key: 'k' }),
+      ...[taken(20, 'b', { queue: 'delayed' }), ...done(30, 'b', { queue: 'delayed' })],
+      at(8_000, 'a', { did: 'put', queue: 'delayed', key: 'k', sinceNs: String(7_990 * 1e6) }),
+      ...[taken(9_000, 'a', { queue: 'delayed' }), ...done(9_010, 'a', { queue: 'delayed' })],
+    ],
+  ],
 ])('%s', async (_what, found, lines) => {
   expect(foundIn(await judged([...lines, ...over]))).toEqual(found);
 });

@@ -112,6 +112,8 @@ function judgeKey(
   const [first, second] = counted;
   if (first && second && queue !== 'delayed' && !upheavals.steppedBetween(first.ms, second.ms))
     findings.add('counted twice', `${where}: its end counted ${counted.length} times`);
+  // A put that has ended is forgotten soon. One that is still being asked for comes again then.
+  if (queue === 'delayed' && first && acknowledged && acknowledged.toMs > first.ms) return;
   const back = takes.find(({ ms, holdMs }) => first && ms > first.ms + LATE_LEASES * holdMs);
   if (back) findings.add('came back', `${where}: taken by ${back.process} after its end counted`);
 }
@@ -126,6 +128,8 @@ function judgeHands(
   for (const [i, second] of byServer.entries()) {
     const first = byServer[i - 1];
     if (!first || second.atMs >= first.atMs + first.holdMs || first.endsMs <= second.ms) continue;
+    // When a take was asked for is not known.
+    if (upheavals.mayUndoHeard(first.ms)) continue;
     if (upheavals.between(Math.min(first.ms, second.ms), Math.max(first.ms, second.ms))) continue;
     const forMs = first.atMs + first.holdMs - second.atMs;
     const hands = `${first.process} and ${second.process}`;
