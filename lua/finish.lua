@@ -60,6 +60,7 @@ if outcome == 'dropped' and (verdict == 'finished' or not known or later) then
   -- Also the end of an earlier life, which a repeat of this call would forget. A later life that is
   -- open has no end yet; if its intent comes to nothing, nobody else forgets that of this one.
   redis.call('ZREM', history, id)
+  redis.call('ZREM', spent, id .. '~' .. generation)
 elseif verdict == 'finished' and not forget then
   local at = now()
   redis.call('ZADD', history, at, id)

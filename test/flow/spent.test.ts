@@ -1,7 +1,23 @@
-import { requestKeys } from '@piecework/protocol';
+import { RequestCommands, requestKeys } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { test } from '../support/flow.js';
 import { until } from '../support/until.js';
+
+test('what keeps much and is dropped leaves nothing to be unlinked', async ({ flow }) => {
+  const { client } = flow.connection;
+  const maxResultBytes = 20_000_000;
+  const worker = flow.worker({ handler: () => 'x'.repeat(17_000_000), maxResultBytes });
+  await worker.start();
+  const { id } = await flow.producer().submit([1], { retentionMs: 600_000 });
+  await flow.complete(id);
+  const { spent } = flow.queueCommands.keys;
+  await until(async () => (await client.zcard(spent)) === 1);
+  const request = new RequestCommands(flow.connection, id);
+  const { generation } = (await request.drop()) as { generation: number };
+  await flow.queueCommands.finish(id, generation, 'dropped');
+  expect(await client.exists(spent)).toBe(0);
+  await worker.close();
+});
 
 test('what keeps much goes when its retention is over, before it would expire', async ({
   flow,
