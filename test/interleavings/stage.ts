@@ -187,7 +187,8 @@ export class Stage implements Wire {
         word = Array.isArray(answer) ? answer[0] : answer;
         refused = refusedOf(trip.name, answer);
         // What a server says of itself, or how long ago by its own clock, is never the same.
-        reply = /^(info|xpending)$/.test(trip.name) ? '' : (JSON.stringify(answer) ?? '');
+        // Of a request `hmget` reads by whom it was created, who is drawn by chance.
+        reply = /^(info|xpending|hmget)$/.test(trip.name) ? '' : (JSON.stringify(answer) ?? '');
         return () => trip.resolve(answer);
       } catch (error) {
         reply = String(error);

@@ -12,6 +12,7 @@ import {
   QueueControlCommands,
   RedriveCommands,
   RequestCommands,
+  requestKeys,
   type Settled,
   TimedCommands,
   takeWith,
@@ -247,6 +248,9 @@ async function redriven() {
   const id = 'crashed';
   const again = new RedriveCommands(connection, id);
   const generation = await queue().intent(id);
+  // What thousands of workers left.
+  const left = Array.from({ length: 2_500 }, (_, i) => [`op:w${i}`, '1']).flat();
+  await admin.hset(requestKeys(id).request, ...left);
   await again.open(generation, 'me', LEASE_MS);
   await again.open(generation, 'other', LEASE_MS);
   await again.open(generation - 1, 'me', LEASE_MS);
@@ -383,6 +387,7 @@ async function timed() {
   const outcome = { key: 'key', token: 't~2', verb: 'discard', value: 'no' } as const;
   await set.settle('p', 2, 3, [outcome]);
   await set.settle('p', 1, 3, [outcome]);
+  await set.failures('-', 1);
 }
 
 /** A queue of ids: each answer there is, before, during and after its life. */

@@ -232,6 +232,16 @@ export const unmodelled = [
   { cure: 'long timers are set in parts', why: OUTSIDE },
   { cure: 'a line that is too long is refused', why: OUTSIDE },
   { cure: 'replies of another shape are refused', why: OUTSIDE },
+  { cure: 'of several calls that submit the same, one made the request', why: OUTSIDE },
+  { cure: 'what is appended stays behind what is still being checked', why: OUTSIDE },
+  { cure: 'a request without a limit keeps the digest that it had with the default', why: OUTSIDE },
+  { cure: 'a worker process that ended is started again', why: OUTSIDE },
+  { cure: 'programs end with their worker', why: OUTSIDE },
+  { cure: 'a handler has a moment after its abort', why: OUTSIDE },
+  { cure: 'a flood of lines is counted', why: OUTSIDE },
+  { cure: 'a slow handler is logged once', why: OUTSIDE },
+  { cure: 'what is usual says what runs for long', why: OUTSIDE },
+  { cure: 'what nobody has does not run', why: OUTSIDE },
 ];
 
 /** Scripts that write and are no step of the model, and why. */
