@@ -51,7 +51,7 @@ test('a server that is well has nothing wrong but, perhaps, its version', {
   await until(async () => (await admin.counts()).open === 0);
   const findings = await admin.doctor({ deep: true });
   expect(findings.filter(({ level, check }) => level !== 'ok' && check !== 'version')).toEqual([]);
-  expect(new Set(findings.map(({ check }) => check)).size).toBe(13);
+  expect(new Set(findings.map(({ check }) => check)).size).toBe(14);
   // The command line says the same, and that it is well by its exit code.
   const ended = await cli(['doctor', '--deep', '--json', '--queue', flow.queue], {
     redis: master.url,
