@@ -189,7 +189,7 @@ describe('programs of --exec', () => {
       const { child, said, finished } = startCli(args);
       const all = await shells(pids, 4);
       child.kill('SIGINT');
-      await until(() => said.stderr.includes('again to end at once'));
+      await until(() => said.stderr.includes('Ctrl-C again ends at once'));
       child.kill('SIGINT');
       expect((await finished).code).toBe(130);
       await until(() => !all.some(runs), { what: 'all programs have ended' });

@@ -173,10 +173,16 @@ async function run(
       files.out && writeResultsLive(handle.results(ALL), files.out, values.json),
       quiet ? undefined : showProgress(handle.progress()),
     ]).then(([ended, fed, written]): Ending => [ended, fed, written]);
-    const [outcome, wrong, cut] = await Promise.race([
+    // The request ends when its rest is cancelled, which may be heard of before anything else.
+    let lost: unknown;
+    const [outcome, fed, cut] = await Promise.race([
       ending,
-      workers.lost.catch((error) => withoutWorkers(error, open, ending)),
+      workers.lost.catch((error) => {
+        lost = error;
+        return withoutWorkers(error, open, ending);
+      }),
     ]);
+    const wrong = lost ?? fed;
     unlisten();
     const { status, counts } = outcome;
     const worth =
