@@ -5,6 +5,7 @@ import { describe, expect } from 'vitest';
 import { STARTS } from '../support/cli.js';
 import { jsonLines, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
+import { runs } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -16,15 +17,6 @@ interface Line {
   value?: unknown;
   error?: { name: string; message: string; stack: string };
 }
-
-const runs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 describe('a program for each sub-request', () => {
   test('gets the payload on standard input, and its standard output is the result', async ({

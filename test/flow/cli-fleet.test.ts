@@ -7,6 +7,7 @@ import { describe, expect } from 'vitest';
 import { STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
+import { runs } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -21,15 +22,6 @@ interface Line {
 /** Twenty lines, the first one '0'. */
 const lines = ({ file }: CommandLine) =>
   file('lines.txt', Array.from({ length: 20 }, (_, n) => `${n}\n`).join(''));
-
-const runs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 describe('run, when handlers end their process', () => {
   test.for<[string, string]>([

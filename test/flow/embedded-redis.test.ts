@@ -22,6 +22,7 @@ import {
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { freePort, releasePort } from '../../packages/embedded/dist/free-port.js';
+import { runs } from '../support/processes.js';
 import { testCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
 
@@ -60,7 +61,7 @@ describe('an embedded Redis', () => {
     expect(existsSync(redis.dir)).toBe(true);
     await redis.stop();
     await redis.stop();
-    expect(isAlive(redis.pid)).toBe(false);
+    expect(runs(redis.pid)).toBe(false);
     expect(existsSync(redis.dir)).toBe(false);
   });
 
@@ -76,7 +77,7 @@ describe('an embedded Redis', () => {
     const redis = await startRedis();
     await redis.kill('SIGSTOP');
     await redis.stop();
-    expect(isAlive(redis.pid)).toBe(false);
+    expect(runs(redis.pid)).toBe(false);
   });
 
   it('finds its data again on the same folder with an append-only file', async () => {
@@ -313,7 +314,7 @@ async function startProgram(name: string, options: { detached?: boolean } = {}) 
 }
 
 async function untilGone({ pid, dir }: ServerOfProgram): Promise<void> {
-  await until(() => !isAlive(pid), { what: 'the server has ended' });
+  await until(() => !runs(pid), { what: 'the server has ended' });
   await until(() => !existsSync(dir), { what: 'its folder is removed' });
 }
 
@@ -336,15 +337,6 @@ function isClaimed(port: number): Promise<boolean> {
       resolve(true);
     });
   });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function hasApt(): boolean {

@@ -1,6 +1,6 @@
 import type { SettledEvent, Worker, WorkerEvents } from '@piecework/worker';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
+import { deadHolder, type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** Everything that a worker tells under one name. */
@@ -12,16 +12,6 @@ function told<Name extends keyof WorkerEvents>(worker: Worker, name: Name): Work
 
 const warned = (flow: Flow, what: string) =>
   flow.log.lines.filter((line) => line.what === what).length;
-
-/** Somebody who took all sub-requests and died: his lease is over at once. */
-async function deadHolder(flow: Flow, id: string): Promise<void> {
-  const commands = flow.request(id);
-  const { generation } = (await commands.state()) as { generation: number };
-  const entered = await commands.enter(generation, 'dead', 1, 9, 1, '*', ['1']);
-  if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
-  await commands.read('dead', entered.permits);
-  await flow.queueCommands.note(id, generation, 0);
-}
 
 describe('a worker tells', () => {
   test('what was settled, with what came of it, and not what is tried again', async ({ flow }) => {

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import type { WorkerOptions } from '@piecework/worker';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { deadHolder, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 type Level = 'warn' | 'debug';
@@ -39,16 +39,6 @@ function logging(level: Level) {
 const fails = (payload: string) => {
   throw new TypeError(`no ${payload.length}`);
 };
-
-/** Somebody who took all sub-requests and died: his lease is over at once. */
-async function deadHolder(flow: Flow, id: string): Promise<void> {
-  const commands = flow.request(id);
-  const { generation } = (await commands.state()) as { generation: number };
-  const entered = await commands.enter(generation, 'dead', 1, 9, 1, '*', ['1']);
-  if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
-  await commands.read('dead', entered.permits);
-  await flow.queueCommands.note(id, generation, 0);
-}
 
 describe('the log of a worker', () => {
   test('has a warning for each sub-request that failed, and not its payload', async ({ flow }) => {

@@ -66,7 +66,8 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
   client.sendCommand = (command) => {
     const verb = command.name.toLowerCase();
     const args = (command.args as unknown[]).flat();
-    const argv = verb === 'evalsha' ? args.slice(2 + Number(args[1])).map(String) : [];
+    const behindKeys = verb === 'evalsha' ? 2 + Number(args[1]) : 1;
+    const argv = args.slice(behindKeys).map(String);
     const step = { actor, name: nameOf(verb, args), argv, readsOnly: READS.has(verb) };
     const tags = FREE.has(verb) ? [] : tagsOf(args);
     if (verb === 'blmpop') {

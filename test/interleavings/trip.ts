@@ -58,7 +58,7 @@ export interface Trip {
   readonly actor: Actor;
   readonly kind: TripKind;
   readonly name: string;
-  /** Arguments of a script, without its keys. */
+  /** Arguments behind the keys. */
   readonly argv?: readonly string[];
   /** Hash tags of the keys that it touches. None: it is out of everybody's way. */
   readonly tags: readonly string[];

@@ -224,3 +224,13 @@ export function gate<T = void>(): { opened: Promise<T>; open: (value: T) => void
 
 export const numbers = (n: number, from = 0): number[] =>
   Array.from({ length: n }, (_, i) => from + i);
+
+/** Somebody who took all sub-requests and died: his lease is over at once. */
+export async function deadHolder(flow: Flow, id: string): Promise<void> {
+  const commands = flow.request(id);
+  const { generation } = (await commands.state()) as { generation: number };
+  const entered = await commands.enter(generation, 'dead', 1, 9, 1, '*', ['1']);
+  if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
+  await commands.read('dead', entered.permits);
+  await flow.queueCommands.note(id, generation, 0);
+}

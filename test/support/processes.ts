@@ -56,3 +56,13 @@ export function startProgram(flow: Flow, name: string, argument: unknown): Progr
     },
   };
 }
+
+/** Whether a process of this id is there. */
+export const runs = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};

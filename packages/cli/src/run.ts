@@ -265,6 +265,5 @@ async function withoutWorkers(
   await open.cancel().catch(() => {});
   const ended = await Promise.race([ending, pause(ENDING_MS)]);
   if (!ended) throw error;
-  const [outcome, , cut] = ended;
-  return [outcome, error, cut];
+  return ended;
 }

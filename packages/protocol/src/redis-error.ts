@@ -65,3 +65,7 @@ export function redisError(error: unknown, doing: string): PieceworkError {
     retryable: PASSING.test(message),
   });
 }
+
+/** Whether a stream, or its group, is not there. */
+export const isGone = (error: unknown): boolean =>
+  /^(NOGROUP|ERR no such key)/.test((error as Error).message);

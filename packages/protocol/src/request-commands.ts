@@ -4,7 +4,7 @@ import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
-import { redisError } from './redis-error.js';
+import { isGone, redisError } from './redis-error.js';
 import { type Client, runScript } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
@@ -662,8 +662,6 @@ function pushOutcomes(
     else if (outcome.kind === 'b') args.push(outcome.entry.slice(cut), 'b', '', 0);
   }
 }
-
-const isGone = (error: unknown) => /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
 function ended(reply: readonly unknown[]): Complete | Gone {
   return reply[0] === 'complete' ? completeOf(reply) : { verdict: 'gone' };

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
-import { redisError } from './redis-error.js';
+import { isGone, redisError } from './redis-error.js';
 
 /** A sub-request that a worker has. */
 export interface HeldEntry {
@@ -22,8 +22,6 @@ export interface HeldDetails {
 const PAGE = 1_000;
 /** Consumer of what is due again: nobody runs it. */
 const NOBODY = '~';
-
-const isGone = (error: unknown) => /no such key|NOGROUP/.test((error as Error).message);
 
 /** Plain reads of what runs, for one request. Hash slot of `{<id>}`. */
 export class RunningCommands {
