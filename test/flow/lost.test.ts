@@ -106,11 +106,35 @@ test('what lives again behind a new connection stays open on the queue side', as
   // Somebody heard of its end; the server that took over has not.
   await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   await until(() => connection.epoch !== epoch);
-  await tellOver({ epoch, connection }, queue, request, over);
+  await tellOver(epoch, queue, request, over);
   expect((await queue.whereabouts(id)).open).toBe(generation);
   // Of one that has ended, it is taken off all the same.
   await operator.hset(request.keys.request, 'status', 'complete');
-  await tellOver({ epoch, connection }, queue, request, over);
+  await tellOver(epoch, queue, request, over);
+  expect((await queue.whereabouts(id)).open).toBeUndefined();
+});
+
+test('that a request ended is told over the connection on which it was heard, and over no later one', async ({
+  flow,
+}) => {
+  const { operator, pw, connection, queue } = await started(flow);
+  const { id } = await pw.submit([1], { id: flow.id('unanswered') });
+  const request = new RequestCommands(connection, id);
+  const { generation = 0 } = (await request.state()) ?? {};
+  const finish = () => queue.finish(id, generation, 'succeeded', 0, connection.epoch);
+  const blocked = async () => /blocked_clients:[1-9]/.test(await operator.info('clients'));
+  // Sent, and no answer comes from the connection that carried it.
+  await operator.call('CLIENT', 'PAUSE', 60_000, 'WRITE');
+  const unanswered = finish();
+  await until(blocked);
+  await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await operator.call('CLIENT', 'UNPAUSE');
+  expect(await unanswered).toBe(false);
+  // Asked for while there is no connection.
+  (connection.client as Redis).disconnect(true);
+  expect(await finish()).toBe(false);
+  expect((await queue.whereabouts(id)).open).toBe(generation);
+  expect(await finish()).toBe(true);
   expect((await queue.whereabouts(id)).open).toBeUndefined();
 });
 

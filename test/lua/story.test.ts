@@ -17,7 +17,7 @@ import {
   TimedCommands,
   takeWith,
 } from '@piecework/protocol';
-import { Redis } from 'ioredis';
+import { Command, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildScripts, parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock, withMutations } from '../support/clock.js';
@@ -46,6 +46,7 @@ class Restricted extends Redis {
     ]),
   );
   readonly #admin: Redis;
+  readonly #own = new WeakSet<Command>();
 
   constructor(url: string, admin: Redis) {
     super(url, { lazyConnect: true, username: USER, password: USER });
@@ -57,18 +58,21 @@ class Restricted extends Redis {
     this.#names.set([sha, lua], name);
   }
 
-  override evalsha = (async (script: string, count: number, ...rest: (string | number)[]) => {
-    return this.#told(script, 'evalsha', count, rest);
-  }) as Redis['evalsha'];
+  override sendCommand(
+    ...[command, stream]: Parameters<Redis['sendCommand']>
+  ): ReturnType<Redis['sendCommand']> {
+    const isScript = command.name === 'evalsha' || command.name === 'eval';
+    if (!isScript || this.#own.has(command)) return super.sendCommand(command, stream);
+    return this.#told(command);
+  }
 
-  override eval = (async (script: string, count: number, ...rest: (string | number)[]) => {
-    return this.#told(script, 'eval', count, rest);
-  }) as Redis['eval'];
-
-  async #told(script: string, verb: string, count: number, rest: (string | number)[]) {
-    const keys = rest.slice(0, count).map((key) => `%RW~${key}`);
+  async #told({ name: verb, args }: Command) {
+    const [script = '', count, ...rest] = args.map(String);
+    const keys = rest.slice(0, Number(count)).map((key) => `%RW~${key}`);
     await this.#admin.call('ACL', 'SETUSER', USER, 'resetkeys', ...keys);
-    const reply = (await this.call(verb, script, count, ...rest)) as [string];
+    const own = new Command(verb, args, { replyEncoding: 'utf8' });
+    this.#own.add(own);
+    const reply = (await super.sendCommand(own)) as [string];
     for (const [texts, name] of this.#names) {
       if (texts.includes(script)) {
         const words = this.replies.get(name) ?? new Set();

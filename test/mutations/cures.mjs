@@ -1003,7 +1003,7 @@ export const codeCures = [
     code: 'packages/producer/dist/seal-in.js',
     edits: [
       {
-        from: 'if (open && !seen.broke())',
+        from: 'if (open && connection.epoch === epoch)',
         to: 'if (open)',
       },
     ],
@@ -1015,7 +1015,19 @@ export const codeCures = [
     code: 'packages/protocol/dist/tell-open.js',
     edits: [
       {
-        from: 'if (connection.epoch !== seen) {',
+        from: 'if ((await patiently(() => livingIn(queue, request))) === generation) {',
+        to: 'if (false) {',
+      },
+    ],
+  },
+  {
+    cure: 'an end is told over the connection on which it was heard',
+    test: 'test/flow/lost.test.ts',
+    name: 'that a request ended is told over the connection on which it was heard, and over no later one',
+    code: 'packages/protocol/dist/send-once.js',
+    edits: [
+      {
+        from: 'if (this.over) {',
         to: 'if (false) {',
       },
     ],

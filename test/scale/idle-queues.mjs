@@ -6,10 +6,10 @@
 // what the client sends, not what the scripts call.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
 import pMap from 'p-map';
 import { DelayedTasks } from 'piecework';
-import { startRedis } from 'piecework/embedded';
 
 const { values } = parseArgs({
   options: {

@@ -207,18 +207,19 @@ export class Admin implements AsyncDisposable {
     const commands = new RequestCommands(this.#connection, id);
     const seen = await patience.call(() => commands.state());
     if (!seen || seen.status === 'void') throw new NotFoundError(id);
-    const { epoch } = this.#connection;
-    const dropped = await patience.call(() => commands.drop(seen.generation));
-    // Somebody, perhaps an earlier try of ours, dropped it, and its next life took the place of the tombstone.
-    if (dropped.verdict === 'gone') return;
-    // Repeating a drop whose second half was cut off takes it up where it was.
-    const queue = this.#queue.named(dropped.queue);
-    await patience.call(() => queue.finish(id, dropped.generation, 'dropped'));
-    // A server that took over may not have dropped it; whoever comes again finds it dropped, or gone.
-    if (this.#connection.epoch !== epoch)
-      await patience.call(() => commands.drop(dropped.generation));
-    const control = new QueueControlCommands(this.#connection, dropped.queue);
-    await control.tell('drop', id, dropped.generation);
+    for (let { generation } = seen, told = false; !told; ) {
+      // A server that took over may not have dropped it; whoever comes again finds it dropped, or gone.
+      const { epoch } = this.#connection;
+      const dropped = await patience.call(() => commands.drop(generation));
+      // Somebody, perhaps an earlier try of ours, dropped it, and its next life took the place of the tombstone.
+      if (dropped.verdict === 'gone') return;
+      generation = dropped.generation;
+      // Repeating a drop whose second half was cut off takes it up where it was.
+      const queue = this.#queue.named(dropped.queue);
+      told = await patience.call(() => queue.finish(id, generation, 'dropped', 0, epoch));
+      const control = new QueueControlCommands(this.#connection, dropped.queue);
+      if (told) await control.tell('drop', id, generation);
+    }
   }
 
   /**

@@ -170,14 +170,13 @@ export class Redrive {
   async #open(): Promise<Life> {
     let above = 0;
     for (let i = 0; i < VOID_TRIES; i += 1) {
-      const connection = this.#connection;
-      const { epoch } = connection;
+      const { epoch } = this.#connection;
       const state = await this.#completeState();
       const generation = await this.#patience.call(() => this.#queue.intent(this.#id, above));
       if (generation === state.generation) {
         // It is complete, and the queue was not told yet.
         const over = { generation, outcome: state.outcome };
-        await tellOver({ epoch, connection }, this.#queue, this.#request, over, this.#patiently);
+        await tellOver(epoch, this.#queue, this.#request, over, this.#patiently);
         continue;
       }
       const opened = await this.#patience.call(() =>

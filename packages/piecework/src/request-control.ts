@@ -83,12 +83,12 @@ export class RequestControl {
 
   async cancel(): Promise<Cancelled> {
     const request = new RequestCommands(this.#connection, this.#id);
-    const at = { epoch: this.#connection.epoch, connection: this.#connection };
+    const { epoch } = this.#connection;
     const { reply, generation, queue } = await this.#onLife((life) => request.cancel(life));
     if (reply.verdict === 'complete') {
       const { outcome, spentAt } = reply;
       const over = { generation, outcome, spentAt };
-      await tellOver(at, queue, request, over, (call) => this.#patience.call(call));
+      await tellOver(epoch, queue, request, over, (call) => this.#patience.call(call));
       return { status: 'complete', outcome: reply.outcome };
     }
     await this.#control(queue).tell('cancel', this.#id, generation);

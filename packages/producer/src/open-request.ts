@@ -182,14 +182,14 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
    * @throws ServerError, ConnectionError after `unavailableMs` · IndeterminateError
    */
   async cancel(): Promise<void> {
-    const at = { epoch: this.#connection.epoch, connection: this.#connection };
+    const { epoch } = this.#connection;
     const cancelled = await this.#ending.call(() => this.#commands.cancel(this.generation));
     const { id, generation } = this;
     const patiently: Patiently = (call) => this.#ending.call(call);
     await tellEnd(async () => {
       if (cancelled.verdict === 'complete') {
         const over = { ...cancelled, generation };
-        await tellOver(at, this.#queue, this.#commands, over, patiently);
+        await tellOver(epoch, this.#queue, this.#commands, over, patiently);
       } else if (cancelled.verdict === 'cancelling') {
         const note = () => this.#queue.note(id, generation, 0);
         await tellOpen(this.#queue, this.#commands, generation, note, patiently);

@@ -337,13 +337,14 @@ export class Producer implements AsyncDisposable {
       const { isOneServer: oneServer } = this.#connection;
       const parts = { ...submission, patience, atOnce, oneServer };
       const queue = this.#shards.of(id);
-      const seen = this.#connection.watchReach();
+      const { epoch } = this.#connection;
       const brought = await bringUp(this.#connection, queue, commands, parts);
       const { generation, allIn } = brought;
       if (!allIn) return brought;
       const site = { connection: this.#connection, queue, request: commands, patience };
-      const sure = await announce(site, generation, allIn);
-      if (!sure || seen.broke()) await sealIn(site, sealOf(submission, generation));
+      const sure = await announce(site, epoch, generation, allIn);
+      if (!sure || this.#connection.epoch !== epoch)
+        await sealIn(site, sealOf(submission, generation));
       return brought;
     } catch (error) {
       throw this.#ended(id, options, error);

@@ -6,9 +6,11 @@ import {
   isOpen,
   LostError,
   type Patience,
+  type Patiently,
   PieceworkError,
   type QueueCommands,
   type RequestCommands,
+  tellOver,
 } from '@piecework/protocol';
 
 /*
@@ -62,22 +64,22 @@ export async function sealIn(
   const { connection, queue, request, patience } = site;
   const { generation, producer, sent } = seal;
   const { id } = request.keys;
+  const patiently: Patiently = (call) => patience.call(call);
   for (let i = 0; i < TRIES; i += 1) {
-    const seen = connection.watchReach();
+    const { epoch } = connection;
     const sealed = await patience.call(() => request.seal(generation, producer, sent));
     if (sealed.verdict === 'gone') throw await whyGone(site, generation, producer);
     if (sealed.verdict === 'gap') throw new LostError(id, true);
     if (sealed.verdict === 'complete') {
       const { outcome, spentAt } = sealed;
-      await tellEnd(() => patience.call(() => queue.finish(id, generation, outcome, spentAt)));
-      if (!seen.broke()) return sealed.verdict;
+      const over = { generation, outcome, ...(spentAt ? { spentAt } : {}) };
+      await tellEnd(() => tellOver(epoch, queue, request, over, patiently));
+      if (connection.epoch === epoch) return sealed.verdict;
       continue;
     }
-    const open = await confirmed(id, () =>
-      isOpen(queue, request, generation, (call) => patience.call(call)),
-    );
+    const open = await confirmed(id, () => isOpen(queue, request, generation, patiently));
     // It ended meanwhile, or was lost, which the next seal tells.
-    if (open && !seen.broke()) return sealed.verdict;
+    if (open && connection.epoch === epoch) return sealed.verdict;
   }
   throw new IndeterminateError(id, new ConnectionError('the connection breaks again and again'));
 }

@@ -1,4 +1,4 @@
-import { type AllIn, BEHIND_CREATE, tellOpen } from '@piecework/protocol';
+import { type AllIn, BEHIND_CREATE, type Patiently, tellOpen, tellOver } from '@piecework/protocol';
 import { CHUNK_BYTES, CHUNK_ITEMS } from './appender.js';
 import type { KnownItems } from './known-items.js';
 import { confirmed, type Site, tellEnd } from './seal-in.js';
@@ -25,22 +25,23 @@ export const firstNumber = (small: readonly string[] | undefined): number =>
 
 /**
  * Tells the queue side of a request that is all in: its tokens, or that it is over. Answers whether that is
- * certain now: it has the request open, or the request is over. @throws IndeterminateError
+ * certain now (`epoch`: of the connection before it was brought up): it has the request open, or the request is over. @throws IndeterminateError
  */
 export async function announce(
   { queue, request, patience }: Site,
+  epoch: number,
   generation: number,
   { outcome, told, ...tokens }: AllIn,
 ): Promise<boolean> {
   const { id } = request.keys;
+  const patiently: Patiently = (call) => patience.call(call);
   if (outcome) {
-    await tellEnd(() => patience.call(() => queue.finish(id, generation, outcome)));
+    const over = { generation, outcome };
+    await tellEnd(() => tellOver(epoch, queue, request, over, patiently));
     return true;
   }
   if (told && tokens.mint === 0) return true;
   const push = () => queue.push({ id, generation, ...tokens });
-  const answer = await confirmed(id, () =>
-    tellOpen(queue, request, generation, push, (call) => patience.call(call)),
-  );
+  const answer = await confirmed(id, () => tellOpen(queue, request, generation, push, patiently));
   return answer === 'done';
 }

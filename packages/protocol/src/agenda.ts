@@ -169,8 +169,7 @@ export class Agenda {
   }
 
   async #tend(claim: Claim, tick: Tick, expedited: Expedited[]): Promise<void> {
-    const connection = this.#connection;
-    const { epoch } = connection;
+    const { epoch } = this.#queue;
     const tended = await this.#request(claim).tend(
       claim.generation,
       claim.passed,
@@ -185,7 +184,7 @@ export class Agenda {
       else await this.#writeBack(claim, tended);
     } else if (tended.verdict === 'complete') {
       const over = { ...tended, generation: claim.generation };
-      await tellOver({ epoch, connection }, this.#queue, this.#request(claim), over);
+      await tellOver(epoch, this.#queue, this.#request(claim), over);
     } else {
       await giveUp(this.#queue, this.#request(claim), claim.generation);
     }

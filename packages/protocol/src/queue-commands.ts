@@ -1,9 +1,10 @@
+import { Cluster } from 'ioredis';
 import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK, HISTORY_MAX, PARKED_PER_TICK, TIMES } from './defaults.js';
 import { type QueueKeys, queueKeys } from './keys.js';
 import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
-import { type Client, runScript, type ScriptCall } from './run-script.js';
+import { type Client, runScript, runScriptOnce, type ScriptCall } from './run-script.js';
 import type { LongestRun } from './run-times.js';
 import type { ScriptName } from './scripts.generated.js';
 
@@ -358,15 +359,26 @@ export class QueueCommands {
     return verdict === 'closed' ? 'closed' : 'done';
   }
 
-  /** Takes an ended request off the queue side. `spentAt`: as its completion was answered. */
+  /** Another number behind each new connection, as that of Connection. */
+  get epoch(): number {
+    return this.#connection.epoch;
+  }
+
+  /**
+   * Takes an ended request off the queue side. `spentAt`: as its completion was answered · `epoch`: the end is
+   * known to the server behind the connection of this number, and may be lost behind any other: nothing is
+   * sent there. (A cluster: one server may lose it and this side not, so any connection will do.)
+   * @returns false when that connection is gone, or broke before it answered
+   */
   async finish(
     id: string,
     generation: number,
     outcome: string,
     spentAt: number | undefined = 0,
-  ): Promise<void> {
+    epoch = this.epoch,
+  ): Promise<boolean> {
     const k = this.keys;
-    await this.#clearingLanes(
+    return this.#clearingLanes(
       'finish',
       [
         k.open,
@@ -385,7 +397,18 @@ export class QueueCommands {
         ...k.lists,
       ],
       [id, generation, outcome, TIMES.historyMs, HISTORY_MAX, spentAt],
+      (call) => this.#runBehind(epoch, call),
     );
+  }
+
+  async #runBehind(epoch: number, call: ScriptCall): Promise<unknown[] | undefined> {
+    const { client } = this.#connection;
+    const plainly = () => runScript(client, call.name, call.keys, call.args);
+    if (client instanceof Cluster) return plainly();
+    const reply = this.epoch === epoch ? await runScriptOnce(client, call) : undefined;
+    if (reply || this.epoch !== epoch) return reply;
+    // A client of the caller's that sends later than it is told to: the connection has not changed.
+    return plainly();
   }
 
   /** What was kept of this life is unlinked, or it lives on. */
@@ -422,12 +445,17 @@ export class QueueCommands {
     name: 'finish' | 'depart',
     keys: readonly string[],
     args: readonly (string | number)[],
-  ): Promise<void> {
+    run = (call: ScriptCall): Promise<unknown[] | undefined> =>
+      this.#run(call.name, call.keys, call.args),
+  ): Promise<boolean> {
     let lanes = '';
     do {
       const all = [...keys, ...laneKeys(this.keys, lanes)];
-      lanes = (await this.#run(name, all, [...args, lanes]))[1] as string;
+      const reply = await run({ name, keys: all, args: [...args, lanes] });
+      if (!reply) return false;
+      lanes = reply[1] as string;
     } while (lanes !== '');
+    return true;
   }
 
   /** What the queue side knows of an id: its open generation, or when it ended (server ms). */

@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { PieceworkError } from './errors.js';
 import { redisError } from './redis-error.js';
 import { type ScriptName, scripts } from './scripts.generated.js';
+import { sendOnce } from './send-once.js';
 
 export type Client = Redis | Cluster;
 export type Argument = string | number;
@@ -49,6 +50,28 @@ export async function runScript(
     } catch (error) {
       if (!hasNoScript(error)) throw error;
       return (await client.eval(lua, keys.length, ...rest)) as unknown[];
+    }
+  } catch (error) {
+    throw redisError(error, name);
+  }
+}
+
+/**
+ * The same over the connection that stands now, and over no later one.
+ * @returns undefined when that connection gave no reply: the script may have been carried out or not
+ */
+export async function runScriptOnce(
+  client: Redis,
+  { name, keys, args }: ScriptCall,
+): Promise<unknown[] | undefined> {
+  const { sha, lua } = build.scripts[name];
+  const rest = [keys.length, ...keys, ...args, ...build.clock()];
+  try {
+    try {
+      return (await sendOnce(client, 'evalsha', [sha, ...rest])) as unknown[] | undefined;
+    } catch (error) {
+      if (!hasNoScript(error)) throw error;
+      return (await sendOnce(client, 'eval', [lua, ...rest])) as unknown[] | undefined;
     }
   } catch (error) {
     throw redisError(error, name);

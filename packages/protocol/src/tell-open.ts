@@ -1,4 +1,3 @@
-import type { Connection } from './connection.js';
 import type { Patiently, QueueCommands } from './queue-commands.js';
 import type { RequestCommands } from './request-commands.js';
 
@@ -61,11 +60,11 @@ export interface Ended {
 
 /**
  * Takes a request that ended off the queue side. A server that lost the end would be left with a request that
- * lives and that nobody looks at: so behind a new connection it is looked at again. `epoch`: that of
- * the connection before it was asked whether the request ended.
+ * lives and that nobody looks at: so behind a new connection the request is looked at before anything is told.
+ * `since`: the epoch of the connection before it was asked whether the request ended.
  */
 export async function tellOver(
-  { epoch: since, connection }: { readonly epoch: number; readonly connection: Connection },
+  since: number,
   queue: QueueCommands,
   request: RequestCommands,
   { generation, outcome, spentAt }: Ended,
@@ -73,15 +72,16 @@ export async function tellOver(
 ): Promise<void> {
   const { id } = request.keys;
   for (let seen = since; ; ) {
-    if (connection.epoch !== seen) {
-      seen = connection.epoch;
+    const { epoch } = queue;
+    if (epoch !== seen) {
+      seen = epoch;
       if ((await patiently(() => livingIn(queue, request))) === generation) {
         await patiently(() => queue.reopen(id, generation));
         return;
       }
     }
-    await patiently(() => queue.finish(id, generation, outcome, spentAt));
-    if (connection.epoch === seen) return;
+    const told = await patiently(() => queue.finish(id, generation, outcome, spentAt, seen));
+    if (told && queue.epoch === seen) return;
   }
 }
 
@@ -96,7 +96,13 @@ export async function giveUp(
   patiently: Patiently = once,
 ): Promise<void> {
   const { id } = request.keys;
-  const living = await patiently(() => livingIn(queue, request));
-  if (living === 0) return patiently(() => queue.finish(id, generation, 'gone'));
-  if (living !== generation) await patiently(() => queue.reopen(id, living, generation));
+  for (let told = false; !told; ) {
+    const { epoch } = queue;
+    const living = await patiently(() => livingIn(queue, request));
+    if (living === 0) told = await patiently(() => queue.finish(id, generation, 'gone', 0, epoch));
+    else {
+      if (living !== generation) await patiently(() => queue.reopen(id, living, generation));
+      return;
+    }
+  }
 }

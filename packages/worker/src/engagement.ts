@@ -810,9 +810,9 @@ export class Engagement {
     this.#letGo('the request ended');
     this.#core.waitingRoom.delete(this.id);
     if (!complete) return;
-    const at = { epoch: this.#epoch, connection: this.#core.connection };
+    const epoch = this.#epoch;
     const over = { ...complete, generation: this.generation };
-    this.#core.later(this.id, () => tellOver(at, this.shard.queue, this.#commands, over));
+    this.#core.later(this.id, () => tellOver(epoch, this.shard.queue, this.#commands, over));
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */
