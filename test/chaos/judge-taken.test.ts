@@ -33,6 +33,15 @@ const lost = (sure: number, gone: number): Line =>
   });
 const stepped = (ms: number): Line => at(ms, 'nemesis', { did: 'step clock', offsetMs: 60_000 });
 
+/** A delayed one whose answer nobody heard, and what is left of it. */
+const half = (...more: Line[]): Line[] => [
+  at(10, 'a', { does: 'put', queue: 'delayed', key: 'k' }),
+  at(900, 'nemesis', { does: 'fault', fault: 'kill taker', target: 'a' }),
+  at(910, 'nemesis', { did: 'fault', fault: 'kill taker', target: 'a' }),
+  ...more,
+  at(90_300, 'observer', { did: 'look for keys', left: ['sub:{k}', 'request:{k}'] }),
+];
+
 const whole = [...put(10), taken(20, 'a'), ...done(30, 'a')];
 
 it.each<[what: string, found: object, lines: Line[]]>([
@@ -52,6 +61,20 @@ it.each<[what: string, found: object, lines: Line[]]>([
     'a key that was left lying and done by another',
     {},
     [...put(10), taken(20, 'a'), taken(2_100, 'b'), ...done(2_110, 'b')],
+  ],
+  ['half a submission of which the server lost the other half', {}, half(lost(400, 500))],
+  [
+    'half a submission of which the server lost nothing',
+    { 'key left': 2 },
+    half(lost(1_400, 1_500)),
+  ],
+  [
+    'what is left of a submission that was acknowledged',
+    { 'key left': 2, lost: 1 },
+    half(
+      at(300, 'a', { did: 'put', queue: 'delayed', key: 'k', sinceNs: '10000000' }),
+      lost(400, 500),
+    ),
   ],
   ['a key that nobody put', { unexpected: 1 }, [taken(20, 'a'), ...done(30, 'a')]],
   [

@@ -36,6 +36,14 @@ describe('times that lie ahead of the clock', () => {
     expect(found.join(' ')).toMatch(/signs of life of 1 worker lie ahead: dead/);
     expect(found.join(' ')).toContain(`${scene.id}: leases that end later than they last: dead`);
 
+    await client.hset(scene.request.keys.request, 'lease:dead', Date.now());
+    await client.hset(scene.request.keys.request, 'longestDelayMs', 1_000);
+    await client.zadd(scene.request.keys.due, later, `${scene.generation}-0`);
+    expect((await clocks(queue)).join(' ')).toMatch(
+      /: a sub-request waits 3\d+\.\d s to be tried again/,
+    );
+    await client.zrem(scene.request.keys.due, `${scene.generation}-0`);
+
     await scene.queue.note(scene.id, scene.generation, 1);
     await tickOnce(scene);
     expect(await clocks(queue)).toEqual([]);

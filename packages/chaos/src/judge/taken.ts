@@ -1,5 +1,6 @@
 import { TAKEN, type Taken, type TakerEvent } from '../history.js';
 import type { Findings } from './findings.js';
+import type { Processes } from './processes.js';
 import type { Upheavals } from './upheavals.js';
 
 /*
@@ -33,7 +34,7 @@ interface End {
 interface Key {
   /** Since when it was asked for, and when that was heard of. */
   acknowledged: { readonly fromMs: number; readonly toMs: number } | undefined;
-  announced: boolean;
+  announced: { readonly ms: number; readonly process: string } | undefined;
   /** A put was refused or of unknown fate, and sent again as another. */
   again: boolean;
   readonly takes: Take[];
@@ -50,7 +51,7 @@ export class TakenKeys {
     if (event.key === undefined) return;
     const key = this.#named(event.queue, event.key);
     if ('failed' in event) key.again ||= event.failed === 'put';
-    else if ('does' in event && event.does === 'put') key.announced = true;
+    else if ('does' in event && event.does === 'put') key.announced ??= { ms, process };
     else if (!('does' in event) && event.did === 'put')
       key.acknowledged = { fromMs: Number(event.sinceNs) / 1e6, toMs: ms };
     else if (!('does' in event) && event.did === 'take') {
@@ -62,6 +63,17 @@ export class TakenKeys {
       if ('did' in event && event.did === 'end' && event.counted)
         key.ends.push({ fromMs: own?.endsMs ?? ms, ms });
     }
+  }
+
+  /**
+   * Whether the server may have been left with half of a submission: it lost its beginning, and whoever made
+   * it was killed, without an answer, before it began again.
+   */
+  mayBeHalf(request: string, upheavals: Upheavals, processes: Processes): boolean {
+    const { acknowledged, announced } = this.#keys.get('delayed')?.get(request) ?? {};
+    const { killMs } = announced ? processes.named(announced.process) : {};
+    if (acknowledged || !announced || killMs === undefined) return false;
+    return upheavals.mayUndo(announced.ms, killMs);
   }
 
   judge(upheavals: Upheavals, findings: Findings): Record<Taken, TakenTally> {
@@ -82,7 +94,7 @@ export class TakenKeys {
   #named(queue: Taken, name: string): Key {
     const keys = this.#keys.get(queue) as Map<string, Key>;
     const key = keys.get(name) ?? {
-      ...{ acknowledged: undefined, announced: false, again: false, takes: [], ends: [] },
+      ...{ acknowledged: undefined, announced: undefined, again: false, takes: [], ends: [] },
     };
     keys.set(name, key);
     return key;

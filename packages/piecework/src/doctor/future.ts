@@ -1,5 +1,6 @@
 import type { RegisteredWorker } from '@piecework/protocol';
 import { type Finding, many, ok, some, warning } from './finding.js';
+import type { RequestLook } from './request-look.js';
 
 /** The way to a server, and clocks that were set by a hair, are no finding. */
 const SLACK_MS = 1_000;
@@ -31,7 +32,7 @@ export function queueTimesAhead(
 
 /** Why times of a request lie further ahead than they can; undefined: none does. */
 export function requestTimesAhead(
-  fields: Readonly<Record<string, string>>,
+  { fields, dueLast = 0 }: Pick<RequestLook, 'fields' | 'dueLast'>,
   now: number,
 ): string | undefined {
   const beyond = (until: string | undefined, ms: string | undefined) =>
@@ -44,6 +45,8 @@ export function requestTimesAhead(
     return `leases that end later than they last: ${some(leases.map((field) => field.slice(6)))}`;
   if (fields['status'] === 'open' && beyond(fields['producerUntil'], fields['leaseMs']))
     return 'the lease of its producer ends later than it lasts';
+  if (beyond(String(dueLast), fields['longestDelayMs']))
+    return `a sub-request waits ${seconds(dueLast - now)} to be tried again, longer than any delay that was asked for`;
   return undefined;
 }
 

@@ -22,6 +22,8 @@ export interface RequestLook {
   readonly due: number;
   /** Those of `due` that are ready. */
   readonly dueNow: number;
+  /** When the last of `due` is ready, by the server's clock; undefined: there is none. */
+  readonly dueLast: number | undefined;
 }
 
 type Replies = readonly (readonly [Error | null, unknown])[];
@@ -60,6 +62,7 @@ async function lookAt(
         ['xlen', work],
         ['zcard', due],
         ['zcount', due, '-inf', now],
+        ['zrange', due, -1, -1, 'WITHSCORES'],
       ]);
       return (await transaction.exec()) as Replies;
     });
@@ -90,6 +93,7 @@ function requestSide(replies: Replies) {
   // A stream that is not there has no groups and answers an error.
   const [group] = optional(replies[1]) as unknown[][];
   const consumers = (optional(replies[2]) as unknown[][]).map(recordOf);
+  const [, last] = unwrap(replies[6]) as string[];
   const returned = consumers.find(({ name }) => name === '~')?.['pending'];
   return {
     fields: recordOf(unwrap(replies[0])) as Record<string, string>,
@@ -98,6 +102,7 @@ function requestSide(replies: Replies) {
     entries: Number(unwrap(replies[3])),
     due: Number(unwrap(replies[4])),
     dueNow: Number(unwrap(replies[5])),
+    dueLast: last === undefined ? undefined : Number(last),
   };
 }
 

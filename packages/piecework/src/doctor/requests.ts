@@ -94,7 +94,7 @@ function suspicions(look: RequestLook, now: number): Suspicion[] {
   return [
     ...suspicion('books', isLiving(look) ? wrongBooks(look) : undefined),
     ...suspicion('tokens', unseen),
-    ...suspicion('clocks', isLiving(look) ? requestTimesAhead(fields, now) : undefined),
+    ...suspicion('clocks', isLiving(look) ? requestTimesAhead(look, now) : undefined),
   ];
 }
 
