@@ -8,7 +8,7 @@ const TOLERATED = 'how many failures are tolerated is not modelled';
 const TOGETHER = 'a worker of the model reports one by one';
 const RESULTS = 'results are not read in the model';
 const NAMES = 'lives of the model are numbered, one after the other';
-const OUTSIDE = 'what code of the user gives to one process: no call of the protocol';
+const OUTSIDE = 'what one process does by itself: no call of the protocol';
 const SIZE = 'sizes are not modelled: a call of the model does one thing, or all there are';
 const LIFE = 'a second life with what failed: one life of an id is modelled';
 
