@@ -114,7 +114,7 @@ test('what lives again behind a new connection stays open on the queue side', as
   expect((await queue.whereabouts(id)).open).toBeUndefined();
 });
 
-test('that a request ended is told over the connection on which it was heard, and over no later one', async ({
+test('what follows from an answer goes over the connection of that answer, and over no later one', async ({
   flow,
 }) => {
   const { operator, pw, connection, queue } = await started(flow);
@@ -122,18 +122,23 @@ test('that a request ended is told over the connection on which it was heard, an
   const request = new RequestCommands(connection, id);
   const { generation = 0 } = (await request.state()) ?? {};
   const finish = () => queue.finish(id, generation, 'succeeded', 0, connection.epoch);
+  const next = new RequestCommands(connection, flow.id('intended'));
+  const intended = await queue.intent(next.keys.id);
+  const create = () => next.create(intended, 'owner', 1_000, [], connection.epoch);
   const blocked = async () => /blocked_clients:[1-9]/.test(await operator.info('clients'));
   // Sent, and no answer comes from the connection that carried it.
   await operator.call('CLIENT', 'PAUSE', 60_000, 'WRITE');
-  const unanswered = finish();
+  const unanswered = [finish(), create()];
   await until(blocked);
   await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   await operator.call('CLIENT', 'UNPAUSE');
-  expect(await unanswered).toBe(false);
+  expect(await Promise.all(unanswered)).toEqual([false, { verdict: 'broke' }]);
   // Asked for while there is no connection.
   (connection.client as Redis).disconnect(true);
-  expect(await finish()).toBe(false);
+  expect(await Promise.all([finish(), create()])).toEqual([false, { verdict: 'broke' }]);
   expect((await queue.whereabouts(id)).open).toBe(generation);
+  expect(await next.state()).toBeNull();
+  expect(await create()).toMatchObject({ verdict: 'created' });
   expect(await finish()).toBe(true);
   expect((await queue.whereabouts(id)).open).toBeUndefined();
 });

@@ -22,7 +22,7 @@ export const unmodelled = [
   { cure: 'what lives is opened again where the queue side has lost it', why: TOLD },
   { cure: 'what is sealed is asked of both sides again behind a new connection', why: TOLD },
   { cure: 'an end that the server lost takes nothing off the queue side', why: TOLD },
-  { cure: 'an end is told over the connection on which it was heard', why: TOLD },
+  { cure: 'what follows from an answer goes over its connection', why: TOLD },
   { cure: 'lost is not told as completed', why: TOLD },
   { cure: 'a server that was fit is looked at again', why: 'nothing is evicted in the model' },
   { cure: 'a lane in due order', why: 'an order among requests: one request is modelled' },

@@ -1021,9 +1021,9 @@ export const codeCures = [
     ],
   },
   {
-    cure: 'an end is told over the connection on which it was heard',
+    cure: 'what follows from an answer goes over its connection',
     test: 'test/flow/lost.test.ts',
-    name: 'that a request ended is told over the connection on which it was heard, and over no later one',
+    name: 'what follows from an answer goes over the connection of that answer, and over no later one',
     code: 'packages/protocol/dist/send-once.js',
     edits: [
       {

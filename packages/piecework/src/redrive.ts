@@ -169,19 +169,23 @@ export class Redrive {
   /** Intent, then the next life; again from the start when the intent was given up in between. */
   async #open(): Promise<Life> {
     let above = 0;
-    for (let i = 0; i < VOID_TRIES; i += 1) {
+    let state = await this.#completeState();
+    for (let voids = 0; voids < VOID_TRIES; ) {
       const { epoch } = this.#connection;
-      const state = await this.#completeState();
       const generation = await this.#patience.call(() => this.#queue.intent(this.#id, above));
       if (generation === state.generation) {
         // It is complete, and the queue was not told yet.
         const over = { generation, outcome: state.outcome };
         await tellOver(epoch, this.#queue, this.#request, over, this.#patiently);
+        voids += 1;
+        state = await this.#completeState();
         continue;
       }
       const opened = await this.#patience.call(() =>
-        this.#commands.open(generation, this.#owner, LEASE_MS),
+        this.#commands.open(generation, this.#owner, LEASE_MS, epoch),
       );
+      // Behind a new connection may be a server that lost the intent.
+      if (opened.verdict === 'broke') continue;
       if (opened.verdict === 'opened') return { ...opened, generation };
       // Dropped meanwhile. Nothing refuses this generation to somebody who submits the id again under
       // the same intent, so it is left to the agenda.
@@ -190,6 +194,8 @@ export class Redrive {
       if (opened.verdict !== 'exists' || opened.generation !== generation)
         await giveUp(this.#queue, this.#request, generation, this.#patiently);
       if (opened.verdict === 'exists') throw new NotCompleteError(this.#id, opened.status);
+      voids += 1;
+      state = await this.#completeState();
     }
     throw new ConnectionError(`request ${this.#id}: its intent was given up ${VOID_TRIES} times`);
   }

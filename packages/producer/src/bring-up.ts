@@ -117,8 +117,8 @@ export async function bringUp(
   const patiently: Patiently = (call) => patience.call(call);
   let above = 0;
   let opened = false;
-  for (let i = 0; i < VOID_TRIES; i += 1) {
-    const seen = connection.watchReach();
+  for (let voids = 0; voids < VOID_TRIES; ) {
+    const { epoch } = connection;
     const generation = await patience.call(() => queue.intent(id, above));
     if (atOnce && !options.signal?.aborted) {
       const whole = { generation, owner, leaseMs, fields, payloads: small };
@@ -137,7 +137,11 @@ export async function bringUp(
       }
       // Something stood in the way, which the long way tells apart.
     }
-    const created = await patience.call(() => commands.create(generation, owner, leaseMs, fields));
+    const created = await patience.call(() =>
+      commands.create(generation, owner, leaseMs, fields, epoch),
+    );
+    // Behind a new connection may be a server that lost the intent, or the create.
+    if (created.verdict === 'broke') continue;
     if (created.verdict === 'created') {
       const { look } = created;
       // The first look comes by itself; one that has to be sooner is noted, else it would be late.
@@ -149,13 +153,16 @@ export async function bringUp(
           () => queue.note(id, generation, look),
           patiently,
         );
-      // A server that lost the intent, or the create, is behind a new connection.
-      if (seen.broke() && !(await isOpen(queue, commands, generation, patiently))) continue;
+      if (connection.epoch !== epoch && !(await isOpen(queue, commands, generation, patiently)))
+        continue;
       return { generation, created: await isMade() };
     }
     // Refused, or given up before it was used, as when this process stood still in between.
     const found = created.verdict === 'exists' ? created : undefined;
-    if (created.verdict === 'void') above = created.above;
+    if (created.verdict === 'void') {
+      above = created.above;
+      voids += 1;
+    }
     if (found?.generation !== generation) {
       await giveUp(queue, commands, generation, patiently);
       // The queue side had lost a life that goes on. Now it is open there, and found under its own generation.

@@ -1,10 +1,10 @@
-import { Cluster } from 'ioredis';
 import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK, HISTORY_MAX, PARKED_PER_TICK, TIMES } from './defaults.js';
 import { type QueueKeys, queueKeys } from './keys.js';
 import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
-import { type Client, runScript, runScriptOnce, type ScriptCall } from './run-script.js';
+import { runBehind } from './run-behind.js';
+import { type Client, runScript, type ScriptCall } from './run-script.js';
 import type { LongestRun } from './run-times.js';
 import type { ScriptName } from './scripts.generated.js';
 
@@ -365,9 +365,8 @@ export class QueueCommands {
   }
 
   /**
-   * Takes an ended request off the queue side. `spentAt`: as its completion was answered · `epoch`: the end is
-   * known to the server behind the connection of this number, and may be lost behind any other: nothing is
-   * sent there. (A cluster: one server may lose it and this side not, so any connection will do.)
+   * Takes an ended request off the queue side. `spentAt`: as its completion was answered · `epoch`: the end
+   * was heard of over the connection of this number, see run-behind.ts.
    * @returns false when that connection is gone, or broke before it answered
    */
   async finish(
@@ -397,18 +396,8 @@ export class QueueCommands {
         ...k.lists,
       ],
       [id, generation, outcome, TIMES.historyMs, HISTORY_MAX, spentAt],
-      (call) => this.#runBehind(epoch, call),
+      (call) => runBehind(this.#connection, epoch, call),
     );
-  }
-
-  async #runBehind(epoch: number, call: ScriptCall): Promise<unknown[] | undefined> {
-    const { client } = this.#connection;
-    const plainly = () => runScript(client, call.name, call.keys, call.args);
-    if (client instanceof Cluster) return plainly();
-    const reply = this.epoch === epoch ? await runScriptOnce(client, call) : undefined;
-    if (reply || this.epoch !== epoch) return reply;
-    // A client of the caller's that sends later than it is told to: the connection has not changed.
-    return plainly();
   }
 
   /** What was kept of this life is unlinked, or it lives on. */

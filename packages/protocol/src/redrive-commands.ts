@@ -1,5 +1,6 @@
 import type { Connection } from './connection.js';
 import { type RequestKeys, requestKeys } from './keys.js';
+import { runBehind } from './run-behind.js';
 import { runScript } from './run-script.js';
 
 export type Reopened =
@@ -12,7 +13,9 @@ export type Reopened =
   | { readonly verdict: 'exists'; readonly status: string; readonly generation: number }
   /** `above`: the next intent is to give a greater generation. */
   | { readonly verdict: 'void'; readonly above: number }
-  | { readonly verdict: 'gone' };
+  | { readonly verdict: 'gone' }
+  /** The connection over which the intent was heard is gone. */
+  | { readonly verdict: 'broke' };
 
 export type RunAgain =
   | {
@@ -40,14 +43,24 @@ export class RedriveCommands {
     this.keys = requestKeys(id);
   }
 
-  /** Opens the next life of a complete request. */
-  async open(generation: number, owner: string, leaseMs: number): Promise<Reopened> {
+  /**
+   * Opens the next life of a complete request. `epoch`: the intent was answered over the connection of this number,
+   * see run-behind.ts.
+   */
+  async open(
+    generation: number,
+    owner: string,
+    leaseMs: number,
+    epoch = this.#connection.epoch,
+  ): Promise<Reopened> {
     const { request, work, failed, results } = this.keys;
     const keys = [request, work, failed, results];
     let clearing = '0';
     for (;;) {
       const args = [generation, owner, leaseMs, clearing];
-      const reply = await runScript(this.#connection.client, 'redrive', keys, args);
+      const call = { name: 'redrive', keys, args } as const;
+      const reply = await runBehind(this.#connection, epoch, call);
+      if (!reply) return { verdict: 'broke' };
       const [verdict, detail, number] = reply as [string, string, number];
       if (verdict === 'clearing') clearing = detail;
       else return reopened(verdict, detail, number);

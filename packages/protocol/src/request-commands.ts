@@ -5,6 +5,7 @@ import { TIMES } from './defaults.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import { isGone, redisError } from './redis-error.js';
+import { runBehind } from './run-behind.js';
 import { type Client, runScript } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
@@ -107,6 +108,8 @@ export type Created =
   | { verdict: 'created'; look: number }
   /** `above`: the next intent is to give a greater generation. */
   | { verdict: 'void'; above: number }
+  /** The connection over which the intent was heard is gone. */
+  | { verdict: 'broke' }
   | {
       verdict: 'exists';
       status: string;
@@ -173,16 +176,22 @@ export class RequestCommands {
     return runScript(this.#connection.client, name, keys, args);
   }
 
-  /** Brings the request into being. `fields`: field, value, … of its options. */
+  /**
+   * Brings the request into being. `fields`: field, value, … of its options · `epoch`: the intent was answered over
+   * the connection of this number, see run-behind.ts.
+   */
   async create(
     generation: number,
     owner: string,
     leaseMs: number,
     fields: readonly (string | number)[],
+    epoch = this.#connection.epoch,
   ): Promise<Created> {
     const { request, work } = this.keys;
     const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
-    const reply = (await this.#run('create', [request, work], args)) as string[];
+    const call = { name: 'create', keys: [request, work], args } as const;
+    const reply = (await runBehind(this.#connection, epoch, call)) as string[] | undefined;
+    if (!reply) return { verdict: 'broke' };
     const [verdict, status = '', known, digest = '', sealedBy = '', sent, total] = reply;
     if (verdict === 'created') return { verdict, look: Number(status) };
     if (verdict !== 'exists') return { verdict: 'void', above: Number(status) };
