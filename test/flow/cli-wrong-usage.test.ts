@@ -13,7 +13,7 @@ import {
   failuresFlags,
   healthFlags,
   listFlags,
-  outFlag,
+  outFlags,
   pauseFlags,
   queueWideFlag,
   redriveFlags,
@@ -33,15 +33,18 @@ const input = fileURLToPath(import.meta.url);
 const commands: Record<string, { args: string[]; flags: readonly Flag[] }> = {
   run: {
     args: ['run', '--input', input, '--handler', handler],
-    flags: [...commonFlags, ...requestFlags, outFlag, ...runFlags, ...workerFlags],
+    flags: [...commonFlags, ...requestFlags, ...outFlags, ...runFlags, ...workerFlags],
   },
-  submit: { args: ['submit', '--input', input], flags: [...commonFlags, ...requestFlags, outFlag] },
+  submit: {
+    args: ['submit', '--input', input],
+    flags: [...commonFlags, ...requestFlags, ...outFlags],
+  },
   worker: {
     args: ['worker', '--handler', handler],
     flags: [...commonFlags, ...workerFlags, ...healthFlags],
   },
   status: { args: ['status', 'x'], flags: commonFlags },
-  results: { args: ['results', 'x'], flags: [...commonFlags, ...resultsFlags, outFlag] },
+  results: { args: ['results', 'x'], flags: [...commonFlags, ...resultsFlags, ...outFlags] },
   failures: { args: ['failures', 'x'], flags: [...commonFlags, ...failuresFlags] },
   errors: { args: ['errors'], flags: commonFlags },
   redrive: { args: ['redrive', 'x'], flags: [...commonFlags, ...redriveFlags] },
