@@ -165,7 +165,16 @@ test('refuses a split that does not fit the input, and results that nobody can h
   const folder = fileURLToPath(new URL('.', import.meta.url));
   const wrong = [
     ['submit', '--input', folder, '--split', 'lines'],
-    ['submit', '--input', input, '--split', 'files'],
+    ['submit', '--input', '-', '--split', 'files'],
+    ['submit', '--input', '-', '--input', '-'],
+    ['submit', '--input', `${folder}*.none`],
+    ['submit', '--input', input, '--split', 'csv', '--binary'],
+    ['submit', '--input', input, '--split', 'chunk:2', '--batch', '2'],
+    ['run', '--input', input, '--handler', handler, '--format', 'text'],
+    ['run', '--input', input, '--exec', "echo '{}'"],
+    ['worker', '--exec', 'cat {}', '--persistent'],
+    ['worker', '--handler', handler, '--exec-input', 'lines'],
+    ['worker', '--handler', handler, '--exec-stderr', 'index'],
     ['submit', '--input', input, '--out', 'x'],
     ['submit', '--input', input, '--expedite'],
     ['run', '--input', input, '--handler', handler, '--expedite'],

@@ -10,8 +10,14 @@ import { programError } from './exec-program.js';
  * stays as it is, as `$` does there.
  */
 
+/** A placeholder in double quotes, or in none. */
+interface Placeholder {
+  readonly of: 'item' | 'index';
+  readonly quoted: boolean;
+}
+
 /** What stands between two placeholders, or one of these. */
-type Part = string | { readonly quoted: boolean };
+type Part = string | Placeholder;
 
 /** How an array is given to a program: as JSON, or a line for each element. */
 export type ExecInput = 'json' | 'lines';
@@ -27,58 +33,48 @@ export interface Invocation {
 const NAME = 'PIECEWORK_ITEM';
 
 export class ExecCommand {
-  readonly #command: string;
   readonly #parts: readonly Part[];
   readonly #input: ExecInput;
 
   constructor(command: string, input: ExecInput = 'json') {
-    this.#command = command;
     this.#parts = partsOf(command);
     this.#input = input;
   }
 
   /** Whether the payload is an argument. Then it is not on standard input as well. */
   get takesItem(): boolean {
-    return this.#parts.some((part) => typeof part !== 'string');
+    return this.#parts.some((part) => typeof part !== 'string' && part.of === 'item');
   }
 
   /** @throws Error when the payload cannot be an argument */
   invocation(payload: unknown, index: number): Invocation {
-    const at = String(index);
-    if (!this.takesItem)
-      return { command: this.#render(at, []), env: {}, stdin: this.#stdin(payload) };
-    const words = this.#words(payload);
+    const words = this.takesItem ? this.#words(payload) : [];
+    const command = this.#render(index, (quoted) => {
+      const names = words.map((_, i) => `\${${variable(i, words)}}`);
+      return quoted ? names : names.map((name) => `"${name}"`);
+    });
     const env = Object.fromEntries(words.map((word, i) => [variable(i, words), word]));
-    const names = words.map((_, i) => `\${${variable(i, words)}}`);
-    return { command: this.#render(at, names), env, stdin: '' };
+    return { command, env, stdin: this.takesItem ? '' : this.#stdin(payload) };
   }
 
   /** The same as a person would type it. */
   shown(payload: unknown, index: number): string {
-    const at = String(index);
-    if (this.takesItem) {
-      const words = this.#words(payload);
-      return this.#parts
-        .map((part) => {
-          if (typeof part === 'string') return indexed(part, at);
-          if (!part.quoted) return words.map(quoted).join(' ');
-          return words.map((word) => word.replace(/["$`\\]/g, '\\$&')).join(' ');
-        })
-        .join('');
-    }
+    const words = this.takesItem ? this.#words(payload) : [];
+    const command = this.#render(index, (within) =>
+      words.map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
+    );
+    if (this.takesItem) return command;
     const stdin = this.#stdin(payload);
     const given =
       typeof stdin === 'string' ? `printf %s ${quoted(stdin)}` : `printf '${octal(stdin)}'`;
-    const command = this.#render(at, []);
     return `${given} | ${/[;&|\n]/.test(command) ? `sh -c ${quoted(command)}` : command}`;
   }
 
-  #render(index: string, names: readonly string[]): string {
-    if (!this.takesItem) return indexed(this.#command, index);
+  #render(index: number, words: (quoted: boolean) => readonly string[]): string {
     return this.#parts
       .map((part) => {
-        if (typeof part === 'string') return indexed(part, index);
-        return part.quoted ? names.join(' ') : names.map((name) => `"${name}"`).join(' ');
+        if (typeof part === 'string') return part;
+        return part.of === 'index' ? String(index) : words(part.quoted).join(' ');
       })
       .join('');
   }
@@ -116,8 +112,6 @@ function wordOf(item: unknown): string {
   throw programError(`the item has ${bytes} bytes, too many for an argument: ${instead}`);
 }
 
-const indexed = (part: string, index: string) => part.replaceAll('{index}', index);
-
 /** A word for a shell, in quotes where it needs them. */
 export function quoted(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word;
@@ -133,8 +127,13 @@ const octal = (bytes: Buffer) =>
     )
     .join('');
 
+const PLACEHOLDERS = [
+  ['{}', 'item'],
+  ['{index}', 'index'],
+] as const;
+
 /**
- * Finds each `{}` that is not in single quotes or behind a backslash, and whether it is in double ones. What
+ * Finds each placeholder that is not in single quotes or behind a backslash, and whether it is in double ones. What
  * stands in `$(…)` has quotes of its own.
  */
 function partsOf(command: string): Part[] {
@@ -143,20 +142,18 @@ function partsOf(command: string): Part[] {
   const within: ('"' | { brackets: number })[] = [{ brackets: 0 }];
   let from = 0;
   let at = 0;
-  const cut = (quoted: boolean) => {
-    parts.push(command.slice(from, at), { quoted });
-    from = at + 2;
-  };
   while (at < command.length) {
     const place = within.at(-1);
     const letter = command[at];
-    const two = command.slice(at, at + 2);
+    const found = PLACEHOLDERS.find(([name]) => command.startsWith(name, at));
     let length = 1;
     if (letter === '\\') length = 2;
-    else if (two === '{}') {
-      cut(place === '"');
-      length = 2;
-    } else if (two === '$(') {
+    else if (found) {
+      const [name, of] = found;
+      parts.push(command.slice(from, at), { of, quoted: place === '"' });
+      length = name.length;
+      from = at + length;
+    } else if (command.startsWith('$(', at)) {
       within.push({ brackets: 0 });
       length = 2;
     } else if (letter === '"') {

@@ -77,7 +77,6 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   readonly #named: readonly string[];
   readonly #by: string;
   readonly #binary: boolean;
-  readonly #batch: number | undefined;
   readonly #items: AsyncIterator<unknown>;
   #first: IteratorResult<unknown> | undefined;
   #bytes: InputBytes | undefined;
@@ -89,8 +88,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.#named = named;
     this.#by = by;
     this.#binary = binary;
-    this.#batch = batch;
-    this.#items = this.#batches();
+    this.#items = batch === undefined ? this.#each() : this.#batches(batch);
   }
 
   /** Reads the first item. */
@@ -98,15 +96,18 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.#first = await this.#items.next();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<unknown> {
-    try {
-      const first = this.#first ?? (await this.#items.next());
-      if (first.done) return;
-      yield first.value;
-      yield* { [Symbol.asyncIterator]: () => this.#items };
-    } finally {
-      this.close();
-    }
+  [Symbol.asyncIterator](): AsyncIterator<unknown> {
+    return {
+      next: () => {
+        const first = this.#first;
+        this.#first = undefined;
+        return first ? Promise.resolve(first) : this.#items.next();
+      },
+      return: async () => {
+        this.close();
+        return { done: true, value: undefined };
+      },
+    };
   }
 
   /** An error about the last item, with the place where it stands. */
@@ -125,16 +126,11 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.close();
   }
 
-  /** Items as they are, or so many of them in an array. */
-  async *#batches(): AsyncGenerator<unknown> {
-    const size = this.#batch;
+  /** So many items in an array; the last may be shorter. */
+  async *#batches(size: number): AsyncGenerator<unknown> {
     let batch: unknown[] = [];
     let length = 0;
     for await (const item of this.#each()) {
-      if (size === undefined) {
-        yield item;
-        continue;
-      }
       batch.push(item);
       length += typeof item === 'string' ? item.length : JSON.stringify(item).length;
       // It is not gathered before it is refused.

@@ -93,7 +93,7 @@ export function runCommand(program: Command): void {
     if (format !== undefined && values.out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
     using items = await openInput(values);
-    if (values.dryRun) return dryRun(items, values);
+    if (values.dryRun) return await dryRun(items, values);
     process.exitCode = await run(items, values, await openFiles(values), unused);
   });
 }

@@ -49,7 +49,7 @@ export function submitCommand(program: Command): void {
     if (format !== undefined && out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
     using items = await openInput(values);
-    if (values.dryRun) return dryRun(items, values);
+    if (values.dryRun) return await dryRun(items, values);
     const output = out === undefined ? undefined : await Output.open('--out', out);
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
