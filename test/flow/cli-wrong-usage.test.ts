@@ -167,6 +167,8 @@ test('refuses a split that does not fit the input, and results that nobody can h
     ['submit', '--input', folder, '--split', 'lines'],
     ['submit', '--input', '-', '--split', 'files'],
     ['submit', '--input', '-', '--input', '-'],
+    ['run', '--input', `${folder}*.test.ts`, '--exec', 'cat', '--out', input],
+    ['run', '--input', input, '--exec', 'cat', '--failures', input],
     ['submit', '--input', `${folder}*.none`],
     ['submit', '--input', input, '--split', 'csv', '--binary'],
     ['submit', '--input', input, '--split', 'chunk:2', '--batch', '2'],

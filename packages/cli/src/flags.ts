@@ -21,7 +21,6 @@ import {
   updateOptions,
 } from 'piecework/options';
 import { z } from 'zod';
-import { isPattern } from './input.js';
 
 /**
  * The flags of the command line. Each is an option of the same name: its range and its default come
@@ -37,6 +36,9 @@ export interface Flag {
 }
 
 const text = (value: unknown) => typeof value === 'string' && value.length > 0;
+
+/** Whether it may be a pattern: which files match is found out when they are read. */
+const isPattern = (input: string) => /[*?[\](){}]/.test(input);
 
 function isInput(value: unknown): boolean {
   return text(value) && (value === '-' || existsSync(String(value)) || isPattern(String(value)));

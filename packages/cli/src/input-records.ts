@@ -1,7 +1,7 @@
 import { pipeline, type Readable } from 'node:stream';
 import { LineSplitter, Utf8Check } from '@piecework/producer';
 import { MAX_PAYLOAD_BYTES, PayloadError } from '@piecework/protocol';
-import { CsvError, type Options, parse } from 'csv-parse';
+import type { CsvError, Options } from 'csv-parse';
 import { binaryOf } from './binary.js';
 
 /** An item of the input, and where it stands. */
@@ -69,6 +69,8 @@ function parsed(line: string, where: string): unknown {
  */
 export function rowsOf(kind: keyof typeof FIELDS): Records {
   return async function* (bytes) {
+    // Few commands need it.
+    const csv = await import('csv-parse');
     let line = 1;
     const options: Options<CsvRow, string[]> = {
       bom: true,
@@ -85,7 +87,7 @@ export function rowsOf(kind: keyof typeof FIELDS): Records {
         return { fields, where };
       },
     };
-    const rows = parse(options as Options<unknown> as Options);
+    const rows = csv.parse(options as Options<unknown> as Options);
     pipeline(bytes, new Utf8Check({ advice: NOT_UTF8 }), rows, () => {});
     let header: readonly string[] | undefined;
     try {
@@ -96,7 +98,7 @@ export function rowsOf(kind: keyof typeof FIELDS): Records {
         } else header = checkedHeader(fields, where);
       }
     } catch (error) {
-      throw error instanceof CsvError ? broken(error, kind, `line ${line}`) : error;
+      throw error instanceof csv.CsvError ? broken(error, kind, `line ${line}`) : error;
     }
   };
 }

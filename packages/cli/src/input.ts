@@ -1,8 +1,7 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { split } from '@piecework/producer';
 import { InvalidOptionError, MAX_PAYLOAD_BYTES, PayloadError } from '@piecework/protocol';
-import { globSync, isDynamicPattern } from 'tinyglobby';
 import { type InputBytes, openBytes } from './input-bytes.js';
 import { linesOf, ndjsonOf, type Records, rowsOf } from './input-records.js';
 
@@ -12,6 +11,9 @@ export interface InputValues {
   split?: string;
   batch?: number;
   binary: boolean;
+  /** What is written, which is none of the inputs. */
+  out?: string;
+  failures?: string;
 }
 
 /**
@@ -25,7 +27,7 @@ export async function openInput(values: InputValues): Promise<Input> {
   const { input } = values;
   if (input === undefined)
     throw new InvalidOptionError('--input', undefined, 'a file, a folder or -');
-  const named = input.flatMap(pathsOf);
+  const named = (await Promise.all(input.map(pathsOf))).flat();
   const by = values.split ?? (named.every(isFolder) ? 'files' : 'lines');
   checkFit(named, by, values);
   const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
@@ -37,20 +39,22 @@ export async function openInput(values: InputValues): Promise<Input> {
   return items;
 }
 
-export const isPattern = (input: string) => isDynamicPattern(input);
-
-function pathsOf(input: string): string[] {
+async function pathsOf(input: string): Promise<string[]> {
   // A file may be called like a pattern.
   if (input === '-' || exists(input)) return [input];
-  const found = globSync(input, { expandDirectories: false, onlyFiles: true }).sort();
-  if (found.length > 0) return found;
-  throw new InvalidOptionError('--input', input, 'a pattern that some file matches');
+  // Few commands need it.
+  const { glob } = await import('tinyglobby');
+  const found = await glob(input, { expandDirectories: false, onlyFiles: true });
+  if (found.length > 0) return found.sort();
+  const allowed = 'a file or folder that exists, or a pattern that some file matches';
+  throw new InvalidOptionError('--input', input, allowed);
 }
 
 const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined;
 const isFolder = (path: string) => path !== '-' && statSync(path).isDirectory();
 
-function checkFit(named: readonly string[], by: string, { batch, binary }: InputValues): void {
+function checkFit(named: readonly string[], by: string, values: InputValues): void {
+  const { batch, binary } = values;
   const folder = named.find(isFolder);
   if (by === 'files' && named.includes('-'))
     throw new InvalidOptionError('--split', by, 'not files, as standard input is no file');
@@ -70,6 +74,18 @@ function checkFit(named: readonly string[], by: string, { batch, binary }: Input
     } catch {
       throw new InvalidOptionError('--input', path, 'a file that may be read (permission denied)');
     }
+  }
+  checkApart(named, values);
+}
+
+/** An output empties its file; one of an earlier run may be among what a pattern matches. */
+function checkApart(named: readonly string[], { out, failures }: InputValues): void {
+  const outputs = { '--out': out, '--failures': failures };
+  for (const [flag, output] of Object.entries(outputs)) {
+    if (output === undefined || output === '-' || !exists(output)) continue;
+    const path = realpathSync(output);
+    if (named.some((input) => input !== '-' && realpathSync(input) === path))
+      throw new InvalidOptionError(flag, output, 'another file than those of --input');
   }
 }
 

@@ -9,6 +9,7 @@ import { Output, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
 import { existingRedis, openPiecework } from './redis-url.js';
 import type { ResultFormat } from './result-format.js';
+import { ALL } from './run-files.js';
 import { onStopSignals } from './stop-signals.js';
 
 interface SubmitValues extends RequestOptions, InputValues {
@@ -67,11 +68,7 @@ export function submitCommand(program: Command): void {
     const [outcome, , cut] = await Promise.all([
       request.completion(),
       values.json ? undefined : showProgress(request.progress()),
-      output &&
-        writeResultsLive(
-          request.results({ order: 'index', failed: true }),
-          ...([output, values.json, format] as const),
-        ),
+      output && writeResultsLive(request.results(ALL), output, values.json, format),
     ]);
     const { status, counts, generation } = outcome;
     const text = JSON.stringify({ id: request.id, status, counts, generation });
