@@ -25,7 +25,7 @@ export interface CommandLine {
   readonly folder: string;
   readonly connection: Connection;
   /** Writes a file into the folder; answers its path. */
-  file(name: string, content: string): Promise<string>;
+  file(name: string, content: string | Uint8Array): Promise<string>;
   /** Runs `piecework …` on the queue to its end. */
   run(...args: string[]): Promise<Finished>;
   /** Starts `piecework …` on the queue. */

@@ -4,8 +4,9 @@ import type { Command } from 'commander';
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   run: [
     'piecework run --input big.ndjson --split ndjson --handler h.js -j 100 --out out.ndjson',
-    `piecework run --input photos/ --exec 'read -r file; identify "$file"' -j 4 --out sizes.ndjson`,
-    "piecework run --input words.txt --exec 'wc -c' --out - | jq .value",
+    `piecework run --input photos/ --exec 'identify {}' -j 4 --out sizes.txt --format text`,
+    "piecework run --input 'logs/*.gz' --batch 1000 --exec 'wc -w' --out - | jq .value",
+    "piecework run --input people.csv --split csv --exec 'node letter.js' --dry-run",
   ],
   submit: [
     'piecework submit --input big.ndjson --split ndjson --limit 100 --priority 10 --wait',

@@ -1,31 +1,42 @@
+import { isUtf8 } from 'node:buffer';
 import { MAX_PAYLOAD_BYTES } from '@piecework/protocol';
 import type { Handler, HandlerContext } from '@piecework/worker';
+import { type Binary, binaryOf } from './binary.js';
+import type { ExecCommand } from './exec-command.js';
 import { ExecProgram, ExitError, programEnvironment, programError } from './exec-program.js';
+import type { LiveStderr } from './live-stderr.js';
 
 /**
- * `--exec`: a program of its own for each sub-request. The payload is on standard input, a text as
- * it is and anything else as JSON; standard output without its last line end is the result, read as
- * JSON with `--exec-output json`. Any exit code but 0 fails the sub-request.
+ * `--exec`: a program of its own for each sub-request. The payload is on standard input, a text or bytes as
+ * they are and anything else as JSON, or it is an argument, where the command has `{}`; standard output
+ * without its last line end is the result, read as JSON with `--exec-output json`. What is not UTF-8 stays
+ * as it is. Any exit code but 0 fails the sub-request.
  */
-export function execEach(command: string, output: 'text' | 'json'): Handler<unknown> {
+export function execEach(
+  command: ExecCommand,
+  output: 'text' | 'json',
+  live: (context: HandlerContext) => LiveStderr | undefined,
+): Handler<unknown> {
   return async (payload, context) => {
     const { signal } = context;
-    const program = await ExecProgram.start(command, environment(context), signal);
+    const { command: line, env, stdin } = command.invocation(payload, context.index);
+    const environment = { ...environmentOf(context), ...env };
+    const program = await ExecProgram.start(line, environment, signal, live(context));
     const stop = () => program.stop();
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     try {
-      program.stdin.end(typeof payload === 'string' ? payload : JSON.stringify(payload));
-      const [text, how] = await Promise.all([readAll(program), program.ended]);
+      program.stdin.end(stdin);
+      const [bytes, how] = await Promise.all([readAll(program), program.ended]);
       if (how !== '') throw new ExitError(how, program.stderr);
-      return output === 'json' ? parse(text) : text.replace(/\r?\n$/, '');
+      return output === 'json' ? parse(bytes.toString()) : textOf(bytes);
     } finally {
       signal.removeEventListener('abort', stop);
     }
   };
 }
 
-function environment({ requestId, index, attempt }: HandlerContext): NodeJS.ProcessEnv {
+function environmentOf({ requestId, index, attempt }: HandlerContext): NodeJS.ProcessEnv {
   return {
     ...programEnvironment(),
     PIECEWORK_REQUEST_ID: requestId,
@@ -35,7 +46,7 @@ function environment({ requestId, index, attempt }: HandlerContext): NodeJS.Proc
 }
 
 /** All of standard output. A pipe that is cut off in the end has given all that it will. */
-async function readAll(program: ExecProgram): Promise<string> {
+async function readAll(program: ExecProgram): Promise<Buffer> {
   const parts: Buffer[] = [];
   let bytes = 0;
   await new Promise<void>((resolve, reject) => {
@@ -50,7 +61,11 @@ async function readAll(program: ExecProgram): Promise<string> {
     });
     program.stdout.once('close', resolve);
   });
-  return Buffer.concat(parts).toString('utf8');
+  return Buffer.concat(parts);
+}
+
+function textOf(bytes: Buffer): string | Binary {
+  return isUtf8(bytes) ? bytes.toString().replace(/\r?\n$/, '') : binaryOf(bytes);
 }
 
 function parse(text: string): unknown {

@@ -3,6 +3,7 @@ import type { Handler, HandlerContext } from '@piecework/worker';
 import pTimeout from 'p-timeout';
 import split2 from 'split2';
 import { ExecProgram, ExitError, programEnvironment, programError } from './exec-program.js';
+import { LiveStderr, type StderrPrefix } from './live-stderr.js';
 
 /**
  * `--exec … --persistent`: programs that live on, one for each slot that is in use. For each
@@ -27,6 +28,11 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+/** What a program works on, or did last. */
+interface WorksOn {
+  context: HandlerContext;
+}
+
 /** The program ended in good order before it answered. */
 class EndedFirst extends ExitError {}
 
@@ -36,10 +42,12 @@ class Persistent {
   usable = true;
   /** Whether it has answered one. */
   used = false;
+  readonly #worksOn: WorksOn;
   #waiting: Waiting | undefined;
 
-  constructor(program: ExecProgram) {
+  constructor(program: ExecProgram, worksOn: WorksOn) {
     this.program = program;
+    this.#worksOn = worksOn;
     const lines = program.stdout.pipe(split2({ maxLength: MAX_LINE_BYTES }));
     lines.on('data', (line: string) => this.#said(line));
     lines.on('error', () =>
@@ -52,7 +60,8 @@ class Persistent {
     });
   }
 
-  async ask(line: string): Promise<string> {
+  async ask(line: string, context: HandlerContext): Promise<string> {
+    this.#worksOn.context = context;
     const answer = new Promise<string>((resolve, reject) => {
       this.#waiting = { resolve, reject };
     });
@@ -86,13 +95,17 @@ export class PersistentPrograms {
   readonly #all = new Set<Persistent>();
   readonly #idle: Persistent[] = [];
 
-  constructor(command: string) {
+  readonly #prefix: StderrPrefix | undefined;
+
+  /** @param prefix what stands before each line of standard error; undefined: none is shown */
+  constructor(command: string, prefix?: StderrPrefix) {
     this.#command = command;
+    this.#prefix = prefix;
   }
 
   readonly handler: Handler<unknown> = async (payload, context) => {
     for (;;) {
-      const one = this.#takeIdle() ?? (await this.#start(context.signal));
+      const one = this.#takeIdle() ?? (await this.#start(context));
       const { used } = one;
       try {
         return await this.#work(one, payload, context);
@@ -108,7 +121,7 @@ export class PersistentPrograms {
     context.signal.addEventListener('abort', stop, { once: true });
     if (context.signal.aborted) stop();
     try {
-      const line = await one.ask(lineFor(payload, context));
+      const line = await one.ask(lineFor(payload, context), context);
       const answer = parse(line, context.index);
       if (answer) return unwrap(answer);
       one.stop();
@@ -127,10 +140,13 @@ export class PersistentPrograms {
     }
   }
 
-  async #start(signal: AbortSignal): Promise<Persistent> {
-    const one = new Persistent(
-      await ExecProgram.start(this.#command, programEnvironment(), signal),
-    );
+  async #start(context: HandlerContext): Promise<Persistent> {
+    const prefix = this.#prefix;
+    const worksOn: WorksOn = { context };
+    const live = prefix && new LiveStderr(() => prefix(worksOn.context));
+    const { signal } = context;
+    const program = await ExecProgram.start(this.#command, programEnvironment(), signal, live);
+    const one = new Persistent(program, worksOn);
     this.#all.add(one);
     void one.program.ended.then(() => this.#all.delete(one));
     return one;

@@ -4,6 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { backoff, pause } from '@piecework/protocol';
 import pTimeout from 'p-timeout';
 import { guarded, guardGroup, releaseGroup } from './exec-guard.js';
+import type { LiveStderr } from './live-stderr.js';
 
 /**
  * A program that a user named on the command line, run by the shell in a process group of its own:
@@ -66,14 +67,16 @@ export class ExecProgram {
   /** Resolves with how it ended, '' for exit code 0, when also its output has been read. */
   readonly ended: Promise<string>;
 
-  private constructor(child: Child) {
+  private constructor(child: Child, live: LiveStderr | undefined) {
     this.#child = child;
     programs.add(this);
     // A program need not read what it is given.
     child.stdin.on('error', () => {});
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-MAX_STDERR);
+      live?.add(text);
     });
+    child.stderr.once('close', () => live?.end());
     this.ended = this.#end();
   }
 
@@ -85,6 +88,7 @@ export class ExecProgram {
     command: string,
     env: NodeJS.ProcessEnv,
     signal: AbortSignal,
+    live?: LiveStderr,
   ): Promise<ExecProgram> {
     const waits = backoff(50, 2_000);
     const deadline = performance.now() + START_MS;
@@ -92,9 +96,11 @@ export class ExecProgram {
       signal.throwIfAborted();
       try {
         await guarded();
-        return new ExecProgram(await spawned(command, env));
+        return new ExecProgram(await spawned(command, env), live);
       } catch (error) {
-        const { message } = error as Error;
+        const { message, code } = error as NodeJS.ErrnoException;
+        if (code === 'E2BIG')
+          throw programError('the items are too long for arguments: leave {} out, or take fewer');
         if (!PASSING.test(message) || performance.now() > deadline) throw programError(message);
         await pause(waits.next(), signal);
       }

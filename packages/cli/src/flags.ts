@@ -32,13 +32,16 @@ export interface Flag {
   readonly usage: string;
   readonly about: string;
   readonly spec: OptionSpec;
-  readonly kind: 'number' | 'text' | 'switch' | 'json' | 'time';
+  readonly kind: 'number' | 'text' | 'texts' | 'switch' | 'json' | 'time';
 }
 
 const text = (value: unknown) => typeof value === 'string' && value.length > 0;
 
+/** Whether it may be a pattern: which files match is found out when they are read. */
+const isPattern = (input: string) => /[*?[\](){}]/.test(input);
+
 function isInput(value: unknown): boolean {
-  return text(value) && (value === '-' || existsSync(String(value)));
+  return text(value) && (value === '-' || existsSync(String(value)) || isPattern(String(value)));
 }
 
 function isFile(value: unknown): boolean {
@@ -85,17 +88,41 @@ export const commonFlags: readonly Flag[] = [
 /** How a request is made of an input. */
 export const requestFlags: readonly Flag[] = [
   flag(
-    '--input <path>',
-    'a file, a folder, or - for standard input',
-    custom(isInput, 'a file or folder that exists, or -'),
+    '--input <path...>',
+    'files, folders, patterns in quotes such as "logs/**/*.gz", or - for standard input; gzip and zstd are decompressed',
+    custom(isInput, 'a file or folder that exists, a pattern, or -'),
+    'texts',
   ),
   flag(
     '--split <how>',
-    'lines, ndjson, files (each file of a folder), or chunk:N (N lines each)',
+    'lines, ndjson, csv or tsv (with a header), files (their names), delimiter:X (such as \\0), or chunk:N (N lines each)',
     custom(
-      (v) => text(v) && /^(lines|ndjson|files|chunk:[1-9]\d{0,6})$/.test(String(v)),
-      'lines, ndjson, files or chunk:N',
+      (v) =>
+        text(v) &&
+        /^(lines|ndjson|csv|tsv|files|chunk:[1-9]\d{0,6}|delimiter:.{1,100})$/s.test(String(v)),
+      'lines, ndjson, csv, tsv, files, delimiter:X or chunk:N',
     ),
+  ),
+  flag(
+    '--batch <n>',
+    'so many items for each sub-request, in an array',
+    {
+      ...option.integer(1, 1_000_000),
+      default: undefined,
+    },
+    'number',
+  ),
+  flag(
+    '--binary',
+    'the items are bytes, not text: each is {"$binary":"<base64>"}, and --exec gets the bytes',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--dry-run',
+    'show what the first ten sub-requests would be, and do nothing',
+    option.boolean(false),
+    'switch',
   ),
   flag('--id <id>', 'id of the request', requestOptions['id']),
   flag('--task <name>', 'task: only workers that serve it run it', requestOptions['task']),
@@ -189,11 +216,18 @@ export const requestFlags: readonly Flag[] = [
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
 ];
 
-export const outFlag = flag(
-  '--out <file>',
-  'results as NDJSON in the order of the input; - for standard output',
-  custom(text, 'a file name or -'),
-);
+export const outFlags: readonly Flag[] = [
+  flag(
+    '--out <file>',
+    'results in the order of the input; - for standard output',
+    custom(text, 'a file name or -'),
+  ),
+  flag(
+    '--format <how>',
+    'of --out: ndjson (default), text (the values alone, a line each, of what succeeded) or csv',
+    { ...option.word('ndjson', 'text', 'csv'), default: undefined },
+  ),
+];
 
 /** Of `run`. */
 export const runFlags: readonly Flag[] = [
@@ -220,13 +254,23 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--exec <command>',
-    'instead of a handler: a shell command for each sub-request, payload on stdin, result on stdout',
+    'instead of a handler: a shell command for each sub-request, payload on stdin, or as an argument for {}; {index}; result on stdout',
     custom((v) => text(v) && String(v).trim() !== '', 'a shell command'),
   ),
   flag(
     '--exec-output <how>',
     'what --exec writes: text (one last line end is left out) or json',
     option.word('text', 'json'),
+  ),
+  flag(
+    '--exec-input <how>',
+    'how --exec gets an array: json, or lines (one for each element; default of run with --batch)',
+    { ...option.word('json', 'lines'), default: undefined },
+  ),
+  flag(
+    '--exec-stderr <how>',
+    'standard error of --exec: keep (for the error of what fails), or show it too, as it comes, each line behind its index or its request',
+    option.word('keep', 'index', 'request'),
   ),
   flag(
     '--persistent',
@@ -468,7 +512,8 @@ export function readFlags<T>(
     const value = parse(raw, kind);
     const named = /--[a-z-]+/.exec(usage)?.[0] ?? usage;
     if (value === undefined) throw new InvalidOptionError(named, raw, spec.allowed);
-    checkOption(named, value, spec);
+    for (const one of kind === 'texts' ? (value as string[]) : [value])
+      checkOption(named, one, spec);
     values[name] = value;
   }
   return values as T;

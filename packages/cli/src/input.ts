@@ -1,31 +1,215 @@
-import { createReadStream, statSync } from 'node:fs';
-import type { Readable } from 'node:stream';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { split } from '@piecework/producer';
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError, MAX_PAYLOAD_BYTES, PayloadError } from '@piecework/protocol';
+import { type InputBytes, openBytes } from './input-bytes.js';
+import { linesOf, ndjsonOf, type Records, rowsOf } from './input-records.js';
+
+/** Flags that say what the items are. */
+export interface InputValues {
+  input?: readonly string[];
+  split?: string;
+  batch?: number;
+  binary: boolean;
+  /** What is written, which is none of the inputs. */
+  out?: string;
+  failures?: string;
+}
 
 /**
- * Items of `--input` by `--split`. A folder is split into its files unless something else is said;
- * everything else into lines.
- * @throws InvalidOptionError when the two do not fit
+ * The items of all `--input`, one input after the other, by `--split`. A folder is split into its files
+ * unless something else is said; everything else into lines. None is read before the one before it has ended.
+ * The first item of a file is read at once, so that an input that is wrong from its beginning is refused
+ * before anything is written.
+ * @throws InvalidOptionError when the flags do not fit · PayloadError about the first item
  */
-export function openInput(
-  input: string | undefined,
-  how: string | undefined,
-): AsyncIterable<unknown> {
+export async function openInput(values: InputValues): Promise<Input> {
+  const { input } = values;
   if (input === undefined)
     throw new InvalidOptionError('--input', undefined, 'a file, a folder or -');
-  const folder = input !== '-' && statSync(input).isDirectory();
-  const by = how ?? (folder ? 'files' : 'lines');
-  if (folder !== (by === 'files')) {
-    throw new InvalidOptionError(
-      '--split',
-      by,
-      folder ? 'files, as the input is a folder' : 'not files, as the input is no folder',
-    );
+  const named = (await Promise.all(input.map(pathsOf))).flat();
+  const by = values.split ?? (named.every(isFolder) ? 'files' : 'lines');
+  checkFit(named, by, values);
+  const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
+  const batch = chunk === undefined ? values.batch : Number(chunk);
+  const items = new Input(named, by, values.binary, batch);
+  // Whoever types or pipes items may be slow.
+  const [first = '-'] = named;
+  if (first !== '-' && (isFolder(first) || statSync(first).isFile())) await items.begin();
+  return items;
+}
+
+async function pathsOf(input: string): Promise<string[]> {
+  // A file may be called like a pattern.
+  if (input === '-' || exists(input)) return [input];
+  // Few commands need it.
+  const { glob } = await import('tinyglobby');
+  const found = await glob(input, { expandDirectories: false, onlyFiles: true });
+  if (found.length > 0) return found.sort();
+  const allowed = 'a file or folder that exists, or a pattern that some file matches';
+  throw new InvalidOptionError('--input', input, allowed);
+}
+
+const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined;
+const isFolder = (path: string) => path !== '-' && statSync(path).isDirectory();
+
+function checkFit(named: readonly string[], by: string, values: InputValues): void {
+  const { batch, binary } = values;
+  const folder = named.find(isFolder);
+  if (by === 'files' && named.includes('-'))
+    throw new InvalidOptionError('--split', by, 'not files, as standard input is no file');
+  if (by !== 'files' && folder !== undefined) {
+    const what = named.length === 1 ? 'the input' : folder;
+    throw new InvalidOptionError('--split', by, `files, as ${what} is a folder`);
   }
-  if (folder) return split.files(input);
-  const open = (): Readable => (input === '-' ? process.stdin : createReadStream(input));
-  if (by === 'ndjson') return split.ndjson(open());
-  if (by === 'lines') return split.lines(open());
-  return split.chunks(open(), Number(by.slice('chunk:'.length)));
+  if (binary && by !== 'lines' && !by.startsWith('delimiter:') && !by.startsWith('chunk:'))
+    throw new InvalidOptionError('--binary', true, 'together with --split lines or delimiter:…');
+  if (batch !== undefined && by.startsWith('chunk:'))
+    throw new InvalidOptionError('--batch', batch, 'without --split chunk:N, which says the same');
+  if (named.filter((path) => path === '-').length > 1)
+    throw new InvalidOptionError('--input', '-', 'once: standard input can be read only once');
+  for (const path of named) {
+    try {
+      if (path !== '-') accessSync(path, constants.R_OK);
+    } catch {
+      throw new InvalidOptionError('--input', path, 'a file that may be read (permission denied)');
+    }
+  }
+  checkApart(named, values);
+}
+
+/** An output empties its file; one of an earlier run may be among what a pattern matches. */
+function checkApart(named: readonly string[], { out, failures }: InputValues): void {
+  const outputs = { '--out': out, '--failures': failures };
+  for (const [flag, output] of Object.entries(outputs)) {
+    if (output === undefined || output === '-' || !exists(output)) continue;
+    const path = realpathSync(output);
+    if (named.some((input) => input !== '-' && realpathSync(input) === path))
+      throw new InvalidOptionError(flag, output, 'another file than those of --input');
+  }
+}
+
+export class Input implements AsyncIterable<unknown>, Disposable {
+  readonly #named: readonly string[];
+  readonly #by: string;
+  readonly #binary: boolean;
+  readonly #items: AsyncIterator<unknown>;
+  #first: IteratorResult<unknown> | undefined;
+  #bytes: InputBytes | undefined;
+  #closed = false;
+  /** Where the last item stands. */
+  #where = '';
+
+  constructor(named: readonly string[], by: string, binary: boolean, batch: number | undefined) {
+    this.#named = named;
+    this.#by = by;
+    this.#binary = binary;
+    this.#items = batch === undefined ? this.#each() : this.#batches(batch);
+  }
+
+  /** Reads the first item. */
+  async begin(): Promise<void> {
+    this.#first = await this.#items.next();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<unknown> {
+    return {
+      next: () => {
+        const first = this.#first;
+        this.#first = undefined;
+        return first ? Promise.resolve(first) : this.#items.next();
+      },
+      return: async () => {
+        this.close();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  /** An error about the last item, with the place where it stands. */
+  blame(error: unknown): unknown {
+    if (!(error instanceof PayloadError) || error.index === undefined) return error;
+    return new PayloadError(`${this.#where}: ${error.message.replace(/^item \d+: /, '')}`);
+  }
+
+  /** Lets go of what is being read; nobody is waited for. */
+  close(): void {
+    this.#closed = true;
+    this.#bytes?.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** So many items in an array; the last may be shorter. */
+  async *#batches(size: number): AsyncGenerator<unknown> {
+    let batch: unknown[] = [];
+    let length = 0;
+    for await (const item of this.#each()) {
+      batch.push(item);
+      length += typeof item === 'string' ? item.length : JSON.stringify(item).length;
+      // It is not gathered before it is refused.
+      if (length > MAX_PAYLOAD_BYTES) {
+        const most = `${MAX_PAYLOAD_BYTES} bytes`;
+        throw new PayloadError(`${this.#where}: a batch of ${size} has more than ${most}`);
+      }
+      if (batch.length < size) continue;
+      yield batch;
+      batch = [];
+      length = 0;
+    }
+    if (batch.length > 0) yield batch;
+  }
+
+  async *#each(): AsyncGenerator<unknown> {
+    const recordsOf = recordsBy(this.#by, this.#binary);
+    for (const path of this.#named) {
+      if (this.#closed) return;
+      const name = path === '-' ? 'standard input' : path;
+      this.#where = name;
+      if (!recordsOf) {
+        if (isFolder(path)) yield* split.files(path);
+        else yield resolve(path);
+        continue;
+      }
+      try {
+        this.#bytes = await openBytes(path, this.#binary);
+        const { stream } = this.#bytes;
+        for await (const { item, where } of recordsOf(stream)) {
+          this.#where = `${name}: ${where}`;
+          yield item;
+        }
+      } catch (error) {
+        if (this.#closed) return;
+        throw inputError(error, name, this.#where);
+      } finally {
+        this.#bytes?.close();
+      }
+    }
+  }
+}
+
+/** How an input is cut into items; undefined: not at all, as its name is the item. */
+function recordsBy(by: string, binary: boolean): Records | undefined {
+  if (by === 'files') return undefined;
+  if (by === 'ndjson') return ndjsonOf;
+  if (by === 'csv' || by === 'tsv') return rowsOf(by);
+  const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
+  return linesOf({ delimiter, binary });
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', t: '\t' };
+
+/** A delimiter as it is typed: `\\0`, `\\n`, `\\r`, `\\t` are what they are elsewhere. */
+const delimiterOf = (typed: string) =>
+  typed.replace(/\\(.)/g, (_, letter: string) => ESCAPES[letter] ?? letter);
+
+/** What went wrong with the input `name`, of which all up to `where` was read. */
+function inputError(error: unknown, name: string, where: string): PayloadError {
+  if (error instanceof PayloadError) return new PayloadError(`${name}: ${error.message}`);
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  const behind = where === name ? '' : ` after ${where.slice(name.length + 2)}`;
+  const what = code.startsWith('Z_') ? 'broken gzip data' : 'it cannot be read';
+  return new PayloadError(`${name}: ${what}${behind} (${message})`);
 }

@@ -1,8 +1,9 @@
 import type { RequestStatus, ResultsOptions } from '@piecework/notifier';
 import type { Command } from 'commander';
-import { addFlags, commonFlags, outFlag, readFlags, resultsFlags, statusFlags } from './flags.js';
+import { addFlags, commonFlags, outFlags, readFlags, resultsFlags, statusFlags } from './flags.js';
 import { Output, writeResults } from './output.js';
 import { openPiecework } from './redis-url.js';
+import type { ResultFormat } from './result-format.js';
 import { runningTable } from './running.js';
 
 interface LookValues {
@@ -39,20 +40,17 @@ export function lookCommands(program: Command): void {
   const results = program
     .command('results')
     .argument('<id>')
-    .description('print results as NDJSON, live until the request is complete');
-  addFlags(results, commonFlags, resultsFlags, [outFlag]).action(
+    .description('print results, live until the request is complete');
+  addFlags(results, commonFlags, resultsFlags, outFlags).action(
     async (id: string, given: Record<string, unknown>) => {
-      const values = readFlags<LookValues & ResultsOptions & { out?: string }>(
-        given,
-        commonFlags,
-        resultsFlags,
-        [outFlag],
-      );
-      const { order, failed, cursor, out = '-' } = values;
+      const values = readFlags<
+        LookValues & ResultsOptions & { out?: string; format?: ResultFormat }
+      >(given, commonFlags, resultsFlags, outFlags);
+      const { order, failed, cursor, out = '-', format } = values;
       const output = await Output.open('--out', out);
       await using pw = await openPiecework(values);
       const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
-      await writeResults(pw.request(id).results(read), output);
+      await writeResults(pw.request(id).results(read), output, format);
     },
   );
 

@@ -4,7 +4,9 @@ import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
 import { say } from './progress-bar.js';
+import { type ResultFormat, resultFormats } from './result-format.js';
 
+const LINE_END = Buffer.from('\n');
 /** Lines are gathered up to this many characters before they are written, */
 const BATCH = 65_536;
 /** or for so long, in ms. */
@@ -52,7 +54,8 @@ export class Output {
   /** Bytes and lines that are written. */
   #size = 0;
   #lines = 0;
-  #batch = '';
+  #batch: (string | Buffer)[] = [];
+  #batchSize = 0;
   #soon: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #failed = false;
@@ -94,21 +97,29 @@ export class Output {
     if ((await this.#file?.stat())?.isFile()) await this.#file?.truncate(0);
   }
 
-  /** Adds a line, no faster than they are taken. @throws OutputError · EPIPE as it comes */
-  line(text: string): Promise<void> | undefined {
-    this.#batch += `${text}\n`;
-    if (this.#failed || this.#batch.length >= BATCH) return this.flush();
+  /** Adds a line, or several as one, no faster than they are taken. @throws OutputError · EPIPE as it comes */
+  line(text: string | Buffer): Promise<void> | undefined {
+    this.#batch.push(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, LINE_END]));
+    this.#batchSize += text.length;
+    if (this.#failed || this.#batchSize >= BATCH) return this.flush();
     this.#soon ??= setTimeout(() => void this.flush().catch(() => {}), SOON_MS);
     return undefined;
+  }
+
+  /** A line that is not counted as one. */
+  head(text: string): Promise<void> | undefined {
+    this.#lines -= 1;
+    return this.line(text);
   }
 
   /** Writes what was gathered. Once it has failed, it fails again. */
   flush(): Promise<void> {
     clearTimeout(this.#soon);
     this.#soon = undefined;
-    const text = this.#batch;
-    this.#batch = '';
-    this.#writing = this.#writing.then(() => this.#put(text));
+    const lines = this.#batch;
+    this.#batch = [];
+    this.#batchSize = 0;
+    this.#writing = this.#writing.then(() => this.#put(lines));
     this.#writing.catch(() => {
       this.#failed = true;
     });
@@ -125,65 +136,72 @@ export class Output {
     }
   }
 
-  async #put(text: string): Promise<void> {
-    if (text === '') return;
+  async #put(lines: readonly (string | Buffer)[]): Promise<void> {
+    if (lines.length === 0) return;
     await this.begin();
-    if (this.#file) await this.#write(this.#file, Buffer.from(text));
-    else await write(process.stdout, text).catch((error) => this.#fail(error));
+    if (this.#file) await this.#write(this.#file, lines);
+    else await write(process.stdout, joined(lines)).catch((error) => this.#fail(error));
   }
 
-  async #write(file: FileHandle, bytes: Buffer): Promise<void> {
+  async #write(file: FileHandle, lines: readonly (string | Buffer)[]): Promise<void> {
+    const bytes = joined(lines);
     let at = 0;
     try {
       while (at < bytes.length) at += (await file.write(bytes, at)).bytesWritten;
     } catch (error) {
       // Whole lines only.
-      this.#note(bytes.subarray(0, bytes.subarray(0, at).lastIndexOf('\n') + 1));
+      this.#note(lines, at);
       await file.truncate(this.#size).catch(() => {});
       this.#fail(error as NodeJS.ErrnoException);
     }
-    this.#note(bytes);
+    this.#note(lines, at);
   }
 
-  #note(written: Buffer): void {
-    this.#size += written.length;
-    for (let at = written.indexOf('\n'); at !== -1; at = written.indexOf('\n', at + 1))
+  /** Counts those of `lines` that are within the first `bytes`. */
+  #note(lines: readonly (string | Buffer)[], bytes: number): void {
+    let rest = bytes;
+    for (const line of lines) {
+      const size = Buffer.byteLength(line);
+      if (size > rest) return;
+      rest -= size;
+      this.#size += size;
       this.#lines += 1;
+    }
   }
 
   #fail(error: NodeJS.ErrnoException): never {
     // Whoever reads may have seen enough.
     if (error.code === 'EPIPE') throw error;
-    throw new OutputError(this.name, this.#lines, error);
+    throw new OutputError(this.name, Math.max(0, this.#lines), error);
   }
 }
 
-function write(stream: Writable, text: string): Promise<void> {
+function joined(lines: readonly (string | Buffer)[]): Buffer {
+  return Buffer.concat(lines.map((line) => (typeof line === 'string' ? Buffer.from(line) : line)));
+}
+
+function write(stream: Writable, text: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => (error ? reject(error) : resolve()));
   });
 }
 
-/** One result as a line of `--out`: `{"index":…,"status":…,"value"|"error":…}`. */
-export function resultLine(item: ResultItem<unknown>): string {
-  const { index, status } = item;
-  const line =
-    item.status === 'succeeded'
-      ? { index, status, value: item.value === undefined ? null : item.value }
-      : { index, status, error: item.error };
-  return JSON.stringify(line);
-}
-
 /**
- * Writes results as NDJSON, no faster than the file or pipe takes them, and closes it.
+ * Writes results, no faster than the file or pipe takes them, and closes it.
  * @throws OutputError · EPIPE as it comes · as what reads the results
  */
 export async function writeResults(
   results: AsyncIterable<ResultItem<unknown>>,
   output: Output,
+  format: ResultFormat = 'ndjson',
 ): Promise<void> {
+  const writer = resultFormats[format];
   try {
-    for await (const item of results) await output.line(resultLine(item));
+    if (writer.head !== undefined) await output.head(writer.head);
+    for await (const item of results) {
+      const line = writer.line(item);
+      if (line !== undefined) await output.line(line);
+    }
   } finally {
     await output.close();
   }
@@ -194,9 +212,10 @@ export async function writeResultsLive(
   results: AsyncIterable<ResultItem<unknown>>,
   output: Output,
   json: boolean,
+  format?: ResultFormat,
 ): Promise<OutputError | undefined> {
   try {
-    await writeResults(results, output);
+    await writeResults(results, output, format);
     return undefined;
   } catch (error) {
     if (!(error instanceof OutputError)) throw error;

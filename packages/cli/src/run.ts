@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { resolveRedisUrl } from '@piecework/embedded';
 import type { CompletionOutcome } from '@piecework/notifier';
-import type { OpenRequest, RequestOptions } from '@piecework/producer';
+import { FlushSoon, type OpenRequest, type RequestOptions } from '@piecework/producer';
 import {
   AbortError,
   InvalidOptionError,
@@ -13,10 +13,11 @@ import {
 import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { Piecework, type RequestHandle } from 'piecework';
+import { dryRun } from './dry-run.js';
 import {
   addFlags,
   commonFlags,
-  outFlag,
+  outFlags,
   readFlags,
   requestFlags,
   requestOf,
@@ -24,11 +25,12 @@ import {
   workerFlags,
 } from './flags.js';
 import { WorkerFleet } from './fleet.js';
-import { openInput } from './input.js';
+import { type Input, type InputValues, openInput } from './input.js';
 import { type Kept, keptLines } from './kept.js';
 import { defaultLogFormat, type LogFormat } from './log.js';
 import { Output, type OutputError, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
+import type { ResultFormat } from './result-format.js';
 import { ALL, leave, type RunFiles } from './run-files.js';
 import { reportRun } from './run-report.js';
 import { type Slots, slotsOf } from './slots.js';
@@ -38,17 +40,15 @@ import { passedOn } from './worker.js';
 
 /** How long a request whose workers cannot go on may take to end, in ms. */
 const ENDING_MS = 5_000;
-/** How long an item of a slow input waits for others, to be submitted with them, in ms. */
-const FLUSH_MS = 100;
 
-interface RunValues extends RequestOptions, WorkValues {
+interface RunValues extends RequestOptions, InputValues, WorkValues {
   redis?: string;
   queue: string;
   shards: number;
   json: boolean;
-  input?: string;
-  split?: string;
+  dryRun: boolean;
   out?: string;
+  format?: ResultFormat;
   failures?: string;
   jobs?: number;
   processes: number;
@@ -67,7 +67,7 @@ export function runCommand(program: Command): void {
   const command = program
     .command('run')
     .description('do everything: Redis if none is given, worker processes, progress, results');
-  const groups = [commonFlags, requestFlags, [outFlag], runFlags, workerFlags];
+  const groups = [commonFlags, requestFlags, outFlags, runFlags, workerFlags];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const read = readFlags<RunValues>(given, ...groups);
     // Results that nobody asked to see are not kept either.
@@ -81,6 +81,7 @@ export function runCommand(program: Command): void {
     const values: RunValues = {
       ...{ ...read, ...slots, queue, logLevel, logFormat },
       ...(results ? { results } : {}),
+      ...execInputOf(read),
     };
     checkWork(values);
     shardNames(queue, values.shards);
@@ -88,9 +89,19 @@ export function runCommand(program: Command): void {
     if (values.out !== undefined && values.results === 'discard') {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
     }
-    const items = openInput(values.input, values.split);
+    const { format } = values;
+    if (format !== undefined && values.out === undefined)
+      throw new InvalidOptionError('--format', format, 'together with --out');
+    using items = await openInput(values);
+    if (values.dryRun) return await dryRun(items, values);
     process.exitCode = await run(items, values, await openFiles(values), unused);
   });
+}
+
+/** Programs that take many lines at once read them as lines, unless something else is said. */
+function execInputOf({ batch, exec, execInput, persistent }: RunValues): Partial<WorkValues> {
+  const asLines = batch !== undefined && exec !== undefined && !persistent;
+  return asLines ? { execInput: execInput ?? 'lines' } : {};
 }
 
 async function openFiles({ out, failures }: RunValues): Promise<RunFiles> {
@@ -104,7 +115,7 @@ async function openFiles({ out, failures }: RunValues): Promise<RunFiles> {
 
 /** Answers the exit code. */
 async function run(
-  items: AsyncIterable<unknown>,
+  items: Input,
   values: RunValues,
   files: RunFiles,
   unused: Slots['unused'],
@@ -131,6 +142,8 @@ async function run(
       processes,
       maxRestarts,
       flags: passedOn({ ...values }),
+      // What handlers write to standard output is theirs, and not part of the results.
+      onLine: say,
       // Not over the bar.
       ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
       onRestart: ({ why }) => say(`${why}; another one is started`),
@@ -163,14 +176,14 @@ async function run(
     stopping.signal.addEventListener('abort', () => {
       void open.cancel().catch(() => {});
       // Whoever types or pipes the items is not waited for.
-      if (values.input === '-') process.stdin.destroy();
+      items.close();
     });
     // Results on the same terminal are progress enough.
     const quiet = values.json || (values.out === '-' && process.stdout.isTTY);
     const ending = Promise.all([
       handle.completion(),
       feed(items, open, stopping.signal),
-      files.out && writeResultsLive(handle.results(ALL), files.out, values.json),
+      files.out && writeResultsLive(handle.results(ALL), files.out, values.json, values.format),
       quiet ? undefined : showProgress(handle.progress()),
     ]).then(([ended, fed, written]): Ending => [ended, fed, written]);
     // The request ends when its rest is cancelled, which may be heard of before anything else.
@@ -225,21 +238,16 @@ function keptEarlier(error: unknown): never {
 
 /** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
 async function feed(
-  items: AsyncIterable<unknown>,
+  items: Input,
   open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
   stopping: AbortSignal,
 ): Promise<unknown> {
-  let soon: NodeJS.Timeout | undefined;
-  const flush = () => {
-    soon = undefined;
-    // What is wrong is told to the next call.
-    void open.flush().catch(() => {});
-  };
+  const soon = new FlushSoon(open);
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;
       await open.append(item);
-      soon ??= setTimeout(flush, FLUSH_MS);
+      soon.begin();
     }
     if (!stopping.aborted) await open.seal();
     return undefined;
@@ -247,12 +255,13 @@ async function feed(
     if (stopping.aborted || error instanceof AbortError) return undefined;
     // It ended before its items did: its outcome says why.
     if (error instanceof SealedError && error.status !== 'sealed') return undefined;
+    const wrong = items.blame(error);
     await open.cancel().catch(() => {
-      throw error;
+      throw wrong;
     });
-    return error;
+    return wrong;
   } finally {
-    clearTimeout(soon);
+    soon.end();
   }
 }
 

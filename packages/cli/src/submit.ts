@@ -1,23 +1,26 @@
 import type { RequestOptions } from '@piecework/producer';
 import { InvalidOptionError, option } from '@piecework/protocol';
 import type { Command } from 'commander';
-import { addFlags, commonFlags, outFlag, readFlags, requestFlags, requestOf } from './flags.js';
-import { openInput } from './input.js';
+import { dryRun } from './dry-run.js';
+import { addFlags, commonFlags, outFlags, readFlags, requestFlags, requestOf } from './flags.js';
+import { type InputValues, openInput } from './input.js';
 import { keptLines } from './kept.js';
 import { Output, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
 import { existingRedis, openPiecework } from './redis-url.js';
+import type { ResultFormat } from './result-format.js';
+import { ALL } from './run-files.js';
 import { onStopSignals } from './stop-signals.js';
 
-interface SubmitValues extends RequestOptions {
+interface SubmitValues extends RequestOptions, InputValues {
   redis?: string;
   queue: string;
   shards: number;
   json: boolean;
-  input?: string;
-  split?: string;
+  dryRun: boolean;
   retentionMs: number;
   out?: string;
+  format?: ResultFormat;
   wait: boolean;
 }
 
@@ -32,10 +35,10 @@ export const waitFlag = {
 /** `piecework submit`: hands a request to a fleet that runs elsewhere. */
 export function submitCommand(program: Command): void {
   const command = program.command('submit').description('submit a request to running workers');
-  const groups = [commonFlags, requestFlags, [outFlag, waitFlag]];
+  const groups = [commonFlags, requestFlags, outFlags, [waitFlag]];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const values = readFlags<SubmitValues>(given, ...groups);
-    existingRedis(values.redis);
+    if (!values.dryRun) existingRedis(values.redis);
     if (values.out !== undefined && !values.wait) {
       throw new InvalidOptionError('--out', values.out, 'together with --wait');
     }
@@ -43,13 +46,20 @@ export function submitCommand(program: Command): void {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
     }
     const options = requestOf({ ...values });
-    const items = openInput(values.input, values.split);
-    const { out } = values;
+    const { out, format } = values;
+    if (format !== undefined && out === undefined)
+      throw new InvalidOptionError('--format', format, 'together with --out');
+    using items = await openInput(values);
+    if (values.dryRun) return await dryRun(items, values);
     const output = out === undefined ? undefined : await Output.open('--out', out);
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
     await using pw = await openPiecework(values);
-    const request = await pw.submit(items, { ...options, signal: stopping.signal });
+    const request = await pw
+      .submit(items, { ...options, signal: stopping.signal })
+      .catch((error) => {
+        throw items.blame(error);
+      });
     unlisten();
     if (!values.wait) {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
@@ -58,8 +68,7 @@ export function submitCommand(program: Command): void {
     const [outcome, , cut] = await Promise.all([
       request.completion(),
       values.json ? undefined : showProgress(request.progress()),
-      output &&
-        writeResultsLive(request.results({ order: 'index', failed: true }), output, values.json),
+      output && writeResultsLive(request.results(ALL), output, values.json, format),
     ]);
     const { status, counts, generation } = outcome;
     const text = JSON.stringify({ id: request.id, status, counts, generation });

@@ -1,14 +1,19 @@
 import { InvalidOptionError } from '@piecework/protocol';
+import type { HandlerContext } from '@piecework/worker';
+import { ExecCommand, type ExecInput } from './exec-command.js';
 import { execEach } from './exec-each.js';
 import { PersistentPrograms } from './exec-persistent.js';
 import { ExecProgram } from './exec-program.js';
+import { LiveStderr, type StderrPrefix } from './live-stderr.js';
 import { type Loaded, loadHandlers } from './load-handlers.js';
 
 /** Flags that say what a worker does with a sub-request. */
 export interface WorkValues {
   handler?: string;
   exec?: string;
+  execInput?: ExecInput;
   execOutput: 'text' | 'json';
+  execStderr: 'keep' | 'index' | 'request';
   persistent: boolean;
 }
 
@@ -19,7 +24,8 @@ export interface Work {
 }
 
 /** @throws InvalidOptionError unless there is exactly one of --handler and --exec, and what belongs to it */
-export function checkWork({ handler, exec, execOutput, persistent }: WorkValues): void {
+export function checkWork(values: WorkValues): void {
+  const { handler, exec, execInput, execOutput, execStderr, persistent } = values;
   if (handler === undefined && exec === undefined) {
     throw new InvalidOptionError('--handler', undefined, 'a file that exists, or --exec instead');
   }
@@ -36,17 +42,35 @@ export function checkWork({ handler, exec, execOutput, persistent }: WorkValues)
       'together with --exec, not with --persistent, whose lines are JSON anyway',
     );
   }
+  if (execInput !== undefined && (exec === undefined || persistent)) {
+    throw new InvalidOptionError('--exec-input', execInput, 'with --exec, without --persistent');
+  }
+  if (execStderr !== 'keep' && exec === undefined)
+    throw new InvalidOptionError('--exec-stderr', execStderr, 'together with --exec');
+  if (exec?.includes("'{}'"))
+    throw new InvalidOptionError('--exec', exec, '{} without single quotes: it needs none');
+  if (exec !== undefined && persistent && new ExecCommand(exec).takesItem)
+    throw new InvalidOptionError('--exec', exec, 'no {} with --persistent: it gets lines');
 }
 
+const PREFIXES: Readonly<Record<WorkValues['execStderr'], StderrPrefix | undefined>> = {
+  keep: undefined,
+  index: ({ index }) => String(index),
+  request: ({ requestId, index }) => `${requestId} ${index}`,
+};
+
 export async function openWork(values: WorkValues): Promise<Work> {
-  const { handler, exec = '', execOutput, persistent } = values;
+  const { handler, exec = '', execInput, execOutput, execStderr, persistent } = values;
   const nothing = async () => {};
   if (handler !== undefined) return { handlers: await loadHandlers(handler), close: nothing };
+  const prefix = PREFIXES[execStderr];
   if (!persistent) {
     // What was aborted may have ignored SIGTERM.
     const close = () => ExecProgram.stopAll();
-    return { handlers: { handler: execEach(exec, execOutput) }, close };
+    const live = (context: HandlerContext) => prefix && new LiveStderr(() => prefix(context));
+    const command = new ExecCommand(exec, execInput);
+    return { handlers: { handler: execEach(command, execOutput, live) }, close };
   }
-  const programs = new PersistentPrograms(exec);
+  const programs = new PersistentPrograms(exec, prefix);
   return { handlers: { handler: programs.handler }, close: () => programs.close() };
 }

@@ -28,7 +28,7 @@ interface WorkerValues extends WorkValues {
 
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
-  ...['exec', 'execOutput', 'persistent', 'logLevel', 'logFormat'],
+  ...['exec', 'execInput', 'execOutput', 'execStderr', 'persistent', 'logLevel', 'logFormat'],
 ];
 
 /** Flags that a fleet passes on to each of its processes. */

@@ -1,3 +1,5 @@
+export { FlushSoon } from './flush-soon.js';
+export { LineSplitter, type LineSplitterOptions } from './line-splitter.js';
 export { type ItemCheck, OpenRequest } from './open-request.js';
 export { type Dedupe, dedupeOptions, type RequestOptions, requestOptions } from './options.js';
 export {
@@ -9,3 +11,4 @@ export {
 export { type SealOf, type Site, sealIn, whyGone } from './seal-in.js';
 export type { Items } from './source.js';
 export * as split from './split.js';
+export { Utf8Check } from './utf8-check.js';

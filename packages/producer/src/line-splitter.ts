@@ -2,62 +2,97 @@ import { Transform, type TransformCallback } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { PayloadError } from '@piecework/protocol';
 
+export interface LineSplitterOptions {
+  /** Longest line without its end, in bytes. */
+  readonly maxBytes: number;
+  /** What stands between two. @default '\n', and CRLF likewise */
+  readonly delimiter?: string;
+  /** Each character of a line is one of its bytes ('latin1'); nothing is left out then. @default false */
+  readonly binary?: boolean;
+  /** What the error of a line that is too long says after its reason. */
+  readonly advice?: string;
+}
+
 /**
  * Cuts text in UTF-8 into its lines, without their ends (LF or CRLF) and without a byte order mark before the
  * first. A line that goes on over many pieces is looked through once, and put together at its end. One that
  * is longer than `maxBytes` fails the stream as soon as that is known, and names its number.
  */
 export class LineSplitter extends Transform {
-  readonly #maxBytes: number;
-  readonly #decoder = new StringDecoder('utf8');
+  readonly #options: LineSplitterOptions;
+  readonly #delimiter: string;
+  readonly #encoding: 'utf8' | 'latin1';
+  readonly #decoder: StringDecoder;
+  /** May be the beginning of a delimiter. */
+  #held = '';
   /** Of the line that has not ended yet. */
   #begun: string[] = [];
   #begunBytes = 0;
   #number = 1;
-  #atStart = true;
+  #atStart: boolean;
 
-  constructor(maxBytes: number) {
+  constructor(options: LineSplitterOptions) {
     super({ readableObjectMode: true });
-    this.#maxBytes = maxBytes;
+    const { delimiter = '\n', binary = false } = options;
+    this.#options = options;
+    this.#encoding = binary ? 'latin1' : 'utf8';
+    this.#decoder = new StringDecoder(this.#encoding);
+    this.#delimiter = binary ? Buffer.from(delimiter).toString('latin1') : delimiter;
+    this.#atStart = !binary;
   }
 
   override _transform(chunk: Buffer, _: string, done: TransformCallback): void {
-    done(this.#cut(this.#decoder.write(chunk)));
+    done(this.#cut(this.#held + this.#decoder.write(chunk), this.#delimiter.length - 1));
   }
 
   override _flush(done: TransformCallback): void {
-    const error = this.#cut(this.#decoder.end());
+    const error = this.#cut(this.#held + this.#decoder.end(), 0);
     const last = this.#begun.join('');
     if (!error && last !== '') this.push(last);
     done(error);
   }
 
-  #cut(decoded: string): PayloadError | null {
+  /** @param hold how many characters at the end may go on behind it */
+  #cut(decoded: string, hold: number): PayloadError | null {
     const text = this.#atStart ? decoded.replace(/^\ufeff/, '') : decoded;
     if (decoded !== '') this.#atStart = false;
     let from = 0;
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
+    for (
+      let end = text.indexOf(this.#delimiter);
+      end >= 0;
+      end = text.indexOf(this.#delimiter, from)
+    ) {
       const error = this.#add(text.slice(from, end));
       if (error) return error;
-      const line = this.#begun.join('');
-      this.push(line.endsWith('\r') ? line.slice(0, -1) : line);
+      this.push(this.#line());
       this.#begun = [];
       this.#begunBytes = 0;
       this.#number += 1;
-      from = end + 1;
+      from = end + this.#delimiter.length;
     }
-    return from < text.length ? this.#add(text.slice(from)) : null;
+    const until = Math.max(from, text.length - hold);
+    this.#held = text.slice(until);
+    return from < until ? this.#add(text.slice(from, until)) : null;
+  }
+
+  #line(): string {
+    const line = this.#begun.join('');
+    return this.#takesCrlf && line.endsWith('\r') ? line.slice(0, -1) : line;
+  }
+
+  get #takesCrlf(): boolean {
+    return this.#delimiter === '\n' && this.#encoding === 'utf8';
   }
 
   #add(part: string): PayloadError | null {
     if (part !== '') this.#begun.push(part);
-    this.#begunBytes += Buffer.byteLength(part);
-    if (this.#begunBytes <= this.#maxBytes) return null;
+    this.#begunBytes += Buffer.byteLength(part, this.#encoding);
+    const { maxBytes, advice = '' } = this.#options;
+    if (this.#begunBytes <= maxBytes) return null;
     // It may be half of a line end.
-    const isEnd = this.#begunBytes === this.#maxBytes + 1 && this.#begun.at(-1)?.endsWith('\r');
-    if (isEnd) return null;
-    return new PayloadError(
-      `line ${this.#number} has more than ${this.#maxBytes} bytes: see that lines end in LF or CRLF, or raise maxLineBytes and maxPayloadBytes`,
-    );
+    const isEnd = this.#begunBytes === maxBytes + 1 && this.#begun.at(-1)?.endsWith('\r');
+    if (isEnd && this.#takesCrlf) return null;
+    const what = this.#delimiter === '\n' ? 'line' : 'item';
+    return new PayloadError(`${what} ${this.#number} has more than ${maxBytes} bytes${advice}`);
   }
 }

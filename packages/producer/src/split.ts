@@ -11,6 +11,7 @@ import {
   PayloadError,
 } from '@piecework/protocol';
 import { LineSplitter } from './line-splitter.js';
+import { Utf8Check } from './utf8-check.js';
 
 /**
  * Splitters: how one big input becomes items. All stream; none holds the input.
@@ -31,19 +32,20 @@ export const linesOptions: OptionTable = {
 /**
  * Every line is one item, a string without its line end (LF or CRLF). A line end at the very end adds
  * nothing; a byte order mark at the very start is left out.
- * @throws InvalidOptionError · while it is read: PayloadError that names a line that is too long
+ * @throws InvalidOptionError · while it is read: PayloadError that names a line that is too long, or is not UTF-8
  */
 export function lines(input: Readable, options: LinesOptions = {}): AsyncIterable<string> {
   const { maxLineBytes } = checkOptions<Required<LinesOptions>>(linesOptions, options);
-  const split = new LineSplitter(maxLineBytes);
+  const advice = ': see that lines end in LF or CRLF, or raise maxLineBytes and maxPayloadBytes';
+  const split = new LineSplitter({ maxBytes: maxLineBytes, advice });
   // A failure of the input reaches the reader as a failure of the lines.
-  pipeline(input, split, () => {});
+  pipeline(input, new Utf8Check(), split, () => {});
   return split;
 }
 
 /**
  * Every line is one item, a JSON value; empty lines are skipped.
- * @throws PayloadError that names the line that is not JSON, or too long
+ * @throws PayloadError that names the line that is not JSON, not UTF-8, or too long
  */
 export async function* ndjson(input: Readable, options: LinesOptions = {}): AsyncIterable<unknown> {
   let number = 0;
@@ -63,7 +65,7 @@ export async function* ndjson(input: Readable, options: LinesOptions = {}): Asyn
 /**
  * Every `size` lines are one item, an array of strings; the last may be shorter.
  * @throws InvalidOptionError when `size` is no whole number from 1 on · PayloadError that names a line that
- *   is too long
+ *   is too long, or is not UTF-8
  */
 export async function* chunks(
   input: Readable,

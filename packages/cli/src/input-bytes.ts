@@ -1,0 +1,99 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { PassThrough, pipeline, Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { PayloadError } from '@piecework/protocol';
+
+/**
+ * The bytes of one input: a file, a pipe or standard input. What is compressed by gzip or zstd is decompressed
+ * on the way. It is known by its first bytes, which no text in UTF-8 has, and not by its name, so that
+ * standard input needs no flag.
+ */
+
+const GZIP = Buffer.from([0x1f, 0x8b]);
+const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+const UTF16 = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
+/** As many as tell one format from another. */
+const HEAD_BYTES = 4;
+
+export interface InputBytes {
+  readonly stream: Readable;
+  /** Lets go of the file, also when it is being waited for. */
+  close(): void;
+}
+
+/**
+ * @param path '-' is standard input
+ * @throws PayloadError when it is of a kind that cannot be read
+ */
+export async function openBytes(path: string, binary: boolean): Promise<InputBytes> {
+  const raw: Readable = path === '-' ? process.stdin : createReadStream(path);
+  const close = () => void raw.destroy();
+  const chunks = raw[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const head: Buffer[] = [];
+  let ended = false;
+  while (!ended && Buffer.concat(head).length < HEAD_BYTES) {
+    const { done, value } = await chunks.next();
+    if (value) head.push(value);
+    ended = done === true;
+  }
+  const first = Buffer.concat(head);
+  const whole = Readable.from(
+    (async function* () {
+      if (first.length > 0) yield first;
+      if (!ended) yield* { [Symbol.asyncIterator]: () => chunks };
+    })(),
+    { objectMode: false },
+  );
+  if (first.indexOf(GZIP) === 0) return { stream: gunzipped(whole), close };
+  if (first.indexOf(ZSTD) === 0) return { stream: await unzstd(whole), close };
+  if (!binary && UTF16.some((mark) => first.indexOf(mark) === 0)) {
+    close();
+    const advice = 'iconv -f UTF-16 -t UTF-8 makes it so, --binary passes the bytes as they are';
+    throw new PayloadError(`UTF-16, or no text at all, where UTF-8 is read: ${advice}`);
+  }
+  return { stream: whole, close };
+}
+
+function gunzipped(from: Readable): Readable {
+  const gunzip = createGunzip();
+  // A failure reaches the reader as one of what was decompressed.
+  pipeline(from, gunzip, () => {});
+  return gunzip;
+}
+
+/**
+ * By the program `zstd`: Node 20 has no decoder, and those that there are in JavaScript check no sums, so that
+ * a broken file would be read as another one (docs/decisions/0038).
+ */
+async function unzstd(from: Readable): Promise<Readable> {
+  // In a group of its own: Ctrl-C does not reach it, and what it has read is used.
+  const child = spawn('zstd', ['-dcq', '--no-progress'], { detached: true });
+  try {
+    await once(child, 'spawn');
+  } catch {
+    from.destroy();
+    const advice = 'install it, or decompress the file first';
+    throw new PayloadError(`compressed by zstd, and there is no program of that name: ${advice}`);
+  }
+  const out = new PassThrough();
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(0, 1_000);
+  });
+  pipeline(from, child.stdin, (error) => {
+    // What it did not take it does not want any more, and says why.
+    if (error && error.code !== 'EPIPE') out.destroy(error);
+  });
+  child.stdout.pipe(out, { end: false });
+  child.once('close', (code) => {
+    if (code === 0) out.end();
+    else out.destroy(new PayloadError(`broken zstd data (${reasonOf(said)})`));
+  });
+  out.once('close', () => child.kill('SIGKILL'));
+  return out;
+}
+
+/** `premature end` of `/*stdin*\\ : Read error (39) : premature end`. */
+const reasonOf = (said: string) => said.trim().split('\n').at(-1)?.split(' : ').at(-1)?.trim();

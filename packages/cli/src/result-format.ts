@@ -1,0 +1,55 @@
+import type { ResultItem } from '@piecework/notifier';
+import { bytesOf } from './binary.js';
+
+/** How `--out` is written. */
+export type ResultFormat = 'ndjson' | 'text' | 'csv';
+
+export interface ResultWriter {
+  /** What stands before the first result. */
+  readonly head?: string;
+  /** What is written of a result, without the line end; undefined: nothing. */
+  line(item: ResultItem<unknown>): string | Buffer | undefined;
+}
+
+/** A text as it is, anything else as JSON; nothing is the empty text. */
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A field by RFC 4180. */
+const field = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
+  /** `{"index":…,"status":…,"value"|"error":…}` */
+  ndjson: {
+    line(item) {
+      const { index, status } = item;
+      const line =
+        item.status === 'succeeded'
+          ? { index, status, value: item.value === undefined ? null : item.value }
+          : { index, status, error: item.error };
+      return JSON.stringify(line);
+    },
+  },
+
+  /** The value of each that succeeded; bytes as they are. */
+  text: {
+    line(item) {
+      if (item.status !== 'succeeded') return undefined;
+      const bytes = bytesOf(item.value);
+      if (!bytes) return textOf(item.value);
+      return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes;
+    },
+  },
+
+  csv: {
+    head: 'index,status,value,error',
+    line(item) {
+      const { index, status } = item;
+      const value = item.status === 'succeeded' ? textOf(item.value) : '';
+      const error = item.status === 'succeeded' ? '' : `${item.error.name}: ${item.error.message}`;
+      return [index, status, field(value), field(error)].join(',');
+    },
+  },
+};

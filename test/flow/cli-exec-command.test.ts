@@ -1,0 +1,130 @@
+import { existsSync } from 'node:fs';
+import { describe, expect } from 'vitest';
+import { startCli } from '../support/cli.js';
+import { jsonLines, test } from '../support/command-line.js';
+
+const ITEMS = [
+  'two words',
+  '  blanks  ',
+  '',
+  "it's",
+  '"quoted"',
+  '$(touch pwned)',
+  '`touch pwned`',
+  '; touch pwned; #',
+  "'; touch pwned; '",
+  '"; touch pwned; "',
+  '*',
+  '~',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is for the shell
+  '$HOME ${HOME} \\n \\\\ \\',
+  'two\nlines\n',
+  '-n',
+  '{} {index}',
+  '}"$(touch pwned)"',
+];
+
+describe('{} in a command', () => {
+  test('is the item as one word, whatever is in it, and nothing of it is run', async ({
+    commandLine: { run, file, folder },
+  }) => {
+    const input = await file('items.ndjson', ITEMS.map((item) => JSON.stringify(item)).join('\n'));
+    const show = `node -e 'console.log(JSON.stringify(process.argv.slice(1)))' --`;
+    const command = `cd '${folder}'; # it's {}
+      in_function() { ${show} pre{}post "in {} quotes" "$(printf %s. {})" "$(printf %s. "{}")" '{} {index}' \\{\\} {index}; }
+      in_function of its own`;
+    const ended = await run(
+      ...['run', '--input', input, '--split', 'ndjson', '--exec', command],
+      ...['--exec-output', 'json', '--out', '-'],
+    );
+    expect(ended.code, ended.stderr).toBe(0);
+    expect(jsonLines(ended.stdout).map(({ value }) => value)).toEqual(
+      ITEMS.map((item, i) => [
+        ...[`pre${item}post`, `in ${item} quotes`, `${item}.`, `${item}.`],
+        ...['{} {index}', '{}', String(i)],
+      ]),
+    );
+    expect(existsSync(`${folder}/pwned`)).toBe(false);
+    expect(existsSync('pwned')).toBe(false);
+  });
+
+  test('leaves standard input empty; what is no text is JSON, and a batch is many words', async ({
+    commandLine: { run, file },
+  }) => {
+    const input = await file('items', 'a b\nc\nd\n');
+    const args = ['--input', input, '--batch', '2', '--out', '-', '--format', 'text'];
+    const words = await run('run', ...args, '--exec', 'printf "<%s>" {}; cat');
+    expect(words.stdout, words.stderr).toBe('<a b><c>\n<d>\n');
+    const json = await run('run', ...args, '--exec-input', 'json', '--exec', 'printf "<%s>" {}');
+    expect(json.stdout, json.stderr).toBe('<["a b","c"]>\n<["d"]>\n');
+  });
+
+  test('fails where the item can be no argument, and says what to do instead', async ({
+    commandLine: { run, file },
+  }) => {
+    const input = await file('items', `a\0b\n${'x'.repeat(200_000)}\n`);
+    const ended = await run('run', '--input', input, '--exec', 'echo {}', '--out', '-');
+    expect(ended.code).toBe(1);
+    const [nul, long] = jsonLines<{ error: { message: string } }>(ended.stdout);
+    expect(nul?.error.message).toMatch(/^a NUL cannot be in an argument: leave \{\} out/);
+    expect(long?.error.message).toMatch(/^the item has 200000 bytes, too many for an argument/);
+    const binary = await run(
+      'run',
+      '--input',
+      input,
+      '--binary',
+      '--exec',
+      'echo {}',
+      '--out',
+      '-',
+    );
+    expect(binary.stdout).toContain('bytes cannot be an argument');
+  });
+});
+
+test('output that is not UTF-8 stays as it is', async ({ commandLine: { run, file } }) => {
+  const input = await file('items', 'one\n');
+  const command = `printf '\\377\\376\\n'`;
+  const ended = await run('run', '--input', input, '--exec', command, '--out', '-');
+  expect(jsonLines(ended.stdout)).toMatchObject([{ value: { $binary: '//4K' } }]);
+});
+
+test('standard error of programs is shown as it comes, each line behind its index', async ({
+  commandLine: { run, file, redis, queue },
+}) => {
+  const input = await file('items', 'a\nb\n');
+  const command = `printf 'on %s\\n10%%\\r20%%\\r\\n\\033[31mred\\033[0m' {} >&2`;
+  const args = ['run', '--input', input, '--exec', command, '--queue', queue];
+  const { finished, said } = startCli([...args, '--exec-stderr', 'index'], { redis });
+  expect((await finished).code).toBe(0);
+  const lines = said.stderr.split('\n');
+  for (const line of ['[0] on a', '[1] on b', '[0] 20%', '[0] red']) expect(lines).toContain(line);
+  const lived = await run(
+    ...[
+      'run',
+      '--input',
+      input,
+      '--persistent',
+      '--exec-stderr',
+      'request',
+      '--id',
+      'stderr-shown',
+    ],
+    ...['--exec', `while read -r line; do echo "got it" >&2; echo '{"value":1}'; done`],
+  );
+  expect(lived.stderr).toMatch(/^\[stderr-shown [01]\] got it$/m);
+  const kept = await run('run', '--input', input, '--exec', 'echo quiet >&2');
+  expect(kept.stderr).not.toContain('quiet');
+});
+
+test('what a handler prints in a run is on standard error', async ({
+  commandLine: { run, file },
+}) => {
+  const handler = await file('h.mjs', 'export default (item) => { console.log("saw", item); };');
+  const input = await file('items', 'a\nb\n');
+  const ended = await run('run', '--input', input, '--handler', handler, '--out', '-');
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(ended.stdout).not.toContain('saw');
+  expect(ended.stderr).toMatch(/^saw a$/m);
+  expect(ended.stderr).toMatch(/^saw b$/m);
+});

@@ -1,0 +1,315 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
+import { PayloadError } from '@piecework/protocol';
+import { describe, expect } from 'vitest';
+import { openInput } from '../../packages/cli/dist/input.js';
+import { cli, startCli } from '../support/cli.js';
+import { type CommandLine, jsonLines, test } from '../support/command-line.js';
+import { freshName } from '../support/given.js';
+import { keysOf } from '../support/leaks.js';
+import { until } from '../support/until.js';
+
+// Ids of requests are used by nobody else, whatever server this is.
+const unique = freshName('request');
+
+const zstd = (text: string) => spawnSync('zstd', ['-qc'], { input: text }).stdout as Buffer | null;
+const hasZstd = zstd('x') !== null;
+
+/** Payloads as a dry run reads them. */
+async function payloads({ run }: Pick<CommandLine, 'run'>, ...args: string[]): Promise<unknown[]> {
+  const ended = await run('submit', '--dry-run', '--json', ...args);
+  expect(ended.code, ended.stderr).toBe(0);
+  return jsonLines<{ payload: unknown }>(ended.stdout).map(({ payload }) => payload);
+}
+
+describe('CSV', () => {
+  test('rows are objects by the header, with quoted line ends and without a byte order mark', async ({
+    commandLine,
+  }) => {
+    const text = '\ufeffname,note\r\nann,"two\r\nlines, ""q"""\r\n\r\nbob,\nzoë,x';
+    const input = await commandLine.file('a.csv', text);
+    const other = await commandLine.file('b.csv', '__proto__,id\n1,2\n');
+    const args = ['--input', input, other, '--split', 'csv'];
+    const found = await payloads(commandLine, ...args);
+    expect(found.slice(0, 3)).toEqual([
+      { name: 'ann', note: 'two\r\nlines, "q"' },
+      { name: 'bob', note: '' },
+      { name: 'zoë', note: 'x' },
+    ]);
+    expect(JSON.stringify(found[3])).toBe('{"__proto__":"1","id":"2"}');
+    const tabs = await commandLine.file('a.tsv', 'a\tb\n1,5\t"x\ty"\n');
+    expect(await payloads(commandLine, '--input', tabs, '--split', 'tsv')).toEqual([
+      { a: '1,5', b: 'x\ty' },
+    ]);
+  });
+});
+
+const BROKEN: readonly [string, string, string | Buffer, string][] = [
+  ['a row with a field too few', 'csv', 'a,b\n1,2\n3\n', 'line 3 has 1 field, the header 2 fields'],
+  ['a header with a name twice', 'csv', 'a,a\n1,2\n', 'line 1: the header has "a" twice'],
+  [
+    'a quote that is not closed',
+    'csv',
+    'a\n"x\r\ny"\n"z\n1\n',
+    'begins in line 4 is no CSV: a quote is',
+  ],
+  ['text behind a quote', 'csv', 'a,b\n1,"x"y\n', 'begins in line 2 is no CSV: something follows'],
+  [
+    'a quote within a field',
+    'tsv',
+    'a\tb\n1\t5" x\n',
+    'begins in line 2 is no TSV: a quote within',
+  ],
+  [
+    'a row of 2 MiB',
+    'csv',
+    `a\n"${'x'.repeat(2_097_152)}"\n`,
+    'line 2 is no CSV: it has more than',
+  ],
+  ['CSV that is not UTF-8', 'csv', Buffer.from('a\nx\ng\xfc\n', 'latin1'), 'line 3 is not UTF-8'],
+  [
+    'a line that is not UTF-8',
+    'lines',
+    Buffer.from('a\n\xff\xfe\n', 'latin1'),
+    'line 2 is not UTF-8 text: --binary',
+  ],
+  [
+    'a letter that is cut off',
+    'lines',
+    Buffer.from('a\nb\xc3', 'latin1'),
+    'line 2 is not UTF-8 text: --binary',
+  ],
+  ['UTF-16', 'lines', Buffer.from('\ufeffa\nb', 'utf16le'), 'UTF-16, or no text at all'],
+  ['a line that is not JSON', 'ndjson', '1\n\n{\n', 'line 3 is not JSON'],
+  ['a line of 2 MiB', 'lines', `a\n${'x'.repeat(2_097_152)}`, 'line 2 has more than 1048576 bytes'],
+  ['gzip that is cut off', 'lines', gzipSync('1\n2\n3\n').subarray(0, -4), 'broken gzip data'],
+  [
+    'something behind gzip',
+    'lines',
+    Buffer.concat([gzipSync('1\n'), Buffer.from('2\n')]),
+    'broken gzip data',
+  ],
+  [
+    'a line without end in gzip',
+    'lines',
+    gzipSync(Buffer.alloc(64_000_000)),
+    'line 1 has more than',
+  ],
+  ...(hasZstd
+    ? [
+        [
+          'zstd that is cut off',
+          'lines',
+          zstd('1\n2\n3\n')!.subarray(0, -4),
+          'broken zstd data (premature end)',
+        ] as [string, string, Buffer, string],
+      ]
+    : []),
+];
+
+describe('an input that is broken', () => {
+  test.for(BROKEN)(
+    '%s is refused with file and line',
+    async ([, split, content, why], { commandLine: { file } }) => {
+      const input = await file('input', content);
+      const reading = async () => {
+        using items = await openInput({ input: [input], split, binary: false });
+        for await (const _ of items);
+      };
+      const error = await reading().then(
+        () => new Error('it was read'),
+        (thrown: Error) => thrown,
+      );
+      expect(error).toBeInstanceOf(PayloadError);
+      expect(error.message.startsWith(`${input}: `), error.message).toBe(true);
+      expect(error.message).toContain(why);
+    },
+  );
+
+  test('from its beginning leaves nothing, and further on a request that was cancelled', async ({
+    commandLine: { run, file, connection, queue },
+  }) => {
+    const first = await file('first.csv', 'a,a\n1,2\n');
+    const refused = await run('submit', '--input', first, '--split', 'csv', '--json');
+    expect(refused.code).toBe(1);
+    expect(JSON.parse(refused.stderr).error).toEqual({
+      code: 'PAYLOAD',
+      message: `${first}: line 1: the header has "a" twice`,
+    });
+    expect(await keysOf(connection.client, queue)).toEqual([]);
+    const later = await file('later.txt', `a\n${'"'.repeat(1_048_000)}`);
+    const ended = await run('submit', '--input', later);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toBe(
+      `piecework: ${later}: line 2: payload has 2096002 bytes; allowed: 1048576\n`,
+    );
+    const listed = await run('list', '--state', 'all', '--json');
+    expect(jsonLines(listed.stdout)).toMatchObject([{ outcome: 'cancelled' }]);
+  });
+
+  test('far from its beginning ends a run, which keeps what was done', async ({
+    commandLine: { run, file },
+  }) => {
+    const good = await file('good.txt', 'a\nb\n');
+    const bad = await file('bad.txt', Buffer.from('c\n\xff\n', 'latin1'));
+    const ended = await run('run', '--input', good, bad, '--exec', 'cat', '--out', '-');
+    expect(ended.code).toBe(1);
+    expect(ended.stderr).toContain(`piecework: ${bad}: line 2 is not UTF-8 text`);
+    for (const { value } of jsonLines<{ status: string; value: string }>(ended.stdout).filter(
+      ({ status }) => status === 'succeeded',
+    ))
+      expect(['a', 'b', 'c']).toContain(value);
+    const large = await file('large.txt', `a\n${'"'.repeat(1_048_000)}`);
+    const second = await run('run', '--input', large, '--exec', 'cat');
+    expect(second.stderr).toContain(`piecework: ${large}: line 2: payload has 2096002 bytes`);
+  });
+});
+
+describe('compressed input', () => {
+  test('is known by its bytes, from a file and from standard input, in several parts', async ({
+    commandLine: { redis, queue, file },
+  }) => {
+    const twice = Buffer.concat([gzipSync('1\n2\n'), gzipSync('3\n')]);
+    const one = await file('one', twice);
+    const two = await file('two', (hasZstd && zstd('4\n5')) || '4\n5');
+    const args = ['submit', '--dry-run', '--json', '--queue', queue];
+    const { child, finished } = startCli([...args, '--input', one, two, '-'], {
+      redis,
+      input: null,
+    });
+    child.stdin?.end(gzipSync('6\n'));
+    const { stdout } = await finished;
+    expect(jsonLines(stdout).map(({ payload }) => payload)).toEqual(['1', '2', '3', '4', '5', '6']);
+  });
+});
+
+describe('several inputs', () => {
+  test('are read one after the other; a pattern is all files that match, in order', async ({
+    commandLine,
+  }) => {
+    const { folder, file } = commandLine;
+    const b = await file('b.log', '3\n4');
+    const a = await file('a.log', '1\n2\n');
+    await file('c.txt', 'no\n');
+    const odd = await file('[d].log', '5\n');
+    const args = ['--input', `${folder}/?.log`, '--input', odd];
+    expect(await payloads(commandLine, ...args)).toEqual(['1', '2', '3', '4', '5']);
+    expect(await payloads(commandLine, '--input', `${folder}/?.log`, '--split', 'files')).toEqual([
+      a,
+      b,
+    ]);
+  });
+
+  test('are cut by a delimiter, or many to a sub-request over the ends of files', async ({
+    commandLine,
+  }) => {
+    const { file, redis, queue } = commandLine;
+    const names = await file('names', 'a b\0c\nd\0\0e');
+    expect(await payloads(commandLine, '--input', names, '--split', 'delimiter:\\0')).toEqual([
+      ...['a b', 'c\nd', '', 'e'],
+    ]);
+    const text = await file('text', 'a::b:c::\n');
+    expect(await payloads(commandLine, '--input', text, '--split', 'delimiter:::')).toEqual([
+      ...['a', 'b:c', '\n'],
+    ]);
+    const one = await file('one', '1\n2\n3\n');
+    const batches = await payloads(commandLine, '--input', one, one, '--batch', '4');
+    expect(batches).toEqual([
+      ['1', '2', '3', '1'],
+      ['2', '3'],
+    ]);
+    const lines = ['run', '--input', one, one, '--batch', '4', '--exec', 'wc -l', '--queue', queue];
+    const ended = await cli([...lines, '--out', '-', '--format', 'text'], { redis });
+    expect(ended.stdout.split('\n').map(Number)).toEqual([4, 2, 0]);
+  });
+});
+
+test('bytes pass as they are with --binary, to a program and from it', async ({
+  commandLine: { run, file, folder },
+}) => {
+  const bytes = Buffer.from('ok\n\xff\xfe\r\n\xef\xbb\xbf\0x\n', 'latin1');
+  const input = await file('bytes', bytes);
+  const out = `${folder}/out`;
+  const ended = await run(
+    ...['run', '--input', input, '--binary', '--exec', 'cat', '--out', out, '--format', 'text'],
+  );
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(await readFile(out, 'latin1')).toBe(bytes.toString('latin1'));
+  const json = await run('run', '--input', input, '--binary', '--exec', 'cat', '--out', '-');
+  expect(jsonLines(json.stdout)[1]).toMatchObject({ value: { $binary: '//4N' } });
+});
+
+test('a slow input is submitted as it comes, and an open one does not hold up the end', async ({
+  commandLine: { redis, queue, run },
+}) => {
+  const id = `${unique}-slow`;
+  const args = ['submit', '--input', '-', '--id', id, '--queue', queue];
+  const { child, finished } = startCli(args, { redis, input: null });
+  child.stdin?.write('one\n');
+  const total = async () => {
+    const { stdout, code } = await run('status', id, '--json');
+    return code === 0 && JSON.parse(stdout).counts.total;
+  };
+  await until(async () => (await total()) === 1, { what: 'the first is in', timeoutMs: 45_000 });
+  child.stdin?.write('two\n');
+  await until(async () => (await total()) === 2, { what: 'the second is in', timeoutMs: 45_000 });
+  child.kill('SIGTERM');
+  expect((await finished).code).toBe(1);
+});
+
+describe('a dry run', () => {
+  test('shows the first commands as one would type them, and writes nothing', async ({
+    commandLine: { run, file, connection, queue, folder },
+  }) => {
+    const input = await file('items', `a b\nit's\n$(x)\n${'more\n'.repeat(10)}`);
+    const begin = ['run', '--input', input, '--dry-run', '--out', `${folder}/out`];
+    const args = await run(...begin, '--exec', 'wc {} "<{}>" > {index}.txt');
+    expect(args.code, args.stderr).toBe(0);
+    const lines = args.stdout.trimEnd().split('\n');
+    expect(lines.slice(0, 3)).toEqual([
+      `wc 'a b' "<a b>" > 0.txt`,
+      `wc 'it'\\''s' "<it's>" > 1.txt`,
+      `wc '$(x)' "<\\$(x)>" > 2.txt`,
+    ]);
+    expect(lines).toHaveLength(10);
+    expect(args.stderr).toContain('the input goes on');
+    const stdin = await run(...begin, '--exec', 'read -r a; wc -c "$a"');
+    expect(stdin.stdout).toMatch(/^printf %s 'a b' \| sh -c 'read -r a; wc -c "\$a"'\n/);
+    // What it shows does the same.
+    const shown = spawnSync('sh', [
+      '-c',
+      'cd "$1"; printf x > "a b"; eval "$2"',
+      'sh',
+      folder,
+      lines[0]?.replace('"<a b>" ', '') ?? '',
+    ]);
+    expect(shown.stderr.toString()).toBe('');
+    expect(await keysOf(connection.client, queue)).toEqual([]);
+    expect(existsSync(`${folder}/out`)).toBe(false);
+  });
+});
+
+describe('the format of results', () => {
+  test('text is the values alone, CSV has a header and quotes', async ({
+    commandLine: { run, file },
+  }) => {
+    const input = await file('items', 'plain\nx\ntwo words\n');
+    const id = `${unique}-formats`;
+    const command = `case {} in x) echo 'no, "thanks"' >&2; exit 3;; esac; printf '%s\\n"%s"\\n' {index} {}`;
+    const text = await run(
+      ...['run', '--input', input, '--exec', command, '--out', '-', '--format', 'text', '--id', id],
+    );
+    expect(text.stdout).toBe('0\n"plain"\n2\n"two words"\n');
+    const csv = await run('results', id, '--format', 'csv', '--failed');
+    expect(csv.stdout).toBe(
+      [
+        'index,status,value,error',
+        '0,succeeded,"0\n""plain""",',
+        '1,failed,,"ExitError: exit code 3: no, ""thanks"""',
+        '2,succeeded,"2\n""two words""",\n',
+      ].join('\n'),
+    );
+  });
+});
