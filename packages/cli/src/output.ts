@@ -217,7 +217,8 @@ export function resultLine(item: ResultItem<unknown>): string {
 }
 
 /** The same without its timing. */
-export const untimedLine = ({ timing: _, ...item }: ResultItem<unknown>): string => resultLine(item);
+export const untimedLine = ({ timing: _, ...item }: ResultItem<unknown>): string =>
+  resultLine(item);
 
 /**
  * Writes results as NDJSON, no faster than the file or pipe takes them, and closes it.

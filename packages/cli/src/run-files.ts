@@ -9,6 +9,7 @@ import { say } from './progress-bar.js';
 export interface RunFiles {
   readonly out: Output | undefined;
   readonly failures: Output | undefined;
+  readonly joblog: Output | undefined;
 }
 
 /** What a run leaves, whatever becomes of its Redis. */

@@ -196,7 +196,17 @@ export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
 
 /** Those without a default. */
 type Optional =
-  | ('id' | 'limit' | 'task' | 'dedupe' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal' | 'source')
+  | (
+      | 'id'
+      | 'limit'
+      | 'task'
+      | 'dedupe'
+      | 'backoff'
+      | 'attemptTimeoutMs'
+      | 'metadata'
+      | 'signal'
+      | 'source'
+    )
   | ('deadlineMs' | 'delayMs' | 'runAt');
 
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */

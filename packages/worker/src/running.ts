@@ -11,8 +11,8 @@ import {
   type Outcome,
   option,
   type PieceworkError,
-  type Timing,
   TimeoutError,
+  type Timing,
   withTiming,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
@@ -274,6 +274,12 @@ export class Running implements PullContext {
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
     const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
-    return { entry, kind: 'f', value: encodeError(error, this.#timing), delayMs, payload: this.size };
+    return {
+      entry,
+      kind: 'f',
+      value: encodeError(error, this.#timing),
+      delayMs,
+      payload: this.size,
+    };
   }
 }
