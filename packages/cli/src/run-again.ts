@@ -126,7 +126,9 @@ function differs(error: unknown, id: string): never {
     const why = `it was cancelled before its input was read to the end; ${way}`;
     throw new RequestExistsError(requestId, status, why);
   }
-  const what = differs.map((name) => (name === 'items' ? 'input or command' : name)).join(', ');
+  // That may differ, and always seems to: it is set when the run has begun.
+  const names = differs.filter((name) => name !== 'limit');
+  const what = names.map((name) => (name === 'items' ? 'input or command' : name)).join(', ');
   const why = `the run of this id is another one (it differs in: ${what}); ${way}`;
   throw new RequestExistsError(requestId, status, why, differs);
 }

@@ -30,6 +30,7 @@ export class RunLock implements AsyncDisposable {
   readonly #runner: Runner;
   readonly #renewal: NodeJS.Timeout;
   #renewedMs = performance.now();
+  #isLost = false;
   #onLost: ((error: PieceworkError) => void) | undefined;
   /** Rejects (UNDER_WAY) when another run took over, as when this process stood still beyond its lease. */
   readonly lost: Promise<never>;
@@ -85,8 +86,10 @@ export class RunLock implements AsyncDisposable {
     const found = await set(this.#connection, this.#key, this.#runner, fresh ? 'XX' : 'NX');
     if (found && found.token !== this.#runner.token) {
       clearInterval(this.#renewal);
-      // Written over by this call: whoever it is finds out in the same way.
+      this.#isLost = true;
       this.#onLost?.(underWay(this.#id, found));
+      // Written over by this call, which only that one's next renewal would find.
+      if (fresh) await set(this.#connection, this.#key, found);
       return;
     }
     // It went with its lease: taken again, unless somebody else was faster.
@@ -96,7 +99,7 @@ export class RunLock implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#renewal);
-    if (performance.now() - this.#renewedMs > LEASE_MS) return;
+    if (this.#isLost || performance.now() - this.#renewedMs > LEASE_MS) return;
     await this.#connection.client.del(this.#key).catch(() => {});
   }
 }
@@ -132,9 +135,14 @@ function runs(pid: number): boolean {
   if (pid === process.pid) return false;
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+  try {
+    // What was killed keeps its number until its parent asks for it.
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return true;
   }
 }
 
