@@ -214,7 +214,9 @@ describe('a run that has ended', () => {
     const args = [...work, '--out', out, '--joblog', log];
     const first = await run(...args);
     expect(first.code).toBe(1);
-    expect(first.stderr).toContain(`piecework run --id ${id} --retry-failed … (the same command)`);
+    expect(first.stderr).toContain(
+      '\ngiven again with --retry-failed, the command runs what failed\n',
+    );
     const columns = async () =>
       (await readFile(log, 'utf8'))
         .split('\n')

@@ -29,12 +29,10 @@ export function keptLines(kept: Kept): string[] {
   return [
     `request ${id} stays in Redis${forHowLong}:`,
     ...(failed ? [command(`failures ${id}`)] : []),
-    ...(failed && retries
-      ? [`  piecework run --id ${id} --retry-failed … (the same command)`]
-      : []),
     ...(results ? [command(`results ${id} --order index --failed --out FILE`)] : []),
     command(`status ${id}`),
     ...(retentionMs === undefined ? [command(`drop ${id}`)] : []),
+    ...(failed && retries ? ['given again with --retry-failed, the command runs what failed'] : []),
   ];
 }
 
