@@ -6,6 +6,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'piecework run --input big.ndjson --split ndjson --handler h.js -j 100 --out out.ndjson',
     `piecework run --input photos/ --exec 'read -r file; identify "$file"' -j 4 --out sizes.ndjson`,
     "piecework run --input words.txt --exec 'wc -c' --out - | jq .value",
+    "piecework run --id job1 --input words.txt --exec 'wc -c' --out out.ndjson  # again: goes on",
   ],
   submit: [
     'piecework submit --input big.ndjson --split ndjson --limit 100 --priority 10 --wait',

@@ -1,15 +1,19 @@
+import { createHash } from 'node:crypto';
 import type { RequestStatus } from '@piecework/notifier';
 import type { RequestOptions } from '@piecework/producer';
 import {
   Connection,
+  EndedError,
   ExpiredError,
   InvalidOptionError,
   LostError,
+  NAME,
   NotFoundError,
   PieceworkError,
   RequestExistsError,
 } from '@piecework/protocol';
-import type { OpenHandle, Piecework } from 'piecework';
+import { nanoid } from 'nanoid';
+import type { OpenHandle, Piecework, RequestHandle } from 'piecework';
 import { say } from './progress-bar.js';
 import type { RunFiles } from './run-files.js';
 import { RunLock } from './run-lock.js';
@@ -22,12 +26,41 @@ import { RunLock } from './run-lock.js';
 /** Nobody looks for a run that was left for so long, in ms: then the rest is cancelled, if its input was cut. */
 const LEFT_MS = 86_400_000;
 
+interface AgainValues {
+  readonly id?: string;
+  readonly redis?: string;
+  readonly resume: boolean;
+  readonly retryFailed: boolean;
+}
+
 export interface Named {
   readonly id: string;
   readonly redis: string;
   readonly queue: string;
   /** `--resume`: nothing is to be begun. */
   readonly resume: boolean;
+}
+
+/** @throws InvalidOptionError when there is nothing that could be gone on with */
+export function checkAgain({ id, redis, resume, retryFailed }: AgainValues): void {
+  if (!resume && !retryFailed) return;
+  const flag = resume ? '--resume' : '--retry-failed';
+  if (id === undefined) throw new InvalidOptionError(flag, true, 'together with --id');
+  if (redis === undefined && !process.env['REDIS_URL']) {
+    const allowed = 'together with --redis or REDIS_URL, as a Redis of its own ends with each run';
+    throw new InvalidOptionError(flag, true, allowed);
+  }
+}
+
+/** Only a Redis that goes on after a run can be asked for it again. */
+export const isNamed = ({ id, redis }: Pick<AgainValues, 'id' | 'redis'>): boolean =>
+  id !== undefined && (redis !== undefined || !!process.env['REDIS_URL']);
+
+/** A queue of its own, always the same for an id; ids may be as long as names of queues are. */
+export function ownQueue(id = nanoid(10)): string {
+  const whole = `run-${id}`;
+  if (NAME.test(whole)) return whole;
+  return `run-${createHash('sha256').update(id).digest('hex')}`;
 }
 
 /** What a run can be gone on with by. What may differ from one to the next, as `limit`, is not among it. */
@@ -101,6 +134,10 @@ export async function whatThereIs(
 export function sayWhatThereIs({ id, status, counts }: RequestStatus, retryFailed: boolean): void {
   const number = (n: number) => n.toLocaleString('en-US');
   const { total, succeeded, failed } = counts;
+  if (status === 'complete' && counts.cancelled > 0) {
+    say(`${id} was cancelled before; piecework drop ${id} lets it begin anew`);
+    return;
+  }
   if (status === 'complete') {
     say(
       retryFailed && failed > 0
@@ -112,6 +149,16 @@ export function sayWhatThereIs({ id, status, counts }: RequestStatus, retryFaile
   const all = status === 'open' ? `${number(total)} so far` : number(total);
   say(`${id} goes on: ${number(succeeded + failed)} of ${all} were done`);
   if (retryFailed) say('--retry-failed is for a run that has ended: this one goes on first');
+}
+
+/** How many may run at once can be another number each time. */
+export async function setLimit(
+  handle: RequestHandle,
+  limit: number | null | undefined,
+): Promise<void> {
+  await handle.update({ limit: limit ?? null }).catch((error) => {
+    if (!(error instanceof EndedError)) throw error;
+  });
 }
 
 /** Nothing is there, for one reason or another. */

@@ -1,13 +1,9 @@
-import { createHash } from 'node:crypto';
-import { resolve } from 'node:path';
 import { resolveRedisUrl } from '@piecework/embedded';
 import type { CompletionOutcome } from '@piecework/notifier';
 import type { OpenRequest, RequestOptions } from '@piecework/producer';
 import {
   AbortError,
-  EndedError,
   InvalidOptionError,
-  NAME,
   pause,
   RequestExistsError,
   SealedError,
@@ -31,10 +27,19 @@ import { openInput } from './input.js';
 import { writeJoblogLive } from './joblog.js';
 import { type Kept, keptLines } from './kept.js';
 import { defaultLogFormat, type LogFormat } from './log.js';
-import { Output, type OutputError, resultLine, untimedLine, writeResultsLive } from './output.js';
+import { type OutputError, resultLine, untimedLine, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
-import { lockRun, namedOptions, sayWhatThereIs, whatThereIs } from './run-again.js';
-import { ALL, leave, type RunFiles } from './run-files.js';
+import {
+  checkAgain,
+  isNamed,
+  lockRun,
+  namedOptions,
+  ownQueue,
+  sayWhatThereIs,
+  setLimit,
+  whatThereIs,
+} from './run-again.js';
+import { ALL, leave, openFiles, type RunFiles } from './run-files.js';
 import { reportRun, reportStopped } from './run-report.js';
 import { sourceOf } from './run-source.js';
 import { type Slots, slotsOf } from './slots.js';
@@ -112,50 +117,19 @@ export function runCommand(program: Command): void {
       if (file !== undefined && values.results === 'discard')
         throw new InvalidOptionError('--results', 'discard', `keep, as ${flag} wants them`);
     const items = openInput(values.input, values.split);
-    process.exitCode = await run(items, values, await openFiles(values), unused);
+    process.exitCode = await run(items, values, await openFiles(values, isNamed(values)), unused);
   });
 }
 
-/** @throws InvalidOptionError when there is nothing that could be gone on with */
-function checkAgain({ id, redis, resume, retryFailed }: RunValues): void {
-  if (!resume && !retryFailed) return;
-  const flag = resume ? '--resume' : '--retry-failed';
-  if (id === undefined) throw new InvalidOptionError(flag, true, 'together with --id');
-  if (redis === undefined && !process.env['REDIS_URL']) {
-    const allowed = 'together with --redis or REDIS_URL, as a Redis of its own ends with each run';
-    throw new InvalidOptionError(flag, true, allowed);
-  }
-}
-
-/** Only a Redis that goes on after a run can be asked for it again. */
-const isNamed = ({ id, redis }: RunValues): boolean =>
-  id !== undefined && (redis !== undefined || !!process.env['REDIS_URL']);
-
-/** Ids may be as long as names of queues are. */
-function ownQueue(id = nanoid(10)): string {
-  const whole = `run-${id}`;
-  if (NAME.test(whole)) return whole;
-  return `run-${createHash('sha256').update(id).digest('hex')}`;
-}
-
-async function openFiles(values: RunValues): Promise<RunFiles> {
-  const { out, failures, joblog } = values;
-  const flags = { '--out': out, '--failures': failures, '--joblog': joblog };
-  const paths = new Set<string>();
-  for (const [flag, file] of Object.entries(flags)) {
-    if (file === undefined) continue;
-    const path = resolve(file);
-    if (paths.has(path)) throw new InvalidOptionError(flag, file, 'a file of its own');
-    paths.add(path);
-  }
-  const again = isNamed(values);
-  const open = async (flag: string, file: string | undefined, read: boolean) =>
-    file === undefined ? undefined : Output.open(flag, file, read);
-  return {
-    out: await open('--out', out, again),
-    failures: await open('--failures', failures, false),
-    joblog: await open('--joblog', joblog, again),
-  };
+function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
+  const { queue, processes, maxRestarts, handler } = values;
+  return WorkerFleet.start({
+    ...{ redis, queue, handler, processes, maxRestarts },
+    flags: passedOn({ ...values }),
+    // Not over the bar.
+    ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
+    onRestart: ({ why }) => say(`${why}; another one is started`),
+  });
 }
 
 /** Answers the exit code. */
@@ -170,7 +144,7 @@ async function run(
     ? { url: values.redis, origin: 'environment', stop: async () => {} }
     : await resolveRedisUrl({ onStatus: say });
   const outlives = redis.origin === 'environment';
-  const { queue, processes, maxRestarts, handler, shards } = values;
+  const { queue, shards } = values;
   const timing = values.timing || values.joblog !== undefined;
   const asked = requestOf({ ...values, timing });
   const { id = '', resume, retryFailed } = values;
@@ -193,18 +167,7 @@ async function run(
     const wasComplete = before && (await before.handle.status()).status === 'complete';
     const retries = wasComplete && retryFailed;
     if (before) sayWhatThereIs(await before.handle.status(), retryFailed);
-    if (!wasComplete || retries)
-      fleet = await WorkerFleet.start({
-        redis: redis.url,
-        queue,
-        handler,
-        processes,
-        maxRestarts,
-        flags: passedOn({ ...values }),
-        // Not over the bar.
-        ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
-        onRestart: ({ why }) => say(`${why}; another one is started`),
-      });
+    if (!wasComplete || retries) fleet = await startWorkers(redis.url, values);
     const workers = fleet;
     const stopping = new AbortController();
     let stoppedBy: NodeJS.Signals | undefined;
@@ -247,6 +210,7 @@ async function run(
     const all = { ...ALL, signal };
     const logged = { order: 'completion', failed: true, signal } as const;
     const lineOf = values.timing ? resultLine : untimedLine;
+    // What a run that is left still does, `leaving` ends.
     const parts = [
       handle.completion({ signal }),
       open.allIn ? undefined : feed(items, open, stopping.signal),
@@ -325,13 +289,6 @@ async function run(
     await lock?.[Symbol.asyncDispose]();
     await redis.stop();
   }
-}
-
-/** How many may run at once can be another number each time. */
-async function setLimit(handle: RequestHandle, limit: number | null | undefined): Promise<void> {
-  await handle.update({ limit: limit ?? null }).catch((error) => {
-    if (!(error instanceof EndedError)) throw error;
-  });
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
