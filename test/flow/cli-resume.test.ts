@@ -141,11 +141,7 @@ test('Ctrl-C leaves a run that has an id: what runs ends, and the same command g
   const first = run.start();
   await standsStill(run, stops);
   first.child.kill('SIGINT');
-  await saysIn(
-    { ...first, pid: 0, kill: () => {} },
-    'stderr',
-    /stopping: .* stays for the next run/,
-  );
+  await saysIn({ ...first, pid: 0, kill: () => {} }, 'stderr', /stopping: .* the rest stays/);
   await run.goOn();
   const { code, stderr } = await first.finished;
   expect(code, stderr).toBe(130);
@@ -253,6 +249,11 @@ test('what is not there is not begun by --resume, and a file that holds somethin
     expect(begun.code).toBe(2);
     expect(begun.stderr).toContain('a new or empty file, as this run begins from the start');
   }
+  const ownRedis = await cli([...work, '--out', out]);
+  expect([ownRedis.code, ownRedis.stderr]).toEqual([
+    2,
+    expect.stringContaining('a Redis of its own ends with each'),
+  ]);
   expect(await readFile(out, 'utf8')).toBe('of an earlier run\n');
   const nameless = await run('run', '--input', input, '--exec', 'cat', '--resume');
   expect([nameless.code, nameless.stderr]).toEqual([

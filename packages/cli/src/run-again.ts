@@ -115,15 +115,7 @@ export async function whatThereIs(
     const message = `nothing to go on with: ${absent.message}; without --resume it begins from the start`;
     throw new PieceworkError(message, { code: absent.code });
   }
-  for (const [flag, file] of [
-    ['--out', files.out],
-    ['--joblog', files.joblog],
-  ] as const) {
-    if (file && (await file.size()) > 0) {
-      const allowed = `a new or empty file, as this run begins from the start: ${absent.message}`;
-      throw new InvalidOptionError(flag, file.name, allowed);
-    }
-  }
+  await expectNew(files, absent.message);
   const told = absent instanceof ExpiredError || absent instanceof LostError;
   if (told && !(absent instanceof NotFoundError))
     say(`${absent.message}; it begins from the start`);
@@ -159,6 +151,15 @@ export async function setLimit(
   await handle.update({ limit: limit ?? null }).catch((error) => {
     if (!(error instanceof EndedError)) throw error;
   });
+}
+
+/** What an earlier run of an id wrote is not overwritten. @throws InvalidOptionError, which says `why` it would be */
+export async function expectNew({ out, joblog }: RunFiles, why: string): Promise<void> {
+  for (const [flag, file] of Object.entries({ '--out': out, '--joblog': joblog })) {
+    if (!file || (await file.size()) === 0) continue;
+    const allowed = `a new or empty file, as this run begins from the start: ${why}`;
+    throw new InvalidOptionError(flag, file.name, allowed);
+  }
 }
 
 /** Nothing is there, for one reason or another. */

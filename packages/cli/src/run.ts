@@ -31,6 +31,7 @@ import { type OutputError, resultLine, untimedLine, writeResultsLive } from './o
 import { say, showProgress } from './progress-bar.js';
 import {
   checkAgain,
+  expectNew,
   isNamed,
   lockRun,
   namedOptions,
@@ -117,9 +118,14 @@ export function runCommand(program: Command): void {
       if (file !== undefined && values.results === 'discard')
         throw new InvalidOptionError('--results', 'discard', `keep, as ${flag} wants them`);
     const items = openInput(values.input, values.split);
-    process.exitCode = await run(items, values, await openFiles(values, isNamed(values)), unused);
+    const files = await openFiles(values, isNamed(values));
+    if (id !== undefined && !isNamed(values)) await expectNew(files, NO_REDIS);
+    process.exitCode = await run(items, values, files, unused);
   });
 }
+
+const NO_REDIS =
+  'only with --redis or REDIS_URL does a run go on: a Redis of its own ends with each';
 
 function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
   const { queue, processes, maxRestarts, handler } = values;
@@ -174,7 +180,7 @@ async function run(
     const unlisten = onStopSignals(
       (signal) => {
         stoppedBy = signal;
-        const rest = named ? 'the rest stays for the next run' : 'the rest is cancelled';
+        const rest = named ? 'the rest stays' : 'the rest is cancelled';
         say(`stopping: what runs may end, ${rest}; Ctrl-C again ends at once`);
         stopping.abort();
       },
