@@ -157,6 +157,34 @@ test('Ctrl-C leaves a run that has an id: what runs ends, and the same command g
   await expectWhole(run);
 });
 
+test('worker processes that end again and again leave a run that goes on when its handler is mended', {
+  tags: 'processes',
+}, async ({ commandLine: { file, folder, run } }) => {
+  const mended = join(folder, 'mended');
+  const handler = await file(
+    'dying.mjs',
+    `import { existsSync } from 'node:fs';
+     export default (payload) => {
+       if (!existsSync(${JSON.stringify(mended)})) process.exit(3);
+       return payload;
+     };`,
+  );
+  const input = await file('ten.txt', lines(10));
+  const out = join(folder, 'out.ndjson');
+  const id = `${unique}-dying`;
+  const work = ['run', '--id', id, '--input', input, '--handler', handler, '--out', out];
+  const args = [...work, '--lease-ms', '2000', '--max-restarts', '1'];
+  const first = await run(...args);
+  expect(first.code).toBe(1);
+  expect(first.stderr).toContain('stopped: 0 succeeded, 0 failed of 10 in ');
+  expect(first.stderr).toContain('ended 2 times and finished nothing');
+  await writeFile(mended, '');
+  const again = await run(...args);
+  expect(again.code, again.stderr).toBe(0);
+  const written = jsonLines<{ index: number }>(await readFile(out, 'utf8'));
+  expect(written.map(({ index }) => index)).toEqual(Array.from({ length: 10 }, (_, i) => i));
+});
+
 describe('a run that has ended', () => {
   test('runs nothing when its command is given again, and writes what its files lack', async ({
     commandLine,

@@ -8,7 +8,6 @@ import {
   InvalidOptionError,
   LostError,
   NAME,
-  NotFoundError,
   PieceworkError,
   RequestExistsError,
 } from '@piecework/protocol';
@@ -116,8 +115,7 @@ export async function whatThereIs(
     throw new PieceworkError(message, { code: absent.code });
   }
   await expectNew(files, absent.message);
-  const told = absent instanceof ExpiredError || absent instanceof LostError;
-  if (told && !(absent instanceof NotFoundError))
+  if (absent instanceof ExpiredError || absent instanceof LostError)
     say(`${absent.message}; it begins from the start`);
   return undefined;
 }
