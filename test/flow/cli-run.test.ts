@@ -86,7 +86,7 @@ describe('a run in which something failed', () => {
     }
     const again = await run('run', '--input', input, '--id', id, ...work);
     expect(again.code).toBe(1);
-    expect(again.stderr).toContain(`piecework drop ${id} removes it`);
+    expect(again.stderr).toContain(`${id} has ended before: nothing is run again`);
   });
 
   test('takes programs that ended with one exit code together, and shows what one said', async ({

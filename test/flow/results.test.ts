@@ -364,3 +364,51 @@ describe('the reorder buffer', () => {
     expect(buffer.bookkeepingBytes).toBeLessThanOrEqual(8_192);
   });
 });
+
+async function listed<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const list: Item[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
+
+describe('the timing of results', () => {
+  const handler = (n: number) => {
+    if (n === 2) throw new RangeError('two');
+    return n === 1 ? undefined : { n };
+  };
+
+  test('says when, where and for how long each ran, where it was asked for', async ({ flow }) => {
+    const id = flow.id('timed');
+    const worker = flow.worker({ handler });
+    await worker.start();
+    const before = Date.now();
+    await flow.producer().submit(numbers(4), { id, timing: true, attempts: 2, backoff: 0 });
+    await flow.complete(id);
+    const notifier = notifierOf(flow);
+    for (const order of ['index', 'completion'] as const) {
+      const items = await listed(notifier.results(id, { order, failed: true }));
+      items.sort((a, b) => a.index - b.index);
+      expect(
+        items.map((item) => (item.status === 'succeeded' ? item.value : item.error.name)),
+      ).toEqual([{ n: 0 }, undefined, 'RangeError', { n: 3 }]);
+      expect(items.map(({ timing }) => timing?.attempt)).toEqual([1, 1, 2, 1]);
+      for (const { timing } of items) {
+        expect(timing?.worker).toBe(worker.id);
+        // The clock of this machine, in whole ms.
+        expect(timing?.startedAt).toBeGreaterThanOrEqual(before - 1);
+        expect(timing?.durationMs).toBeGreaterThanOrEqual(0);
+      }
+    }
+    const failures = await listed(notifier.failures(id));
+    expect(Object.keys(failures[0]?.error ?? {}).sort()).toEqual(['message', 'name', 'stack']);
+  });
+
+  test('is not there otherwise', async ({ flow }) => {
+    const id = flow.id('plain');
+    await flow.worker({ handler }).start();
+    await flow.producer().submit(numbers(3), { id });
+    await flow.complete(id);
+    for await (const item of notifierOf(flow).results(id, { failed: true }))
+      expect(item).not.toHaveProperty('timing');
+  });
+});

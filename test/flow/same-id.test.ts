@@ -1,3 +1,4 @@
+import { Notifier } from '@piecework/notifier';
 import { ConnectionError, InvalidOptionError, RequestExistsError } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
@@ -184,5 +185,91 @@ describe('a key of deduplication', () => {
       }
     }
     expect(await flow.keys()).toEqual([]);
+  });
+});
+
+describe('a source with a name', () => {
+  /** Tells how many of its items were read. */
+  function counted(n: number) {
+    const read = { count: 0 };
+    async function* items() {
+      for (const item of numbers(n)) {
+        read.count += 1;
+        yield item;
+      }
+    }
+    return { read, items };
+  }
+
+  test('is gone on with by any process, each of its items once', async ({ flow }) => {
+    const options = { id: flow.id('cut'), source: 'file.1' };
+    const first = await flow.producer().open(options);
+    await first.append(...numbers(700));
+    await first.flush();
+    // Its process ends here; whoever comes next gives all items from the start.
+    first.close();
+    const second = await flow.producer().open({ ...options, unavailableMs: 1_000 });
+    expect([first.joined, second.joined, second.allIn]).toEqual([false, true, false]);
+    await second.append(...numbers(1_000));
+    await second.seal();
+    const third = await flow.producer().open(options);
+    expect([third.joined, third.allIn]).toEqual([true, true]);
+    await flow.worker({ handler: (n: number) => n }).start();
+    await flow.complete(options.id);
+    const results = new Map<number, unknown>();
+    const { items } = counted(1_000);
+    const submitted = await flow.producer().submit(items(), options);
+    expect(submitted).toMatchObject({ total: 1_000, created: false });
+    const notifier = new Notifier({ redis: flow.redis, queue: flow.queue });
+    flow.after(() => notifier.close());
+    for await (const { index, value } of notifier.results(options.id)) results.set(index, value);
+    expect([...results.values()].every((value, i) => value === [...results.keys()][i])).toBe(true);
+    expect(results.size).toBe(1_000);
+  });
+
+  test('goes on after its lease has ended, when nobody looked', async ({ flow }) => {
+    const options = { id: flow.id('left'), source: 'file.1', producerLeaseMs: 1_000 };
+    const first = await flow.producer().open(options);
+    await first.append(1, 2);
+    await first.flush();
+    first.close();
+    const request = flow.request(options.id);
+    await flow.connection.client.hset(request.keys.request, 'producerUntil', 1);
+    const second = await flow.producer().open(options);
+    await second.append(1, 2, 3);
+    await second.seal();
+    expect(await request.state()).toMatchObject({ status: 'sealed', total: 3 });
+  });
+
+  test('is submitted as a stream by another process where the first was cut', async ({ flow }) => {
+    const options = { id: flow.id('stream'), source: 'file.1' };
+    const first = await flow.producer().open(options);
+    await first.append(...numbers(3));
+    await first.flush();
+    first.close();
+    const { items, read } = counted(5);
+    const submitted = await flow.producer().submit(items(), options);
+    expect(submitted).toMatchObject({ total: 5, created: false });
+    expect(read.count).toBe(5);
+    expect(await flow.request(options.id).state()).toMatchObject({ total: 5 });
+  });
+
+  test('is told from another one, and from none', async ({ flow }) => {
+    const id = flow.id('told');
+    const first = await flow.producer().open({ id, source: 'file.1' });
+    await first.append(1);
+    for (const source of ['file.2', undefined]) {
+      const other = { id, ...(source ? { source } : {}) };
+      if (source) {
+        const error = await refused(flow.producer().open(other));
+        expect(error.differs).toEqual(['items']);
+      }
+      await refused(flow.producer().submit(stream(1), other));
+    }
+    await first.seal();
+    const error = await refused(flow.producer().open({ id, source: 'file.2' }));
+    expect(error).toMatchObject({ status: 'sealed', differs: ['items'] });
+    const limited = await refused(flow.producer().open({ id, source: 'file.1', limit: 3 }));
+    expect(limited.differs).toEqual(['limit']);
   });
 });

@@ -32,7 +32,7 @@ export function devCommand(program: Command): void {
       const which = values.port === undefined ? 'dir' : 'port';
       throw new InvalidOptionError(`--${which}`, values[which], 'no --cluster beside it');
     }
-    const stopped = new Promise<void>((resolve) => onStopSignals(resolve));
+    const stopped = new Promise<void>((resolve) => onStopSignals(() => resolve()));
     const { url, ended, stop } = await serve(values);
     if (values.json) {
       console.log(JSON.stringify({ url }));

@@ -190,6 +190,12 @@ export const requestFlags: readonly Flag[] = [
     'switch',
   ),
   flag('--results <how>', 'keep or discard', requestOptions['results']),
+  flag(
+    '--timing',
+    'results also say when, where and for how long each sub-request ran',
+    requestOptions['timing'],
+    'switch',
+  ),
   flag('--retention-ms <ms>', 'how long results stay', requestOptions['retentionMs'], 'number'),
   flag(
     '--unavailable-ms <ms>',
@@ -241,6 +247,23 @@ export const runFlags: readonly Flag[] = [
     '--failures <file>',
     'what failed, as NDJSON in the order of the input: payload, attempts, error of each',
     custom((v) => text(v) && v !== '-', 'a file name'),
+  ),
+  flag(
+    '--joblog <file>',
+    'a line for each sub-request that ended: worker, start, duration, attempts, exit code',
+    custom((v) => text(v) && v !== '-', 'a file name'),
+  ),
+  flag(
+    '--resume',
+    'with --id: only go on where an earlier run left off; begin nothing',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--retry-failed',
+    'as --resume; what failed in a run that has ended runs again',
+    option.boolean(false),
+    'switch',
   ),
 ];
 

@@ -14,6 +14,7 @@ export interface InputValues {
   /** What is written, which is none of the inputs. */
   out?: string;
   failures?: string;
+  joblog?: string;
 }
 
 /**
@@ -79,8 +80,8 @@ function checkFit(named: readonly string[], by: string, values: InputValues): vo
 }
 
 /** An output empties its file; one of an earlier run may be among what a pattern matches. */
-function checkApart(named: readonly string[], { out, failures }: InputValues): void {
-  const outputs = { '--out': out, '--failures': failures };
+function checkApart(named: readonly string[], { out, failures, joblog }: InputValues): void {
+  const outputs = { '--out': out, '--failures': failures, '--joblog': joblog };
   for (const [flag, output] of Object.entries(outputs)) {
     if (output === undefined || output === '-' || !exists(output)) continue;
     const path = realpathSync(output);
@@ -105,6 +106,11 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     this.#by = by;
     this.#binary = binary;
     this.#items = batch === undefined ? this.#each() : this.#batches(batch);
+  }
+
+  /** Where they come from; '-' is standard input. */
+  get paths(): readonly string[] {
+    return this.#named;
   }
 
   /** Reads the first item. */

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { addFlags, commonFlags, outFlags, readFlags, resultsFlags, statusFlags } from './flags.js';
 import { Output, writeResults } from './output.js';
 import { openPiecework } from './redis-url.js';
-import type { ResultFormat } from './result-format.js';
+import { type ResultFormat, resultFormats } from './result-format.js';
 import { runningTable } from './running.js';
 
 interface LookValues {
@@ -50,7 +50,7 @@ export function lookCommands(program: Command): void {
       const output = await Output.open('--out', out);
       await using pw = await openPiecework(values);
       const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
-      await writeResults(pw.request(id).results(read), output, format);
+      await writeResults(pw.request(id).results(read), output, format && resultFormats[format]);
     },
   );
 

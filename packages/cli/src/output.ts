@@ -1,10 +1,10 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
 import { say } from './progress-bar.js';
-import { type ResultFormat, resultFormats } from './result-format.js';
+import { type ResultWriter, resultFormats } from './result-format.js';
 
 const LINE_END = Buffer.from('\n');
 /** Lines are gathered up to this many characters before they are written, */
@@ -51,6 +51,10 @@ export class Output {
   readonly name: string;
   readonly #file: FileHandle | undefined;
   #begun = false;
+  /** Whether it is a file in which one can go back. */
+  #regular = false;
+  /** Whether all so far stood in the file already. */
+  #stood = false;
   /** Bytes and lines that are written. */
   #size = 0;
   #lines = 0;
@@ -67,21 +71,24 @@ export class Output {
 
   /**
    * @param path '-' is standard output
+   * @param again whether what it holds may be read, to be gone on with
    * @throws InvalidOptionError of `flag` when it cannot be written
    */
-  static async open(flag: string, path: string): Promise<Output> {
+  static async open(flag: string, path: string, again = false): Promise<Output> {
     if (path === '-') return new Output('standard output');
-    return Output.#open(flag, path, 0, 0o666);
+    // To read what one writes is for files alone: of a pipe one would be one's own reader.
+    const isFile = again && (await stat(path).catch(() => undefined))?.isFile() !== false;
+    return Output.#open(flag, path, isFile ? constants.O_RDWR : constants.O_WRONLY, 0o666);
   }
 
   /** A new file that only this user may read. @throws InvalidOptionError when it cannot be made */
   static create(path: string): Promise<Output> {
-    return Output.#open('file', path, constants.O_EXCL, 0o600);
+    return Output.#open('file', path, constants.O_WRONLY | constants.O_EXCL, 0o600);
   }
 
   static async #open(flag: string, path: string, flags: number, mode: number): Promise<Output> {
     try {
-      const file = await open(path, constants.O_WRONLY | constants.O_CREAT | flags, mode);
+      const file = await open(path, constants.O_CREAT | flags, mode);
       return new Output(path, file);
     } catch (error) {
       const why = reasonOf(error as NodeJS.ErrnoException);
@@ -89,12 +96,29 @@ export class Output {
     }
   }
 
-  /** Empties the file. */
-  async begin(): Promise<void> {
+  /** Bytes that it holds. */
+  async size(): Promise<number> {
+    return (await this.#file?.stat())?.size ?? 0;
+  }
+
+  /**
+   * Empties the file. `again`: what it holds is written anew only from where it differs from what comes, as
+   * behind a line that was cut off.
+   */
+  async begin(again = false): Promise<void> {
     if (this.#begun) return;
     this.#begun = true;
     // Pipes and devices have nothing that could be cut.
-    if ((await this.#file?.stat())?.isFile()) await this.#file?.truncate(0);
+    this.#regular = (await this.#file?.stat())?.isFile() ?? false;
+    this.#stood = again && this.#regular;
+    if (this.#regular && !again) await this.#file?.truncate(0);
+  }
+
+  /** All of it has come: what the file holds behind that is none of it. */
+  async end(): Promise<void> {
+    await this.begin();
+    await this.flush();
+    if (this.#stood) await this.#file?.truncate(this.#size);
   }
 
   /** Adds a line, or several as one, no faster than they are taken. @throws OutputError · EPIPE as it comes */
@@ -147,7 +171,13 @@ export class Output {
     const bytes = joined(lines);
     let at = 0;
     try {
-      while (at < bytes.length) at += (await file.write(bytes, at)).bytesWritten;
+      if (this.#stood && (await this.#holds(file, bytes))) return this.#note(lines, bytes.length);
+      if (this.#stood) await file.truncate(this.#size);
+      this.#stood = false;
+      while (at < bytes.length) {
+        const place = this.#regular ? this.#size + at : null;
+        at += (await file.write(bytes, at, null, place)).bytesWritten;
+      }
     } catch (error) {
       // Whole lines only.
       this.#note(lines, at);
@@ -155,6 +185,18 @@ export class Output {
       this.#fail(error as NodeJS.ErrnoException);
     }
     this.#note(lines, at);
+  }
+
+  /** Whether these bytes are the next ones of the file. */
+  async #holds(file: FileHandle, bytes: Buffer): Promise<boolean> {
+    const held = Buffer.alloc(bytes.length);
+    let at = 0;
+    while (at < held.length) {
+      const { bytesRead } = await file.read(held, at, held.length - at, this.#size + at);
+      if (bytesRead === 0) return false;
+      at += bytesRead;
+    }
+    return held.equals(bytes);
   }
 
   /** Counts those of `lines` that are within the first `bytes`. */
@@ -193,15 +235,15 @@ function write(stream: Writable, text: Buffer): Promise<void> {
 export async function writeResults(
   results: AsyncIterable<ResultItem<unknown>>,
   output: Output,
-  format: ResultFormat = 'ndjson',
+  writer: ResultWriter = resultFormats.ndjson,
 ): Promise<void> {
-  const writer = resultFormats[format];
   try {
     if (writer.head !== undefined) await output.head(writer.head);
     for await (const item of results) {
       const line = writer.line(item);
       if (line !== undefined) await output.line(line);
     }
+    await output.end();
   } finally {
     await output.close();
   }
@@ -212,10 +254,10 @@ export async function writeResultsLive(
   results: AsyncIterable<ResultItem<unknown>>,
   output: Output,
   json: boolean,
-  format?: ResultFormat,
+  writer?: ResultWriter,
 ): Promise<OutputError | undefined> {
   try {
-    await writeResults(results, output, format);
+    await writeResults(results, output, writer);
     return undefined;
   } catch (error) {
     if (!(error instanceof OutputError)) throw error;

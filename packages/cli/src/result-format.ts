@@ -21,14 +21,14 @@ function textOf(value: unknown): string {
 const field = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
-  /** `{"index":…,"status":…,"value"|"error":…}` */
+  /** `{"index":…,"status":…,"value"|"error":…}`, and its timing if it has one. */
   ndjson: {
     line(item) {
-      const { index, status } = item;
+      const { index, status, timing } = item;
       const line =
         item.status === 'succeeded'
-          ? { index, status, value: item.value === undefined ? null : item.value }
-          : { index, status, error: item.error };
+          ? { index, status, value: item.value === undefined ? null : item.value, timing }
+          : { index, status, error: item.error, timing };
       return JSON.stringify(line);
     },
   },
@@ -53,3 +53,9 @@ export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
     },
   },
 };
+
+/** The same without timing, which was measured for something else. */
+export const untimed = (writer: ResultWriter): ResultWriter => ({
+  ...writer,
+  line: ({ timing: _, ...item }) => writer.line(item),
+});

@@ -1,7 +1,9 @@
+import { resolve } from 'node:path';
 import type { ResultsOptions } from '@piecework/notifier';
+import { InvalidOptionError } from '@piecework/protocol';
 import type { RequestHandle } from 'piecework';
 import { type FailureKind, failureKinds } from './failure-kinds.js';
-import { type Output, OutputError, writeResults } from './output.js';
+import { Output, OutputError, writeResults } from './output.js';
 import { writeOwnFile } from './own-file.js';
 import { say } from './progress-bar.js';
 
@@ -9,6 +11,13 @@ import { say } from './progress-bar.js';
 export interface RunFiles {
   readonly out: Output | undefined;
   readonly failures: Output | undefined;
+  readonly joblog: Output | undefined;
+}
+
+interface FileNames {
+  readonly out?: string;
+  readonly failures?: string;
+  readonly joblog?: string;
 }
 
 /** What a run leaves, whatever becomes of its Redis. */
@@ -31,6 +40,31 @@ interface Ended {
   /** Whether Redis goes on after this run. */
   readonly outlives: boolean;
   readonly failed: boolean;
+}
+
+/**
+ * Opens them before there is anything to write. `again`: `--out` and `--joblog` may be gone on with.
+ * @throws InvalidOptionError
+ */
+export async function openFiles(
+  { out, failures, joblog }: FileNames,
+  again: boolean,
+): Promise<RunFiles> {
+  const flags = { '--out': out, '--failures': failures, '--joblog': joblog };
+  const paths = new Set<string>();
+  for (const [flag, file] of Object.entries(flags)) {
+    if (file === undefined) continue;
+    const path = resolve(file);
+    if (paths.has(path)) throw new InvalidOptionError(flag, file, 'a file of its own');
+    paths.add(path);
+  }
+  const open = async (flag: string, file: string | undefined, read: boolean) =>
+    file === undefined ? undefined : Output.open(flag, file, read);
+  return {
+    out: await open('--out', out, again),
+    failures: await open('--failures', failures, false),
+    joblog: await open('--joblog', joblog, again),
+  };
 }
 
 /** Writes what is nowhere else yet, of a request that is complete. */

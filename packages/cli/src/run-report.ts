@@ -1,4 +1,4 @@
-import type { CompletionOutcome } from '@piecework/notifier';
+import type { CompletionOutcome, Counts } from '@piecework/notifier';
 import prettyMs from 'pretty-ms';
 import { kindLine } from './failure-kinds.js';
 import { type Kept, keptLines } from './kept.js';
@@ -30,6 +30,29 @@ const number = (n: number) => n.toLocaleString('en-US');
 export function reportRun(end: RunEnd, json: boolean): void {
   if (json) console.log(JSON.stringify(jsonOf(end)));
   else for (const line of linesOf(end)) say(line);
+}
+
+/** A run that was stopped, and can be gone on with. */
+export interface RunStop {
+  readonly kept: Kept;
+  readonly counts: Counts;
+  readonly tookMs: number;
+  /** Whether its input was not yet read to the end. */
+  readonly isOpen: boolean;
+}
+
+/** Tells how far a run is that was stopped. */
+export function reportStopped({ kept, counts, tookMs, isOpen }: RunStop, json: boolean): void {
+  const { id } = kept;
+  if (json) {
+    const took = Math.round(tookMs);
+    console.log(JSON.stringify({ id, status: 'stopped', counts, tookMs: took, kept: true }));
+    return;
+  }
+  const { total, succeeded, failed } = counts;
+  const done = `${number(succeeded)} succeeded, ${number(failed)} failed`;
+  say(`stopped: ${done} of ${number(total)}${isOpen ? ' so far' : ''} in ${prettyMs(tookMs)}`);
+  for (const line of keptLines(kept)) say(line);
 }
 
 function jsonOf(end: RunEnd) {

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { resolveRedisUrl } from '@piecework/embedded';
 import type { CompletionOutcome } from '@piecework/notifier';
 import { FlushSoon, type OpenRequest, type RequestOptions } from '@piecework/producer';
@@ -26,13 +25,26 @@ import {
 } from './flags.js';
 import { WorkerFleet } from './fleet.js';
 import { type Input, type InputValues, openInput } from './input.js';
+import { writeJoblogLive } from './joblog.js';
 import { type Kept, keptLines } from './kept.js';
 import { defaultLogFormat, type LogFormat } from './log.js';
-import { Output, type OutputError, writeResultsLive } from './output.js';
+import { type OutputError, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
-import type { ResultFormat } from './result-format.js';
-import { ALL, leave, type RunFiles } from './run-files.js';
-import { reportRun } from './run-report.js';
+import { type ResultFormat, resultFormats, untimed } from './result-format.js';
+import {
+  checkAgain,
+  expectNew,
+  isNamed,
+  lockRun,
+  namedOptions,
+  ownQueue,
+  sayWhatThereIs,
+  setLimit,
+  whatThereIs,
+} from './run-again.js';
+import { ALL, leave, openFiles, type RunFiles } from './run-files.js';
+import { reportRun, reportStopped } from './run-report.js';
+import { sourceOf } from './run-source.js';
 import { type Slots, slotsOf } from './slots.js';
 import { onStopSignals } from './stop-signals.js';
 import { checkWork, type WorkValues } from './work.js';
@@ -40,6 +52,8 @@ import { passedOn } from './worker.js';
 
 /** How long a request whose workers cannot go on may take to end, in ms. */
 const ENDING_MS = 5_000;
+/** How long results of a run that is left are still read, in ms; the next one writes the others. */
+const CATCH_UP_MS = 1_000;
 
 interface RunValues extends RequestOptions, InputValues, WorkValues {
   redis?: string;
@@ -50,6 +64,10 @@ interface RunValues extends RequestOptions, InputValues, WorkValues {
   out?: string;
   format?: ResultFormat;
   failures?: string;
+  joblog?: string;
+  timing: boolean;
+  resume: boolean;
+  retryFailed: boolean;
   jobs?: number;
   processes: number;
   concurrency: number;
@@ -59,8 +77,13 @@ interface RunValues extends RequestOptions, InputValues, WorkValues {
   logFormat?: LogFormat;
 }
 
-/** Its outcome, what was wrong with it, and why `--out` does not have all results. */
-type Ending = [CompletionOutcome, wrong: unknown, cut: OutputError | undefined];
+/** Its outcome, what was wrong with it, and why `--out` and `--joblog` do not have all of it. */
+type Ending = [
+  CompletionOutcome,
+  wrong: unknown,
+  cut: OutputError | undefined,
+  logCut: OutputError | undefined,
+];
 
 /** `piecework run`: Redis, workers, request, progress and results, all in one command. */
 export function runCommand(program: Command): void {
@@ -70,11 +93,13 @@ export function runCommand(program: Command): void {
   const groups = [commonFlags, requestFlags, outFlags, runFlags, workerFlags];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const read = readFlags<RunValues>(given, ...groups);
+    const { id, out, joblog } = read;
     // Results that nobody asked to see are not kept either.
-    const results =
-      read.out === undefined && given['results'] === undefined ? 'discard' : read.results;
-    // A queue of its own: workers of others would run our items by their handler.
-    const queue = given['queue'] === undefined ? `run-${nanoid(10)}` : read.queue;
+    const unseen = out === undefined && joblog === undefined && given['results'] === undefined;
+    const results = unseen ? 'discard' : read.results;
+    // A queue of its own, of a run with a name always the same: workers of others would run our items by
+    // their handler.
+    const queue = given['queue'] === undefined ? ownQueue(id) : read.queue;
     const logLevel = read.logLevel ?? 'warn';
     const logFormat = read.logFormat ?? defaultLogFormat();
     const { unused, ...slots } = slotsOf(given, read);
@@ -86,17 +111,26 @@ export function runCommand(program: Command): void {
     checkWork(values);
     shardNames(queue, values.shards);
     requestOf({ ...values });
-    if (values.out !== undefined && values.results === 'discard') {
-      throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
-    }
+    checkAgain(values);
+    for (const [flag, file] of [
+      ['--out', out],
+      ['--joblog', joblog],
+    ])
+      if (file !== undefined && values.results === 'discard')
+        throw new InvalidOptionError('--results', 'discard', `keep, as ${flag} wants them`);
     const { format } = values;
-    if (format !== undefined && values.out === undefined)
+    if (format !== undefined && out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
     using items = await openInput(values);
     if (values.dryRun) return await dryRun(items, values);
-    process.exitCode = await run(items, values, await openFiles(values), unused);
+    const files = await openFiles(values, isNamed(values));
+    if (id !== undefined && !isNamed(values)) await expectNew(files, NO_REDIS);
+    process.exitCode = await run(items, values, files, unused);
   });
 }
+
+const NO_REDIS =
+  'only with --redis or REDIS_URL does a run go on: a Redis of its own ends with each';
 
 /** Programs that take many lines at once read them as lines, unless something else is said. */
 function execInputOf({ batch, exec, execInput, persistent }: RunValues): Partial<WorkValues> {
@@ -104,13 +138,17 @@ function execInputOf({ batch, exec, execInput, persistent }: RunValues): Partial
   return asLines ? { execInput: execInput ?? 'lines' } : {};
 }
 
-async function openFiles({ out, failures }: RunValues): Promise<RunFiles> {
-  if (out !== undefined && failures !== undefined && resolve(out) === resolve(failures))
-    throw new InvalidOptionError('--failures', failures, 'another file than that of --out');
-  return {
-    out: out === undefined ? undefined : await Output.open('--out', out),
-    failures: failures === undefined ? undefined : await Output.open('--failures', failures),
-  };
+function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
+  const { queue, processes, maxRestarts, handler } = values;
+  return WorkerFleet.start({
+    ...{ redis, queue, handler, processes, maxRestarts },
+    flags: passedOn({ ...values }),
+    // What handlers write to standard output is theirs, and not part of the results.
+    onLine: say,
+    // Not over the bar.
+    ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
+    onRestart: ({ why }) => say(`${why}; another one is started`),
+  });
 }
 
 /** Answers the exit code. */
@@ -125,92 +163,136 @@ async function run(
     ? { url: values.redis, origin: 'environment', stop: async () => {} }
     : await resolveRedisUrl({ onStatus: say });
   const outlives = redis.origin === 'environment';
+  const { queue, shards } = values;
+  const timing = values.timing || values.joblog !== undefined;
+  const asked = requestOf({ ...values, timing });
+  const { id = '', resume, retryFailed } = values;
+  const named = isNamed(values)
+    ? { id, queue, redis: redis.url, resume: resume || retryFailed }
+    : undefined;
   let fleet: WorkerFleet | undefined;
   let request: RequestHandle | undefined;
   let kept: Kept | undefined;
+  let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
   const unended = (id: string): Kept => ({
     ...{ id, redis: values.redis, retentionMs: undefined, failed: false },
-    results: values.out !== undefined,
+    ...{ results: values.out !== undefined, goesOn: named !== undefined },
   });
-  const pw = new Piecework({ redis: redis.url, queue: values.queue, shards: values.shards });
+  const pw = new Piecework({ redis: redis.url, queue, shards });
   try {
-    const { queue, processes, maxRestarts, handler } = values;
-    fleet = await WorkerFleet.start({
-      redis: redis.url,
-      queue,
-      handler,
-      processes,
-      maxRestarts,
-      flags: passedOn({ ...values }),
-      // What handlers write to standard output is theirs, and not part of the results.
-      onLine: say,
-      // Not over the bar.
-      ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
-      onRestart: ({ why }) => say(`${why}; another one is started`),
-    });
+    if (named) lock = await lockRun(named);
+    const options = named ? namedOptions(asked, await sourceOf(values, items.paths)) : asked;
+    const before = named && (await whatThereIs(pw, named, options, files));
+    const wasComplete = before && (await before.handle.status()).status === 'complete';
+    const retries = wasComplete && retryFailed;
+    if (before) sayWhatThereIs(await before.handle.status(), retryFailed);
+    if (!wasComplete || retries) fleet = await startWorkers(redis.url, values);
     const workers = fleet;
     const stopping = new AbortController();
+    let stoppedBy: NodeJS.Signals | undefined;
     const unlisten = onStopSignals(
-      () => {
-        say('stopping: what runs may end, the rest is cancelled; Ctrl-C again ends at once');
+      (signal) => {
+        stoppedBy = signal;
+        const rest = named ? 'the rest stays' : 'the rest is cancelled';
+        say(`stopping: what runs may end, ${rest}; Ctrl-C again ends at once`);
         stopping.abort();
       },
       () => {
-        workers.kill();
+        workers?.kill();
         say('ended at once');
         if (request && outlives) for (const line of keptLines(unended(request.id))) say(line);
       },
     );
-    const options = requestOf({ ...values });
-    const named = values.id !== undefined || options.dedupe !== undefined;
-    const open = await pw
-      .open({ ...options, ...(named ? {} : { id: `run-${nanoid(10)}` }) })
-      .catch(keptEarlier);
-    const handle = open.handle;
+    const ownId = named || options.dedupe !== undefined ? {} : { id: `run-${nanoid(10)}` };
+    const open = before ?? (await pw.open({ ...ownId, ...options }));
     if (options.dedupe && open.joined) {
       open.close();
       throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
     }
+    // Its own handle is of the life that has ended.
+    const handle = retries ? pw.request(open.id) : open.handle;
     request = handle;
-    await files.out?.begin();
+    if (named && !wasComplete) await setLimit(handle, asked.limit);
+    if (retries) await handle.redrive();
+    await files.out?.begin(named !== undefined);
+    await files.joblog?.begin(named !== undefined);
     stopping.signal.addEventListener('abort', () => {
-      void open.cancel().catch(() => {});
+      if (named) open.close();
+      else void open.cancel().catch(() => {});
       // Whoever types or pipes the items is not waited for.
       items.close();
     });
     // Results on the same terminal are progress enough.
     const quiet = values.json || (values.out === '-' && process.stdout.isTTY);
-    const ending = Promise.all([
-      handle.completion(),
-      feed(items, open, stopping.signal),
-      files.out && writeResultsLive(handle.results(ALL), files.out, values.json, values.format),
-      quiet ? undefined : showProgress(handle.progress()),
-    ]).then(([ended, fed, written]): Ending => [ended, fed, written]);
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const all = { ...ALL, signal };
+    const logged = { order: 'completion', failed: true, signal } as const;
+    const format = resultFormats[values.format ?? 'ndjson'];
+    const writer = values.timing ? format : untimed(format);
+    // What a run that is left still does, `leaving` ends.
+    const parts = [
+      handle.completion({ signal }),
+      open.allIn ? undefined : feed(items, open, stopping.signal),
+      files.out && writeResultsLive(handle.results(all), files.out, values.json, writer),
+      files.joblog && writeJoblogLive(handle.results(logged), files.joblog, values.json),
+      quiet ? undefined : showProgress(handle.progress({ signal })),
+    ] as const;
+    const ending = Promise.all(parts).then(
+      ([ended, fed, cut, logCut]): Ending => [ended, fed, cut, logCut],
+    );
     // The request ends when its rest is cancelled, which may be heard of before anything else.
     let lost: unknown;
-    const [outcome, fed, cut] = await Promise.race([
+    const failed = (error: unknown) => {
+      lost = error;
+      return named ? undefined : withoutWorkers(error, open, ending);
+    };
+    const ended = await Promise.race([
       ending,
-      workers.lost.catch((error) => {
-        lost = error;
-        return withoutWorkers(error, open, ending);
-      }),
-    ]);
-    const wrong = lost ?? fed;
+      ...(workers ? [workers.lost.catch(failed)] : []),
+      ...(lock ? [lock.lost.catch(failed)] : []),
+      ...(named ? [aborted(stopping.signal)] : []),
+    ]).then((one) => one ?? leaveIt());
+    /** What runs may end; what comes of it is written for a moment longer. */
+    async function leaveIt(): Promise<Ending | undefined> {
+      stopping.abort();
+      await workers?.stop();
+      const late = await Promise.race([ending, pause(CATCH_UP_MS)]);
+      leaving.abort();
+      await Promise.allSettled(parts);
+      return late ?? undefined;
+    }
     unlisten();
+    if (!ended) {
+      kept = unended(handle.id);
+      const { counts, status } = await handle.status();
+      const tookMs = performance.now() - started;
+      reportStopped({ kept, counts, tookMs, isOpen: status === 'open' }, values.json);
+      if (lost !== undefined) throw lost;
+      return stoppedBy === 'SIGTERM' ? 143 : 130;
+    }
+    const [outcome, fed, cut, logCut] = ended;
+    const wrong = lost ?? fed;
     const { status, counts } = outcome;
     const worth =
       counts.failed > 0 || status === 'failed' || cut !== undefined || wrong !== undefined;
-    const { id } = handle;
-    const failed = counts.failed > 0;
+    const hasFailed = counts.failed > 0;
     const { retentionMs } = values;
-    if (outlives && worth)
-      kept = { id, redis: values.redis, retentionMs, failed, results: cut !== undefined };
+    if (outlives && (worth || named))
+      kept = {
+        ...{ id: handle.id, redis: values.redis, retentionMs, failed: hasFailed },
+        ...{
+          results: cut !== undefined,
+          retries: named !== undefined && counts.cancelled === 0 && wrong === undefined,
+        },
+      };
     const tookMs = performance.now() - started;
     const note = unused(counts.total);
-    const left = await leave(handle, { files, cut, outlives, failed });
-    reportRun({ ...{ id, outcome, tookMs, cut, note, kept }, ...left }, values.json);
+    const left = await leave(handle, { files, cut, outlives, failed: hasFailed });
+    const end = { id: handle.id, outcome, tookMs, cut, kept };
+    reportRun({ ...end, note: workers ? note : undefined, ...left }, values.json);
     if (wrong !== undefined) throw wrong;
-    return status === 'succeeded' && !cut ? 0 : 1;
+    return status === 'succeeded' && !cut && !logCut ? 0 : 1;
   } catch (error) {
     // Whoever reads the output may have seen enough.
     const seen = (error as NodeJS.ErrnoException).code === 'EPIPE';
@@ -222,19 +304,15 @@ async function run(
   } finally {
     await fleet?.stop();
     // Nobody else is to find it, unless there is something to look at.
-    if (!kept) await request?.drop().catch(() => {});
+    if (!kept && !named) await request?.drop().catch(() => {});
     await pw.close();
+    await lock?.[Symbol.asyncDispose]();
     await redis.stop();
   }
 }
 
-/** Says what to do about a request that an earlier run left to be looked at. */
-function keptEarlier(error: unknown): never {
-  if (!(error instanceof RequestExistsError) || error.status !== 'complete') throw error;
-  const { requestId, status, differs } = error;
-  const why = `a request of this id has ended and is kept; piecework drop ${requestId} removes it`;
-  throw new RequestExistsError(requestId, status, why, differs);
-}
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));
 
 /** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
 async function feed(

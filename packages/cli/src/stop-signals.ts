@@ -2,7 +2,10 @@
  * SIGINT and SIGTERM: the first asks to stop in good order, the second ends the process at once.
  * `onHard` runs before that end.
  */
-export function onStopSignals(onStop: () => void, onHard: () => void = () => {}): () => void {
+export function onStopSignals(
+  onStop: (signal: NodeJS.Signals) => void,
+  onHard: () => void = () => {},
+): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals) => {
     if (asked) {
@@ -10,7 +13,7 @@ export function onStopSignals(onStop: () => void, onHard: () => void = () => {})
       process.exit(signal === 'SIGINT' ? 130 : 143);
     }
     asked = true;
-    onStop();
+    onStop(signal);
   };
   process.on('SIGINT', listener);
   process.on('SIGTERM', listener);

@@ -8,7 +8,7 @@ import { keptLines } from './kept.js';
 import { Output, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
 import { existingRedis, openPiecework } from './redis-url.js';
-import type { ResultFormat } from './result-format.js';
+import { type ResultFormat, resultFormats } from './result-format.js';
 import { ALL } from './run-files.js';
 import { onStopSignals } from './stop-signals.js';
 
@@ -68,7 +68,13 @@ export function submitCommand(program: Command): void {
     const [outcome, , cut] = await Promise.all([
       request.completion(),
       values.json ? undefined : showProgress(request.progress()),
-      output && writeResultsLive(request.results(ALL), output, values.json, format),
+      output &&
+        writeResultsLive(
+          request.results(ALL),
+          output,
+          values.json,
+          format && resultFormats[format],
+        ),
     ]);
     const { status, counts, generation } = outcome;
     const text = JSON.stringify({ id: request.id, status, counts, generation });

@@ -1,4 +1,4 @@
-import { decode, decodeError, type KeptError } from '@piecework/protocol';
+import { decodeFailure, decodeResult, type KeptError, type Timing } from '@piecework/protocol';
 import type { ReadItem } from './result-reader.js';
 
 /** A sub-request that succeeded. */
@@ -6,6 +6,8 @@ export interface SucceededItem<Result = unknown> {
   readonly index: number;
   readonly status: 'succeeded';
   readonly value: Result;
+  /** When and where it ran; only of a request that was submitted with `timing`. */
+  readonly timing?: Timing;
   /** Pass it to `results` to go on behind this item. */
   readonly cursor: string;
 }
@@ -16,6 +18,8 @@ export interface FailedItem {
   readonly status: 'failed';
   /** What the handler threw last: name, message and, where there was one, stack. */
   readonly error: KeptError;
+  /** As of a success; none where its worker ended instead. */
+  readonly timing?: Timing;
   readonly cursor: string;
 }
 
@@ -24,7 +28,7 @@ export type ResultItem<Result = unknown> = SucceededItem<Result> | FailedItem;
 
 export function resultItem<Result>(item: ReadItem, cursor: string): ResultItem<Result> {
   const { index, kind, text } = item;
-  return kind === 'succeeded'
-    ? { index, status: kind, value: decode(text) as Result, cursor }
-    : { index, status: 'failed', error: decodeError(text), cursor };
+  if (kind !== 'succeeded') return { index, status: 'failed', ...decodeFailure(text), cursor };
+  const { value, ...timing } = decodeResult(text);
+  return { index, status: kind, value: value as Result, ...timing, cursor };
 }

@@ -40,6 +40,7 @@ export {
   ServerError,
   SourceError,
   TimeoutError,
+  type Timing,
   type ToleratedFailures,
   UnrecoverableError,
   type WaitOptions,

@@ -48,6 +48,8 @@ export class Appender {
   #pending: string[] = [];
   #pendingBytes = 0;
   #sent: number;
+  /** How many of the next items are in already. */
+  #known: number;
   #failure: { readonly error: unknown } | undefined;
 
   constructor(parts: {
@@ -59,6 +61,8 @@ export class Appender {
     patience: Patience;
     /** The number of its first item. @default 0 */
     firstNumber?: number | undefined;
+    /** How many of its items are in already, by an earlier producer of this name. @default 0 */
+    known?: number | undefined;
   }) {
     this.#queue = parts.queue;
     this.#request = parts.request;
@@ -68,6 +72,7 @@ export class Appender {
     this.#patience = parts.patience;
     this.#firstNumber = parts.firstNumber ?? 0;
     this.#sent = this.#firstNumber;
+    this.#known = parts.known ?? 0;
     // Several chunks have to fit into the window, or it would drain before the next one comes.
     this.#chunkItems =
       parts.window > 0
@@ -88,6 +93,11 @@ export class Appender {
   /** Adds one encoded item; a promise resolves when there is room for the next, none is room now. */
   add(payload: string): Promise<void> | undefined {
     this.#throwIfFailed();
+    if (this.#known > 0) {
+      this.#known -= 1;
+      this.#sent += 1;
+      return undefined;
+    }
     this.#pending.push(payload);
     this.#pendingBytes += payload.length;
     const full = this.#pending.length >= this.#chunkItems || this.#pendingBytes >= CHUNK_BYTES;

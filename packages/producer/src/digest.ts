@@ -51,6 +51,8 @@ export function optionsDigest(queue: string, options: CheckedOptions): string {
     runAt: runAt === undefined ? undefined : Number(runAt),
   };
   const content = CONTENT.map((name) => [name, plain[name] ?? null]);
+  // Only where it is asked for: releases that had none give a request without it the same digest.
+  if (options.timing) content.push(['timing', true]);
   return createHash('sha256')
     .update(canonical([queue, content]))
     .digest('base64url');

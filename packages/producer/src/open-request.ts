@@ -28,6 +28,8 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   readonly generation: number;
   /** Whether somebody else had opened it. */
   readonly joined: boolean;
+  /** Whether it was sealed before, with all items of its `source`: there is nothing to append. */
+  readonly allIn: boolean;
   readonly #connection: Connection;
   readonly #queue: QueueCommands;
   readonly #commands: RequestCommands;
@@ -57,6 +59,9 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
       options: CheckedOptions;
       /** The number of its first item. @default 0 */
       firstNumber?: number;
+      /** How many of the items of its source are in already. @default 0 */
+      known?: number;
+      allIn?: boolean;
       joined?: boolean;
       check?: ItemCheck | undefined;
       /** Ends every trying again, as when the connection is about to close. */
@@ -68,6 +73,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
     this.id = parts.id;
     this.generation = parts.generation;
     this.joined = parts.joined ?? false;
+    this.allIn = parts.allIn ?? false;
     this.#queue = queue;
     this.#commands = new RequestCommands(connection, parts.id);
     this.#producer = parts.producer;
@@ -87,7 +93,13 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
       window: parts.options.window,
       patience: this.#adding,
       firstNumber: parts.firstNumber,
+      known: parts.known,
     });
+    if (this.allIn) {
+      this.#sealed = true;
+      this.#closed = true;
+      return;
+    }
     // A renewal that fails is tried again at the next; the lease bears two that are missing.
     const renew = () => void this.#renew().catch(() => {});
     this.#renewal = setInterval(renew, parts.options.producerLeaseMs / 3);

@@ -91,6 +91,8 @@ export interface RequestOptions {
    * is only known once the request is sealed. @default 'continue'
    */
   readonly onExceeded?: 'continue' | 'cancel';
+  /** Whether each result, and each failure, says when, where and for how long its attempt ran. @default false */
+  readonly timing?: boolean;
   /** How long outcome, results and failures stay after completion, in ms. @default 86400000, a day */
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
@@ -118,6 +120,12 @@ export interface RequestOptions {
    * same without a period. @default periodMs: `retentionMs`
    */
   readonly dedupe?: Dedupe;
+  /**
+   * Names what the items come from, such as the digest of a file. Whoever submits or opens under the same id,
+   * options and source gives the same items from the start; what is in already is passed over, so that any
+   * process goes on where another one was cut. @default none: only an array is recognised by its items
+   */
+  readonly source?: string;
   /** Anything small as JSON, at most 8 KiB, shown by `status`. */
   readonly metadata?: unknown;
   /** Largest encoded payload, in bytes; up to 256 MiB. @default 1048576 */
@@ -168,6 +176,7 @@ export const requestOptions: OptionTable = {
     'a Date, or a whole number of ms since 1970',
   ),
   expedite: option.boolean(false),
+  timing: option.boolean(false),
   retentionMs: option.ms(1_000, 31_536_000_000, 86_400_000),
   onSourceError: option.word('cancel', 'leaveOpen'),
   onProducerLost: option.word('cancel', 'seal'),
@@ -175,6 +184,7 @@ export const requestOptions: OptionTable = {
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
   durability: option.word('none', 'replica', 'fsync'),
   dedupe: option.custom(isDedupe, `{ key, periodMs }: a key as ${NAME}, and ms of at least 1`),
+  source: option.name(),
   metadata: option.custom(z.any().refine(isSmallJson), `JSON of at most ${METADATA_BYTES} bytes`),
   maxPayloadBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
@@ -186,7 +196,17 @@ export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
 
 /** Those without a default. */
 type Optional =
-  | ('id' | 'limit' | 'task' | 'dedupe' | 'backoff' | 'attemptTimeoutMs' | 'metadata' | 'signal')
+  | (
+      | 'id'
+      | 'limit'
+      | 'task'
+      | 'dedupe'
+      | 'backoff'
+      | 'attemptTimeoutMs'
+      | 'metadata'
+      | 'signal'
+      | 'source'
+    )
   | ('deadlineMs' | 'delayMs' | 'runAt');
 
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */

@@ -28,7 +28,7 @@ import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
 import { type ItemCheck, OpenRequest } from './open-request.js';
 import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
-import { type Asked, expectSame, expectSameOptions } from './same-again.js';
+import { type Asked, expectSame, expectSameOptions, otherItems } from './same-again.js';
 import { type SealOf, type Site, sealIn } from './seal-in.js';
 import { announce, firstNumber, smallOf } from './small.js';
 import { type Items, Source } from './source.js';
@@ -129,7 +129,7 @@ export class Producer implements AsyncDisposable {
    *   request lives or is retained; the first submission may even still be under way;
    * - of any other source the word of the caller is taken that it gives the same items again, from
    *   the start. Once all of them are in, it is returned with its total, to anybody; before, only this
-   *   Producer goes on with it, and elsewhere it is a RequestExistsError.
+   *   Producer goes on with it, and elsewhere it is a RequestExistsError, unless both name the same `source`.
    * Other options under the same id, or other items of an array, are a RequestExistsError that says what
    * differs. `dedupe` finds the id by a key.
    * Until it is asked again the request stays as it is, open; its lease ends after `producerLeaseMs`
@@ -155,11 +155,13 @@ export class Producer implements AsyncDisposable {
       let first = await source.first();
       const newId = nanoid();
       const id = await this.#idOf(checked, newId);
-      const owner = named ?? this.#unsure.get(id) ?? nanoid(12);
+      const sourced = ofSource(digest, checked);
+      const owner = named ?? sourced ?? this.#unsure.get(id) ?? nanoid(12);
       const small = known && smallOf(known, checked.window);
       const isNewId = id === newId;
       const submission = {
-        ...{ id, isNewId, owner, digest, named: !!named, options: checked, small },
+        ...{ id, isNewId, owner, digest, options: checked, small },
+        named: (named ?? sourced) !== undefined,
         // Whoever asks under the same key may make the request of an id of ours.
         call: isNewId && !checked.dedupe ? undefined : nanoid(12),
       };
@@ -260,14 +262,18 @@ export class Producer implements AsyncDisposable {
    * Opens a request to which items are appended until it is sealed. If one of this id is open with
    * the same options, it is joined: several processes may append to one request, and asking again
    * is safe. `check` sees each item before it is added.
+   *
+   * With a `source` only its producer is joined: items are appended from the start again, and those that
+   * are in already are passed over. Where all are, also when it has ended since, the answer is `allIn`.
    * @throws InvalidOptionError · RequestExistsError · ServerError, ConnectionError · IndeterminateError
    */
   async open(options: RequestOptions = {}, check?: ItemCheck): Promise<OpenRequest> {
     const checked = this.#check(options);
     const id = await this.#idOf(checked);
-    const owner = nanoid(12);
     const digest = optionsDigest(this.#shards.queue, checked);
-    const asked = { id, owner, digest, options: checked, named: false };
+    const sourced = ofSource(digest, checked);
+    const asked = { id, owner: sourced ?? nanoid(12), digest, options: checked, named: !!sourced };
+    if (sourced !== undefined) return this.#openAgain({ ...asked, call: nanoid(12) }, check);
     const { generation, found } = await this.#bringUp(asked);
     if (found) {
       await expectSameOptions(this.#connection, this.#queueOf(asked), asked, found);
@@ -275,6 +281,30 @@ export class Producer implements AsyncDisposable {
         throw new RequestExistsError(id, found.status);
     }
     return this.#opened(generation, asked, { joined: found !== undefined, check });
+  }
+
+  /** Opens what one producer appends, whichever process it is in: a new request, or what there is of it. */
+  async #openAgain(submission: Submission, check?: ItemCheck): Promise<OpenRequest> {
+    const { id, owner } = submission;
+    const { generation, found, created } = await this.#bringUp(submission);
+    if (found) {
+      const { status, sealedBy } = found;
+      await expectSameOptions(this.#connection, this.#queueOf(submission), submission, found);
+      const others = status === 'open' && sealedBy !== owner;
+      if (others) throw otherItems(id, status);
+      // One that is open again is being redriven, and sealed by whoever does that.
+      if (status !== 'open') await this.#foundAgain(submission, found, created);
+      return this.#opened(found.generation, submission, { joined: !created, allIn: true });
+    }
+    if (created) return this.#opened(generation, submission, { check });
+    const { request } = this.#site(submission);
+    const sent = `sent:${owner}`;
+    const [fields] = await this.#patience(id, submission.options).call(() =>
+      // Its lease may have ended: renewed before anybody here looks.
+      Promise.all([request.fields(sent), request.keepOpen(generation)]),
+    );
+    const known = Number(fields[sent] || 0);
+    return this.#opened(generation, submission, { joined: true, check, known });
   }
 
   /** Stops renewing what is open, and closes the connection if it is ours. */
@@ -354,7 +384,7 @@ export class Producer implements AsyncDisposable {
   #opened(
     generation: number,
     { id, owner, options, small }: Submission,
-    more: { joined?: boolean; check?: ItemCheck | undefined } = {},
+    more: { joined?: boolean; check?: ItemCheck | undefined; known?: number; allIn?: boolean } = {},
   ): OpenRequest {
     const parts = {
       ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
@@ -365,6 +395,7 @@ export class Producer implements AsyncDisposable {
       open.delete(closed);
       if (open.size === 0) void agenda.stop();
     });
+    if (request.allIn) return request;
     open.add(request);
     agenda.start();
     return request;
@@ -382,5 +413,9 @@ const sealOf = ({ owner, small }: Submission, generation: number): SealOf => ({
   producer: owner,
   sent: firstNumber(small) + (small?.length ?? 0),
 });
+
+/** The name of a submission whose items are known by that of their source. */
+const ofSource = (digest: string, { source }: CheckedOptions): string | undefined =>
+  source === undefined ? undefined : submissionName(digest, [`source ${source}`]);
 
 const encoded = (item: unknown): string => item as string;

@@ -40,10 +40,13 @@ export async function expectSame(
         : 'a request of this id ended before all its items were in';
     throw new RequestExistsError(id, status, why);
   }
-  if (named)
-    throw new RequestExistsError(id, status, 'a request of this id exists with other items', [
-      'items',
-    ]);
+  if (named) throw otherItems(id, status);
+}
+
+export function otherItems(id: string, status: string): RequestExistsError {
+  return new RequestExistsError(id, status, 'a request of this id exists with other items', [
+    'items',
+  ]);
 }
 
 /** @throws RequestExistsError that says which options differ */
@@ -81,7 +84,7 @@ async function differing(
   const differs = Object.keys(asked).filter(
     (option) => (kept[nameOf(option)] ?? '') !== String(asked[option]),
   );
-  if (kept['policy'] !== policy) differs.push('backoff or attemptTimeoutMs');
+  if (kept['policy'] !== policy) differs.push('backoff, attemptTimeoutMs or timing');
   // One that was changed meanwhile looks as if it were what was asked for; runAt is not kept as such.
   return differs.length > 0 ? differs : ['options'];
 }

@@ -28,6 +28,8 @@ export interface Backoff {
 export interface AttemptPolicy {
   readonly backoff?: Required<Backoff>;
   readonly attemptTimeoutMs?: number;
+  /** Whether the worker says with each outcome when and where it ran. */
+  readonly timing?: true;
 }
 
 const delay = z.number().int().min(0).max(LONGEST_DELAY_MS);
@@ -61,12 +63,14 @@ const complete = (given: number | Backoff): Required<Backoff> => {
 export function encodePolicy(options: {
   readonly backoff?: number | Backoff;
   readonly attemptTimeoutMs?: number;
+  readonly timing?: boolean;
 }): string {
-  const { backoff, attemptTimeoutMs } = options;
-  if (backoff === undefined && attemptTimeoutMs === undefined) return '';
+  const { backoff, attemptTimeoutMs, timing } = options;
+  if (backoff === undefined && attemptTimeoutMs === undefined && !timing) return '';
   const policy: AttemptPolicy = {
     ...(backoff === undefined ? {} : { backoff: complete(backoff) }),
     ...(attemptTimeoutMs === undefined ? {} : { attemptTimeoutMs }),
+    ...(timing ? { timing } : {}),
   };
   return JSON.stringify(policy);
 }

@@ -102,11 +102,44 @@ export interface KeptError extends CrashCause {
   readonly pid?: number;
 }
 
+/** When, where and for how long the attempt ran that gave a sub-request its outcome. */
+export interface Timing {
+  /** By the clock of the worker's machine, in ms since 1970. */
+  readonly startedAt: number;
+  readonly durationMs: number;
+  /** Which attempt it was, from 1. */
+  readonly attempt: number;
+  /** Boot id of its worker: `<host>-<process id>-<random>`. */
+  readonly worker: string;
+}
+
+/** Stands before the timing of a result, which no JSON begins with. */
+const TIMED = '@';
+
+/** A result with its timing before it: what is asked for travels with what is kept anyway. */
+export function withTiming(result: string, timing: Timing): string {
+  return `${TIMED}${JSON.stringify(timing)}\n${result}`;
+}
+
+/** Decodes a result, and its timing if it has one. */
+export function decodeResult(text: string): { value: unknown; timing?: Timing } {
+  if (!text.startsWith(TIMED)) return { value: decode(text) };
+  const end = text.indexOf('\n');
+  const timing = JSON.parse(text.slice(TIMED.length, end)) as Timing;
+  return { value: decode(text.slice(end + 1)), timing };
+}
+
 /** Encodes what a handler threw, whatever it is: name, message and stack, each capped. Never throws. */
-export function encodeError(thrown: unknown): string {
-  return JSON.stringify(readThrown(thrown));
+export function encodeError(thrown: unknown, timing?: Timing): string {
+  return JSON.stringify({ ...readThrown(thrown), timing });
+}
+
+/** Decodes an error, and the timing of what failed if it has one. */
+export function decodeFailure(text: string): { error: KeptError; timing?: Timing } {
+  const { timing, ...error } = JSON.parse(text) as KeptError & { timing?: Timing };
+  return timing ? { error, timing } : { error };
 }
 
 export function decodeError(text: string): KeptError {
-  return JSON.parse(text) as KeptError;
+  return decodeFailure(text).error;
 }

@@ -48,6 +48,8 @@ export interface QueueKeys {
   readonly lane: (priority: number) => string;
   /** string · id of the request that was submitted last under this key of deduplication · goes after its period */
   readonly dedupe: (key: string) => string;
+  /** string · JSON about the `piecework run` that works at this request · goes 15 s after its last sign of life */
+  readonly runner: (id: string) => string;
   /** All 100 priority lists in the order in which they are served. */
   readonly lists: readonly string[];
 }
@@ -104,6 +106,7 @@ export function queueKeys(queue: string): QueueKeys {
     control: `${tag}:control`,
     list: (priority) => `${tag}:${priority}`,
     dedupe: (key) => `${tag}:dedupe:${key}`,
+    runner: (id) => `${tag}:runner:${id}`,
     lane: (priority) => `${tag}:${priority}:due`,
     lists: Array.from({ length: PRIORITIES }, (_, priority) => `${tag}:${priority}`),
   };

@@ -23,6 +23,8 @@ export class AttemptTerms {
   readonly maxResultBytes: number;
   /** How long an attempt may take, in ms; 0: no bound. */
   readonly timeoutMs: number;
+  /** Id of this worker, if each outcome is to say when and where it ran. */
+  readonly timedBy: string | undefined;
   readonly #core: WorkerCore;
   /** How often a sub-request is tried. */
   readonly attempts: number;
@@ -34,6 +36,7 @@ export class AttemptTerms {
     this.#policy = policy;
     this.maxResultBytes = core.maxResultBytes;
     this.timeoutMs = policy.attemptTimeoutMs ?? 0;
+    this.timedBy = policy.timing ? core.id : undefined;
   }
 
   /** How long a sub-request whose attempt failed waits for the next one, in ms; -1: there is none. */

@@ -12,6 +12,8 @@ import {
   option,
   type PieceworkError,
   TimeoutError,
+  type Timing,
+  withTiming,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { AttemptTerms } from './attempt-terms.js';
@@ -251,14 +253,19 @@ export class Running implements PullContext {
     // The timer may not have had its turn: the handler itself held up the event loop.
     if (this.#endsAt > 0 && performance.now() >= this.#endsAt) return this.#failed(this.#late());
     try {
-      return {
-        entry: this.entry,
-        kind: 's',
-        value: encodeResult(result, this.#terms.maxResultBytes),
-      };
+      const value = encodeResult(result, this.#terms.maxResultBytes);
+      const timing = this.#timing;
+      return { entry: this.entry, kind: 's', value: timing ? withTiming(value, timing) : value };
     } catch (error) {
       return this.#failed(error);
     }
+  }
+
+  get #timing(): Timing | undefined {
+    const { timedBy: worker } = this.#terms;
+    if (worker === undefined) return undefined;
+    const durationMs = Math.round(performance.now() - this.startedAt);
+    return { startedAt: Date.now() - durationMs, durationMs, attempt: this.attempt, worker };
   }
 
   #failed(error: unknown): Outcome | undefined {
@@ -267,6 +274,12 @@ export class Running implements PullContext {
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
     const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
-    return { entry, kind: 'f', value: encodeError(error), delayMs, payload: this.size };
+    return {
+      entry,
+      kind: 'f',
+      value: encodeError(error, this.#timing),
+      delayMs,
+      payload: this.size,
+    };
   }
 }

@@ -1,0 +1,45 @@
+import { constants } from 'node:os';
+import type { ResultItem } from '@piecework/notifier';
+import type { KeptError } from '@piecework/protocol';
+import { type Output, OutputError, writeResults } from './output.js';
+import { say } from './progress-bar.js';
+
+/** The first line of `--joblog`; names of columns are those of GNU parallel where it has them. */
+export const JOBLOG_HEAD = [
+  ...['Index', 'Worker', 'Starttime', 'JobRuntime', 'Attempts', 'Exitval', 'Signal'],
+].join('\t');
+
+/** One sub-request as a line of `--joblog`: times in seconds; '' where a crash left nothing to tell. */
+export function joblogLine(item: ResultItem<unknown>): string {
+  const { index, timing } = item;
+  const seconds = (ms: number | undefined) => (ms === undefined ? '' : (ms / 1_000).toFixed(3));
+  const [exitval, signal] = item.status === 'succeeded' ? [0, 0] : endOf(item.error);
+  const worker = timing?.worker ?? (item.status === 'failed' ? item.error.worker : undefined) ?? '';
+  const ran = [seconds(timing?.startedAt), seconds(timing?.durationMs), timing?.attempt ?? ''];
+  return [index, worker, ...ran, exitval, signal].join('\t');
+}
+
+/** Exit code and signal of a program, or of the worker that ended; of a handler that threw, 1. */
+function endOf({ name, message, exitCode, signal }: KeptError): [number, number] {
+  const [, code, ended] =
+    name === 'ExitError' ? (/^(?:exit code (\d+)|ended by (SIG\w+))/.exec(message) ?? []) : [];
+  const by = ended ?? signal;
+  if (by !== undefined) return [0, constants.signals[by as NodeJS.Signals] ?? 0];
+  return [Number(code ?? exitCode ?? 1), 0];
+}
+
+/** Writes `--joblog` while a request runs; answers why lines are missing. They do not stop the request. */
+export async function writeJoblogLive(
+  results: AsyncIterable<ResultItem<unknown>>,
+  output: Output,
+  json: boolean,
+): Promise<OutputError | undefined> {
+  try {
+    await writeResults(results, output, { head: JOBLOG_HEAD, line: joblogLine });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof OutputError)) throw error;
+    if (!json) say(error.message);
+    return error;
+  }
+}
