@@ -2,6 +2,7 @@ import { createReadStream, statSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { split } from '@piecework/producer';
 import { InvalidOptionError } from '@piecework/protocol';
+import { namedInput } from './named-input.js';
 
 /**
  * Items of `--input` by `--split`. A folder is split into its files unless something else is said;
@@ -14,13 +15,17 @@ export function openInput(
 ): AsyncIterable<unknown> {
   if (input === undefined)
     throw new InvalidOptionError('--input', undefined, 'a file, a folder or -');
+  return namedInput(input === '-' ? 'standard input' : input, itemsOf(input, how));
+}
+
+function itemsOf(input: string, how: string | undefined): AsyncIterable<unknown> {
   const folder = input !== '-' && statSync(input).isDirectory();
   const by = how ?? (folder ? 'files' : 'lines');
   if (folder !== (by === 'files')) {
     throw new InvalidOptionError(
       '--split',
       by,
-      folder ? 'files, as the input is a folder' : 'not files, as the input is no folder',
+      folder ? 'files, as the input is a folder' : 'lines, ndjson or chunk:N, as the input is no folder',
     );
   }
   if (folder) return split.files(input);

@@ -50,7 +50,10 @@ export function lookCommands(program: Command): void {
       );
       const { order, failed, cursor, out = '-' } = values;
       const output = await Output.open('--out', out);
-      await using pw = await openPiecework(values);
+      await using pw = await openPiecework(values).catch(async (error: unknown) => {
+        await output.abandon();
+        throw error;
+      });
       const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
       await writeResults(pw.request(id).results(read), output);
     },

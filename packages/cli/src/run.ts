@@ -21,6 +21,7 @@ import {
   requestFlags,
   requestOf,
   runFlags,
+  withDefaults,
   workerFlags,
 } from './flags.js';
 import { WorkerFleet } from './fleet.js';
@@ -67,20 +68,23 @@ export function runCommand(program: Command): void {
   const command = program
     .command('run')
     .description('do everything: Redis if none is given, worker processes, progress, results');
-  const groups = [commonFlags, requestFlags, [outFlag], runFlags, workerFlags];
-  addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
-    const read = readFlags<RunValues>(given, ...groups);
-    // Results that nobody asked to see are not kept either.
-    const results =
-      read.out === undefined && given['results'] === undefined ? 'discard' : read.results;
+  const groups = [
     // A queue of its own: workers of others would run our items by their handler.
-    const queue = given['queue'] === undefined ? `run-${nanoid(10)}` : read.queue;
-    const logLevel = read.logLevel ?? 'warn';
+    withDefaults(commonFlags, { queue: { otherwise: 'a new one' } }),
+    // Results that nobody asked to see are not kept either.
+    withDefaults(requestFlags, { results: { otherwise: 'keep with --out, else discard' } }),
+    [outFlag],
+    runFlags,
+    withDefaults(workerFlags, { logLevel: { value: 'warn' } }),
+  ];
+  addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
+    const read = readFlags<Omit<RunValues, 'queue'> & { queue?: string }>(given, ...groups);
+    const results = read.results ?? (read.out === undefined ? 'discard' : 'keep');
+    const queue = read.queue ?? `run-${nanoid(10)}`;
     const logFormat = read.logFormat ?? defaultLogFormat();
     const { unused, ...slots } = slotsOf(given, read);
     const values: RunValues = {
-      ...{ ...read, ...slots, queue, logLevel, logFormat },
-      ...(results ? { results } : {}),
+      ...{ ...read, ...slots, queue, logFormat, results },
     };
     checkWork(values);
     shardNames(queue, values.shards);
@@ -89,17 +93,27 @@ export function runCommand(program: Command): void {
       throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
     }
     const items = openInput(values.input, values.split);
-    process.exitCode = await run(items, values, await openFiles(values), unused);
+    const files = await openFiles(values);
+    try {
+      process.exitCode = await run(items, values, files, unused);
+    } finally {
+      await files.out?.abandon();
+      await files.failures?.abandon();
+    }
   });
 }
 
 async function openFiles({ out, failures }: RunValues): Promise<RunFiles> {
   if (out !== undefined && failures !== undefined && resolve(out) === resolve(failures))
     throw new InvalidOptionError('--failures', failures, 'another file than that of --out');
-  return {
-    out: out === undefined ? undefined : await Output.open('--out', out),
-    failures: failures === undefined ? undefined : await Output.open('--failures', failures),
-  };
+  const opened = out === undefined ? undefined : await Output.open('--out', out);
+  if (failures === undefined) return { out: opened, failures };
+  try {
+    return { out: opened, failures: await Output.open('--failures', failures) };
+  } catch (error) {
+    await opened?.abandon();
+    throw error;
+  }
 }
 
 /** Answers the exit code. */
@@ -186,7 +200,10 @@ async function run(
     unlisten();
     const { status, counts } = outcome;
     const worth =
-      counts.failed > 0 || status === 'failed' || cut !== undefined || wrong !== undefined;
+      counts.failed > 0 ||
+      status === 'failed' ||
+      cut !== undefined ||
+      (wrong !== undefined && counts.total > 0);
     const { id } = handle;
     const failed = counts.failed > 0;
     const { retentionMs } = values;
