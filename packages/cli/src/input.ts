@@ -25,7 +25,9 @@ function itemsOf(input: string, how: string | undefined): AsyncIterable<unknown>
     throw new InvalidOptionError(
       '--split',
       by,
-      folder ? 'files, as the input is a folder' : 'lines, ndjson or chunk:N, as the input is no folder',
+      folder
+        ? 'files, as the input is a folder'
+        : 'lines, ndjson or chunk:N, as the input is no folder',
     );
   }
   if (folder) return split.files(input);

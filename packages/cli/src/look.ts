@@ -4,6 +4,7 @@ import { addFlags, commonFlags, outFlag, readFlags, resultsFlags, statusFlags } 
 import { Output, writeResults } from './output.js';
 import { openPiecework } from './redis-url.js';
 import { runningTable } from './running.js';
+import { columnsOf, shortened } from './table.js';
 
 interface LookValues {
   redis?: string;
@@ -88,5 +89,5 @@ function describe(seen: RequestStatus): string {
     `created     ${new Date(seen.createdAt).toISOString()}`,
     ...(seen.completedAt ? [`completed   ${new Date(seen.completedAt).toISOString()}`] : []),
   ];
-  return lines.join('\n');
+  return lines.map((line) => shortened(line, columnsOf(process.stdout))).join('\n');
 }

@@ -12,6 +12,7 @@ import { lookCommands } from './look.js';
 import { redriveCommand } from './redrive.js';
 import { runCommand } from './run.js';
 import { submitCommand } from './submit.js';
+import { columnsOf, wrapped } from './table.js';
 import { watchCommand } from './watch.js';
 import { withCause } from './with-cause.js';
 import { workerCommand } from './worker.js';
@@ -84,7 +85,7 @@ function fail(error: unknown): number {
   const { code, message } = asFailure(error);
   if (json) console.error(JSON.stringify({ error: { code, message } }));
   else if (code === 'UNEXPECTED') console.error(error);
-  else console.error(`piecework: ${message}`);
+  else console.error(wrapped(`piecework: ${message}`, 0, columnsOf(process.stderr)));
   return WRONG_USAGE.includes(code) ? 2 : 1;
 }
 
