@@ -16,7 +16,8 @@ export type Loaded = ({ handler: Handler } | { handlers: TaskHandler[] }) & {
  */
 export async function loadHandlers(file: string): Promise<Loaded> {
   const { href } = pathToFileURL(resolve(file));
-  const module = await withoutHint(() => import(href)).catch((thrown: unknown) => {
+  withoutHint();
+  const module = await import(href).catch((thrown: unknown) => {
     throw whyNotLoaded(file, href, thrown);
   });
   const { default: exported, backoff } = module as { default?: unknown; backoff?: unknown };
@@ -28,17 +29,13 @@ export async function loadHandlers(file: string): Promise<Loaded> {
 }
 
 /** Node warns of a module that it takes for CommonJS, and then fails: the error says it better. */
-async function withoutHint<T>(load: () => Promise<T>): Promise<T> {
-  const { emitWarning } = process;
-  process.emitWarning = (...said: unknown[]) => {
-    if (!String(said[0]).startsWith('To load an ES module'))
-      Reflect.apply(emitWarning, process, said);
-  };
-  try {
-    return await load();
-  } finally {
-    process.emitWarning = emitWarning;
-  }
+function withoutHint(): void {
+  const listeners = process.listeners('warning');
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => {
+    if (warning.message.startsWith('To load an ES module')) return;
+    for (const listener of listeners) Reflect.apply(listener, process, [warning]);
+  });
 }
 
 /** @throws HandlerError */

@@ -131,6 +131,8 @@ async function run(
   let fleet: WorkerFleet | undefined;
   let request: RequestHandle | undefined;
   let kept: Kept | undefined;
+  /** Whether it was said how it ended. */
+  let told = false;
   const unended = (id: string): Kept => ({
     ...{ id, redis: values.redis, retentionMs: undefined, failed: false },
     results: values.out !== undefined,
@@ -212,13 +214,14 @@ async function run(
     const tookMs = performance.now() - started;
     const note = unused(counts.total);
     const left = await leave(handle, { files, cut, outlives, failed });
+    told = true;
     reportRun({ ...{ id, outcome, tookMs, cut, note, kept }, ...left }, values.json);
     if (wrong !== undefined) throw wrong;
     return status === 'succeeded' && !cut ? 0 : 1;
   } catch (error) {
     // Whoever reads the output may have seen enough.
     const seen = (error as NodeJS.ErrnoException).code === 'EPIPE';
-    if (request && outlives && !kept && !seen) {
+    if (request && outlives && !kept && !told && !seen) {
       kept = unended(request.id);
       if (!values.json) for (const line of keptLines(kept)) say(line);
     }

@@ -7,5 +7,5 @@ export {
   type Submitted,
 } from './producer.js';
 export { type SealOf, type Site, sealIn, whyGone } from './seal-in.js';
-export type { Items } from './source.js';
+export { type Items, isArray } from './source.js';
 export * as split from './split.js';

@@ -17,6 +17,15 @@ export type Items<Item> =
   | AsyncIterable<Item>
   | ReadableStream<Item>;
 
+/** `Array.isArray`, which a revoked proxy makes throw. */
+export function isArray(items: unknown): items is readonly unknown[] {
+  try {
+    return Array.isArray(items);
+  } catch {
+    return false;
+  }
+}
+
 /** What the source threw, told apart from what Redis answered. */
 export class SourceFailure extends Error {}
 

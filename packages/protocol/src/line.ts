@@ -59,7 +59,9 @@ export class Line {
     }
     if (client.status !== 'ready') throw new ConnectionError(CLOSED);
     client.on('close', () => line.lose(new ConnectionError(CLOSED)));
-    client.on('moved', () => line.lose(new ConnectionError('a shard channel moved to another server')));
+    client.on('moved', () =>
+      line.lose(new ConnectionError('a shard channel moved to another server')),
+    );
     client.on('smessage', onNotice);
     line.#onLost = onLost;
     return line;

@@ -176,7 +176,8 @@ export class Subscriber {
     await pause(REPLACED_MS, this.#closing.signal);
     for (const [address, opening] of others) {
       if (this.#connection.isMaster(address)) continue;
-      const end = (line: Line) => line.lose(new ConnectionError('subscribe: its server is no master any more'));
+      const end = (line: Line) =>
+        line.lose(new ConnectionError('subscribe: its server is no master any more'));
       opening.then(end).catch(() => {});
     }
   }
