@@ -177,7 +177,7 @@ export class Subscriber {
     for (const [address, opening] of others) {
       if (this.#connection.isMaster(address)) continue;
       const end = (line: Line) =>
-        line.lose(new ConnectionError('subscribe: its server is no master any more'));
+        line.lose(new ConnectionError('its server is no master any more'));
       opening.then(end).catch(() => {});
     }
   }
