@@ -23,6 +23,9 @@ test('pause, update, resume and cancel do what they say, and say it', async ({ c
     priority: 9,
   });
   expect((await run('update', id, '--limit', '4')).stdout).toBe(`${id} updated\n`);
+  const lifted = await run('update', id, '--limit', 'none', '--json');
+  expect(JSON.parse(lifted.stdout)).toEqual({ id, limit: null });
+  expect((await run('status', id)).stdout).toMatch(/^limit +none$/m);
   expect((await run('resume', id)).stdout).toBe(`${id} goes on\n`);
   const cancelled = { id, status: 'complete', outcome: 'cancelled' };
   expect(JSON.parse((await run('cancel', id, '--json')).stdout)).toEqual(cancelled);

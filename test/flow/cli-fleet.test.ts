@@ -155,7 +155,9 @@ describe('a fleet of worker processes', () => {
     const handler = await file('broken.mjs', "throw new Error('no such table');");
     const ended = await run('worker', '--handler', handler, '--processes', '3');
     expect(ended.code).toBe(1);
-    expect(ended.stderr).toMatch(/^piecework: worker process \d+ could not start: Error: no such/);
+    expect(ended.stderr).toMatch(
+      /^piecework: --handler .* at .*broken\.mjs:1:7: Error: no such table$/m,
+    );
     expect(ended.stderr.match(/no such table/g)).toHaveLength(1);
   });
 });

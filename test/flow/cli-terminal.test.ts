@@ -98,6 +98,43 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     await new QueueCommands(connection, queue).depart(left?.id ?? '');
   });
 
+  test('tables fit 80 columns, texts are shortened in their middle, and grow with the terminal', async ({
+    commandLine,
+  }) => {
+    const { file, redis, queue, run } = commandLine;
+    const id = `nightly-thumbnails-of-the-whole-archive-${queue}`;
+    const input = await file('three.txt', lines(3));
+    const broken = `process.stderr.write('the picture is \\u001b[31mbroken\\u001b[0m ${'beyond repair '.repeat(8)}'); process.exit(1)`;
+    await file('fails.cjs', broken);
+    const work = ['--exec', `node ${commandLine.folder}/fails.cjs`];
+    await run('run', '--input', input, ...work, '--id', id);
+    const commands = [
+      ['list', '--state', 'all'],
+      ['errors'],
+      ['failures', id],
+      ['failures', id, '--group'],
+      ['status', id],
+      ['doctor'],
+    ];
+    for (const args of commands) {
+      const shown = async (columns: number) => {
+        const all = [...args, '--queue', queue];
+        const { stdout } = await startOnTerminal(all, { redis, columns }).finished;
+        return screenOf(stdout, 1_000);
+      };
+      const [narrow, wide] = [await shown(80), await shown(300)];
+      for (const line of narrow) expect(line.length, `${args}: ${line}`).toBeLessThanOrEqual(80);
+      const longest = (screen: string[]) => Math.max(...screen.map((line) => line.length));
+      expect(longest(wide), args[0]).toBeGreaterThanOrEqual(longest(narrow));
+      if (args[0] === 'list') {
+        expect(narrow[1]).toMatch(/^nightly\S*…\S+ +failed /);
+        expect(wide[1]).toContain(id);
+      }
+    }
+    // For other programs it is whole.
+    expect((await run('list', '--state', 'all')).stdout).toContain(`${id}  failed`);
+  });
+
   test('no line is longer than the terminal is wide', async ({ commandLine }) => {
     const { file, redis, queue } = commandLine;
     const long = `'${'x'.repeat(300)}'`;

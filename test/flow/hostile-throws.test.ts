@@ -1,12 +1,19 @@
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import { Notifier } from '@piecework/notifier';
-import { encodeError, type KeptError, PayloadError, SourceError } from '@piecework/protocol';
+import {
+  encodeError,
+  InvalidOptionError,
+  type KeptError,
+  PayloadError,
+  SourceError,
+} from '@piecework/protocol';
+import { RetryQueue } from '@piecework/queues';
 import type { Worker, WorkerOptions } from '@piecework/worker';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
-import { hostileResults, hostileThrows } from '../support/hostile.js';
+import { hostileResults, hostileThrows, revoked } from '../support/hostile.js';
 import { test as timedTest } from '../support/timed.js';
 import { until } from '../support/until.js';
 
@@ -205,6 +212,71 @@ test('an item source may throw anything: the request is cancelled', async ({ flo
     for (const submitted of await Promise.allSettled(failing))
       expect(submitted, kind).toMatchObject({ reason: expect.any(SourceError) });
     for (const id of ids) expect(await flow.complete(id)).toMatchObject({ outcome: 'cancelled' });
+  }
+});
+
+test('an iterator that throws when it is asked for is refused, and nothing is written', async ({
+  flow,
+}) => {
+  const producer = flow.producer();
+  for (const [kind, make] of Object.entries(hostileThrows)) {
+    const id = flow.id(`iterator.${THROWS.indexOf(make)}`);
+    const fails = () => {
+      throw make();
+    };
+    const sources = [
+      { [Symbol.iterator]: fails },
+      { [Symbol.asyncIterator]: fails },
+      Object.defineProperty({}, Symbol.iterator, { get: fails }),
+      { [Symbol.iterator]: () => null },
+      revoked(),
+    ];
+    for (const source of sources) {
+      const error = await producer.submit(source as never, { id }).catch((it: unknown) => it);
+      expect(error, kind).toBeInstanceOf(InvalidOptionError);
+    }
+    expect(await flow.connection.client.exists(flow.request(id).keys.request), kind).toBe(0);
+  }
+});
+
+test('an iterator that answers what throws when it is looked at cancels the request', async ({
+  flow,
+}) => {
+  const producer = flow.producer();
+  const answers = [() => revoked(), () => Promise.resolve(revoked())];
+  for (const [i, second] of answers.entries()) {
+    const id = flow.id(`answers.${i}`);
+    let n = 0;
+    const next = () => (n++ === 0 ? { done: false, value: 1 } : second());
+    const source = { [Symbol.iterator]: () => ({ next }) };
+    const error = await producer.submit(source as never, { id }).catch((it: unknown) => it);
+    expect(error).toBeInstanceOf(SourceError);
+    expect(await flow.complete(id)).toMatchObject({ outcome: 'cancelled' });
+  }
+});
+
+test('options that throw when they are looked at are refused', async ({ flow }) => {
+  const get = () => {
+    throw new Error('hands off');
+  };
+  const options = [
+    revoked(),
+    revoked([]),
+    Object.defineProperty({}, 'id', { enumerable: true, get }),
+  ];
+  const producer = flow.producer();
+  const queue = new RetryQueue<number>({ redis: flow.redis, name: flow.queue });
+  flow.after(() => queue.close());
+  for (const given of options) {
+    const refused = [
+      producer.submit([1], given),
+      producer.open(given),
+      (async () => new Notifier(given as never))(),
+      (async () => new RetryQueue(given as never))(),
+      queue.put(1, given),
+    ];
+    for (const one of await Promise.allSettled(refused))
+      expect(one).toMatchObject({ reason: expect.any(InvalidOptionError) });
   }
 });
 

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Notifier } from '@piecework/notifier';
 import { Connection, redisError, ServerError } from '@piecework/protocol';
+import { RetryQueue, Scheduler } from '@piecework/queues';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
@@ -261,5 +262,75 @@ it('tells what may be tried again from what may not', () => {
   }
   for (const message of ['NOAUTH Authentication required.', 'WRONGTYPE …', 'NOPERM …']) {
     expect(redisError(new Error(message), 'x'), message).toMatchObject({ retryable: false });
+  }
+});
+
+test('who listens to a queue of tasks is told of a broken connection as a coded error', async ({
+  flow,
+}) => {
+  const server = await startOwnRedis();
+  flow.after(() => server.stop());
+  const client = new Redis(server.url);
+  flow.after(() => client.disconnect());
+  const told: unknown[] = [];
+  const options = {
+    redis: server.url,
+    name: flow.queue,
+    onError: (error: unknown) => told.push(error),
+  };
+  const stop = new AbortController();
+  const queues = [new RetryQueue<number>(options), new Scheduler<number>(options)];
+  const [retries, scheduler] = queues as [RetryQueue<number>, Scheduler<number>];
+  const over = [
+    retries.consume(() => {}, { signal: stop.signal }),
+    (async () => {
+      for await (const _ of scheduler.due({ signal: stop.signal }));
+    })(),
+  ];
+  const subscribed = async () =>
+    String(await client.call('CLIENT', 'LIST', 'TYPE', 'pubsub'))
+      .split('\n')
+      .filter((line) => /ssub=1/.test(line)).length;
+  await until(async () => (await subscribed()) === 2);
+  await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  await until(() => told.length >= 2);
+  stop.abort();
+  await Promise.allSettled(over);
+  await Promise.all(queues.map((queue) => queue.close()));
+  for (const error of told) expect(error).toMatchObject({ code: 'CONNECTION', retryable: true });
+});
+
+it('names the right that is missing, whatever version says so', () => {
+  const lua = "#!lua\nlocal a = 1\nredis.call('XGROUP', 'SETID', a)";
+  const sent = { text: { sha: '', lua }, keys: ['request:{a}', 'sub:{a}'] };
+  const said: readonly (readonly [message: string, names: RegExp])[] = [
+    [
+      "NOPERM this user has no permissions to run the 'info' command",
+      /may not run info: .*\+info /,
+    ],
+    ["NOPERM User x has no permissions to run the 'client|id' command", /\+client\|id /],
+    [
+      "ERR The user executing the script can't run this command or subcommand script: f00, on @user_script:3.",
+      /may not run xgroup\|setid: its ACL needs \+xgroup\|setid /,
+    ],
+    [
+      "ERR ACL failure in script: User x has no permissions to run the 'unlink' command script: f00, on @user_script:3.",
+      /\+unlink /,
+    ],
+    [
+      'NOPERM this user has no permissions to access one of the keys used as arguments',
+      /one of the keys request:\{a\}, sub:\{a\}: its ACL needs ~KEY/,
+    ],
+    [
+      "ERR ACL failure in script: No permissions to access the 'other' key script: f00, on @user_script:3.",
+      /the key other: its ACL needs ~KEY/,
+    ],
+    ['NOPERM No permissions to access a channel', /one of its channels: its ACL needs &CHANNEL/],
+  ];
+  for (const [message, names] of said) {
+    const error = redisError(new Error(message), 'x', sent);
+    expect(error, message).toMatchObject({ code: 'NO_RIGHT', retryable: false });
+    expect(error.message).toMatch(names);
+    expect(error.message).not.toMatch(/f00|undefined/);
   }
 });

@@ -21,7 +21,13 @@ const NAMES = [
   'piecework',
   'cli',
 ];
-const ONLY_FOR_TERMINALS = ['@bomb.sh/tab', 'cli-progress', 'cli-table3', 'commander', 'pretty-ms'];
+const ONLY_FOR_TERMINALS = [
+  '@bomb.sh/tab',
+  'cli-progress',
+  'cli-truncate',
+  'commander',
+  'pretty-ms',
+];
 
 /** The package that a line of code imports from. */
 const IMPORT =

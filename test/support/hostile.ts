@@ -6,7 +6,7 @@ const fault = () => {
   throw new Error('hands off');
 };
 
-function revoked(target: object = {}): object {
+export function revoked(target: object = {}): object {
   const { proxy, revoke } = Proxy.revocable(target, {});
   revoke();
   return proxy;

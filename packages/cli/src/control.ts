@@ -4,6 +4,7 @@ import type { UpdateOptions } from 'piecework';
 import {
   addFlags,
   commonFlags,
+  type Flag,
   pauseFlags,
   queueWideFlag,
   readFlags,
@@ -74,6 +75,8 @@ export function controlCommands(program: Command): void {
     async (id: string, given: Record<string, unknown>) => {
       const values = readFlags<ControlValues>(given, commonFlags, updateFlags);
       const { limit, priority, toleratedFailures } = values;
+      if ([limit, priority, toleratedFailures].every((it) => it === undefined))
+        throw new InvalidOptionError(flagsOf(updateFlags), undefined, 'at least one of them');
       await using pw = await openPiecework(values);
       await pw.request(id).update({ limit, priority, toleratedFailures });
       const changed = { limit, priority, toleratedFailures };
@@ -82,10 +85,16 @@ export function controlCommands(program: Command): void {
   );
 }
 
+/** '--limit, --priority, …' */
+const flagsOf = (flags: readonly Flag[]) =>
+  flags.map(({ usage }) => usage.split(' ')[0]).join(', ');
+
 /** Either one request or the whole queue. @throws InvalidOptionError */
 function checkWhat(id: string | undefined, { queueWide, forMs }: ControlValues): void {
-  if ((id === undefined) !== queueWide)
-    throw new InvalidOptionError('--queue-wide', queueWide, 'either the id of a request, or this');
+  if (id === undefined && !queueWide)
+    throw new InvalidOptionError('id', undefined, 'the id of a request, or --queue-wide');
+  if (id !== undefined && queueWide)
+    throw new InvalidOptionError('--queue-wide', true, 'no id of a request beside it');
   if (id !== undefined && forMs !== undefined)
     throw new InvalidOptionError('--for-ms', forMs, 'only with --queue-wide');
 }

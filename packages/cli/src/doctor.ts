@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { type Finding, Piecework } from 'piecework';
 import { addFlags, commonFlags, doctorFlags, readFlags, usersOf } from './flags.js';
 import { existingRedis } from './redis-url.js';
+import { wrapped } from './table.js';
 
 interface DoctorValues {
   redis?: string;
@@ -36,7 +37,10 @@ export function doctorCommand(program: Command): void {
   });
 }
 
+/** Where the words of a finding begin. */
+const INDENT = 22;
+
 function lines({ level, check, what, advice }: Finding): string {
-  const head = `${level.padEnd(9)}${check.padEnd(13)}${what}`;
-  return advice === '' ? head : `${head}\n${' '.repeat(22)}→ ${advice}`;
+  const head = `${level.padEnd(9)}${check.padEnd(13)}${wrapped(what, INDENT)}`;
+  return advice === '' ? head : `${head}\n${' '.repeat(INDENT)}→ ${wrapped(advice, INDENT + 2)}`;
 }

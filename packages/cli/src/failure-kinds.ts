@@ -1,6 +1,6 @@
-import { stripVTControlCharacters } from 'node:util';
 import type { Failure } from '@piecework/notifier';
 import type { Output } from './output.js';
+import { firstLine } from './plain-text.js';
 
 /** Failures that are alike: of one exit code, or with one error but for numbers and quoted words. */
 export interface FailureKind {
@@ -46,16 +46,6 @@ function kindOf(name: string, message: string): string {
   // How a program ended is what it has in common with others; what it said last need not be.
   if (name === 'ExitError') return `${name}: ${message.split(': ', 1)[0]}`;
   return `${name}: ${message.replace(/(["'`]).*?\1/g, '…').replace(/\d+/g, '0')}`;
-}
-
-/** What a program or handler said may hold anything, also what would move the cursor. */
-function firstLine(text: string): string {
-  const plain =
-    stripVTControlCharacters(text)
-      .trim()
-      .split(/[\r\n]/, 1)[0] ?? '';
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  return plain.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ');
 }
 
 /** `20 × exit code 127: nosuchprog: not found (index 0, 1, 2, …)`, no longer than `columns`. */

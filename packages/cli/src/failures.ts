@@ -2,8 +2,9 @@ import type { Failure, FailureGroup, FailuresOptions } from '@piecework/notifier
 import { InvalidOptionError, type QueueError } from '@piecework/protocol';
 import type { Command } from 'commander';
 import { addFlags, commonFlags, failuresFlags, readFlags } from './flags.js';
+import { firstLine } from './plain-text.js';
 import { openPiecework } from './redis-url.js';
-import { plainTable } from './table.js';
+import { type Cell, type Column, columnsOf, plainTable, shortened } from './table.js';
 
 interface FailuresValues {
   redis?: string;
@@ -38,16 +39,34 @@ export function failureCommands(program: Command): void {
     await using pw = await openPiecework(values);
     const found = await pw.admin.errors();
     if (values.json) for (const error of found) console.log(JSON.stringify(error));
-    else console.log(plainTable(ERROR_HEAD, found.map(errorRow), 'no errors'));
+    else console.log(plainTable(ERROR_COLUMNS, found.map(errorRow), 'no errors'));
   });
 }
 
-const ERROR_HEAD = ['at', 'request', 'index', 'attempt', 'error', 'message', 'worker'];
+const ERROR_COLUMNS: readonly Column[] = [
+  { head: 'at' },
+  { head: 'request', shrinks: true },
+  { head: 'index' },
+  { head: 'attempt', short: 'try' },
+  { head: 'error', shrinks: true },
+  { head: 'message', shrinks: true },
+  { head: 'worker', shrinks: true },
+];
 
-function errorRow({ at, requestId, index, attempt, name, message, worker }: QueueError): string[] {
+function errorRow({ at, requestId, index, attempt, name, message, worker }: QueueError): Cell[] {
+  const time = new Date(at).toISOString();
   const numbers = [String(index), String(attempt)];
-  return [new Date(at).toISOString(), requestId, ...numbers, name, oneLine(message), worker];
+  const error = [firstLine(name), firstLine(message)];
+  // Without the year and milliseconds.
+  return [[time, `${time.slice(5, 19)}Z`], requestId, ...numbers, ...error, worker];
 }
+
+const GROUP_COLUMNS: readonly Column[] = [
+  { head: 'error', shrinks: true },
+  { head: 'count' },
+  { head: 'first' },
+  { head: 'message of the first', short: 'message', shrinks: true },
+];
 
 async function showGroups(id: string, values: FailuresValues): Promise<void> {
   const { error, cursor, payload, json } = values;
@@ -60,12 +79,12 @@ async function showGroups(id: string, values: FailuresValues): Promise<void> {
     return;
   }
   const rows = groups.map(({ name, count, example }) => [
-    name,
-    count.toLocaleString('en-US'),
+    firstLine(name),
+    count,
     String(example.index),
-    oneLine(example.error.message),
+    firstLine(example.error.message),
   ]);
-  console.log(plainTable(['error', 'count', 'first', 'message of the first'], rows, 'no failures'));
+  console.log(plainTable(GROUP_COLUMNS, rows, 'no failures'));
 }
 
 async function showFailures(id: string, values: FailuresValues): Promise<void> {
@@ -95,10 +114,10 @@ const shownGroup = ({ name, count, example }: FailureGroup, withPayload: boolean
   example: shown(example, withPayload),
 });
 
-const oneLine = (text: string) => text.split('\n')[0] ?? '';
-
 function line({ index, attempts, crashes, error, payload }: Failure, withPayload: boolean): string {
-  const runs = `attempts ${attempts}, crashes ${crashes}`;
-  const what = `${index}  ${error.name}: ${oneLine(error.message)}  (${runs})`;
-  return withPayload ? `${what}  ${JSON.stringify(payload)}` : what;
+  const runs = `  (attempts ${attempts}, crashes ${crashes})`;
+  const what = `${index}  ${firstLine(error.name)}: ${firstLine(error.message)}`;
+  // A payload was asked for, and stays whole.
+  if (withPayload) return `${what}${runs}  ${JSON.stringify(payload)}`;
+  return shortened(what, Math.max(20, columnsOf(process.stdout) - runs.length)) + runs;
 }

@@ -32,7 +32,9 @@ export interface Flag {
   readonly usage: string;
   readonly about: string;
   readonly spec: OptionSpec;
-  readonly kind: 'number' | 'text' | 'texts' | 'switch' | 'json' | 'time';
+  readonly kind: 'number' | 'number or none' | 'text' | 'texts' | 'switch' | 'json' | 'time';
+  /** The default in words, where it depends on something. */
+  readonly otherwise?: string;
 }
 
 const text = (value: unknown) => typeof value === 'string' && value.length > 0;
@@ -55,12 +57,17 @@ function flag(
   about: string,
   spec: OptionSpec | undefined,
   kind: Flag['kind'] = 'text',
+  otherwise?: string,
 ): Flag {
   const dashed = /--([a-z-]+)/.exec(usage)?.[1] ?? '';
   const name = dashed.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
   if (!spec) throw new Error(`no option table has ${name}`);
-  return { name, usage, about, spec, kind };
+  return { name, usage, about, spec, kind, ...(otherwise === undefined ? {} : { otherwise }) };
 }
+
+/** An option that is null for nothing is 'none' on the command line. */
+const orNone = (spec: OptionSpec | undefined): OptionSpec | undefined =>
+  spec && { ...spec, allowed: spec.allowed.replace('null', 'none') };
 
 const custom = (check: (value: unknown) => boolean, allowed: string, byDefault?: unknown) =>
   option.custom(z.any().refine(check), allowed, byDefault);
@@ -102,6 +109,8 @@ export const requestFlags: readonly Flag[] = [
         /^(lines|ndjson|csv|tsv|files|chunk:[1-9]\d{0,6}|delimiter:.{1,100})$/s.test(String(v)),
       'lines, ndjson, csv, tsv, files, delimiter:X or chunk:N',
     ),
+    'text',
+    'files of a folder, else lines',
   ),
   flag(
     '--batch <n>',
@@ -126,7 +135,13 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag('--id <id>', 'id of the request', requestOptions['id']),
   flag('--task <name>', 'task: only workers that serve it run it', requestOptions['task']),
-  flag('--limit <n>', 'greatest number in flight at once', requestOptions['limit'], 'number'),
+  flag(
+    '--limit <n>',
+    'greatest number in flight at once, or none',
+    orNone(requestOptions['limit']),
+    'number or none',
+    'none',
+  ),
   flag('--priority <n>', '0 is served first, 99 last', requestOptions['priority'], 'number'),
   flag(
     '--window <n>',
@@ -215,9 +230,10 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--dedupe-period-ms <ms>',
-    'how long the key is known, from its first use (default: the retention)',
+    'how long the key is known, from its first use',
     dedupeOptions.periodMs,
     'number',
+    'the retention',
   ),
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
 ];
@@ -323,9 +339,10 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--slow-ms <ms>',
-    'from when on a running handler is logged as slow (default: ten times what is usual)',
+    'from when on a running handler is logged as slow',
     workerOptions['slowMs'],
     'number',
+    'ten times what is usual',
   ),
   flag('--quantum-ms <ms>', 'time slice; 0: one sub-request', workerOptions['quantumMs'], 'number'),
   flag(
@@ -334,14 +351,16 @@ export const workerFlags: readonly Flag[] = [
     option.ms(0, 86_400_000, 30_000),
     'number',
   ),
-  flag('--log-level <level>', 'what is logged on standard error (default: info; in run: warn)', {
+  flag('--log-level <level>', 'what is logged on standard error', {
     ...option.word(...logLevels),
-    default: undefined,
+    default: 'info',
   }),
   flag(
     '--log-format <how>',
-    'text or json, one line each (default: text on a terminal, else json)',
+    'text or json, one line each',
     { ...option.word('text', 'json'), default: undefined },
+    'text',
+    'text on a terminal, else json',
   ),
 ];
 
@@ -412,14 +431,20 @@ export const pauseFlags: readonly Flag[] = [
   queueWideFlag,
   flag(
     '--for-ms <ms>',
-    'with --queue-wide: goes on by itself after so long (default: when it is resumed)',
+    'with --queue-wide: goes on by itself after so long',
     { ...pauseQueueOptions['forMs'], default: undefined } as OptionSpec,
     'number',
+    'when it is resumed',
   ),
 ];
 
 export const updateFlags: readonly Flag[] = [
-  flag('--limit <n>', 'greatest number in flight at once', updateOptions['limit'], 'number'),
+  flag(
+    '--limit <n>',
+    'greatest number in flight at once, or none',
+    orNone(updateOptions['limit']),
+    'number or none',
+  ),
   flag('--priority <n>', '0 is served first, 99 last', updateOptions['priority'], 'number'),
   flag(
     '--tolerated-failures <n>',
@@ -456,9 +481,10 @@ export const doctorFlags: readonly Flag[] = [
   ),
   flag(
     '--slow-ms <ms>',
-    'from when on a running handler is a warning (default: ten times what is usual)',
+    'from when on a running handler is a warning',
     doctorOptions['slowMs'],
     'number',
+    'ten times what is usual',
   ),
 ];
 
@@ -473,26 +499,37 @@ export function usersOf(list: string): Record<string, string> {
 }
 
 export const devFlags: readonly Flag[] = [
-  flag(
-    '--port <n>',
-    'port of the server (default: a free one)',
-    option.integer(1, 65_535),
-    'number',
-  ),
+  flag('--port <n>', 'port of the server', option.integer(1, 65_535), 'number', 'a free one'),
   flag(
     '--dir <folder>',
-    'folder for its data, which then outlives it (default: a private one that goes)',
+    'folder for its data, which then outlives it',
     custom(text, 'a folder'),
+    'text',
+    'a private one that goes',
   ),
   flag('--cluster', 'a Redis Cluster of six nodes', option.boolean(false), 'switch'),
 ];
 
+/** The same flags, of a command that has other defaults: by name, a value, or undefined and what it does instead. */
+export function withDefaults(
+  flags: readonly Flag[],
+  defaults: Readonly<Record<string, { readonly value?: unknown; readonly otherwise?: string }>>,
+): Flag[] {
+  return flags.map((one) => {
+    const { value, otherwise } = defaults[one.name] ?? {};
+    if (!Object.hasOwn(defaults, one.name)) return one;
+    const { otherwise: _, ...rest } = one;
+    const spec = { ...one.spec, default: value };
+    return { ...rest, spec, ...(otherwise === undefined ? {} : { otherwise }) };
+  });
+}
+
 /** Adds flags to a command; their values are checked later, all in one place. */
 export function addFlags(command: Command, ...groups: readonly (readonly Flag[])[]): Command {
-  for (const { usage, about, spec } of groups.flat()) {
-    const byDefault =
-      spec.default === undefined || spec.default === false ? '' : ` (default: ${spec.default})`;
-    const added = new Option(usage, about + byDefault);
+  for (const { usage, about, spec, otherwise } of groups.flat()) {
+    const byDefault = otherwise ?? (spec.default === false ? undefined : spec.default);
+    const shown = byDefault === undefined ? '' : ` (default: ${byDefault})`;
+    const added = new Option(usage, about + shown);
     // Not by `choices`, which would check them here: they are for the shell's completion.
     if (spec.words) added.argChoices = [...spec.words];
     command.addOption(added);
@@ -502,7 +539,8 @@ export function addFlags(command: Command, ...groups: readonly (readonly Flag[])
 
 function parse(value: unknown, kind: Flag['kind']): unknown {
   if (kind === 'switch' || typeof value !== 'string') return value;
-  if (kind === 'number')
+  if (kind === 'number or none' && value === 'none') return null;
+  if (kind === 'number' || kind === 'number or none')
     return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
   // Date would make something of almost any text.
   if (kind === 'time' && /^\d{4}-\d\d-\d\d/.test(value)) return new Date(value);

@@ -99,7 +99,7 @@ export class WorkerFleet implements AsyncDisposable {
 
   /**
    * Starts the processes; resolves when all of them wait for work.
-   * @throws PieceworkError FLEET when one ends before that
+   * @throws PieceworkError FLEET when one ends before that · HANDLER, HANDLER_THREW when its handler cannot be loaded
    */
   static async start(options: WorkerFleetOptions): Promise<WorkerFleet> {
     const fleet = new WorkerFleet(options);
@@ -193,13 +193,18 @@ export class WorkerFleet implements AsyncDisposable {
     this.#awaitAtStop(process.ended);
   }
 
-  #replace(place: Place, { pid, why, cause, worker }: ProcessEnd): void {
+  #replace(place: Place, { pid, why, cause, worker, wrong }: ProcessEnd): void {
     const { redis, handler, onRestart } = this.#options;
     // A program that a handler started may go on for a while.
     const dead = handler !== undefined;
     if (worker) this.#awaitAtStop(noteEnd(redis, worker, cause, dead));
     const said = `worker process ${pid} ${why}`;
     const delayMs = this.#budget.spend(place.index, worker !== undefined);
+    if (this.#starting && wrong) {
+      this.#end();
+      this.#onLost?.(new PieceworkError(wrong.why, wrong));
+      return;
+    }
     // The first start of a process is not tried again: what is wrong is most likely in the command.
     if (delayMs === undefined || (this.#starting && !worker)) {
       this.#end();

@@ -1,7 +1,12 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { split } from '@piecework/producer';
-import { InvalidOptionError, MAX_PAYLOAD_BYTES, PayloadError } from '@piecework/protocol';
+import {
+  InvalidOptionError,
+  MAX_PAYLOAD_BYTES,
+  PayloadError,
+  PieceworkError,
+} from '@piecework/protocol';
 import { type InputBytes, openBytes } from './input-bytes.js';
 import { linesOf, ndjsonOf, type Records, rowsOf } from './input-records.js';
 
@@ -211,11 +216,16 @@ const ESCAPES: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r',
 const delimiterOf = (typed: string) =>
   typed.replace(/\\(.)/g, (_, letter: string) => ESCAPES[letter] ?? letter);
 
-/** What went wrong with the input `name`, of which all up to `where` was read. */
-function inputError(error: unknown, name: string, where: string): PayloadError {
-  if (error instanceof PayloadError) return new PayloadError(`${name}: ${error.message}`);
+/** What went wrong with the input `name`, of which all up to `where` was read, and what to do. */
+function inputError(error: unknown, name: string, where: string): PieceworkError {
+  if (error instanceof PayloadError) {
+    const cure = error.message.includes('is not JSON') ? '; correct it, or take --split lines' : '';
+    return new PayloadError(`${name}: ${error.message}${cure}`, error.cause);
+  }
   const { code = '', message } = error as NodeJS.ErrnoException;
   const behind = where === name ? '' : ` after ${where.slice(name.length + 2)}`;
-  const what = code.startsWith('Z_') ? 'broken gzip data' : 'it cannot be read';
-  return new PayloadError(`${name}: ${what}${behind} (${message})`);
+  if (code.startsWith('Z_'))
+    return new PayloadError(`${name}: broken gzip data${behind} (${message})`);
+  const what = `${name} cannot be read${behind}: ${message}`;
+  return new PieceworkError(what, { code: 'INPUT', cause: error });
 }

@@ -6,7 +6,7 @@ import prettyMs from 'pretty-ms';
 import { addFlags, commonFlags, listFlags, readFlags } from './flags.js';
 import { openPiecework } from './redis-url.js';
 import { longestOf } from './running.js';
-import { plainTable } from './table.js';
+import { type Cell, type Column, plainTable } from './table.js';
 
 interface ListValues extends ListOptions {
   redis?: string;
@@ -21,12 +21,12 @@ export function listCommands(program: Command): void {
   addFlags(list, commonFlags, listFlags).action(async (given: Record<string, unknown>) => {
     const values = readFlags<ListValues>(given, commonFlags, listFlags);
     await using pw = await openPiecework(values);
-    const rows: string[][] = [];
+    const rows: Cell[][] = [];
     for await (const request of pw.admin.list({ state: values.state ?? 'open' })) {
       if (values.json) console.log(JSON.stringify(request));
       else rows.push(requestRow(request));
     }
-    if (!values.json) console.log(plainTable(REQUEST_HEAD, rows, 'no requests'));
+    if (!values.json) console.log(plainTable(REQUEST_COLUMNS, rows, 'no requests'));
   });
 
   const workers = program.command('workers').description('show the workers of a queue');
@@ -35,29 +35,43 @@ export function listCommands(program: Command): void {
     await using pw = await openPiecework(values);
     const found = await pw.admin.workers();
     if (values.json) for (const worker of found) console.log(JSON.stringify(worker));
-    else console.log(plainTable(WORKER_HEAD, found.map(workerRow), 'no workers'));
+    else console.log(plainTable(WORKER_COLUMNS, found.map(workerRow), 'no workers'));
   });
 }
 
-export const REQUEST_HEAD = [
-  ...['request', 'status', 'priority', 'limit', 'ready', 'in flight', 'delayed', 'done', 'failed'],
-  'total',
+export const REQUEST_COLUMNS: readonly Column[] = [
+  { head: 'request', shrinks: true },
+  { head: 'status', shrinks: true },
+  { head: 'priority', short: 'prio' },
+  { head: 'limit' },
+  { head: 'ready' },
+  { head: 'in flight', short: 'flight' },
+  { head: 'delayed', short: 'delay' },
+  { head: 'done' },
+  { head: 'failed' },
+  { head: 'total' },
 ];
 
-const number = (n: number | null) => n?.toLocaleString('en-US') ?? 'none';
-
-export function requestRow(request: RequestStatus): string[] {
+export function requestRow(request: RequestStatus): Cell[] {
   const { id, status, outcome, waiting, priority, limit, counts } = request;
   const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = counts;
   const done = succeeded + failed + cancelled;
-  const numbers = [priority, limit, ready, inFlight, delayed, done, failed, total];
-  return [id, outcome ?? waiting ?? status, ...numbers.map(number)];
+  const numbers = [ready, inFlight, delayed, done, failed, total];
+  return [id, outcome ?? waiting ?? status, priority, limit ?? 'none', ...numbers];
 }
 
-const WORKER_HEAD = ['worker', 'state', 'running', 'longest', 'tasks', 'up', 'seen'];
+const WORKER_COLUMNS: readonly Column[] = [
+  { head: 'worker', shrinks: true },
+  { head: 'state' },
+  { head: 'running' },
+  { head: 'longest', shrinks: true },
+  { head: 'tasks', shrinks: true },
+  { head: 'up' },
+  { head: 'seen' },
+];
 
 /** Host and process stand in the id. */
-function workerRow(worker: RegisteredWorker): string[] {
+function workerRow(worker: RegisteredWorker): Cell[] {
   const { id, draining, running, concurrency, tasks, startedAt, seenAt } = worker;
   const since = (at: number) => prettyMs(Math.max(0, Date.now() - at), { compact: true });
   return [

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { InvalidOptionError } from '@piecework/protocol';
 import type { BackoffFunction, Handler, TaskHandler } from '@piecework/worker';
+import { HandlerError, whyNotLoaded } from './handler-error.js';
 
 /** What a handler module gives to a worker. */
 export type Loaded = ({ handler: Handler } | { handlers: TaskHandler[] }) & {
@@ -12,27 +12,61 @@ export type Loaded = ({ handler: Handler } | { handlers: TaskHandler[] }) & {
  * Loads a handler module. Its default export is a function (for all tasks), an object of functions
  * by task name, or an array made by `defineTask(…).handler(fn)`. An export `backoff`, if there is one, is
  * the worker's option of that name.
- * @throws InvalidOptionError when it is none of these · whatever the module itself throws
+ * @throws HandlerError when it cannot be loaded, or is none of these
  */
 export async function loadHandlers(file: string): Promise<Loaded> {
-  const module = (await import(pathToFileURL(resolve(file)).href)) as {
-    default?: unknown;
-    backoff?: BackoffFunction;
-  };
-  const { default: exported, backoff } = module;
-  const beside = backoff === undefined ? {} : { backoff };
+  const { href } = pathToFileURL(resolve(file));
+  withoutHint();
+  const module = await import(href).catch((thrown: unknown) => {
+    throw whyNotLoaded(file, href, thrown);
+  });
+  const { default: exported, backoff } = module as { default?: unknown; backoff?: unknown };
+  if (backoff !== undefined && typeof backoff !== 'function')
+    throw new HandlerError(file, 'its export backoff is no function');
+  const beside = backoff === undefined ? {} : { backoff: backoff as BackoffFunction };
   if (typeof exported === 'function') return { handler: exported as Handler, ...beside };
-  if (Array.isArray(exported)) return { handlers: exported as TaskHandler[], ...beside };
-  if (typeof exported === 'object' && exported !== null) {
-    const handlers = Object.entries(exported).map(([task, run]) => ({
-      task,
-      run: run as TaskHandler['run'],
-    }));
-    if (handlers.length > 0) return { handlers, ...beside };
+  return { handlers: handlersOf(file, exported), ...beside };
+}
+
+/** Node warns of a module that it takes for CommonJS, and then fails: the error says it better. */
+function withoutHint(): void {
+  const listeners = process.listeners('warning');
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => {
+    if (warning.message.startsWith('To load an ES module')) return;
+    for (const listener of listeners) Reflect.apply(listener, process, [warning]);
+  });
+}
+
+/** @throws HandlerError */
+function handlersOf(file: string, exported: unknown): TaskHandler[] {
+  if (exported === undefined) throw new HandlerError(file, `it has no default export; ${NEEDED}`);
+  if (typeof exported !== 'object' || exported === null)
+    throw new HandlerError(file, `its default export is no function; ${NEEDED}`);
+  if (Array.isArray(exported)) {
+    if (exported.length === 0 || !exported.every(isTaskHandler))
+      throw new HandlerError(
+        file,
+        'its default export is an array of something else than handlers, which defineTask(…).handler(fn) makes',
+      );
+    return exported;
   }
-  throw new InvalidOptionError(
-    '--handler',
-    file,
-    'a module with a function, or functions by task, as default export',
-  );
+  const handlers = Object.entries(exported);
+  if (handlers.length === 0)
+    throw new HandlerError(file, `its default export is an empty object; ${NEEDED}`);
+  const wrong = handlers.find(([, run]) => typeof run !== 'function');
+  if (wrong)
+    throw new HandlerError(
+      file,
+      `its default export has ${wrong[0]}, which is no function; ${NEEDED}`,
+    );
+  return handlers.map(([task, run]) => ({ task, run: run as TaskHandler['run'] }));
+}
+
+const NEEDED =
+  'write export default async (payload) => result, or one such function for each task in an object';
+
+function isTaskHandler(it: unknown): it is TaskHandler {
+  const { task, run } = (it ?? {}) as Partial<TaskHandler>;
+  return typeof task === 'string' && typeof run === 'function';
 }

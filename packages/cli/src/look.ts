@@ -5,6 +5,7 @@ import { Output, writeResults } from './output.js';
 import { openPiecework } from './redis-url.js';
 import { type ResultFormat, resultFormats } from './result-format.js';
 import { runningTable } from './running.js';
+import { columnsOf, shortened } from './table.js';
 
 interface LookValues {
   redis?: string;
@@ -48,7 +49,10 @@ export function lookCommands(program: Command): void {
       >(given, commonFlags, resultsFlags, outFlags);
       const { order, failed, cursor, out = '-', format } = values;
       const output = await Output.open('--out', out);
-      await using pw = await openPiecework(values);
+      await using pw = await openPiecework(values).catch(async (error: unknown) => {
+        await output.abandon();
+        throw error;
+      });
       const read = { order, failed, ...(cursor === undefined ? {} : { cursor }) };
       await writeResults(pw.request(id).results(read), output, format && resultFormats[format]);
     },
@@ -83,5 +87,5 @@ function describe(seen: RequestStatus): string {
     `created     ${new Date(seen.createdAt).toISOString()}`,
     ...(seen.completedAt ? [`completed   ${new Date(seen.completedAt).toISOString()}`] : []),
   ];
-  return lines.join('\n');
+  return lines.map((line) => shortened(line, columnsOf(process.stdout))).join('\n');
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
+import { PieceworkError } from '@piecework/protocol';
 import { Command, CommanderError } from 'commander';
 import { completeCommand } from './completion.js';
 import { controlCommands } from './control.js';
@@ -12,18 +12,22 @@ import { lookCommands } from './look.js';
 import { redriveCommand } from './redrive.js';
 import { runCommand } from './run.js';
 import { submitCommand } from './submit.js';
+import { columnsOf, wrapped } from './table.js';
 import { watchCommand } from './watch.js';
+import { withCause } from './with-cause.js';
 import { workerCommand } from './worker.js';
 
 const { version } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
 
+/** Codes that are the fault of the command; nothing was begun. */
+const WRONG_USAGE = ['INVALID_OPTION', 'HANDLER'];
+
 /** The command line; its formats and exit codes are written down in docs/cli.md. */
 const program = new Command('piecework')
   .description('Split big requests, work them off by a fleet, await one completion. On Redis.')
-  .version(version)
-  .showHelpAfterError('(piecework --help shows what there is)');
+  .version(version);
 
 runCommand(program);
 submitCommand(program);
@@ -38,12 +42,24 @@ doctorCommand(program);
 devCommand(program);
 completeCommand(program);
 addExamples(program);
+
 const json = process.argv.includes('--json');
+/** The command whose words were wrong. */
+let misused = program;
 for (const command of [program, ...program.commands]) {
-  command.exitOverride();
-  // What commander has to say is then part of the one JSON error below.
-  if (json) command.configureOutput({ writeErr: () => {} });
+  command.exitOverride((error) => {
+    misused = command;
+    throw error;
+  });
+  // What commander has to say is said below, with everything else.
+  command.configureOutput({ outputError: () => {} });
 }
+
+// ioredis prints what is thrown, and said, as well.
+const { warn } = console;
+console.warn = (...words) => {
+  if (!String(words[0]).startsWith('Skipping the ready check')) warn(...words);
+};
 
 // Whoever reads our output may have seen enough, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -62,22 +78,41 @@ try {
   process.exitCode = fail(error);
 }
 
+/** Says in one line what is wrong, and answers the exit code. */
 function fail(error: unknown): number {
   if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1;
-  // Help and version are no errors.
-  if (error instanceof CommanderError && error.exitCode === 0) return 0;
-  const wrongUsage = error instanceof InvalidOptionError || error instanceof CommanderError;
-  const { message } = error as Error;
-  if (json) {
-    const known = error instanceof PieceworkError ? error.code : 'UNEXPECTED';
-    console.error(
-      JSON.stringify({ error: { code: wrongUsage ? 'INVALID_OPTION' : known, message } }),
-    );
-  } else if (error instanceof PieceworkError) {
-    const cause = error.cause instanceof Error ? `\n  ${error.cause.message}` : '';
-    console.error(`piecework: ${message}${cause}`);
-  } else if (!(error instanceof CommanderError)) {
-    console.error(error);
-  }
-  return wrongUsage ? 2 : 1;
+  if (error instanceof CommanderError && isHelp(error)) return error.exitCode === 0 ? 0 : 2;
+  const { code, message } = asFailure(error);
+  if (json) console.error(JSON.stringify({ error: { code, message } }));
+  else if (code === 'UNEXPECTED') console.error(error);
+  else console.error(wrapped(`piecework: ${message}`, 0, columnsOf(process.stderr)));
+  return WRONG_USAGE.includes(code) ? 2 : 1;
+}
+
+/** Help, or the version, was asked for, or help is all there is to say. */
+function isHelp({ code }: CommanderError): boolean {
+  return /[hH]elp|version/.test(code);
+}
+
+function asFailure(error: unknown): { code: string; message: string } {
+  if (error instanceof CommanderError) return { code: 'INVALID_OPTION', message: misuse(error) };
+  const { code = '', message, syscall } = error as NodeJS.ErrnoException;
+  if (error instanceof PieceworkError) return { code, message: withCause(error) };
+  // The system refused something: where in our code it was asked is no help.
+  if (syscall !== undefined) return { code, message };
+  return { code: 'UNEXPECTED', message };
+}
+
+/** "run: unknown option '--inptu' (did you mean --input?); piecework run --help lists what there is" */
+function misuse({ message }: CommanderError): string {
+  const [first = '', ...more] = message.replace(/^error: /, '').split('\n');
+  const hint = more.join(' ').replace('Did you mean', 'did you mean');
+  const name = misused === program ? '' : `${misused.name()}: `;
+  const help = misused === program ? 'piecework --help' : `piecework ${misused.name()} --help`;
+  const said = first.replace(
+    / for '.*'\. Expected (\d+) .* but got (\d+)\.$/,
+    ': $2 given, $1 expected',
+  );
+  const what = `${name}${said}${hint === '' ? '' : ` ${hint}`}`;
+  return `${what}; ${help} lists what there is`;
 }

@@ -1,5 +1,5 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
@@ -50,6 +50,8 @@ export class OutputError extends PieceworkError {
 export class Output {
   readonly name: string;
   readonly #file: FileHandle | undefined;
+  /** Whether the file was not there before. */
+  readonly #isNew: boolean;
   #begun = false;
   /** Whether it is a file in which one can go back. */
   #regular = false;
@@ -63,10 +65,12 @@ export class Output {
   #soon: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
   #failed = false;
+  #abandoned = false;
 
-  private constructor(name: string, file?: FileHandle) {
+  private constructor(name: string, file?: FileHandle, isNew = false) {
     this.name = name;
     this.#file = file;
+    this.#isNew = isNew;
   }
 
   /**
@@ -88,8 +92,9 @@ export class Output {
 
   static async #open(flag: string, path: string, flags: number, mode: number): Promise<Output> {
     try {
+      const isNew = !existsSync(path);
       const file = await open(path, constants.O_CREAT | flags, mode);
-      return new Output(path, file);
+      return new Output(path, file, isNew);
     } catch (error) {
       const why = reasonOf(error as NodeJS.ErrnoException);
       throw new InvalidOptionError(flag, path, `a file that can be written (${why})`);
@@ -152,12 +157,21 @@ export class Output {
 
   /** Writes the rest, and closes a file. @throws OutputError · EPIPE as it comes */
   async close(): Promise<void> {
+    if (this.#abandoned) return;
     try {
       await this.begin();
       await this.flush();
     } finally {
       await this.#file?.close().catch((error) => this.#fail(error));
     }
+  }
+
+  /** Leaves everything as it was, unless something was begun. */
+  async abandon(): Promise<void> {
+    if (this.#begun || this.#abandoned || this.#batch.length > 0) return;
+    this.#abandoned = true;
+    await this.#file?.close();
+    if (this.#isNew) await rm(this.name, { force: true });
   }
 
   async #put(lines: readonly (string | Buffer)[]): Promise<void> {
@@ -238,12 +252,21 @@ export async function writeResults(
   writer: ResultWriter = resultFormats.ndjson,
 ): Promise<void> {
   try {
-    if (writer.head !== undefined) await output.head(writer.head);
+    const head = async () => {
+      if (writer.head !== undefined) await output.head(writer.head);
+    };
+    let begun = false;
     for await (const item of results) {
+      if (!begun) await head();
+      begun = true;
       const line = writer.line(item);
       if (line !== undefined) await output.line(line);
     }
+    if (!begun) await head();
     await output.end();
+  } catch (error) {
+    await output.abandon();
+    throw error;
   } finally {
     await output.close();
   }

@@ -58,13 +58,23 @@ export async function openFiles(
     if (paths.has(path)) throw new InvalidOptionError(flag, file, 'a file of its own');
     paths.add(path);
   }
-  const open = async (flag: string, file: string | undefined, read: boolean) =>
-    file === undefined ? undefined : Output.open(flag, file, read);
-  return {
-    out: await open('--out', out, again),
-    failures: await open('--failures', failures, false),
-    joblog: await open('--joblog', joblog, again),
+  const opened: { -readonly [name in keyof RunFiles]: RunFiles[name] } = {
+    ...{ out: undefined, failures: undefined, joblog: undefined },
   };
+  try {
+    if (out !== undefined) opened.out = await Output.open('--out', out, again);
+    if (failures !== undefined) opened.failures = await Output.open('--failures', failures);
+    if (joblog !== undefined) opened.joblog = await Output.open('--joblog', joblog, again);
+  } catch (error) {
+    await abandon(opened);
+    throw error;
+  }
+  return opened;
+}
+
+/** Leaves those as they were in which nothing was begun. */
+export async function abandon(files: RunFiles): Promise<void> {
+  for (const file of [files.out, files.failures, files.joblog]) await file?.abandon();
 }
 
 /** Writes what is nowhere else yet, of a request that is complete. */

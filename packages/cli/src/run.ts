@@ -21,6 +21,7 @@ import {
   requestFlags,
   requestOf,
   runFlags,
+  withDefaults,
   workerFlags,
 } from './flags.js';
 import { WorkerFleet } from './fleet.js';
@@ -42,7 +43,7 @@ import {
   setLimit,
   whatThereIs,
 } from './run-again.js';
-import { ALL, leave, openFiles, type RunFiles } from './run-files.js';
+import { ALL, abandon, leave, openFiles, type RunFiles } from './run-files.js';
 import { reportRun, reportStopped } from './run-report.js';
 import { sourceOf } from './run-source.js';
 import { type Slots, slotsOf } from './slots.js';
@@ -90,22 +91,28 @@ export function runCommand(program: Command): void {
   const command = program
     .command('run')
     .description('do everything: Redis if none is given, worker processes, progress, results');
-  const groups = [commonFlags, requestFlags, outFlags, runFlags, workerFlags];
-  addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
-    const read = readFlags<RunValues>(given, ...groups);
-    const { id, out, joblog } = read;
-    // Results that nobody asked to see are not kept either.
-    const unseen = out === undefined && joblog === undefined && given['results'] === undefined;
-    const results = unseen ? 'discard' : read.results;
+  const groups = [
     // A queue of its own, of a run with a name always the same: workers of others would run our items by
     // their handler.
-    const queue = given['queue'] === undefined ? ownQueue(id) : read.queue;
-    const logLevel = read.logLevel ?? 'warn';
+    withDefaults(commonFlags, { queue: { otherwise: 'run-ID, or a new one' } }),
+    // Results that nobody asked to see are not kept either.
+    withDefaults(requestFlags, {
+      results: { otherwise: 'keep with --out or --joblog, else discard' },
+    }),
+    outFlags,
+    runFlags,
+    withDefaults(workerFlags, { logLevel: { value: 'warn' } }),
+  ];
+  addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
+    const read = readFlags<Omit<RunValues, 'queue'> & { queue?: string }>(given, ...groups);
+    const { id, out, joblog } = read;
+    const unseen = out === undefined && joblog === undefined;
+    const results = read.results ?? (unseen ? 'discard' : 'keep');
+    const queue = read.queue ?? ownQueue(id);
     const logFormat = read.logFormat ?? defaultLogFormat();
     const { unused, ...slots } = slotsOf(given, read);
     const values: RunValues = {
-      ...{ ...read, ...slots, queue, logLevel, logFormat },
-      ...(results ? { results } : {}),
+      ...{ ...read, ...slots, queue, logFormat, results },
       ...execInputOf(read),
     };
     checkWork(values);
@@ -124,8 +131,12 @@ export function runCommand(program: Command): void {
     using items = await openInput(values);
     if (values.dryRun) return await dryRun(items, values);
     const files = await openFiles(values, isNamed(values));
-    if (id !== undefined && !isNamed(values)) await expectNew(files, NO_REDIS);
-    process.exitCode = await run(items, values, files, unused);
+    try {
+      if (id !== undefined && !isNamed(values)) await expectNew(files, NO_REDIS);
+      process.exitCode = await run(items, values, files, unused);
+    } finally {
+      await abandon(files);
+    }
   });
 }
 
@@ -133,7 +144,12 @@ const NO_REDIS =
   'only with --redis or REDIS_URL does a run go on: a Redis of its own ends with each';
 
 /** Programs that take many lines at once read them as lines, unless something else is said. */
-function execInputOf({ batch, exec, execInput, persistent }: RunValues): Partial<WorkValues> {
+function execInputOf({
+  batch,
+  exec,
+  execInput,
+  persistent,
+}: Pick<RunValues, 'batch' | 'exec' | 'execInput' | 'persistent'>): Partial<WorkValues> {
   const asLines = batch !== undefined && exec !== undefined && !persistent;
   return asLines ? { execInput: execInput ?? 'lines' } : {};
 }
@@ -174,6 +190,8 @@ async function run(
   let request: RequestHandle | undefined;
   let kept: Kept | undefined;
   let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
+  /** Whether it was said how it ended. */
+  let told = false;
   const unended = (id: string): Kept => ({
     ...{ id, redis: values.redis, retentionMs: undefined, failed: false },
     ...{ results: values.out !== undefined, goesOn: named !== undefined },
@@ -275,7 +293,10 @@ async function run(
     const wrong = lost ?? fed;
     const { status, counts } = outcome;
     const worth =
-      counts.failed > 0 || status === 'failed' || cut !== undefined || wrong !== undefined;
+      counts.failed > 0 ||
+      status === 'failed' ||
+      cut !== undefined ||
+      (wrong !== undefined && counts.total > 0);
     const hasFailed = counts.failed > 0;
     const { retentionMs } = values;
     if (outlives && (worth || named))
@@ -290,13 +311,14 @@ async function run(
     const note = unused(counts.total);
     const left = await leave(handle, { files, cut, outlives, failed: hasFailed });
     const end = { id: handle.id, outcome, tookMs, cut, kept };
+    told = true;
     reportRun({ ...end, note: workers ? note : undefined, ...left }, values.json);
     if (wrong !== undefined) throw wrong;
     return status === 'succeeded' && !cut && !logCut ? 0 : 1;
   } catch (error) {
     // Whoever reads the output may have seen enough.
     const seen = (error as NodeJS.ErrnoException).code === 'EPIPE';
-    if (request && outlives && !kept && !seen) {
+    if (request && outlives && !kept && !told && !seen) {
       kept = unended(request.id);
       if (!values.json) for (const line of keptLines(kept)) say(line);
     }

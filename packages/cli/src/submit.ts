@@ -54,12 +54,12 @@ export function submitCommand(program: Command): void {
     const output = out === undefined ? undefined : await Output.open('--out', out);
     const stopping = new AbortController();
     const unlisten = onStopSignals(() => stopping.abort());
-    await using pw = await openPiecework(values);
-    const request = await pw
-      .submit(items, { ...options, signal: stopping.signal })
-      .catch((error) => {
-        throw items.blame(error);
-      });
+    const unbegun = async (error: unknown) => {
+      await output?.abandon();
+      throw items.blame(error);
+    };
+    await using pw = await openPiecework(values).catch(unbegun);
+    const request = await pw.submit(items, { ...options, signal: stopping.signal }).catch(unbegun);
     unlisten();
     if (!values.wait) {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);

@@ -1,28 +1,96 @@
-import Table from 'cli-table3';
+import cliTruncate from 'cli-truncate';
+import stringWidth from 'string-width';
+import wrapAnsi from 'wrap-ansi';
 
-/** A table of columns with two spaces between them and nothing else, which other tools can cut. */
-const NO_LINES = Object.fromEntries(
-  [
-    ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left'],
-    ...['bottom-right', 'left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
-  ].map((part) => [part, '']),
-);
+/*
+ * What is printed in columns. On a terminal a line is as long as the terminal is wide, at most: texts are
+ * shortened in their middle, as both ends tell ids apart. Elsewhere everything is whole, for other tools to cut.
+ */
+
+export interface Column {
+  readonly head: string;
+  /** Instead of `head` where there is little room. */
+  readonly short?: string;
+  /** Whether its texts may be shortened. @default false */
+  readonly shrinks?: boolean;
+}
+
+/** A number; a text; or a text with a shorter one for where there is little room. */
+export type Cell = string | number | readonly [long: string, short: string];
+
+/** What is done for want of room, the least first. `least`: characters that a text keeps. */
+const STEPS = [
+  { brief: false, gap: 2, least: 16 },
+  { brief: true, gap: 2, least: 16 },
+  { brief: true, gap: 1, least: 16 },
+  { brief: true, gap: 1, least: 5 },
+] as const;
+
+const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** How long a line of an output may be. */
+export const columnsOf = ({ isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>) =>
+  isTTY ? columns || 80 : Number.POSITIVE_INFINITY;
 
 export function plainTable(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
   whenEmpty: string,
+  room = columnsOf(process.stdout),
 ): string {
   if (rows.length === 0) return whenEmpty;
-  const table = new Table({
-    head: [...head],
-    chars: NO_LINES,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
+  for (const step of STEPS) {
+    const { brief, gap, least } = step;
+    const head = columns.map(({ head, short }) => (brief ? (short ?? head) : head));
+    const lines = [head, ...rows.map((row) => row.map((cell) => textOf(cell, brief)))];
+    const natural = columns.map((_, i) =>
+      Math.max(...lines.map((line) => stringWidth(line[i] ?? ''))),
+    );
+    const widths = squeezed(natural, columns, room - gap * (columns.length - 1), least);
+    if (widths || step === STEPS.at(-1))
+      return lines.map((line) => joined(line, widths ?? natural, gap)).join('\n');
+  }
+  return whenEmpty;
+}
+
+function textOf(cell: Cell, brief: boolean): string {
+  if (typeof cell === 'string') return cell;
+  if (typeof cell === 'number') return brief ? compact.format(cell) : cell.toLocaleString('en-US');
+  return cell[brief ? 1 : 0];
+}
+
+/** Takes from the widest columns that shrink; undefined when it is not enough. */
+function squeezed(
+  natural: readonly number[],
+  columns: readonly Column[],
+  room: number,
+  least: number,
+): number[] | undefined {
+  const widths = [...natural];
+  for (let over = widths.reduce((sum, width) => sum + width, 0) - room; over > 0; over -= 1) {
+    let widest = -1;
+    for (const [i, width] of widths.entries())
+      if (columns[i]?.shrinks && width > least && width > (widths[widest] ?? 0)) widest = i;
+    if (widest < 0) return undefined;
+    (widths[widest] as number) -= 1;
+  }
+  return widths;
+}
+
+function joined(cells: readonly string[], widths: readonly number[], gap: number): string {
+  const padded = cells.map((cell, i) => {
+    const shown = shortened(cell, widths[i] ?? 0);
+    return shown + ' '.repeat(Math.max(0, (widths[i] ?? 0) - stringWidth(shown)));
   });
-  table.push(...rows.map((row) => [...row]));
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n');
+  return padded.join(' '.repeat(gap)).trimEnd();
+}
+
+/** A text of no more than `room` characters. */
+export const shortened = (text: string, room: number): string =>
+  stringWidth(text) <= room ? text : cliTruncate(text, room, { position: 'middle' });
+
+/** Prose between words, each line behind `indent` blanks but the first. */
+export function wrapped(text: string, indent = 0, room = columnsOf(process.stdout)): string {
+  if (!Number.isFinite(room)) return text;
+  return wrapAnsi(text, Math.max(20, room - indent)).replaceAll('\n', `\n${' '.repeat(indent)}`);
 }

@@ -4,11 +4,11 @@ import { checkOption, option, pause, type QueueCounts } from '@piecework/protoco
 import type { Command } from 'commander';
 import type { Piecework } from 'piecework';
 import { addFlags, commonFlags, readFlags, watchFlags } from './flags.js';
-import { REQUEST_HEAD, requestRow } from './list.js';
+import { REQUEST_COLUMNS, requestRow } from './list.js';
 import { showProgress } from './progress-bar.js';
 import { openPiecework } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
-import { plainTable } from './table.js';
+import { plainTable, wrapped } from './table.js';
 
 interface WatchValues {
   redis?: string;
@@ -62,7 +62,10 @@ async function watchQueue(pw: Piecework, { json, everyMs }: WatchValues): Promis
       const requests: RequestStatus[] = [];
       for await (const request of pw.admin.list()) requests.push(request);
       if (json) console.log(JSON.stringify({ ...counts, requests }));
-      else show(`${summary(counts)}\n${plainTable(REQUEST_HEAD, requests.map(requestRow), '')}`);
+      else
+        show(
+          `${wrapped(summary(counts))}\n${plainTable(REQUEST_COLUMNS, requests.map(requestRow), '')}`,
+        );
       await pause(everyMs, stopping.signal);
     }
   } finally {

@@ -31,8 +31,8 @@ export interface WorkerNews {
     readonly silentMs: number;
     readonly drainMs: number;
   };
-  /** Why it could not start, in words. */
-  readonly failed?: string;
+  /** Why it could not start, in words. `wrong`: code of what is wrong with the command, not with this process. */
+  readonly failed?: { readonly why: string; readonly wrong?: string };
   /** A handler has succeeded or failed, and the server took the outcome. */
   readonly settled?: true;
   readonly health?: WorkerHealth;
@@ -44,6 +44,8 @@ export interface ProcessEnd {
   /** In words, with the process as their subject. */
   readonly why: string;
   readonly cause: CrashCause;
+  /** What is wrong with the command, and would be with each process. */
+  readonly wrong?: { readonly why: string; readonly code: string };
   /** Who it was in Redis; undefined when it was never ready. */
   readonly worker: EndedWorker | undefined;
 }
@@ -64,7 +66,7 @@ export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #options: ProcessOptions;
   #worker: WorkerNews['ready'];
-  #failed = '';
+  #failed: WorkerNews['failed'];
   #watch: NodeJS.Timeout | undefined;
   /** For how long nothing was heard of it, in ms. Counted in ticks: a parent that stood still heard nothing. */
   #silentMs = 0;
@@ -101,7 +103,7 @@ export class WorkerProcess {
       });
       child.once('error', (error) => {
         if (child.pid !== undefined) return;
-        this.#failed = error.message;
+        this.#failed = { why: error.message };
         onEnd(this.#endOf(null, null));
         resolve();
       });
@@ -152,7 +154,7 @@ export class WorkerProcess {
 
   #hear({ ready, failed, settled }: WorkerNews): void {
     this.#silentMs = 0;
-    if (failed !== undefined) this.#failed = failed;
+    if (failed) this.#failed = failed;
     if (settled) this.#options.onSettled();
     if (!ready) return;
     this.#worker = ready;
@@ -180,7 +182,11 @@ export class WorkerProcess {
       return { ...about, why, cause: { blockedMs } };
     }
     const cause = causeOf(code, signal);
-    if (this.#failed !== '') return { ...about, why: `could not start: ${this.#failed}`, cause };
+    if (this.#failed) {
+      const { why, wrong: code } = this.#failed;
+      const wrong = code === undefined ? {} : { wrong: { why, code } };
+      return { ...about, why: `could not start: ${why}`, cause, ...wrong };
+    }
     const when = this.isReady ? '' : ' before it was ready';
     return { ...about, why: `ended by itself${when} (${signal ?? `exit code ${code}`})`, cause };
   }

@@ -5,9 +5,11 @@ import { type Health, serveHealth } from 'piecework';
 import type { Logger } from 'pino';
 import { addFlags, commonFlags, healthFlags, optionsOf, readFlags, workerFlags } from './flags.js';
 import { WorkerFleet, type WorkerRestart } from './fleet.js';
+import { HandlerError } from './handler-error.js';
 import { defaultLogFormat, type LogFormat, openLog } from './log.js';
 import { existingRedis } from './redis-url.js';
 import { onStopSignals } from './stop-signals.js';
+import { withCause } from './with-cause.js';
 import { checkWork, openWork, type WorkValues } from './work.js';
 import type { WorkerNews } from './worker-process.js';
 
@@ -20,7 +22,7 @@ interface WorkerValues extends WorkValues {
   leaseMs: number;
   maxBlockMs: number;
   drainMs: number;
-  logLevel?: string;
+  logLevel: string;
   logFormat?: LogFormat;
   healthPort?: number;
   healthHost: string;
@@ -53,13 +55,12 @@ export function workerCommand(program: Command): void {
     const queues = shardNames(values.queue, values.shards);
     // What a handler module holds open, such as a timer or a pool, is no reason to stay.
     const end = () => setImmediate(() => process.exit());
-    const level = values.logLevel ?? 'info';
     const logFormat = values.logFormat ?? defaultLogFormat();
-    const logger = openLog(level, logFormat);
+    const logger = openLog(values.logLevel, logFormat);
     // One process under a parent is started again when it ends; one by itself is not.
     const run =
       given['processes'] !== undefined
-        ? runFleet(redis, { ...values, logLevel: level, logFormat }, logger)
+        ? runFleet(redis, { ...values, logFormat }, logger)
         : runWorker(redis, values, queues, logger);
     await run.finally(end);
   });
@@ -84,7 +85,7 @@ async function runWorker(
   } catch (error) {
     if (!ofFleet || !process.connected) throw error;
     // The parent says it, once for all of its processes.
-    await tellParent({ failed: inWords(error) });
+    await tellParent({ failed: failureOf(error) });
     process.exitCode = 1;
   } finally {
     // An open channel would keep the process, and its parent waiting.
@@ -144,11 +145,10 @@ function tellProgress(worker: Worker): void {
   });
 }
 
-function inWords(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (!(error instanceof PieceworkError)) return error.stack ?? error.message;
-  const { message, cause } = error;
-  return cause instanceof Error ? `${message}\n  ${cause.message}` : message;
+function failureOf(thrown: unknown): NonNullable<WorkerNews['failed']> {
+  if (thrown instanceof HandlerError) return { why: thrown.message, wrong: thrown.code };
+  if (thrown instanceof PieceworkError) return { why: withCause(thrown) };
+  return { why: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) };
 }
 
 async function runFleet(redis: string, values: WorkerValues, logger: Logger): Promise<void> {

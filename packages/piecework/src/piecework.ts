@@ -1,5 +1,11 @@
 import { Notifier } from '@piecework/notifier';
-import { type Items, type OpenRequest, Producer, type RequestOptions } from '@piecework/producer';
+import {
+  type Items,
+  isArray,
+  type OpenRequest,
+  Producer,
+  type RequestOptions,
+} from '@piecework/producer';
 import {
   Connection,
   checkOption,
@@ -157,7 +163,7 @@ async function checkedItems<Payload>(
   items: Items<Payload>,
   schema: StandardSchemaV1,
 ): Promise<Items<Payload>> {
-  if (Array.isArray(items)) {
+  if (isArray(items)) {
     for (const [index, item] of items.entries()) await check(schema, item, index);
     return items;
   }

@@ -9,6 +9,6 @@ export {
   type Submitted,
 } from './producer.js';
 export { type SealOf, type Site, sealIn, whyGone } from './seal-in.js';
-export type { Items } from './source.js';
+export { type Items, isArray } from './source.js';
 export * as split from './split.js';
 export { Utf8Check } from './utf8-check.js';

@@ -31,7 +31,7 @@ import { type CheckedOptions, checkRequestOptions, type RequestOptions } from '.
 import { type Asked, expectSame, expectSameOptions, otherItems } from './same-again.js';
 import { type SealOf, type Site, sealIn } from './seal-in.js';
 import { announce, firstNumber, smallOf } from './small.js';
-import { type Items, Source } from './source.js';
+import { type Items, isArray, Source } from './source.js';
 
 export interface ProducerOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
@@ -146,7 +146,7 @@ export class Producer implements AsyncDisposable {
     const encode = (item: unknown, index: number) =>
       encodePayload(item, checked.maxPayloadBytes, index);
     // An array can be looked through before anything is written; of a stream, the first item can.
-    const known = Array.isArray(items) ? new KnownItems(items, encode) : undefined;
+    const known = isArray(items) ? new KnownItems(items, encode) : undefined;
     const open = () => new Source(known ?? items, known ? encoded : encode, checked.signal);
     let source = open();
     try {

@@ -4,6 +4,7 @@ import {
   isThrown,
   onAbort,
   PayloadError,
+  readThrown,
 } from '@piecework/protocol';
 
 /**
@@ -15,6 +16,15 @@ export type Items<Item> =
   | Iterable<Item>
   | AsyncIterable<Item>
   | ReadableStream<Item>;
+
+/** `Array.isArray`, which a revoked proxy makes throw. */
+export function isArray(items: unknown): items is readonly unknown[] {
+  try {
+    return Array.isArray(items);
+  } catch {
+    return false;
+  }
+}
 
 /** What the source threw, told apart from what Redis answered. */
 export class SourceFailure extends Error {}
@@ -59,8 +69,9 @@ export class Source {
    * @throws SourceFailure when the source threw · PayloadError · AbortError
    */
   next(): string | undefined | Promise<string | undefined> {
-    const read = this.#read();
-    return isPromise(read) ? read.then((it) => this.#item(it)) : this.#item(read);
+    if (this.#signal?.aborted) throw this.#aborted();
+    const { read, arrives } = this.#read();
+    return arrives ? this.#arrived(arrives).then((it) => this.#item(it)) : this.#item(read);
   }
 
   /** Tells a source that was not read to its end; does not wait for its answer. */
@@ -90,11 +101,11 @@ export class Source {
     }
   }
 
-  #read(): IteratorResult<unknown> | Promise<IteratorResult<unknown>> {
-    if (this.#signal?.aborted) throw this.#aborted();
+  /** What the iterator answers, which is looked at here alone: it may throw when it is. */
+  #read(): Reading {
     try {
       const reading = this.#iterator.next();
-      return isPromise(reading) ? this.#arrived(reading) : reading;
+      return isPromise(reading) ? { arrives: reading } : { read: reading };
     } catch (error) {
       throw this.#failed(error);
     }
@@ -131,19 +142,33 @@ export class Source {
   }
 }
 
+/** An item, or a promise of one. */
+type Reading =
+  | { readonly read: IteratorResult<unknown>; readonly arrives?: never }
+  | { readonly read?: never; readonly arrives: Promise<IteratorResult<unknown>> };
+
 /** Anything with a `then`: iterators of others answer with promises of their own kind. */
 const isPromise = <T>(it: T | Promise<T>): it is Promise<T> =>
   typeof (it as Partial<Promise<T>> | null | undefined)?.then === 'function';
 
 function iteratorOf(items: unknown): AsyncIterator<unknown> | Iterator<unknown> {
-  const source = items as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;
-  if (typeof source === 'object' && source !== null) {
-    if (typeof source[Symbol.asyncIterator] === 'function') return source[Symbol.asyncIterator]!();
-    if (typeof source[Symbol.iterator] === 'function') return source[Symbol.iterator]!();
+  try {
+    const iterator = iteratorIn(items);
+    if (iterator) return iterator;
+  } catch (error) {
+    const { name, message } = readThrown(error);
+    throw new InvalidOptionError('items', items, `what can be iterated (${name}: ${message})`);
   }
   throw new InvalidOptionError(
     'items',
     items,
     'an Iterable, AsyncIterable or ReadableStream, not a string',
   );
+}
+
+function iteratorIn(items: unknown): AsyncIterator<unknown> | Iterator<unknown> | undefined {
+  const source = items as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined;
+  if (typeof source !== 'object' || source === null) return undefined;
+  const made = source[Symbol.asyncIterator]?.() ?? source[Symbol.iterator]?.();
+  return typeof made?.next === 'function' ? made : undefined;
 }

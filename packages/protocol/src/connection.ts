@@ -7,6 +7,8 @@ import { checkInput, isClient, openClient, type RedisInput } from './open-client
 import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
 import { SlotMap } from './slot-map.js';
+import { wrongWay } from './tls-probe.js';
+import { pause } from './waiting.js';
 
 /** How long the first look at a server may take, in ms. */
 const CHECK_MS = 10_000;
@@ -16,6 +18,8 @@ const MASTER_MS = 2_000;
 const LOADING_MS = 1_000;
 /** How soon a server that was fit is looked at again, in ms. */
 const LOOK_AGAIN_MS = 3_000;
+/** Who was answered nothing for so long may have asked in the wrong way, in ms. */
+const DOUBT_MS = 1_000;
 /** How long a close waits for the server, in ms. */
 const CLOSE_MS = 5_000;
 
@@ -62,10 +66,15 @@ export interface MemoryUse {
   readonly most: number;
 }
 
+/** Spoke TLS to a plain port, or plainly to a TLS port. */
+class WrongWay extends ConnectionError {}
+
 /** One way to Redis, shared by everything that a Piecework object does there. */
 export class Connection {
   readonly client: Client;
   readonly #owned: boolean;
+  /** Where it was opened; undefined: the client was given. */
+  readonly #input: RedisInput | undefined;
   readonly #slots: SlotMap | undefined;
   #checked: Promise<void> | undefined;
   /** When the server was looked at last, and what was wrong with it then, by our clock. */
@@ -73,8 +82,10 @@ export class Connection {
   #unfit: ServerError | undefined;
   #trouble = '';
 
-  private constructor(client: Client, owned: boolean, lookEveryMs = 0) {
+  private constructor(client: Client, input?: RedisInput, lookEveryMs = 0) {
     this.client = client;
+    this.#input = input;
+    const owned = input !== undefined;
     this.#owned = owned;
     this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
     if (!owned) return;
@@ -92,10 +103,10 @@ export class Connection {
   /** @throws InvalidOptionError when `input` is none of the forms of RedisInput. Connects at the first call. */
   static open(input: RedisInput): Connection {
     checkInput(input);
-    if (typeof input === 'object' && isClient(input)) return new Connection(input, false);
+    if (typeof input === 'object' && isClient(input)) return new Connection(input);
     const given = typeof input === 'object' && 'nodes' in input ? input.options : undefined;
     const lookEveryMs = given?.slotsRefreshInterval ?? LOOK_AT_SLOTS_MS;
-    return new Connection(openClient(input), true, lookEveryMs);
+    return new Connection(openClient(input), input, lookEveryMs);
   }
 
   /**
@@ -185,13 +196,38 @@ export class Connection {
     };
     const { client } = this;
     client.on('error', note);
+    const connecting = this.#untilReady(() => client.connect());
     try {
-      await this.#untilReady(() => client.connect());
+      await this.#notWrongWay(connecting);
     } catch (error) {
-      throw why === undefined ? error : redisError(why, 'connect');
+      if (error instanceof WrongWay) throw error;
+      const known = why === undefined ? error : redisError(why, 'connect');
+      const way = known instanceof ConnectionError ? await this.#wrongWay() : undefined;
+      throw way ?? known;
     } finally {
       client.off('error', note);
     }
+  }
+
+  /** A server that is spoken to with TLS where it speaks none answers nothing: it is not waited for. */
+  async #notWrongWay(connecting: Promise<void>): Promise<void> {
+    const over = new AbortController();
+    const doubt = async () => {
+      await pause(DOUBT_MS, over.signal);
+      const way = over.signal.aborted ? undefined : await this.#wrongWay();
+      if (way) throw way;
+      await connecting;
+    };
+    try {
+      await Promise.race([connecting, doubt()]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #wrongWay(): Promise<WrongWay | undefined> {
+    const why = this.#input === undefined ? undefined : await wrongWay(this.#input);
+    return why === undefined ? undefined : new WrongWay(`connect: ${why}`);
   }
 
   /** A cluster that is found not to be whole is tried again, of which who began the first try hears nothing. */

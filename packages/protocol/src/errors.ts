@@ -27,9 +27,9 @@ export class InvalidOptionError extends PieceworkError {
 
   constructor(field: string, value: unknown, allowed: string) {
     const shown = withoutPassword(value);
-    super(`${field}: ${show(shown)} is not allowed; allowed: ${allowed}`, {
-      code: 'INVALID_OPTION',
-    });
+    const what =
+      value === undefined ? `${field} is missing` : `${field}: ${show(shown)} is not allowed`;
+    super(`${what}; allowed: ${allowed}`, { code: 'INVALID_OPTION' });
     this.field = field;
     this.value = shown;
     this.allowed = allowed;
@@ -314,6 +314,7 @@ export class ServerError extends PieceworkError {
         | 'READ_ONLY'
         | 'NO_REPLICA'
         | 'NO_FSYNC'
+        | 'NO_RIGHT'
         | 'REDIS';
       retryable?: boolean;
       cause?: unknown;

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { onAbort } from './abort.js';
 import type { Connection } from './connection.js';
+import { ConnectionError } from './errors.js';
 
 export interface LineEvents {
   readonly onNotice: (channel: string, message: string) => void;
@@ -48,7 +49,7 @@ export class Line {
     const stop = onAbort(closing, () => client.disconnect());
     try {
       // Giving up a client that was never connected would not keep it from connecting.
-      if (closing.aborted) throw new Error(CLOSED);
+      if (closing.aborted) throw new ConnectionError(CLOSED);
       await client.connect();
     } catch (error) {
       line.end();
@@ -56,9 +57,11 @@ export class Line {
     } finally {
       stop();
     }
-    if (client.status !== 'ready') throw new Error(CLOSED);
-    client.on('close', () => line.lose(new Error(CLOSED)));
-    client.on('moved', () => line.lose(new Error('a shard channel moved to another server')));
+    if (client.status !== 'ready') throw new ConnectionError(CLOSED);
+    client.on('close', () => line.lose(new ConnectionError(CLOSED)));
+    client.on('moved', () =>
+      line.lose(new ConnectionError('a shard channel moved to another server')),
+    );
     client.on('smessage', onNotice);
     line.#onLost = onLost;
     return line;
@@ -76,7 +79,7 @@ export class Line {
 
   /** Asks for a sign of life; without one in `withinMs` the line counts as lost. */
   ping(withinMs: number): void {
-    const timer = setTimeout(() => this.lose(new Error('no answer to a ping')), withinMs);
+    const timer = setTimeout(() => this.lose(new ConnectionError('no answer to a ping')), withinMs);
     this.#client.ping().then(
       () => clearTimeout(timer),
       (error: unknown) => {

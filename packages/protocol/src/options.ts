@@ -66,21 +66,16 @@ export const option = {
  * @throws InvalidOptionError for the first option that is unknown or not allowed.
  */
 export function checkOptions<T>(table: OptionTable, input: unknown, of = 'options'): T {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new InvalidOptionError(of, input, 'an object');
-  }
-  for (const key of Object.keys(input)) {
-    if (!Object.hasOwn(table, key)) {
-      throw new InvalidOptionError(
-        key,
-        (input as Record<string, unknown>)[key],
-        `no such option; ${of}: ${Object.keys(table).join(', ')}`,
-      );
-    }
+  const given = readOptions(table, input);
+  if (!given) throw new InvalidOptionError(of, input, 'an object');
+  const { unknown, values } = given;
+  if (unknown) {
+    const allowed = `no such option; ${of}: ${Object.keys(table).join(', ')}`;
+    throw new InvalidOptionError(unknown.name, unknown.value, allowed);
   }
   const checked: Record<string, unknown> = {};
   for (const [key, spec] of Object.entries(table)) {
-    const value = (input as Record<string, unknown>)[key];
+    const value = values.get(key);
     if (value === undefined) {
       if (spec.default !== undefined) checked[key] = spec.default;
       continue;
@@ -89,6 +84,26 @@ export function checkOptions<T>(table: OptionTable, input: unknown, of = 'option
     checked[key] = value;
   }
   return checked as T;
+}
+
+interface GivenOptions {
+  /** The first that the table has not. */
+  readonly unknown?: { readonly name: string; readonly value: unknown };
+  readonly values: ReadonlyMap<string, unknown>;
+}
+
+/** Undefined: it is no object, or one that throws when it is looked at. */
+function readOptions(table: OptionTable, input: unknown): GivenOptions | undefined {
+  if (typeof input !== 'object' || input === null) return undefined;
+  const at = (name: string) => (input as Record<string, unknown>)[name];
+  try {
+    if (Array.isArray(input)) return undefined;
+    const name = Object.keys(input).find((key) => !Object.hasOwn(table, key));
+    const values = new Map(Object.keys(table).map((key) => [key, at(key)]));
+    return { values, ...(name === undefined ? {} : { unknown: { name, value: at(name) } }) };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Checks one value, as a request id that stands alone. */

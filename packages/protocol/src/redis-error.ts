@@ -1,4 +1,5 @@
 import { ConnectionError, PieceworkError, ServerError } from './errors.js';
+import { missingRight, type Sent } from './missing-right.js';
 
 /** What ioredis says that has been redirected too often; the last of it may be any reply, as NOSCRIPT. */
 const EXHAUSTED = /^Too many Cluster redirections/;
@@ -11,6 +12,31 @@ const DOWN = /^(CLUSTERDOWN|MASTERDOWN)\b/;
 
 const CONNECTION =
   /Connection is closed|due to connection close|Socket timeout|ECONN|EHOST|ENET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Cluster isn't ready|Cluster is ended|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes/i;
+
+/** What a reply does not say of itself: what to do. */
+const CURES: readonly (readonly [said: RegExp, cure: string])[] = [
+  [/^NOAUTH/, 'The URL needs a password: redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST'],
+  [/^WRONGPASS/, 'Correct user and password in the URL; special characters in it need %-encoding'],
+  [
+    /self.signed certificate|unable to (get|verify)/i,
+    '(name its authority with NODE_EXTRA_CA_CERTS=FILE, or in code with tls.ca)',
+  ],
+  [/unknown command 'sentinel'/, '(a Redis server, and no Sentinel, answers there)'],
+];
+
+/** What is wrong with the way to a server, in words. */
+const WAYS: readonly (readonly [code: string, why: string])[] = [
+  ['ECONNREFUSED', 'nothing listens there; see that Redis runs, and that host and port are right'],
+  ['ENOTFOUND', 'no host of this name is known; see that it is spelled right'],
+  ['EAI_AGAIN', 'the name server did not answer'],
+  ['ENOENT', 'there is no such socket; see that Redis runs, and that the path is right'],
+];
+
+function whyUnreachable(message: string): string {
+  const why = WAYS.find(([code]) => message.includes(code))?.[1];
+  const said = message.replace(/^(connect|getaddrinfo) (?=E)/, '');
+  return why ? `${said}: ${why}` : said;
+}
 
 /** A cluster's errors carry that of the last node beside their own. */
 function messageOf(error: unknown): string {
@@ -26,9 +52,10 @@ function messageOf(error: unknown): string {
 
 /**
  * Turns what ioredis threw into one of our errors. ioredis attaches the command with its arguments
- * to an error; only its message is taken over, so that no payload reaches a log.
+ * to an error; only its message is taken over, so that no payload reaches a log. `sent`: the script that was
+ * refused, if it was one.
  */
-export function redisError(error: unknown, doing: string): PieceworkError {
+export function redisError(error: unknown, doing: string, sent?: Sent): PieceworkError {
   if (error instanceof PieceworkError) return error;
   const message = messageOf(error);
   if (message.startsWith('OOM')) {
@@ -55,12 +82,20 @@ export function redisError(error: unknown, doing: string): PieceworkError {
       { code: 'CLUSTER_DOWN', retryable: true },
     );
   }
+  const right = missingRight(message, sent);
+  if (right) {
+    return new ServerError(
+      `${doing}: ${right} (docs/operations.md lists the rights of each role; piecework doctor --users checks them)`,
+      { code: 'NO_RIGHT' },
+    );
+  }
   const name = error instanceof Error ? error.name : '';
   const exhausted = error instanceof Error && EXHAUSTED.test(error.message);
   if (CONNECTION.test(message) || exhausted || name === 'MaxRetriesPerRequestError') {
-    return new ConnectionError(`${doing}: ${message}`);
+    return new ConnectionError(`${doing}: ${whyUnreachable(message)}`);
   }
-  return new ServerError(`${doing}: ${message}`, {
+  const cure = CURES.find(([said]) => said.test(message))?.[1];
+  return new ServerError(`${doing}: ${message.trim()}${cure ? ` ${cure}` : ''}`, {
     code: 'REDIS',
     retryable: PASSING.test(message),
   });

@@ -52,7 +52,7 @@ export async function runScript(
       return (await client.eval(lua, keys.length, ...rest)) as unknown[];
     }
   } catch (error) {
-    throw redisError(error, name);
+    throw redisError(error, name, { text, keys });
   }
 }
 
@@ -104,9 +104,11 @@ export async function runScripts(
     .catch((error: unknown) => {
       throw redisError(error, calls.map(({ name }) => name).join(', '));
     });
-  return calls.map(({ name }, i) => {
+  return calls.map(({ name, keys }, i) => {
     const [error, reply] = answers?.[i] ?? [];
     if (!error) return reply as unknown[];
-    return hasNoScript(error) ? undefined : redisError(error, name);
+    return hasNoScript(error)
+      ? undefined
+      : redisError(error, name, { text: build.scripts[name], keys });
   });
 }

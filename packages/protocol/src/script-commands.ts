@@ -6,9 +6,12 @@ const CALLS = /redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?/g;
 const CONTAINERS = new Set(['XGROUP', 'XINFO']);
 
 /** The Redis commands that a script calls, as ACL rules name them: 'hset', 'xinfo|groups'. */
-export function commandsIn(script: ScriptName): string[] {
+export const commandsIn = (script: ScriptName): string[] => commandsInText(scripts[script].lua);
+
+/** The same of a text, such as one line of a script. */
+export function commandsInText(lua: string): string[] {
   const found = new Set<string>();
-  for (const [, command = '', first = ''] of scripts[script].lua.matchAll(CALLS)) {
+  for (const [, command = '', first = ''] of lua.matchAll(CALLS)) {
     const name = CONTAINERS.has(command) ? `${command}|${first}` : command;
     found.add(name.toLowerCase());
   }

@@ -1,5 +1,7 @@
 import type { Connection } from './connection.js';
+import { ConnectionError, type PieceworkError } from './errors.js';
 import { Line } from './line.js';
+import { redisError } from './redis-error.js';
 import { backoff, pause } from './waiting.js';
 
 /** A server that is no master at a look may be one to those who heard of it earlier: looked at again, in ms. */
@@ -10,7 +12,7 @@ export interface SubscriberEvents {
   readonly onNotice: (channel: string, message: string) => void;
   /** Messages of these channels may have been missed up to now: their state has to be read. */
   readonly onMaybeMissed: (channels: readonly string[]) => void;
-  readonly onError: (error: unknown) => void;
+  readonly onError: (error: PieceworkError) => void;
 }
 
 /**
@@ -158,7 +160,7 @@ export class Subscriber {
       this.#wanted.set(channel, undefined);
       this.#lost.add(channel);
     }
-    this.#events.onError(error);
+    this.#events.onError(redisError(error, 'subscribe'));
     // Reading the states also tells a cluster client, by a redirection, that hash slots moved.
     this.#events.onMaybeMissed(mine);
     this.#retry ??= setTimeout(() => void this.#again(), this.#backoff.next());
@@ -174,7 +176,8 @@ export class Subscriber {
     await pause(REPLACED_MS, this.#closing.signal);
     for (const [address, opening] of others) {
       if (this.#connection.isMaster(address)) continue;
-      const end = (line: Line) => line.lose(new Error('its server is no master any more'));
+      const end = (line: Line) =>
+        line.lose(new ConnectionError('its server is no master any more'));
       opening.then(end).catch(() => {});
     }
   }

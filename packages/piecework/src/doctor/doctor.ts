@@ -5,6 +5,7 @@ import {
   type OptionTable,
   option,
   type QueueCommands,
+  redisError,
   ServerError,
   type Shards,
 } from '@piecework/protocol';
@@ -164,10 +165,10 @@ function split(users: Users): { whole?: Users; sharded?: Users } {
   };
 }
 
-function notLooked(check: Check, { message }: Error): Finding {
+function notLooked(check: Check, thrown: Error): Finding {
+  const { code, message } = redisError(thrown, 'ask');
   const what = `could not be looked at: ${message}`;
-  // Of a script Redis 7.0 says that the user can't, what is newer and Valkey that there was an ACL failure.
-  if (/NOPERM|user executing the script can't|ACL failure in script/.test(message))
+  if (code === 'NO_RIGHT')
     return warning(check, what, 'ask as an admin: docs/operations.md lists the rights');
   return error(check, what, 'see to the server, then ask again');
 }

@@ -1,0 +1,50 @@
+import type { ScriptText } from './run-script.js';
+import { commandsInText } from './script-commands.js';
+
+/*
+ * What a server answers a user whose ACL rules lack something. Of a plain command every version names the
+ * command. Of a command in a script Redis 7.0 names only the line, so the command is read in the script there.
+ */
+
+const REFUSAL = /NOPERM|user executing the script can't|ACL failure in script/;
+
+/** What the server refused. */
+export interface Sent {
+  readonly text: ScriptText;
+  readonly keys: readonly string[];
+}
+
+/** So many keys are named. */
+const MOST_KEYS = 3;
+
+/** Which right is missing and what grants it, in words; undefined: the server said something else. */
+export function missingRight(message: string, sent?: Sent): string | undefined {
+  if (!REFUSAL.test(message)) return undefined;
+  if (message.includes('channel')) {
+    const channel = /'([^']+)' channel/.exec(message)?.[1];
+    const what = channel ? `the channel ${channel}` : 'one of its channels';
+    return `the Redis user may not use ${what}: its ACL needs &CHANNEL`;
+  }
+  if (/\bkeys?\b/.test(message)) {
+    const key = /'([^']+)' key/.exec(message)?.[1];
+    return `the Redis user may not use ${keysNamed(key ? [key] : (sent?.keys ?? []))}: its ACL needs ~KEY`;
+  }
+  const commands = commandsOf(message, sent);
+  const rights = commands.map((command) => `+${command}`).join(' ');
+  if (rights === '') return `the Redis user lacks a right: ${message}`;
+  return `the Redis user may not run ${commands.join(' or ')}: its ACL needs ${rights}`;
+}
+
+function keysNamed(keys: readonly string[]): string {
+  const [first = ''] = keys;
+  if (keys.length <= 1) return first === '' ? 'one of its keys' : `the key ${first}`;
+  const more = keys.length > MOST_KEYS ? ', …' : '';
+  return `one of the keys ${keys.slice(0, MOST_KEYS).join(', ')}${more}`;
+}
+
+function commandsOf(message: string, sent: Sent | undefined): string[] {
+  const command = /permissions to run the '([^']+)'/.exec(message)?.[1];
+  if (command) return [command];
+  const number = /user_script:(\d+)/.exec(message)?.[1];
+  return commandsInText(sent?.text.lua.split('\n')[Number(number) - 1] ?? '');
+}
