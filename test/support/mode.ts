@@ -40,8 +40,8 @@ function readMode(text: string): TestMode {
 }
 
 /**
- * PIECEWORK_TEST_EVERY=3: of cases that are many, long and alike (calls that meet a fault, configurations
- * of the model, figures of the benchmarks) every third is played, and chaos is shorter.
+ * PIECEWORK_TEST_EVERY=5: of cases that are many, long and alike (calls that meet a fault, configurations
+ * of the model, figures of the benchmarks) every fifth is played, and chaos is shorter.
  */
 export const testEvery = Number(process.env['PIECEWORK_TEST_EVERY'] || 1);
 
