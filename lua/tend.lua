@@ -23,11 +23,12 @@
 --   gapAt        int     when a gap between two ticks ended …
 --   gapMs        int     … and how long it was: who has a shorter lease could not renew it
 -- REPLIES
---   {'ok', mint, epoch, priority, before, next, parked, task, reclaimed}
+--   {'ok', mint, epoch, priority, before, next, parked, task, reclaimed, crashed}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
 --      only tokens are out · parked: 1 when no worker that serves its task has met it
---      reclaimed: how many sub-requests it took back
---   {'complete', outcome, spentAt}  finish it on the queue side · spentAt: for `finish`
+--      reclaimed: how many sub-requests it took back · crashed: how many of those it settled as failed, as their
+--      workers ended too often, and the first three of their indexes: 'count index …'; '': none
+--   {'complete', outcome, spentAt, crashed}  finish it on the queue side · spentAt: for `finish`, or 0
 --   {'gone'}               no such life (and there will be none): finish it on the queue side
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
@@ -116,7 +117,7 @@ end
 local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
 local outcome = completeIfDone(request, state, at, channel, spent)
 if outcome then
-  return { 'complete', outcome, state.spentAt }
+  return { 'complete', outcome, state.spentAt or 0, crashedIn(keys) }
 end
 
 -- The audit. Tokens of the epoch before that were popped a grace ago and never entered are lost.
@@ -163,5 +164,5 @@ end
 someAtATime('HDEL', tries, keys.tried)
 return {
   'ok', mint, state.epoch, state.priority, before, next < math.huge and next or 0,
-  v[3] and 1 or 0, v[4], state.reclaimed or 0,
+  v[3] and 1 or 0, v[4], state.reclaimed or 0, crashedIn(keys),
 }

@@ -50,6 +50,8 @@ local function settledByCrash(keys, state, worker, id, records, cause)
     index .. ':payload', entry and entry[2][2] or '',
     index .. ':runs', state.generation .. ' ' .. (v[1] or 0) .. ' ' .. crashes)
   state.failed = state.failed + 1
+  keys.crashed = keys.crashed or {}
+  keys.crashed[#keys.crashed + 1] = index
   state.kept = state.kept + (entry and #entry[2][2] or 0)
   records[#records + 1] = '!' .. index
   records[#records + 1] = tonumber(v[1]) or 0
@@ -57,6 +59,12 @@ local function settledByCrash(keys, state, worker, id, records, cause)
     keys.tried[#keys.tried + 1] = field
   end
   return true
+end
+
+-- How many sub-requests were settled so, and the first three of their indexes: 'count index …'; '': none.
+local function crashedIn(keys)
+  local indexes = keys.crashed
+  return indexes and table.concat({ #indexes, unpack(indexes, 1, math.min(3, #indexes)) }, ' ') or ''
 end
 
 -- Writes down what `settledByCrash` settled of one worker.

@@ -226,6 +226,57 @@ describe('a request that was redriven', () => {
     expect(foundIn(twice)).toEqual({ 'counted twice': 1 });
   });
 
+  describe('while the server loses writes', () => {
+    const lost = (sure: number, gone: number) =>
+      at(gone, 'nemesis', {
+        ...{ did: 'lose writes', sureNs: String(sure * 1e6), goneNs: String(gone * 1e6) },
+      });
+    /** Somebody who waits since `ms` for the second life is told at `toldMs` that it is not there. */
+    const refused = (ms: number, toldMs: number, code = 'LOST') => [
+      at(ms, 'late', { does: 'await', request: 'r', after: 8 }),
+      at(toldMs, 'late', { failed: 'await', request: 'r', code, message: '' }),
+    ];
+    const behind = second().map((line) => ({ ...line, ms: line.ms + 4_000 }));
+    const anew = [...step(0, 'redrive', 2, 1_310, 1_320), ...again, ...behind];
+
+    it.each<[what: string, found: object, lines: Line[]]>([
+      ['is lost to who waited for it', {}, [lost(1_190, 1_210), ...refused(1_206, 1_300)]],
+      [
+        'is lost, was asked for anew, and that is heard of late',
+        {},
+        [lost(1_190, 1_210), ...refused(1_206, 2_300)],
+      ],
+      [
+        'was acknowledged before, and is not lost',
+        { lost: 1 },
+        [lost(1_206, 1_210), ...refused(1_206, 1_300)],
+      ],
+      [
+        'was there anew for long, and is not lost',
+        { lost: 1 },
+        [lost(1_190, 1_210), ...refused(1_206, 3_400)],
+      ],
+      [
+        'is not lost to who began to wait since',
+        { lost: 1 },
+        [lost(1_190, 1_210), ...refused(1_211, 1_300)],
+      ],
+      [
+        'is not lost to who was told so before',
+        { lost: 1 },
+        [lost(1_190, 1_250), ...refused(1_206, 1_240)],
+      ],
+      [
+        'takes nothing of its first life along',
+        { lost: 1 },
+        [lost(1_190, 1_210), ...refused(1_206, 1_300, 'NOT_FOUND')],
+      ],
+    ])('%s', async (_what, found, lines) => {
+      const all = [...first, ...redrive, ...lines, ...anew];
+      expect(foundIn(await judged(all))).toEqual(found);
+    });
+  });
+
   it('is not told of its first life to who waits for the second', async () => {
     const lines = [...first, ...redrive, ...again];
     expect(foundIn(await judged([...lines, ...second(undefined, 9)]))).toEqual({

@@ -123,11 +123,7 @@ const PLACES: readonly Case[] = [
   [run('--out', 'no/such/out'), 2, /^--out: .*its folder does not exist\)$/],
   [run('--out', 'in.txt/out'), 2, /^--out: .*its folder is no folder\)$/],
   [run('--out', 'new.out', '--failures', '.'), 2, /^--failures: "\." is not allowed; /],
-  [
-    run('--out', 'a.out', '--failures', 'a.out'),
-    2,
-    /^--failures: .*another file than that of --out/,
-  ],
+  [run('--out', 'a.out', '--failures', 'a.out'), 2, /^--failures: .*allowed: a file of its own$/],
   [['results', 'nobody', '--out', 'new.out'], 1, /^no request nobody is known: /],
   [['results', 'nobody', '--out', 'kept.txt'], 1, /^no request nobody is known: /],
   [['submit', '--input', 'in.txt', '--out', 'new.out'], 2, /^--out: .*together with --wait$/],
@@ -138,7 +134,12 @@ const PLACES: readonly Case[] = [
     2,
     /^--split: .*as the input is a folder$/,
   ],
-  [run('--split', 'files'), 2, /^--split: .*as the input is no folder$/],
+  [
+    ['run', '--input', '-', '--split', 'files', ...WORK],
+    2,
+    /^--split: .*as standard input is no file$/,
+  ],
+  [run('--out', 'in.txt'), 2, /^--out: .*another file than those of --input$/],
   [
     ['submit', '--input', 'bad.ndjson', '--split', 'ndjson'],
     1,
@@ -280,7 +281,7 @@ test('a line of the input that is wrong is told once, whatever the number of pro
   const args = ['run', '--input', 'bad.ndjson', '--split', 'ndjson', ...WORK, '--processes', '3'];
   const { code, stderr } = await cli(args, { redis: redis.url, cwd: folder });
   expect(code).toBe(1);
-  expect(stderr.split('\n').slice(1)).toEqual([
+  expect(stderr.split('\n')).toEqual([
     expect.stringMatching(/^piecework: bad\.ndjson: line 1 is not JSON: .*; correct it, or take/),
     '',
   ]);
@@ -291,10 +292,10 @@ test('the help has the defaults of its command', async () => {
   const shown = async (command: string) =>
     (await cli([command, '--help'])).stdout.replace(/\s+/g, ' ');
   const [ofRun, ofWorker] = [await shown('run'), await shown('worker')];
-  expect(ofRun).toMatch(/--queue <name> name of the queue \(default: a new one\)/);
+  expect(ofRun).toMatch(/--queue <name> name of the queue \(default: run-ID, or a new one\)/);
   expect(ofWorker).toMatch(/--queue <name> name of the queue \(default: req\)/);
   expect(ofRun).toMatch(
-    /--results <how> keep or discard \(default: keep with --out, else discard\)/,
+    /--results <how> keep or discard \(default: keep with --out or --joblog, else discard\)/,
   );
   expect(ofRun).toMatch(/--log-level <level> what is logged on standard error \(default: warn\)/);
   expect(ofWorker).toMatch(

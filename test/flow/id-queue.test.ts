@@ -273,6 +273,30 @@ describe('an add whose reply is lost', () => {
     expect(await queue.add(ids)).toBe(1_200);
     expect(await queue.add(ids)).toBe(2_400);
   });
+
+  test('is the same add also when the clock stepped, and it is done by then', {
+    tags: ['own-server', 'one-server'],
+  }, async ({ flow }) => {
+    const other = await join(flow);
+    await other.add([]);
+    // The look at the server, the join; then the add.
+    const clients = new FaultyClients(3, 'reply lost');
+    const redis = await clients.open((await testRedis()).url);
+    const queue = await IdQueue.join(flow.queue, { redis, unavailableMs: 0 });
+    flow.after(async () => {
+      await queue.disconnect();
+      clients.end();
+    });
+    await expect(queue.add('a')).rejects.toMatchObject({ retryable: true });
+    expect(clients.struck).toBe('struck');
+    expect(await other.done((await take(other)).key)).toBe(true);
+    // From an hour behind to an hour ahead; then somebody comes who strikes out what is old.
+    moveClock(2 * 3_600_000);
+    await other.add('b');
+    expect(await queue.add('a')).toBe(1);
+    expect((await take(other)).id).toBe('b');
+    expect((await other.pull()).state).toBe('PROCESSING');
+  });
 });
 
 test('many processes, some of them killed, complete every id once', {

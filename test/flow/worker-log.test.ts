@@ -22,6 +22,7 @@ interface Line {
   readonly more?: number;
 }
 
+const TOO_OFTEN = 'sub-requests failed, as their workers ended too often';
 const WARN = 40;
 const DEBUG = 20;
 
@@ -111,6 +112,22 @@ describe('the log of a worker', () => {
     await flow.complete(id);
     expect(saying('took over what ended workers had')).toMatchObject([
       { level: WARN, queue: flow.queue, requestId: id, count: 3 },
+    ]);
+  });
+
+  test('has a warning when sub-requests failed as their workers ended too often', async ({
+    flow,
+  }) => {
+    const producer = flow.producer();
+    const { id } = await producer.submit(numbers(5), { maxCrashes: 1 });
+    await producer.close();
+    await deadHolder(flow, id);
+    const { saying, logger } = logging('warn');
+    await flow.worker({ handler: (n: number) => n, logger }).start();
+    await flow.complete(id);
+    await until(() => saying(TOO_OFTEN).length > 0);
+    expect(saying(TOO_OFTEN)).toMatchObject([
+      { level: WARN, queue: flow.queue, requestId: id, count: 5, indexes: [0, 1, 2] },
     ]);
   });
 

@@ -151,7 +151,8 @@ describe('the last crash', () => {
   it('fails the sub-request, and completes the request', async () => {
     const scene = await crashedBefore(2);
     const verdict = await crash(scene, 'last');
-    expect(verdict).toEqual({ verdict: 'complete', outcome: 'failed' });
+    const crashed = { count: 1, indexes: [0] };
+    expect(verdict).toEqual({ verdict: 'complete', outcome: 'failed', crashed });
     const { counts, failed, results } = await inspect(scene);
     expect(counts).toMatchObject({ total: 1, failed: 1, succeeded: 0 });
     expect(JSON.parse(failed['0']!)).toEqual({

@@ -1,5 +1,6 @@
 import {
   TimedCommands as Commands,
+  TIMES,
   type TimedCommands,
   type TimedOutcome,
 } from '@piecework/protocol';
@@ -39,6 +40,16 @@ async function settle(
 ) {
   const outcome = { key: 'x', token: verb === 'remove' ? '' : token, verb, value };
   return set.settle(who, number, 3, [outcome]);
+}
+
+/** The server's clock steps forward, from an hour behind to an hour ahead, which ends what is kept for a time. */
+async function stepForward({ keys }: TimedCommands, callers: readonly string[]): Promise<void> {
+  const { client } = await connected();
+  moveClock(TIMES.longestStepMs);
+  for (const caller of callers.map(keys.caller)) {
+    const leftMs = await client.pttl(caller);
+    await client.pexpire(caller, leftMs - TIMES.longestStepMs);
+  }
 }
 
 /** Puts 'x' again, as somebody does who has no lease of it. */
@@ -99,6 +110,29 @@ playTraces('without', {
       { script: 'timed-put', from: 'if number == last then', to: 'if false then' },
       { script: 'timed-put', from: 'if number < last then', to: 'if false then' },
     ],
+  },
+  'the number of a put, the clock ahead': {
+    says: 'a put that arrives again when the clock stepped, and what it put is over, is not done again',
+    play: async () => {
+      const set = await due('x');
+      const { token } = await take(set, 'a');
+      await settle(set, token, 'done');
+      await stepForward(set, ['p']);
+      await set.put('p', 1, [{ key: 'x', time: 1, token: '', payload: '1' }]);
+      expect((await take(set, 'b')).keys).toEqual([]);
+    },
+    without: [{ script: 'timed-put', from: 'caller, rememberMs)', to: 'caller, 300000)' }],
+  },
+  'the number of a settle, the clock ahead': {
+    says: 'a settle that arrives again when the clock stepped is answered the same',
+    play: async () => {
+      const set = await due('x');
+      const { token } = await take(set, 'a');
+      expect(await settle(set, token, 'done', { who: 'w' })).toEqual(['ok']);
+      await stepForward(set, ['w']);
+      expect(await settle(set, token, 'done', { who: 'w' })).toEqual(['ok']);
+    },
+    without: [{ script: 'timed-settle', from: 'caller, rememberMs)', to: 'caller, 300000)' }],
   },
   'the number of a take': {
     says: 'a take that arrives twice gets the same, one that arrives late gets nothing',

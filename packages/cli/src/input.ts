@@ -1,4 +1,4 @@
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { split } from '@piecework/producer';
 import {
@@ -47,7 +47,7 @@ export async function openInput(values: InputValues): Promise<Input> {
 
 async function pathsOf(input: string): Promise<string[]> {
   // A file may be called like a pattern.
-  if (input === '-' || exists(input)) return [input];
+  if (input === '-' || existsSync(input)) return [input];
   // Few commands need it.
   const { glob } = await import('tinyglobby');
   const found = await glob(input, { expandDirectories: false, onlyFiles: true });
@@ -56,7 +56,6 @@ async function pathsOf(input: string): Promise<string[]> {
   throw new InvalidOptionError('--input', input, allowed);
 }
 
-const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined;
 const isFolder = (path: string) => path !== '-' && statSync(path).isDirectory();
 
 function checkFit(named: readonly string[], by: string, values: InputValues): void {
@@ -88,7 +87,7 @@ function checkFit(named: readonly string[], by: string, values: InputValues): vo
 function checkApart(named: readonly string[], { out, failures, joblog }: InputValues): void {
   const outputs = { '--out': out, '--failures': failures, '--joblog': joblog };
   for (const [flag, output] of Object.entries(outputs)) {
-    if (output === undefined || output === '-' || !exists(output)) continue;
+    if (output === undefined || output === '-' || !existsSync(output)) continue;
     const path = realpathSync(output);
     if (named.some((input) => input !== '-' && realpathSync(input) === path))
       throw new InvalidOptionError(flag, output, 'another file than those of --input');

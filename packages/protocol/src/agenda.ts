@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 import { CLAIMS_PER_TICK } from './defaults.js';
 import { parseToken } from './keys.js';
 import type { Claim, QueueCommands, Seeking, Tick } from './queue-commands.js';
-import { RequestCommands, type Tended } from './request-commands.js';
+import { type Crashed, RequestCommands, type Tended } from './request-commands.js';
 import { giveUp, tellOpen, tellOver } from './tell-open.js';
 import { pause } from './waiting.js';
 
@@ -58,6 +58,8 @@ export interface AgendaOptions {
   readonly onTick?: (tick: Tick) => void;
   /** Told when a look took sub-requests back from workers that are gone. */
   readonly onReclaimed?: (requestId: string, count: number) => void;
+  /** Told when a look settled sub-requests as failed, as their workers ended too often. */
+  readonly onCrashed?: (requestId: string, crashed: Crashed) => void;
   /** Told of what went wrong; the loop goes on. */
   readonly onError?: (error: unknown) => void;
 }
@@ -178,6 +180,8 @@ export class Agenda {
       tick.now,
       tick,
     );
+    if (tended.verdict !== 'gone' && tended.crashed)
+      this.#options.onCrashed?.(claim.id, tended.crashed);
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });

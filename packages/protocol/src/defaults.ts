@@ -29,6 +29,11 @@ export const TIMES = {
    * as what comes later finds the request given up.
    */
   unavailableMs: 30_000,
+  /**
+   * How far the clock of a server steps forward at most: from an hour behind to an hour ahead. So much longer
+   * than needed is remembered what a call that comes twice must not do twice, as a step takes it off what is left.
+   */
+  longestStepMs: 2 * 3_600_000,
   /** How long ended ids and counts are remembered. */
   historyMs: 7 * 24 * 3_600_000,
 } as const;

@@ -95,6 +95,13 @@ export interface Tended extends Place {
   readonly parked: string;
   /** How many sub-requests it took back from workers without a permit. */
   readonly reclaimed?: number;
+  readonly crashed?: Crashed;
+}
+
+/** Sub-requests that failed as their workers ended too often: how many, and the first of their indexes. */
+export interface Crashed {
+  readonly count: number;
+  readonly indexes: readonly number[];
 }
 
 export type Appended =
@@ -480,13 +487,13 @@ export class RequestCommands {
     auditMs: number = TIMES.auditMs,
     tickedAt = 0,
     { gapAt, gapMs } = { gapAt: 0, gapMs: 0 },
-  ): Promise<Tended | Complete | Gone> {
+  ): Promise<Tended | (Complete & { readonly crashed?: Crashed }) | Gone> {
     const { channel } = this.keys;
     const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs, gapAt, gapMs];
     const args = [generation, passed, channel, ...times];
     const reply = await this.#run('tend', this.#allKeys, args);
-    if (reply[0] !== 'ok') return ended(reply);
-    const [, mint, epoch, priority, before, next, parked, task, reclaimed] = reply as [
+    if (reply[0] !== 'ok') return { ...ended(reply), ...crashedIn(reply[3]) };
+    const [, mint, epoch, priority, before, next, parked, task, reclaimed, crashed] = reply as [
       'ok',
       number,
       number,
@@ -496,6 +503,7 @@ export class RequestCommands {
       number,
       string,
       number,
+      string,
     ];
     return {
       verdict: 'ok',
@@ -506,6 +514,7 @@ export class RequestCommands {
       next,
       parked: parked ? `+${task}` : '',
       reclaimed,
+      ...crashedIn(crashed),
     };
   }
 
@@ -670,6 +679,13 @@ function pushOutcomes(
       args.push(outcome.entry.slice(cut), 'f', outcome.value, outcome.delayMs);
     else if (outcome.kind === 'b') args.push(outcome.entry.slice(cut), 'b', '', 0);
   }
+}
+
+function crashedIn(words: unknown): { crashed?: Crashed } {
+  const [count = 0, ...indexes] = String(words ?? '')
+    .split(' ')
+    .map(Number);
+  return count > 0 ? { crashed: { count, indexes } } : {};
 }
 
 function ended(reply: readonly unknown[]): Complete | Gone {

@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js';
+import { TIMES } from './defaults.js';
 import { ConditionError, ServerError } from './errors.js';
 import { redisError } from './redis-error.js';
 import { runScript, type ScriptText } from './run-script.js';
@@ -94,7 +95,10 @@ export class TimedCommands {
     this.#rememberMs = lateMs + REMEMBER_MS;
   }
 
-  /** `number` counts the puts of `caller` upwards, one at a time. Answers one verdict for each. */
+  /**
+   * `number` counts the puts of `caller` upwards, one at a time. Answers one verdict for each. One that arrives again
+   * is known also when the clock stepped: what it put may have been taken and settled by then.
+   */
   async put(
     caller: string,
     number: number,
@@ -106,7 +110,7 @@ export class TimedCommands {
       'timed-put',
       [due, tasks, leases, clock, this.keys.caller(caller)],
       [
-        ...[number, this.#rememberMs, channel],
+        ...[number, this.#rememberMs + TIMES.longestStepMs, channel],
         ...entries.flatMap(({ key, token, time, payload }) => [key, token, time, payload]),
       ],
     );
@@ -125,6 +129,7 @@ export class TimedCommands {
   ): Promise<Taken | { verdict: 'late'; number: number }> {
     const { due, tasks, leases, clock, caller } = this.keys;
     const keys = [due, tasks, leases, clock, caller(taker), ...this.#conditionKeys];
+    // A step that takes the taker along ends the lease as well: what it took may be taken by anybody.
     const args = [taker, number, count, leaseMs, this.#rememberMs];
     const reply = await runScript(
       this.#connection.client,
@@ -166,7 +171,7 @@ export class TimedCommands {
       'timed-settle',
       [due, tasks, leases, clock, failures, this.keys.caller(caller)],
       [
-        ...[number, this.#rememberMs, channel, keepFailures],
+        ...[number, this.#rememberMs + TIMES.longestStepMs, channel, keepFailures],
         ...outcomes.flatMap(({ key, token, verb, value }) => [key, token, verb, value]),
       ],
     );

@@ -1,4 +1,4 @@
-import { type IdQueueCommands, type NoIdQueue, PieceworkError } from '@piecework/protocol';
+import { type IdQueueCommands, type NoIdQueue, PieceworkError, TIMES } from '@piecework/protocol';
 
 /** Most ids of one chunk, and most characters of their texts, about. */
 const CHUNK_IDS = 500;
@@ -77,10 +77,10 @@ export class IdAdds {
     try {
       for (let i = 0; i < chunks.length; i += 1) {
         const number = first + i;
-        // After so long, as when this machine slept, the server has struck the number out, and lost nothing.
+        // After so long, as when this machine slept, the server may have struck the number out, and lost nothing.
         const known = Date.now() - answeredAt < this.#keepMs / 2;
         const numbered = {
-          ...{ sender: this.#sender, number, keepMs: this.#keepMs },
+          ...{ sender: this.#sender, number, keepMs: this.#keepMs + TIMES.longestStepMs },
           first: known ? first : number,
         };
         const chunk = chunks[i] as string[];

@@ -91,6 +91,10 @@ export class Shard {
         core.flood.say('warn', what, { queue: this.name }, () => ({ requestId, count }));
         events.tell('reclaimed', { requestId, count });
       },
+      onCrashed: (requestId, crashed) => {
+        const what = 'sub-requests failed, as their workers ended too often';
+        core.flood.say('warn', what, { queue: this.name }, () => ({ requestId, ...crashed }));
+      },
       onError: (error) => {
         logger.warn({ err: error }, 'tick failed');
         events.tellError(error);

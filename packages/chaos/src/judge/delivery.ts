@@ -1,7 +1,8 @@
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
-import type { Counts, Reading, Request, Told } from './requests.js';
+import type { Counts, NotThere, Reading, Request, Told } from './requests.js';
 import type { Run } from './runs.js';
+import { LATE_MS, type Upheavals } from './upheavals.js';
 import type { Verdict } from './verdict.js';
 
 /*
@@ -23,8 +24,11 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     sums.acknowledged += total(acknowledged);
     const { upheavals } = evidence;
     const stands = request.acks.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
-    const early = request.notFoundMs.find(
-      (ms) => ms < request.dropMs && stands.some(({ toMs }) => toMs < ms),
+    const early = request.notThere.find(
+      (one) =>
+        one.ms < request.dropMs &&
+        stands.some(({ toMs }) => toMs < one.ms) &&
+        !isOfLostLife(request, one, upheavals),
     );
     if (early !== undefined) findings.add('lost', `${request.id}: acknowledged, and not found`);
     const counts = lastTold(request)?.counts;
@@ -56,6 +60,24 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     }
   }
   return { ...sums, read: evidence.read };
+}
+
+/**
+ * Whether a redrive may have been undone behind the back of who waited then: the request is complete as before,
+ * and the life that was waited for is lost. One that is acknowledged since, and was for so long, is there.
+ */
+function isOfLostLife({ redrives }: Request, told: NotThere, upheavals: Upheavals): boolean {
+  const { ms, beganMs, isLost } = told;
+  const stands = redrives.some(
+    ({ fromMs, toMs }) => toMs < ms - LATE_MS && !upheavals.mayUndo(fromMs, toMs),
+  );
+  const wasUndone = upheavals.losses.some(
+    (loss) =>
+      beganMs < loss.toMs &&
+      ms > loss.toMs &&
+      redrives.some(({ fromMs, toMs }) => fromMs < loss.toMs && toMs > loss.fromMs),
+  );
+  return isLost && wasUndone && !stands;
 }
 
 function indexesThatRan(request: Request, runs: readonly Run[], findings: Findings): Uint8Array {

@@ -13,7 +13,7 @@ import type { Act } from '../plan.js';
 import type { Findings } from './findings.js';
 import { type Interval, type Process, Processes } from './processes.js';
 import { JournalError } from './read-journals.js';
-import { type Request, Requests } from './requests.js';
+import { type Redrive, type Request, Requests } from './requests.js';
 import { Runs } from './runs.js';
 import { TakenKeys } from './taken.js';
 import { Upheavals } from './upheavals.js';
@@ -59,7 +59,7 @@ export class Evidence {
     else if (isWorker(event)) this.#worker(event, process, ms);
     else if (isWaiter(event)) this.#waiter(event, process, ms);
     else if (isProducer(event)) this.#producer(event, name, ms);
-    else if (isControl(event)) this.#control(event, ms);
+    else if (isControl(event)) this.#control(event, name, ms);
     else if (isObserver(event)) this.#observer(event, ms);
     else throw new JournalError(`an entry that the judge does not know: ${JSON.stringify(event)}`);
   }
@@ -106,7 +106,7 @@ export class Evidence {
   }
 
   /** A step that was done twice, as its process was killed, began with the first and holds from then on. */
-  #control(event: ControlEvent, ms: number): void {
+  #control(event: ControlEvent, process: string, ms: number): void {
     const request = this.requests.named(event.request);
     if ('failed' in event) return;
     const { step, act } = event;
@@ -124,6 +124,10 @@ export class Evidence {
       request.cancelledMs = earliest(request.cancelledMs);
     } else if (act === 'redrive' && asked) {
       request.redriveMs = earliest(request.redriveMs);
+      request.redrives.push({ process, fromMs: ms, toMs: Number.POSITIVE_INFINITY });
+    } else if (act === 'redrive') {
+      const isOpen = (one: Redrive) => one.process === process && one.toMs > ms;
+      for (const one of request.redrives.filter(isOpen)) one.toMs = ms;
     } else if (act === 'drop' && asked) {
       request.droppedEarlyMs = earliest(request.droppedEarlyMs);
       request.dropMs = earliest(request.dropMs);
@@ -162,7 +166,9 @@ export class Evidence {
     const request = this.requests.named(event.request);
     const waiting = `${process.name} ${request.id}`;
     if ('failed' in event) {
-      if (['NOT_FOUND', 'LOST'].includes(event.code)) request.notFoundMs.push(ms);
+      const isLost = event.code === 'LOST';
+      const beganMs = this.waiting.get(waiting)?.ms ?? ms;
+      if (isLost || event.code === 'NOT_FOUND') request.notThere.push({ ms, beganMs, isLost });
       if (event.code === 'EXPIRED') request.expiredMs.push(ms);
     } else if ('does' in event) {
       this.waiting.set(waiting, { ms, after: event.after ?? 0 });

@@ -31,6 +31,20 @@ export interface Settle {
   readonly ms: number;
 }
 
+/** A redrive that `process` asked for; without an end: it was never told that it is done. */
+export interface Redrive extends Interval {
+  readonly process: string;
+}
+
+/** Who waited for it, or read it, was told that it is not there. */
+export interface NotThere {
+  readonly ms: number;
+  /** When that process began to wait. */
+  readonly beganMs: number;
+  /** That it was there, as this process has seen, and is not any more. */
+  readonly isLost: boolean;
+}
+
 /** The results of one request as one process read them. */
 export class Reading {
   readonly process: string;
@@ -93,7 +107,8 @@ export class Request {
     readonly ms: number;
   }[] = [];
   readonly readings: Reading[] = [];
-  readonly notFoundMs: number[] = [];
+  readonly redrives: Redrive[] = [];
+  readonly notThere: NotThere[] = [];
   readonly expiredMs: number[] = [];
   readonly #attempted: [from: number, to: number][] = [];
   readonly #acknowledged: [from: number, to: number][] = [];

@@ -1,6 +1,9 @@
 import type { ServerEvent } from '../history.js';
 import type { Interval } from './processes.js';
 
+/** A reply may have been on its way for so long. */
+export const LATE_MS = 2_000;
+
 /*
  * What the server did that no user can undo: it lost its last writes, or its clock was stepped.
  *
@@ -26,7 +29,7 @@ export class Upheavals {
     return this.losses.some((loss) => fromMs < loss.toMs && toMs > loss.fromMs);
   }
 
-  /** Of something of which only the end is known. A reply may have been on its way for so long. */
+  /** Of something of which only the end is known. */
   mayUndoHeard(ms: number): boolean {
     return this.mayUndo(ms - LATE_MS, ms);
   }
@@ -46,5 +49,3 @@ export class Upheavals {
     return [...this.losses.map(({ toMs }) => ({ fromMs: toMs, toMs })), ...steps];
   }
 }
-
-const LATE_MS = 2_000;
