@@ -201,6 +201,24 @@ describe('a request that was redriven', () => {
     expect(foundIn(await judged(lines))).toEqual({ 'completed twice': 1 });
   });
 
+  const sealed = (ms: number, generation: number, total = 4) =>
+    at(ms, 'producer-2', { did: 'seal', request: 'r', generation, total });
+
+  it.each<[what: string, found: object, lines: Line[]]>([
+    ['is found in its second life by who submits it once more', {}, [sealed(1_232, 8)]],
+    ['is found there for good', {}, [sealed(1_232, 8), sealed(1_236, 8)]],
+    ['is in no life that no redrive began', { 'completed twice': 1 }, [sealed(1_232, 9)]],
+    [
+      'is not in its first life again',
+      { 'completed twice': 1 },
+      [sealed(1_232, 8), sealed(1_236, 7)],
+    ],
+    ['has no more items than before', { 'completed twice': 1 }, [sealed(1_232, 8, 5)]],
+  ])('%s', async (_what, found, lines) => {
+    const all = [...first, ...redrive, ...again, ...second(), ...lines];
+    expect(foundIn(await judged(all))).toEqual(found);
+  });
+
   it('loses no result, and has none twice', async () => {
     const lines = [...first, ...redrive, ...again];
     expect(foundIn(await judged([...lines, ...second([0, 1, 2])]))).toEqual({ lost: 1 });

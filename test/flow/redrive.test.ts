@@ -4,6 +4,7 @@ import { beforeAll, describe, expect } from 'vitest';
 import { FaultyClients } from '../support/faulty-client.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { connected } from '../support/given.js';
+import { keepKeys } from '../support/lost-writes.js';
 import { completeWithFailures } from '../support/redriven.js';
 
 // Opened before the first test counts its connections.
@@ -39,6 +40,43 @@ const indexesOf = (items: readonly { index: number }[]) => items.map(({ index })
 const ascending = (list: readonly number[]) => [...list].sort((a, b) => a - b);
 
 describe('a redrive', () => {
+  test('that the server lost is told to who waits for it, and is asked for again', async ({
+    flow,
+  }) => {
+    const failing = new Map([[1, 'NetError']]);
+    const worker = await working(flow, failing);
+    const pw = pieceworkOf(flow);
+    const id = flow.id('undone');
+    const first = await (await pw.submit(numbers(3), { id })).completion();
+    await flow.complete(id);
+    await worker.close();
+    const { id: _, channel: __, ...keys } = flow.request(id).keys;
+    const { open, agenda } = flow.queueCommands.keys;
+    const putBack = await keepKeys(flow.connection, [...Object.values(keys), open, agenda]);
+
+    failing.clear();
+    const waiting = pw.request(id);
+    await waiting.redrive();
+    await putBack();
+    // It is complete, as before; but that is not what was waited for.
+    await expect(waiting.completion()).rejects.toMatchObject({
+      code: 'LOST',
+      message: expect.stringContaining('redrive it again'),
+    });
+    // Submitted again, it is what it was.
+    const again = await pw.submit(numbers(3), { id });
+    expect(await again.status()).toMatchObject({
+      status: 'complete',
+      generation: first.generation,
+    });
+    expect(await again.redrive()).toMatchObject({ redriven: 1 });
+    await working(flow, failing);
+    expect(await again.completion()).toMatchObject({
+      status: 'succeeded',
+      counts: { succeeded: 3 },
+    });
+  });
+
   test('runs what failed again, keeps the good results, and is complete again', async ({
     flow,
   }) => {

@@ -138,6 +138,14 @@ function stepsOf(dice: Dice, first: number, mayRedrive: boolean): Step[] {
   return steps;
 }
 
+/** So long a slow one takes to add all of it: an outage that outlasts leases comes in between. */
+const SLOW_MS = 15_000;
+const SLOW_EVERY = 4;
+
+/** For how long its producer waits when it has added so many: a piece may be larger than all that is left. */
+export const pauseMs = ({ number, size }: Plan, added: number): number =>
+  number % SLOW_EVERY === 0 ? (SLOW_MS * added) / size : 0;
+
 /** Whether its limit changes while it runs. */
 export const changesLimit = ({ steps }: Plan): boolean =>
   steps.some(({ act }) => act === 'limit' || act === 'pause');

@@ -26,7 +26,7 @@ export class RequestHandle<Result = unknown> {
   readonly id: string;
   readonly #notifier: Notifier;
   readonly #admin: Admin;
-  readonly #generation: number;
+  #generation: number;
 
   /** `generation`: the life that is known to have begun; 0: none is. */
   constructor(id: string, notifier: Notifier, admin: Admin, generation = 0) {
@@ -90,11 +90,15 @@ export class RequestHandle<Result = unknown> {
 
   /**
    * Has failed sub-requests (all, or those that match) run again as a new life of the id; the results
-   * of the others stay. `completion` awaits the new life from here on, and its `generation` tells.
+   * of the others stay. `completion` awaits the new life from here on, and its `generation` tells: should the
+   * server lose it, that is a LostError, and not the end of the life before.
    * @throws NotCompleteError, and as Admin.redrive
    */
-  redrive(options: RedriveOptions = {}): Promise<Redriven> {
-    return this.#admin.redrive(this.id, options);
+  async redrive(options: RedriveOptions = {}): Promise<Redriven> {
+    const redriven = await this.#admin.redrive(this.id, options);
+    // Not the greatest: after lost writes, by a clock that is behind, the next life may have a lower one.
+    this.#generation = redriven.generation;
+    return redriven;
   }
 
   /**

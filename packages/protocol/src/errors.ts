@@ -165,7 +165,7 @@ export class LostError extends PieceworkError {
 
   constructor(requestId: string, retryable = false) {
     super(
-      `request ${requestId}, or a part of it, was there and is not any more, and nothing says that it ended: the server may have lost it (a failover, a restart from a snapshot, deleted keys); submit it again`,
+      `request ${requestId}, or a part of it, was there and is not any more, and nothing says that it ended: the server may have lost it (a failover, a restart from a snapshot, deleted keys); submit it again, or redrive it again if it was redriven`,
       { code: 'LOST', retryable },
     );
     this.requestId = requestId;

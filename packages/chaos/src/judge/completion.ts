@@ -1,7 +1,7 @@
 import { sameCounts } from './delivery.js';
 import type { Evidence } from './evidence.js';
 import type { Findings } from './findings.js';
-import type { Request, Told } from './requests.js';
+import type { Request, Seal, Told } from './requests.js';
 import type { Upheavals } from './upheavals.js';
 import type { Verdict } from './verdict.js';
 
@@ -52,14 +52,21 @@ function judgeTold(request: Request, upheavals: Upheavals, findings: Findings): 
   if (wrong) findings.add('completed twice', `${request.id}: ${wrong}`);
 }
 
-function wrongSeal({ seals }: Request, upheavals: Upheavals): string | undefined {
-  const [first, ...others] = seals.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
-  const other = others.find(
-    ({ generation, total }) => generation !== first?.generation || total !== first.total,
-  );
-  if (!first || !other) return undefined;
-  const said = [first, other].map((seal) => `${seal.generation} with ${seal.total}`);
-  return `sealed as ${said.join(' and as ')}`;
+/** Who submits it once more, as a life was lost, finds the one that a redrive began since. */
+function wrongSeal({ seals, laterLives }: Request, upheavals: Upheavals): string | undefined {
+  const stand = seals.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
+  let last: Seal | undefined;
+  for (const seal of stand.sort((a, b) => a.toMs - b.toMs)) {
+    const { generation, total } = seal;
+    const before = last ?? seal;
+    const isLater = generation > before.generation && laterLives.has(generation);
+    if (total !== before.total || (generation !== before.generation && !isLater)) {
+      const said = [before, seal].map((one) => `${one.generation} with ${one.total}`);
+      return `sealed as ${said.join(' and as ')}`;
+    }
+    last = seal;
+  }
+  return undefined;
 }
 
 function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
@@ -84,8 +91,9 @@ function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
   return undefined;
 }
 
-/** What was sealed is the first life, and what the server has is one of those that were told. */
-function wrongLife({ told, inspected, sealed }: Request, upheavals: Upheavals): string | undefined {
+/** What was sealed is the first life, or one redriven, and what the server has is one of those that were told. */
+function wrongLife(request: Request, upheavals: Upheavals): string | undefined {
+  const { told, inspected, sealed, laterLives } = request;
   // What nobody was told of may have been there before, or since.
   const heard = [...told, ...inspected].map(({ ms }) => ms);
   if (sealed) heard.push(sealed.toMs);
@@ -95,6 +103,8 @@ function wrongLife({ told, inspected, sealed }: Request, upheavals: Upheavals): 
   const other =
     inspected.find(({ generation }) => !known.has(generation)) ??
     // Of the first life perhaps nobody was told.
-    (sealed && sealed.generation > first ? sealed : undefined);
+    (sealed && sealed.generation > first && !laterLives.has(sealed.generation)
+      ? sealed
+      : undefined);
   return other && `generation ${first} was told, ${other.generation} was there`;
 }

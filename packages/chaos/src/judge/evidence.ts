@@ -172,6 +172,7 @@ export class Evidence {
       if (event.code === 'EXPIRED') request.expiredMs.push(ms);
     } else if ('does' in event) {
       this.waiting.set(waiting, { ms, after: event.after ?? 0 });
+      if (event.after !== undefined) request.laterLives.add(event.after);
     } else if (event.did === 'await') {
       const { generation, status, counts, latencyMs } = event;
       const began = this.waiting.get(waiting) ?? { ms, after: 0 };

@@ -94,6 +94,8 @@ export class Request {
   readonly settles: Settle[] = [];
   readonly #changes = new Map<number, Change>();
   readonly seals: Seal[] = [];
+  /** Those that a redrive began, as who waits for their ends was told. */
+  readonly laterLives = new Set<number>();
   /** When something of it was asked for, and acknowledged. */
   readonly acks: Interval[] = [];
   /** When a producer announced each kind of step last. */

@@ -8,7 +8,7 @@ import {
 } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework, type RequestOptions } from 'piecework';
-import { type Payload, type Plan, payloadOf } from '../plan.js';
+import { type Payload, type Plan, pauseMs, payloadOf } from '../plan.js';
 import { control } from './control.js';
 import { enterRole, insist, nowNs, onStop, serve } from './role.js';
 
@@ -22,9 +22,6 @@ const { argument, journal, report } = role;
 const { redis, queue, shards, seed, shortLeases } = argument;
 /** A successor has to be there before a producer counts as lost. */
 const PRODUCER_LEASE_MS = shortLeases ? 20_000 : 60_000;
-/** Where outages outlast leases, some take so long to add all of it that one comes in between. */
-const SLOW_MS = 15_000;
-const isSlow = ({ number }: Plan): boolean => shortLeases && number % 4 === 0;
 /** Every worker is killed whatever it runs: no sub-request is to blame for it. */
 const MAX_CRASHES = 1_000;
 
@@ -127,8 +124,9 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
       await open.append(...items);
       await open.flush();
       journal.write({ did: 'append', request, from, to, sinceNs: appendNs });
+      // Outages outlast leases only where these are short.
+      if (shortLeases) await sleep(pauseMs(plan, to - from));
       from = to;
-      if (isSlow(plan)) await sleep((SLOW_MS * piece) / size);
     }
     step = 'seal';
     const sinceNs = nowNs();
