@@ -1084,4 +1084,32 @@ export const codeCures = [
     code: 'packages/protocol/dist/running-commands.js',
     edits: [{ from: 'name !== NOBODY && ', to: '' }],
   },
+  {
+    cure: 'workers log what failed as its workers ended too often',
+    test: 'test/flow/worker-log.test.ts',
+    name: 'has a warning when sub-requests failed as their workers ended too often',
+    code: 'packages/protocol/dist/agenda.js',
+    edits: [{ from: "if (tended.verdict !== 'gone' && tended.crashed)", to: 'if (false)' }],
+  },
+  {
+    cure: 'who redrove a request knows the new life',
+    test: 'test/flow/redrive.test.ts',
+    name: 'that the server lost is told to who waits for it, and is asked for again',
+    code: 'packages/piecework/dist/request-handle.js',
+    edits: [{ from: 'this.#generation = redriven.generation;', to: '' }],
+  },
+  {
+    cure: 'one run of a name at a time',
+    test: 'test/flow/cli-resume.test.ts',
+    name: 'is not run a second time, and does not notice',
+    code: 'packages/cli/dist/run-lock.js',
+    edits: [{ from: 'if (!other)', to: 'if (true)' }],
+  },
+  {
+    cure: 'bytes that are no text are refused',
+    test: 'test/flow/cli-input.test.ts',
+    name: 'a letter that is cut off is refused with file and line',
+    code: 'packages/producer/dist/utf8-check.js',
+    edits: [{ from: 'this.#begun.length === 0 ? null : this.#error(this.#begun)', to: 'null' }],
+  },
 ];
