@@ -190,6 +190,25 @@ describe('programs of --exec', () => {
     },
   );
 
+  test('that run may end after the first Ctrl-C, each in its time', { timeout: 120_000 }, async ({
+    commandLine: { file, folder },
+  }) => {
+    const input = await file('three.txt', 'a\nb\nc\n');
+    const out = join(folder, 'three.ndjson');
+    const command = `touch ${folder}/began-{}; until test -e ${folder}/go-{}; do sleep 0.05; done; echo {}`;
+    const args = ['run', '--input', input, '--exec', command, '-j', '2', '--out', out];
+    const { child, said, finished } = startCli(args);
+    await until(() => ['a', 'b'].every((one) => existsSync(join(folder, `began-${one}`))), STARTS);
+    child.kill('SIGINT');
+    await until(() => said.stderr.includes('stopping: what runs may end'));
+    const written = async () => (await readFile(out, 'utf8')).trim().split('\n');
+    await file('go-a', '');
+    await until(async () => (await written())[0]?.includes('"value":"a"'));
+    await file('go-b', '');
+    expect((await finished).stderr).toMatch(/cancelled: 2 succeeded, 0 failed, 1 cancelled of 3/);
+    expect((await written())[1]).toContain('"value":"b"');
+  });
+
   test('end when their worker is killed', { timeout: 120_000 }, async ({
     commandLine: { connection, file, folder, queue, start, run },
   }) => {

@@ -90,6 +90,7 @@ const HANDLERS: readonly Case[] = [
 const FLAGS: readonly Case[] = [
   [['run', '--nonsense', '--other'], 2, /^run: unknown option '--nonsense'; piecework run --help/],
   [['run', '--inptu', 'x'], 2, /^run: unknown option '--inptu' \(did you mean --input\?\); /],
+  [['run', '--halt', 'now'], 2, /^run: unknown option '--halt' \(see --on-exceeded cancel and /],
   [['list', '--nonsense'], 2, /^list: unknown option '--nonsense'; piecework list --help lists/],
   [['--nonsense'], 2, /^unknown option '--nonsense'; piecework --help lists what there is$/],
   [['runn'], 2, /^unknown command 'runn' \(did you mean run\?\); piecework --help lists/],

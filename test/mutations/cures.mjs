@@ -1099,6 +1099,18 @@ export const codeCures = [
     edits: [{ from: 'this.#generation = redriven.generation;', to: '' }],
   },
   {
+    cure: 'what runs may end after the first Ctrl-C',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'that run may end after the first Ctrl-C, each in its time',
+    code: 'packages/cli/dist/run.js',
+    edits: [
+      {
+        from: 'await workers?.stop();\n    await open.cancel()',
+        to: 'await open.cancel()',
+      },
+    ],
+  },
+  {
     cure: 'one run of a name at a time',
     test: 'test/flow/cli-resume.test.ts',
     name: 'is not run a second time, and does not notice',

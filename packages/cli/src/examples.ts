@@ -7,7 +7,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     `piecework run --input photos/ --exec 'identify {}' -j 4 --out sizes.txt --format text`,
     "piecework run --input 'logs/*.gz' --batch 1000 --exec 'wc -w' --out - | jq .value",
     "piecework run --input people.csv --split csv --exec 'node letter.js' --dry-run",
-    "piecework run --id job1 --input words.txt --exec 'wc -c' --out out.ndjson  # again: goes on",
+    "piecework run --redis redis://localhost --id job1 --input words.txt --exec 'wc -c' --out o.ndjson  # again: goes on",
   ],
   submit: [
     'piecework submit --input big.ndjson --split ndjson --limit 100 --priority 10 --wait',

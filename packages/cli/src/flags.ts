@@ -179,7 +179,11 @@ export const requestFlags: readonly Flag[] = [
     requestOptions['toleratedFailures'],
     'number',
   ),
-  flag('--on-exceeded <how>', 'when more fail: continue or cancel', requestOptions['onExceeded']),
+  flag(
+    '--on-exceeded <how>',
+    'when more fail: continue, or cancel, which also stops what runs',
+    requestOptions['onExceeded'],
+  ),
   flag(
     '--deadline-ms <ms>',
     'how long the whole request may take',

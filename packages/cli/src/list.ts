@@ -26,7 +26,11 @@ export function listCommands(program: Command): void {
       if (values.json) console.log(JSON.stringify(request));
       else rows.push(requestRow(request));
     }
-    if (!values.json) console.log(plainTable(REQUEST_COLUMNS, rows, 'no requests'));
+    const nothing =
+      values.state === 'all'
+        ? `no requests in the queue ${values.queue}; --queue names another, such as run-ID of a run`
+        : `no ${values.state ?? 'open'} requests in the queue ${values.queue}; there is --state all, and --queue`;
+    if (!values.json) console.log(plainTable(REQUEST_COLUMNS, rows, nothing));
   });
 
   const workers = program.command('workers').description('show the workers of a queue');

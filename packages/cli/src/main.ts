@@ -103,10 +103,28 @@ function asFailure(error: unknown): { code: string; message: string } {
   return { code: 'UNEXPECTED', message };
 }
 
+/** Flags of GNU parallel and xargs, and what they are here. */
+const OF_OTHERS: Readonly<Record<string, string>> = {
+  '--halt': 'see --on-exceeded cancel and --tolerated-failures',
+  '--retries': 'see --attempts',
+  '--timeout': 'see --attempt-timeout-ms',
+  '--max-procs': 'see --jobs',
+  '--keep-order': 'results are in the order of the input',
+  '-k': 'results are in the order of the input',
+  '--progress': 'it is shown on a terminal',
+  '--bar': 'it is shown on a terminal',
+  '--colsep': 'see --split csv or tsv',
+  '--null': "see --split 'delimiter:\\0'",
+  '-0': "see --split 'delimiter:\\0'",
+};
+
 /** "run: unknown option '--inptu' (did you mean --input?); piecework run --help lists what there is" */
 function misuse({ message }: CommanderError): string {
   const [first = '', ...more] = message.replace(/^error: /, '').split('\n');
-  const hint = more.join(' ').replace('Did you mean', 'did you mean');
+  const [, flag = ''] = /^unknown option '(.+)'/.exec(first) ?? [];
+  const ours = OF_OTHERS[flag];
+  const meant = more.join(' ').replace('Did you mean', 'did you mean');
+  const hint = ours ? `(${ours})` : meant;
   const name = misused === program ? '' : `${misused.name()}: `;
   const help = misused === program ? 'piecework --help' : `piecework ${misused.name()} --help`;
   const said = first.replace(

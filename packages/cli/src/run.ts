@@ -132,7 +132,10 @@ export function runCommand(program: Command): void {
     if (values.dryRun) return await dryRun(items, values);
     const files = await openFiles(values, isNamed(values));
     try {
-      if (id !== undefined && !isNamed(values)) await expectNew(files, NO_REDIS);
+      if (id !== undefined && !isNamed(values)) {
+        await expectNew(files, NO_REDIS);
+        say(`${id} cannot go on later: ${NO_REDIS}`);
+      }
       process.exitCode = await run(items, values, files, unused);
     } finally {
       await abandon(files);
@@ -180,7 +183,8 @@ async function run(
     : await resolveRedisUrl({ onStatus: say });
   const outlives = redis.origin === 'environment';
   const { queue, shards } = values;
-  const timing = values.timing || values.joblog !== undefined;
+  // Of a run that may go on, also for a joblog that is asked for later.
+  const timing = values.timing || values.joblog !== undefined || isNamed(values);
   const asked = requestOf({ ...values, timing });
   const { id = '', resume, retryFailed } = values;
   const named = isNamed(values)
@@ -236,7 +240,7 @@ async function run(
     await files.joblog?.begin(named !== undefined);
     stopping.signal.addEventListener('abort', () => {
       if (named) open.close();
-      else void open.cancel().catch(() => {});
+      else void endEarly(workers, open);
       // Whoever types or pipes the items is not waited for.
       items.close();
     });
@@ -331,6 +335,15 @@ async function run(
     await lock?.[Symbol.asyncDispose]();
     await redis.stop();
   }
+}
+
+/** Cancels the rest once what runs has ended: a cancel has running handlers told to stop. */
+async function endEarly(
+  workers: WorkerFleet | undefined,
+  open: Pick<OpenRequest, 'cancel'>,
+): Promise<void> {
+  await workers?.stop();
+  await open.cancel().catch(() => {});
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
