@@ -17,6 +17,21 @@ import { watchCommand } from './watch.js';
 import { withCause } from './with-cause.js';
 import { workerCommand } from './worker.js';
 
+/** Flags of GNU parallel and xargs, and what they are here. */
+const OF_OTHERS: Readonly<Record<string, string>> = {
+  '--halt': 'see --on-exceeded cancel and --tolerated-failures',
+  '--retries': 'see --attempts',
+  '--timeout': 'see --attempt-timeout-ms',
+  '--max-procs': 'see --jobs',
+  '--keep-order': 'results are in the order of the input',
+  '-k': 'results are in the order of the input',
+  '--progress': 'it is shown on a terminal',
+  '--bar': 'it is shown on a terminal',
+  '--colsep': 'see --split csv or tsv',
+  '--null': "see --split 'delimiter:\\0'",
+  '-0': "see --split 'delimiter:\\0'",
+};
+
 const { version } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
@@ -102,21 +117,6 @@ function asFailure(error: unknown): { code: string; message: string } {
   if (syscall !== undefined) return { code, message };
   return { code: 'UNEXPECTED', message };
 }
-
-/** Flags of GNU parallel and xargs, and what they are here. */
-const OF_OTHERS: Readonly<Record<string, string>> = {
-  '--halt': 'see --on-exceeded cancel and --tolerated-failures',
-  '--retries': 'see --attempts',
-  '--timeout': 'see --attempt-timeout-ms',
-  '--max-procs': 'see --jobs',
-  '--keep-order': 'results are in the order of the input',
-  '-k': 'results are in the order of the input',
-  '--progress': 'it is shown on a terminal',
-  '--bar': 'it is shown on a terminal',
-  '--colsep': 'see --split csv or tsv',
-  '--null': "see --split 'delimiter:\\0'",
-  '-0': "see --split 'delimiter:\\0'",
-};
 
 /** "run: unknown option '--inptu' (did you mean --input?); piecework run --help lists what there is" */
 function misuse({ message }: CommanderError): string {
