@@ -4,6 +4,7 @@
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import type { WorkerOptions } from '@piecework/worker';
+import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
 import { deadHolder, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -129,6 +130,30 @@ describe('the log of a worker', () => {
     expect(saying(TOO_OFTEN)).toMatchObject([
       { level: WARN, queue: flow.queue, requestId: id, count: 5, indexes: [0, 1, 2] },
     ]);
+  });
+
+  test('has a warning for handlers that go on although they were told to stop, as probes and the doctor do', async ({
+    flow,
+  }) => {
+    const { saying, logger } = logging('warn');
+    const over = gate();
+    const worker = flow.worker({ handler: () => over.opened, logger, slowMs: 1, concurrency: 2 });
+    await worker.start();
+    const { id } = await flow.producer().submit(numbers(2), { attemptTimeoutMs: 20 });
+    await flow.complete(id);
+    const said = () => saying('handler goes on although it was told to stop, and keeps its slot');
+    await until(() => said().length === 2);
+    expect(said()[0]).toMatchObject({ level: WARN, requestId: id, attempt: 1 });
+    const held = /^2 of 2 slots are held by handlers that go on although they were told to stop/;
+    const health = { live: false, ready: false, why: [expect.stringMatching(held)] };
+    expect(worker.health()).toMatchObject(health);
+    await using admin = new Admin({ redis: flow.connection.client, queue: flow.queue });
+    // The registry is told with each look at the agenda.
+    const warned = async () =>
+      (await admin.doctor()).find(({ what }) => what.includes(`${worker.id}: 2 of 2 slots`));
+    await until(async () => (await warned())?.level === 'warning');
+    over.open();
+    await until(() => worker.health().ready);
   });
 
   test('has one warning for a handler that runs far longer than usual', async ({ flow }) => {

@@ -76,10 +76,11 @@ const WORKER_COLUMNS: readonly Column[] = [
 
 /** Host and process stand in the id. */
 function workerRow(worker: RegisteredWorker): Cell[] {
-  const { id, draining, running, concurrency, tasks, startedAt, seenAt } = worker;
+  const { id, draining, running, concurrency, leftovers, tasks, startedAt, seenAt } = worker;
+  const busy = `${running} of ${concurrency}${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
   const since = (at: number) => prettyMs(Math.max(0, Date.now() - at), { compact: true });
   return [
-    ...[id, draining ? 'drains' : 'works', `${running} of ${concurrency}`, longestOf(worker)],
+    ...[id, draining ? 'drains' : 'works', busy, longestOf(worker)],
     ...[tasks === '*' ? 'all' : tasks.join(' '), since(startedAt), `${since(seenAt)} ago`],
   ];
 }

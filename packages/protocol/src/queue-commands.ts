@@ -51,6 +51,8 @@ export interface RegisteredWorker {
   readonly draining: boolean;
   /** What runs longest there as of its last sign of life, longest first: one of each request, of ten at most. */
   readonly longest: readonly LongestRun[];
+  /** How many slots are held by handlers that go on although they were told to stop. */
+  readonly leftovers: number;
 }
 
 /** What the queue side knows of an id: its open generation, or when it ended, in ms of the server's clock. */
@@ -517,8 +519,8 @@ export class QueueCommands {
       const id = seen[i] as string;
       const info = infos[id];
       if (!info) continue;
-      // Workers of an earlier version say neither.
-      const said = { draining: false, longest: [], ...JSON.parse(info) };
+      // Workers of an earlier version say none of these.
+      const said = { draining: false, longest: [], leftovers: 0, ...JSON.parse(info) };
       found.push({ id, ...said, seenAt: Number(seen[i + 1]) });
     }
     return found.sort((a, b) => a.startedAt - b.startedAt);

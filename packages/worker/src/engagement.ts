@@ -759,14 +759,20 @@ export class Engagement {
   /** The attempt is over, its permit free; the slot is when the handler has really ended. */
   readonly #onTimeout = (running: Running, outcome: Outcome): void => {
     if (this.#running.get(running.entry) !== running) return;
-    const { slots } = this.shard;
     this.#log.overTime(running);
     this.#running.delete(running.entry);
-    slots.take(1);
-    void running.ended.then(() => slots.take(-1));
+    this.#leaveSlot(running);
     this.#report(running, outcome);
     this.#kick();
   };
+
+  /** To a handler that was told to stop, until it has ended. */
+  #leaveSlot(running: Running): void {
+    const { slots } = this.shard;
+    slots.take(1);
+    void running.ended.then(() => slots.take(-1));
+    this.#core.leftovers.note(running.ended, () => this.#log.goesOn(running));
+  }
 
   /** What came of an attempt, however it ended, and what goes with it. */
   #report(running: Running, outcome: Outcome): void {
@@ -817,13 +823,11 @@ export class Engagement {
 
   /** Aborts all handlers and forgets them; each keeps its slot until it really ended. */
   #letGo(why: string): void {
-    const { slots } = this.shard;
     const left = [...this.#running.values(), ...this.#zombies];
     for (const running of left) {
       running.abort('abandoned', why);
       running.tell('returned');
-      slots.take(1);
-      void running.ended.then(() => slots.take(-1));
+      this.#leaveSlot(running);
     }
     void Promise.all(left.map(({ ended }) => ended)).then(() => this.#core.alone.end(this));
     this.#running.clear();

@@ -1,6 +1,6 @@
 /**
  * What a probe asks of a worker. `live`: it can do its work without being started anew; false asks
- * for a restart. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis
+ * for a restart, as when all slots are held by handlers that do not stop. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis
  * (nothing was answered for 5 s), which a restart would not cure.
  */
 export interface WorkerHealth {
@@ -39,6 +39,9 @@ export interface Vitals {
   readonly full?: string;
   /** Why nobody could renew for a busy event loop; '' when somebody could. */
   readonly renewalDown: string;
+  /** How many slots are held by handlers that go on although they were told to stop, and how many there are. */
+  readonly leftovers?: number;
+  readonly concurrency?: number;
   /** For how long Redis has answered nothing that it was asked, in ms; 0: it answers (pulse.ts). */
   readonly silentMs: number;
   /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
@@ -65,9 +68,14 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
       why.push(`no look at the agenda has succeeded for ${Math.round(seen.sinceTickMs / 1_000)} s`);
     }
   }
+  const { leftovers = 0, concurrency = Infinity } = seen;
+  const stuck = leftovers >= concurrency;
+  const held = `${leftovers} of ${concurrency} slots are held by handlers that go on although they were told to stop; they end with this process`;
+  if (stuck) why.push(held);
   const ready = why.length === 0;
+  if (leftovers > 0 && !stuck) why.push(held);
   if (seen.stalled) why.push(seen.stalled);
   if (seen.full) why.push(seen.full);
   if (seen.renewalDown !== '') why.push(`the renewal thread is down: ${seen.renewalDown}`);
-  return { live: !broken, ready, why };
+  return { live: !broken && !stuck, ready, why };
 }

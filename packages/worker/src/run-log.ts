@@ -81,6 +81,11 @@ export class RunLog {
     this.#say('info', what, () => ({ ...about(running), ...ranFor(running) }));
   }
 
+  goesOn(running: Running): void {
+    const what = 'handler goes on although it was told to stop, and keeps its slot';
+    this.#say('warn', what, () => ({ ...about(running), ...ranFor(running) }));
+  }
+
   slow(running: Running, medianMs: number | undefined): void {
     const median = medianMs === undefined ? {} : { medianMs: Math.round(medianMs) };
     const more = () => ({ ...about(running), ...ranFor(running), ...median });

@@ -14,6 +14,7 @@ import type { Events } from './events.js';
 import { Flood } from './flood.js';
 import { Growth } from './growth.js';
 import type { Handlers } from './handler.js';
+import { Leftovers } from './leftovers.js';
 import { Memory } from './memory.js';
 import { Remembered } from './remembered.js';
 import type { Renewal } from './renewal.js';
@@ -47,6 +48,7 @@ export class WorkerCore {
   readonly flood: Flood;
   /** From when on a handler is logged as slow, in ms; undefined: by what is usual for its request. */
   readonly slowMs: number | undefined;
+  readonly leftovers: Leftovers;
   readonly events: Events;
   readonly waitingRoom = new WaitingRoom();
   readonly stalls: Stalls;
@@ -95,6 +97,7 @@ export class WorkerCore {
     this.maxResultBytes = parts.maxResultBytes;
     this.backoff = parts.backoff;
     this.slowMs = parts.slowMs;
+    this.leftovers = new Leftovers(parts.slowMs);
     this.logger = parts.logger;
     this.flood = new Flood(parts.logger);
     this.events = parts.events;

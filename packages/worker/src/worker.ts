@@ -167,16 +167,17 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   /** What the registry is told at each tick. */
-  get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest'> {
+  get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest' | 'leftovers'> {
     const held = [...this.#engagements.values()].filter(({ oldest }) => oldest < Infinity);
     held.sort((a, b) => a.oldest - b.oldest);
     const longest = held.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
-    return { running: this.running, draining: this.#core.closing, longest };
+    const { closing: draining, leftovers } = this.#core;
+    return { running: this.running, draining, longest, leftovers: leftovers.count };
   }
 
   /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, memory, renewal, stalls } = this.#core;
+    const { id, memory, renewal, stalls, leftovers } = this.#core;
     const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
       name,
       intake,
@@ -197,6 +198,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       stalled: stalls.said,
       full: memory.said,
       renewalDown: renewal.down,
+      leftovers: leftovers.count,
+      concurrency: this.#concurrency,
       silentMs: Math.max(...seen.map(({ pulse }) => pulse.silentMs)),
       sinceTickMs: Math.max(...seen.map(({ tick }) => tick.sinceMs)),
       tickLateMs: Math.max(...seen.map(({ tick }) => tick.lateMs)),

@@ -3,7 +3,7 @@ import { isLiving, wrongBooks } from './books.js';
 import { type Check, error, type Finding, many, ok, some, warning } from './finding.js';
 import { requestTimesAhead, TIMES_AHEAD_ADVICE } from './future.js';
 import { looksAt, type RequestLook } from './request-look.js';
-import { slowOnes } from './running.js';
+import { slowOnes, stuckOnes } from './running.js';
 import { forgotten } from './tokens.js';
 
 /** Requests of which each has a finding of its own; the others are named together. */
@@ -47,6 +47,8 @@ export async function checkRequests(
   }
   const slow = await slowOnes(connection, queue, inFlight, slowMs);
   found.push(...slow.map((one) => ({ check: 'running' as const, ...one })));
+  const stuck = stuckOnes(await queue.workers());
+  found.push(...stuck.map((one) => ({ check: 'running' as const, ...one })));
   const of = (check: Check) => found.filter((one) => one.check === check);
   return [
     ...tell(of('books'), 'books', `the books of ${many(open, 'open request')} are right`, {

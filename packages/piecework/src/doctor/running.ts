@@ -46,6 +46,16 @@ export async function slowOnes(
   return found;
 }
 
+/** Workers of which slots are held by handlers that go on although they were told to stop. */
+export function stuckOnes(workers: readonly RegisteredWorker[]): Slow[] {
+  return workers
+    .filter(({ leftovers }) => leftovers > 0)
+    .map(({ id, leftovers, concurrency, host, pid }) => ({
+      id,
+      why: `${leftovers} of ${concurrency} slots are held by handlers that go on although they were told to stop: end process ${pid} on ${host}`,
+    }));
+}
+
 /** By request: the middle one of what its workers say. */
 function mediansOf(workers: readonly RegisteredWorker[]): Map<string, number> {
   const said = new Map<string, number[]>();
