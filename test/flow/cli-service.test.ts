@@ -127,7 +127,11 @@ test('a drain that takes too long gives back what runs, and a second signal ends
   const impatient = start('worker', '--handler', handler, '--drain-ms', '100');
   await until(async () => (await inFlight()) === 4, { what: 'all four run', ...STARTS });
   impatient.kill('SIGTERM');
-  expect((await impatient.finished).code).toBe(0);
+  const cutOff = await impatient.finished;
+  expect(cutOff.code).toBe(0);
+  expect(cutOff.stderr).toMatch(
+    /"running":4,.*"msg":"handlers did not end in time; their work goes/,
+  );
   const back = JSON.parse((await run('status', `${unique}-long`, '--json')).stdout);
   expect(back.counts).toMatchObject({ ready: 4, inFlight: 0, failed: 0 });
 
@@ -141,7 +145,9 @@ test('a drain that takes too long gives back what runs, and a second signal ends
   stubborn.kill('SIGTERM');
   await saysIn(stubborn, 'stderr', /worker closing/);
   stubborn.kill('SIGTERM');
-  expect((await stubborn.finished).code).toBe(143);
+  const ended = await stubborn.finished;
+  expect(ended.code).toBe(143);
+  expect(ended.stderr).toContain('ended at once by a second signal; its work goes to others');
   // It could not say good-bye, and the registry would believe in it for a minute.
   await using admin = new Admin({ redis: connection, queue });
   const [left] = await admin.workers();

@@ -75,7 +75,9 @@ async function runWorker(
   // From here on, a signal or the end of the parent is heard; both end what has begun until then.
   const stopping = new AbortController();
   const stop = () => stopping.abort();
-  onStopSignals(stop);
+  onStopSignals(stop, () =>
+    logger.warn('ended at once by a second signal; its work goes to others'),
+  );
   process.once('disconnect', stop);
   const ofFleet = process.send !== undefined;
   if (ofFleet && !process.connected) stop();
@@ -158,7 +160,13 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
   let fleet: WorkerFleet | undefined;
   onStopSignals(
     () => stopping.abort(),
-    () => fleet?.kill(),
+    () => {
+      logger.warn(
+        { queue },
+        'ended at once by a second signal; what its processes had goes to others',
+      );
+      fleet?.kill();
+    },
   );
   const begins = { live: true, ready: false, why: ['the worker processes start'] };
   await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);

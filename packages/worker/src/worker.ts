@@ -339,6 +339,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const clearUpMs = Math.min(CLEAR_UP_MS, timeoutMs / 4);
     await this.#drained(timeoutMs - clearUpMs);
     const aborts = this.#engagements.size > 0;
+    if (this.running > 0) {
+      const about = { running: this.running, requests: [...this.#engagements.keys()].slice(0, 10) };
+      this.#core.logger.warn(about, 'handlers did not end in time; their work goes to others');
+    }
     const end = performance.now() + clearUpMs;
     for (const engagement of this.#engagements.values()) engagement.abandon();
     const reachable = this.#core.connection.client.status === 'ready';
