@@ -1111,6 +1111,18 @@ export const codeCures = [
     ],
   },
   {
+    cure: 'a handler that does not stop is seen',
+    test: 'test/flow/worker-log.test.ts',
+    name: 'has a warning for handlers that go on although they were told to stop, as probes and the doctor do',
+    code: ENGAGEMENT,
+    edits: [
+      {
+        from: 'this.#core.leftovers.note(running.ended, () => this.#log.goesOn(running));',
+        to: '',
+      },
+    ],
+  },
+  {
     cure: 'one run of a name at a time',
     test: 'test/flow/cli-resume.test.ts',
     name: 'is not run a second time, and does not notice',
