@@ -224,7 +224,7 @@ async function run(
     const ownId = named || options.dedupe !== undefined ? {} : { id: `run-${nanoid(10)}` };
     const open = before ?? (await pw.open({ ...ownId, ...options }));
     if (options.dedupe && open.joined) {
-      open.close();
+      open.leave();
       throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
     }
     // Its own handle is of the life that has ended.
@@ -235,7 +235,7 @@ async function run(
     await files.out?.begin(named !== undefined);
     await files.joblog?.begin(named !== undefined);
     stopping.signal.addEventListener('abort', () => {
-      if (named) open.close();
+      if (named) open.leave();
       else void open.cancel().catch(() => {});
       // Whoever types or pipes the items is not waited for.
       items.close();

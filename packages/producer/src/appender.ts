@@ -50,7 +50,10 @@ export class Appender {
   #sent: number;
   /** How many of the next items are in already. */
   #known: number;
+  /** How many items were handed over for sending and are not in yet. */
+  #onTheWay = 0;
   #failure: { readonly error: unknown } | undefined;
+  #told = false;
 
   constructor(parts: {
     queue: QueueCommands;
@@ -90,6 +93,21 @@ export class Appender {
     return this.#sent - this.#firstNumber;
   }
 
+  /** How many items were added and are not in. */
+  get missing(): number {
+    return this.#pending.length + this.#onTheWay;
+  }
+
+  /** Whether something failed, and whoever adds has learnt so. */
+  get told(): boolean {
+    return this.#told;
+  }
+
+  /** Whether anything is to be sent, or to be told. */
+  get owes(): boolean {
+    return !this.#told && (this.#failure !== undefined || this.missing > 0);
+  }
+
   /** Adds one encoded item; a promise resolves when there is room for the next, none is room now. */
   add(payload: string): Promise<void> | undefined {
     this.#throwIfFailed();
@@ -126,6 +144,7 @@ export class Appender {
       this.#pending = [];
       this.#pendingBytes = 0;
       this.#sent += payloads.length;
+      this.#onTheWay += payloads.length;
       const sending = this.#limit(() => this.#send(first, payloads, previous))
         .catch((error: unknown) => {
           this.#failure ??= { error };
@@ -146,6 +165,7 @@ export class Appender {
         this.#request.append(this.#generation, this.#producer, first, payloads),
       );
       if (appended.verdict === 'ok') {
+        this.#onTheWay -= payloads.length;
         if (appended.mint > 0) {
           const minted = { id, generation: this.#generation, ...appended };
           await this.#push(minted);
@@ -188,6 +208,8 @@ export class Appender {
   }
 
   #throwIfFailed(): void {
-    if (this.#failure) throw this.#failure.error;
+    if (!this.#failure) return;
+    this.#told = true;
+    throw this.#failure.error;
   }
 }

@@ -42,6 +42,6 @@ export async function fill(
   } finally {
     soon.end();
     stop?.();
-    request.close();
+    request.leave();
   }
 }
