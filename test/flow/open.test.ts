@@ -38,6 +38,42 @@ describe('an open request', () => {
     await expect(open.append(1).then(() => open.flush())).rejects.toThrow();
   });
 
+  test('gives what was appended to the workers soon, however slow it comes', async ({ flow }) => {
+    await flow.worker({ handler: (n: number) => n }).start();
+    const open = await flow.producer().open({ id: flow.id('slow') });
+    for (const n of numbers(5)) {
+      await open.append(n);
+      await until(async () => (await flow.request(open.id).state())?.succeeded === n + 1);
+    }
+    await open.seal();
+    expect(await flow.complete(open.id)).toMatchObject({ succeeded: 5, total: 5 });
+  });
+
+  test('holds back a slow producer, too, when there is no room', async ({ flow }) => {
+    const open = await flow.producer().open({ id: flow.id('no-room'), window: 16 });
+    let added = 0;
+    const adding = (async () => {
+      for (; added < 1_000; added += 1) {
+        await open.append(added);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })().catch((error) => error);
+    let seen = -1;
+    // It stands still: nothing was added from one look to the next.
+    await until(
+      async () => {
+        const still = added === seen;
+        seen = added;
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return still && added > 16;
+      },
+      { what: 'the producer waits' },
+    );
+    expect(added).toBeLessThan(50);
+    await open.cancel();
+    await adding;
+  });
+
   test('completes at its seal when nothing was appended, or all of it is done', async ({
     flow,
   }) => {

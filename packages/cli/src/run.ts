@@ -1,6 +1,6 @@
 import { resolveRedisUrl } from '@piecework/embedded';
 import type { CompletionOutcome } from '@piecework/notifier';
-import { FlushSoon, type OpenRequest, type RequestOptions } from '@piecework/producer';
+import type { OpenRequest, RequestOptions } from '@piecework/producer';
 import {
   AbortError,
   InvalidOptionError,
@@ -339,15 +339,13 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 /** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
 async function feed(
   items: Input,
-  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
+  open: Pick<OpenRequest, 'append' | 'seal' | 'cancel'>,
   stopping: AbortSignal,
 ): Promise<unknown> {
-  const soon = new FlushSoon(open);
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;
       await open.append(item);
-      soon.begin();
     }
     if (!stopping.aborted) await open.seal();
     return undefined;
@@ -360,8 +358,6 @@ async function feed(
       throw wrong;
     });
     return wrong;
-  } finally {
-    soon.end();
   }
 }
 

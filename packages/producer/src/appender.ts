@@ -21,6 +21,8 @@ export const CHUNK_ITEMS = 500;
 export const CHUNK_BYTES = 1_000_000;
 /** Chunks under way at once. */
 const IN_FLIGHT = 4;
+/** Longest that an item waits for others, to be sent with them, in ms. */
+const GATHER_MS = 100;
 /** Longest wait, in ms, between two questions whether the window has room. */
 const LONGEST_WAIT_MS = 250;
 
@@ -29,8 +31,8 @@ const LONGEST_WAIT_MS = 250;
  *
  * This producer numbers its items, from 0 as a rule. A chunk names the number of its first, so that one that is
  * sent twice adds nothing twice; one that overtook its predecessor is answered 'gap' and waits for it;
- * one that finds the window full asks for room, without its items, until there is some. Once a chunk
- * failed, or `stop` was called, nothing more is sent.
+ * one that finds the window full asks for room, without its items, until there is some. What is no whole chunk
+ * after GATHER_MS is sent as it is. Once a chunk failed, or `stop` was called, nothing more is sent.
  */
 export class Appender {
   readonly #queue: QueueCommands;
@@ -47,6 +49,9 @@ export class Appender {
   #previous: Promise<void> = Promise.resolve();
   #pending: string[] = [];
   #pendingBytes = 0;
+  /** When the first of what is pending was added; one timer at most looks whether that is long ago. */
+  #pendingSince = 0;
+  #timer: NodeJS.Timeout | undefined;
   #sent: number;
   /** How many of the next items are in already. */
   #known: number;
@@ -116,6 +121,10 @@ export class Appender {
       this.#sent += 1;
       return undefined;
     }
+    if (this.#pending.length === 0) {
+      this.#pendingSince = performance.now();
+      this.#timer ??= setTimeout(this.#sendOld, GATHER_MS);
+    }
     this.#pending.push(payload);
     this.#pendingBytes += payload.length;
     const full = this.#pending.length >= this.#chunkItems || this.#pendingBytes >= CHUNK_BYTES;
@@ -133,28 +142,43 @@ export class Appender {
   stop(error: AbortError | ClosedError): void {
     this.#failure ??= { error };
     this.#stopping.abort();
+    clearTimeout(this.#timer);
   }
+
+  /** A producer is held back by whole chunks: as long as there is no room, it gathers one. */
+  readonly #sendOld = (): void => {
+    this.#timer = undefined;
+    if (this.#pending.length === 0 || this.#failure) return;
+    const leftMs = this.#pendingSince + GATHER_MS - performance.now();
+    const full = this.#inFlight.size >= IN_FLIGHT;
+    // A timer may be early by a part of a millisecond.
+    if (leftMs < 1 && !full) this.#handOver();
+    else this.#timer = setTimeout(this.#sendOld, full ? GATHER_MS : leftMs);
+  };
 
   async #sendPending(): Promise<void> {
     this.#throwIfFailed();
-    if (this.#pending.length > 0) {
-      const payloads = this.#pending;
-      const first = this.#sent;
-      const previous = this.#previous;
-      this.#pending = [];
-      this.#pendingBytes = 0;
-      this.#sent += payloads.length;
-      this.#onTheWay += payloads.length;
-      const sending = this.#limit(() => this.#send(first, payloads, previous))
-        .catch((error: unknown) => {
-          this.#failure ??= { error };
-        })
-        .finally(() => this.#inFlight.delete(sending));
-      this.#previous = sending;
-      this.#inFlight.add(sending);
-    }
+    this.#handOver();
     if (this.#inFlight.size >= IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#throwIfFailed();
+  }
+
+  #handOver(): void {
+    if (this.#pending.length === 0) return;
+    const payloads = this.#pending;
+    const first = this.#sent;
+    const previous = this.#previous;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#sent += payloads.length;
+    this.#onTheWay += payloads.length;
+    const sending = this.#limit(() => this.#send(first, payloads, previous))
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => this.#inFlight.delete(sending));
+    this.#previous = sending;
+    this.#inFlight.add(sending);
   }
 
   async #send(first: number, payloads: string[], previous: Promise<void>): Promise<void> {

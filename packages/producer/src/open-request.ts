@@ -122,7 +122,8 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Adds items. Resolves when there is room for more; `flush`, `seal` and `close` wait until all are in.
+   * Adds items. Resolves when there is room for more; they are sent 100 ms later at the latest, and `flush`,
+   * `seal` and `close` wait until all are in.
    * One that failed has ended the adding of this handle: what is in, is in, and can be sealed by others.
    * @throws PayloadError before any of them is sent, with the `index` of the item among them; others may be
    *   appended after it · SealedError · DroppedError · LostError · ClosedError ·
