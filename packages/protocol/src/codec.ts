@@ -114,7 +114,10 @@ export interface CrashCause {
 /** An error as it is kept with a failed sub-request. A `CrashError` also says what is known of the crash. */
 export interface KeptError extends CrashCause {
   readonly name: string;
+  /** With the messages of its causes behind it, as 'fetch failed: connect ECONNREFUSED 127.0.0.1:1'. */
   readonly message: string;
+  /** As 'ENOENT', of what was thrown with one. */
+  readonly code?: string;
   readonly stack?: string;
   /** How often its worker ended while it held the sub-request. */
   readonly crashes?: number;
@@ -151,7 +154,7 @@ export function decodeResult(text: string): { value: unknown; timing?: Timing } 
   return { value: decode(text.slice(end + 1)), timing };
 }
 
-/** Encodes what a handler threw, whatever it is: name, message and stack, each capped. Never throws. */
+/** Encodes what a handler threw, whatever it is: name, message, code and stack, each capped. Never throws. */
 export function encodeError(thrown: unknown, timing?: Timing): string {
   return JSON.stringify({ ...readThrown(thrown), timing });
 }
