@@ -221,7 +221,10 @@ describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
     await until(() => client.status === 'reconnecting' && offlineQueue.length > 0, {
       timeoutMs: 20_000,
     });
-    await Promise.all([producer.close(), own.close()]);
+    // What was appended cannot be sent any more: they say so, in the end.
+    const closed = await Promise.allSettled([producer.close(), own.close()]);
+    const code = { status: 'rejected', reason: { code: 'CLOSED' } };
+    expect(closed).toMatchObject([code, code]);
     expect(client.status).not.toBe('end');
   });
 

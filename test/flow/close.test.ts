@@ -224,7 +224,9 @@ describe('closing a worker', () => {
     await server.kill('SIGKILL');
     const appending = open.append(1).then(() => open.flush());
     const refused = expect(appending).rejects.toBeInstanceOf(PieceworkError);
-    await Promise.all([worker.close({ timeoutMs: 10 }), producer.close()]);
+    // What it was given is not in, and the close says so.
+    const closing = expect(producer.close()).rejects.toMatchObject({ code: 'CLOSED' });
+    await Promise.all([worker.close({ timeoutMs: 10 }), closing]);
     await refused;
   });
 

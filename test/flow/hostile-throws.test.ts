@@ -11,6 +11,7 @@ import {
 import { RetryQueue } from '@piecework/queues';
 import type { Worker, WorkerOptions } from '@piecework/worker';
 import fc from 'fast-check';
+import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { hostileResults, hostileThrows, revoked } from '../support/hostile.js';
@@ -88,6 +89,56 @@ describe('a handler', () => {
     const { id } = await flow.producer().submit(numbers(count), { task: 'hostile', limit: SLOTS });
     expect(await flow.complete(id)).toMatchObject({ failed: count });
     await expectReadable(flow, id, count);
+    await expectAllSlots(flow, worker);
+  });
+
+  test('that throws says why: the causes, and what an object says of itself', async ({ flow }) => {
+    const circle: Error = new Error('round');
+    circle.cause = new Error('and round', { cause: circle });
+    let deep = new Error('0');
+    for (let i = 1; i < 100; i += 1) deep = new Error(`<${i}>`, { cause: deep });
+    const refused = (port: number) => new Error(`connect ECONNREFUSED 127.0.0.1:${port}`);
+    const cases: [thrown: unknown, kept: Partial<KeptError>][] = [
+      [
+        new TypeError('fetch failed', { cause: refused(1) }),
+        { name: 'TypeError', message: 'fetch failed: connect ECONNREFUSED 127.0.0.1:1' },
+      ],
+      [
+        new TypeError('fetch failed', { cause: new AggregateError([refused(2), refused(3)]) }),
+        { message: 'fetch failed: connect ECONNREFUSED 127.0.0.1:2' },
+      ],
+      [new AggregateError([refused(4)], 'all'), { message: `all: ${refused(4).message}` }],
+      [new Error('no: why', { cause: new Error('why') }), { message: 'no: why' }],
+      [new Error('no', { cause: 'a text' }), { message: 'no: a text' }],
+      [new Error('no', { cause: { code: 'EPIPE' } }), { message: 'no: EPIPE' }],
+      [circle, { message: 'round: and round' }],
+      [deep, { message: '<99>: <98>: <97>: <96>: <95>: <94>' }],
+      [
+        { message: 'odd', name: 'OddError', code: 'ODD', stack: 1 },
+        { name: 'OddError', message: 'odd', code: 'ODD' },
+      ],
+      [
+        { message: 'odd', name: 1, code: 2 },
+        { name: 'Error', message: 'odd' },
+      ],
+      [Object.assign(new Error('gone'), { code: 'ENOENT' }), { message: 'gone', code: 'ENOENT' }],
+      ...THROWS.map((hostile): [unknown, Partial<KeptError>] => [
+        new Error('of another', { cause: hostile() }),
+        { message: expect.stringMatching(/^of another/) },
+      ]),
+    ];
+    const admin = new Admin({ redis: flow.redis, queue: flow.queue });
+    flow.after(() => admin.close());
+    const worker = await started(flow, (i) => Promise.reject(cases[i]![0]));
+    const { id } = await flow.producer().submit(numbers(cases.length), { task: 'hostile' });
+    await flow.complete(id);
+    const texts = await flow.request(id).failures(numbers(cases.length));
+    const kept = texts.map((text) => JSON.parse(String(text)) as KeptError);
+    expect(kept).toMatchObject(cases.map(([, expected]) => expected));
+    for (const { message } of kept) expect(message.length).toBeLessThanOrEqual(1_024);
+    await until(async () => (await admin.errors()).length >= Math.min(100, cases.length));
+    const noted = (await admin.errors()).map(({ message }) => message);
+    expect(noted).toContain('fetch failed: connect ECONNREFUSED 127.0.0.1:1');
     await expectAllSlots(flow, worker);
   });
 

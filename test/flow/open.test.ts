@@ -1,3 +1,4 @@
+import type { OpenRequest } from '@piecework/producer';
 import {
   Agenda,
   ClosedError,
@@ -5,6 +6,7 @@ import {
   RequestExistsError,
   SealedError,
 } from '@piecework/protocol';
+import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
@@ -34,6 +36,42 @@ describe('an open request', () => {
     expect(await payloadsOf(flow, flow.id('open'))).toEqual(numbers(1_504));
     await open.seal();
     await expect(open.append(1).then(() => open.flush())).rejects.toThrow();
+  });
+
+  test('gives what was appended to the workers soon, however slow it comes', async ({ flow }) => {
+    await flow.worker({ handler: (n: number) => n }).start();
+    const open = await flow.producer().open({ id: flow.id('slow') });
+    for (const n of numbers(5)) {
+      await open.append(n);
+      await until(async () => (await flow.request(open.id).state())?.succeeded === n + 1);
+    }
+    await open.seal();
+    expect(await flow.complete(open.id)).toMatchObject({ succeeded: 5, total: 5 });
+  });
+
+  test('holds back a slow producer, too, when there is no room', async ({ flow }) => {
+    const open = await flow.producer().open({ id: flow.id('no-room'), window: 16 });
+    let added = 0;
+    const adding = (async () => {
+      for (; added < 1_000; added += 1) {
+        await open.append(added);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })().catch((error) => error);
+    let seen = -1;
+    // It stands still: nothing was added from one look to the next.
+    await until(
+      async () => {
+        const still = added === seen;
+        seen = added;
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return still && added > 16;
+      },
+      { what: 'the producer waits' },
+    );
+    expect(added).toBeLessThan(50);
+    await open.cancel();
+    await adding;
   });
 
   test('completes at its seal when nothing was appended, or all of it is done', async ({
@@ -106,7 +144,7 @@ describe('an open request', () => {
     const one = await flow.producer().open(options);
     await one.append(1);
     await one.flush();
-    one.close();
+    await one.close();
     await expect(one.append(2)).rejects.toBeInstanceOf(ClosedError);
     await expect(one.flush()).rejects.toBeInstanceOf(ClosedError);
     const two = await flow.producer().open(options);
@@ -123,6 +161,72 @@ describe('an open request', () => {
     await until(async () => (await leaseEnd()) > first + 900, { what: 'the lease is renewed' });
     expect((await flow.request(flow.id('lease')).state())?.status).toBe('open');
     await open.seal();
+  });
+});
+
+describe('a close of an open request', () => {
+  const piecework = (flow: Flow) => new Piecework({ redis: flow.redis, queue: flow.queue });
+
+  test.for([
+    ['close', (open: OpenRequest) => open.close()],
+    ['await using', (open: OpenRequest) => open[Symbol.asyncDispose]()],
+    ['close of the Piecework', (_: OpenRequest, pw: Piecework) => pw.close()],
+    ['dispose of it', (_: OpenRequest, pw: Piecework) => pw[Symbol.asyncDispose]()],
+  ] as const)('by %s waits for what was appended', async ([, close], { flow }) => {
+    const pw = piecework(flow);
+    flow.after(() => pw.close());
+    const open = await pw.open({ id: flow.id('closed') });
+    await open.append(0, 1);
+    // Nobody waits for these: far more than are under way at once.
+    const adding = open.append(...numbers(4_000, 2));
+    await close(open, pw);
+    await adding;
+    expect(await payloadsOf(flow, open.id)).toEqual(numbers(4_002));
+    expect(await flow.request(open.id).state()).toMatchObject({ status: 'open', total: 4_002 });
+    await expect(open.append(1)).rejects.toBeInstanceOf(ClosedError);
+  });
+
+  test('throws what is wrong with it, unless an append has done so', async ({ flow }) => {
+    const opened = async (name: string, also?: (open: OpenRequest) => Promise<unknown>) => {
+      const pw = piecework(flow);
+      flow.after(() => pw.close());
+      const open = await pw.open({ id: flow.id(name) });
+      await open.append(1);
+      await pw.request(open.id).cancel();
+      await also?.(open);
+      return { open, pw };
+    };
+    const { open } = await opened('handle');
+    await expect(open.close()).rejects.toBeInstanceOf(SealedError);
+    await expect(open.close()).rejects.toBeInstanceOf(SealedError);
+    const { pw } = await opened('piecework');
+    await expect(pw.close()).rejects.toBeInstanceOf(SealedError);
+    await pw.close();
+    const told = await opened('told', (open) =>
+      expect(open.flush()).rejects.toBeInstanceOf(SealedError),
+    );
+    await told.open.close();
+    await told.pw.close();
+  });
+
+  test('says how many items are not in, when there is no room for them', async ({ flow }) => {
+    const pw = piecework(flow);
+    const open = await pw.open({ id: flow.id('full'), window: 8 });
+    const adding = open.append(...numbers(11)).catch((error) => error);
+    await open.append(11);
+    await until(async () => (await flow.request(open.id).state())?.total === 8);
+    await expect(pw.close()).rejects.toThrow(/is closed before 4 appended items could be/);
+    await adding;
+    expect((await flow.request(open.id).state())?.status).toBe('open');
+  });
+
+  test('loses nothing of what is left on purpose but what is not in yet', async ({ flow }) => {
+    const open = await flow.producer().open({ id: flow.id('left') });
+    await open.append(1);
+    await open.flush();
+    open.leave();
+    await open.close();
+    expect(await payloadsOf(flow, open.id)).toEqual([1]);
   });
 });
 

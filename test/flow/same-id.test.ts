@@ -146,7 +146,7 @@ describe('a key of deduplication', () => {
     expect(error).toMatchObject({ requestId: one.id, status: 'open', differs: ['limit'] });
     await two.append(1);
     await two.seal();
-    one.close();
+    await one.close();
   });
 
   test('is known for its period, from its first use', async ({ flow }) => {
@@ -207,7 +207,7 @@ describe('a source with a name', () => {
     await first.append(...numbers(700));
     await first.flush();
     // Its process ends here; whoever comes next gives all items from the start.
-    first.close();
+    await first.close();
     const second = await flow.producer().open({ ...options, unavailableMs: 1_000 });
     expect([first.joined, second.joined, second.allIn]).toEqual([false, true, false]);
     await second.append(...numbers(1_000));
@@ -232,7 +232,7 @@ describe('a source with a name', () => {
     const first = await flow.producer().open(options);
     await first.append(1, 2);
     await first.flush();
-    first.close();
+    await first.close();
     const request = flow.request(options.id);
     await flow.connection.client.hset(request.keys.request, 'producerUntil', 1);
     const second = await flow.producer().open(options);
@@ -246,7 +246,7 @@ describe('a source with a name', () => {
     const first = await flow.producer().open(options);
     await first.append(...numbers(3));
     await first.flush();
-    first.close();
+    await first.close();
     const { items, read } = counted(5);
     const submitted = await flow.producer().submit(items(), options);
     expect(submitted).toMatchObject({ total: 5, created: false });

@@ -70,6 +70,50 @@ describe('an item that is no payload', () => {
     expect(await flow.keys()).toEqual([]);
   });
 
+  test.for([
+    ['a promise', () => Promise.resolve(1), /it is a promise; await it first/],
+    // biome-ignore lint/suspicious/noThenProperty: what is to be refused.
+    ['a thenable', () => ({ state: 1, then() {} }), /it is a promise; await it first/],
+    ['a Map', () => new Map([[1, 2]]), /it is a Map; spread it into an array/],
+    ['a Set', () => new Set([1]), /it is a Set; spread it into an array/],
+    ['an iterator', () => [1].values(), /it is an iterable; spread it/],
+    ['an async generator', () => (async function* () {})(), /it is an async iterable; gather it/],
+    ['an Error', () => new Error('x'), /it is an Error; throw it/],
+    ['NaN', () => Number.NaN, /it is NaN; use null or a text/],
+    ['-Infinity', () => -Infinity, /it is -Infinity; use null or a text/],
+  ] as const)(
+    'as %s, of which nothing would be kept, is refused',
+    async ([, item, why], { flow }) => {
+      const pw = piecework(flow);
+      const error = await thrownBy(pw.submit([0, item()]));
+      expect(error.index).toBe(1);
+      expect(error.message).toMatch(why);
+      expect(await flow.keys()).toEqual([]);
+      const open = await pw.open({ id: flow.id('open') });
+      expect((await thrownBy(open.append(item()))).message).toMatch(why);
+      await open.append({}, null, 0, { toJSON: () => ({}) }, new Date(0), []);
+      await open.seal();
+      const payloads = await payloadsOf(flow, open.id);
+      expect(payloads).toEqual([{}, null, 0, {}, '1970-01-01T00:00:00.000Z', []]);
+      await open.cancel();
+    },
+  );
+
+  test('is no result either, which says what to do', async ({ flow }) => {
+    const pw = piecework(flow);
+    const results = [new Map([[1, 2]]), Number.NaN, Promise.resolve('awaited')];
+    await flow.worker({ handler: (n: number) => results[n] as never }).start();
+    const request = await pw.submit(numbers(3), { id: flow.id('results') });
+    await request.completion();
+    const said: unknown[] = [];
+    for await (const { error } of request.failures()) said.push(`${error.name}: ${error.message}`);
+    expect(said).toEqual([
+      expect.stringMatching(/^PayloadError: result cannot .* it is a Map; spread it/),
+      expect.stringMatching(/^PayloadError: result cannot .* it is NaN/),
+    ]);
+    expect((await flow.results(request.id)).get(2)).toBe('awaited');
+  });
+
   test('of a stream is named by its index, and the request is cancelled', async ({ flow }) => {
     async function* items() {
       yield* numbers(1_200);

@@ -1,6 +1,6 @@
 import { resolveRedisUrl } from '@piecework/embedded';
 import type { CompletionOutcome } from '@piecework/notifier';
-import { FlushSoon, type OpenRequest, type RequestOptions } from '@piecework/producer';
+import type { OpenRequest, RequestOptions } from '@piecework/producer';
 import {
   AbortError,
   InvalidOptionError,
@@ -228,7 +228,7 @@ async function run(
     const ownId = named || options.dedupe !== undefined ? {} : { id: `run-${nanoid(10)}` };
     const open = before ?? (await pw.open({ ...ownId, ...options }));
     if (options.dedupe && open.joined) {
-      open.close();
+      open.leave();
       throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
     }
     // Its own handle is of the life that has ended.
@@ -239,7 +239,7 @@ async function run(
     await files.out?.begin(named !== undefined);
     await files.joblog?.begin(named !== undefined);
     stopping.signal.addEventListener('abort', () => {
-      if (named) open.close();
+      if (named) open.leave();
       else void endEarly(workers, open);
       // Whoever types or pipes the items is not waited for.
       items.close();
@@ -352,15 +352,13 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
 /** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
 async function feed(
   items: Input,
-  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
+  open: Pick<OpenRequest, 'append' | 'seal' | 'cancel'>,
   stopping: AbortSignal,
 ): Promise<unknown> {
-  const soon = new FlushSoon(open);
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;
       await open.append(item);
-      soon.begin();
     }
     if (!stopping.aborted) await open.seal();
     return undefined;
@@ -373,8 +371,6 @@ async function feed(
       throw wrong;
     });
     return wrong;
-  } finally {
-    soon.end();
   }
 }
 

@@ -130,10 +130,16 @@ export class Piecework implements AsyncDisposable {
     return new RequestHandle<Result>(id, this.#notifier, this.admin);
   }
 
-  /** Closes what this object opened; a client that was passed in stays open. */
+  /**
+   * Closes what this object opened; a client that was passed in stays open. What was appended to open requests
+   * is in then.
+   * @throws as OpenRequest.close, when all is closed; ClosedError when something is not in after 5 s
+   */
   async close(): Promise<void> {
+    const [flushed] = await Promise.allSettled([this.#producer.closeOpen()]);
     const stopped = Promise.all([this.#producer.close(), this.#notifier.close()]);
     await this.#connection.closeSoon(stopped);
+    if (flushed.status === 'rejected') throw flushed.reason;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

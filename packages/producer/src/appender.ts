@@ -21,6 +21,8 @@ export const CHUNK_ITEMS = 500;
 export const CHUNK_BYTES = 1_000_000;
 /** Chunks under way at once. */
 const IN_FLIGHT = 4;
+/** Longest that an item waits for others, to be sent with them, in ms. */
+const GATHER_MS = 100;
 /** Longest wait, in ms, between two questions whether the window has room. */
 const LONGEST_WAIT_MS = 250;
 
@@ -29,8 +31,8 @@ const LONGEST_WAIT_MS = 250;
  *
  * This producer numbers its items, from 0 as a rule. A chunk names the number of its first, so that one that is
  * sent twice adds nothing twice; one that overtook its predecessor is answered 'gap' and waits for it;
- * one that finds the window full asks for room, without its items, until there is some. Once a chunk
- * failed, or `stop` was called, nothing more is sent.
+ * one that finds the window full asks for room, without its items, until there is some. What is no whole chunk
+ * after GATHER_MS is sent as it is. Once a chunk failed, or `stop` was called, nothing more is sent.
  */
 export class Appender {
   readonly #queue: QueueCommands;
@@ -47,10 +49,16 @@ export class Appender {
   #previous: Promise<void> = Promise.resolve();
   #pending: string[] = [];
   #pendingBytes = 0;
+  /** When the first of what is pending was added; one timer at most looks whether that is long ago. */
+  #pendingSince = 0;
+  #timer: NodeJS.Timeout | undefined;
   #sent: number;
   /** How many of the next items are in already. */
   #known: number;
+  /** How many items were handed over for sending and are not in yet. */
+  #onTheWay = 0;
   #failure: { readonly error: unknown } | undefined;
+  #told = false;
 
   constructor(parts: {
     queue: QueueCommands;
@@ -90,6 +98,21 @@ export class Appender {
     return this.#sent - this.#firstNumber;
   }
 
+  /** How many items were added and are not in. */
+  get missing(): number {
+    return this.#pending.length + this.#onTheWay;
+  }
+
+  /** Whether something failed, and whoever adds has learnt so. */
+  get told(): boolean {
+    return this.#told;
+  }
+
+  /** Whether anything is to be sent, or to be told. */
+  get owes(): boolean {
+    return !this.#told && (this.#failure !== undefined || this.missing > 0);
+  }
+
   /** Adds one encoded item; a promise resolves when there is room for the next, none is room now. */
   add(payload: string): Promise<void> | undefined {
     this.#throwIfFailed();
@@ -97,6 +120,10 @@ export class Appender {
       this.#known -= 1;
       this.#sent += 1;
       return undefined;
+    }
+    if (this.#pending.length === 0) {
+      this.#pendingSince = performance.now();
+      this.#timer ??= setTimeout(this.#sendOld, GATHER_MS);
     }
     this.#pending.push(payload);
     this.#pendingBytes += payload.length;
@@ -115,27 +142,43 @@ export class Appender {
   stop(error: AbortError | ClosedError): void {
     this.#failure ??= { error };
     this.#stopping.abort();
+    clearTimeout(this.#timer);
   }
+
+  /** A producer is held back by whole chunks: as long as there is no room, it gathers one. */
+  readonly #sendOld = (): void => {
+    this.#timer = undefined;
+    if (this.#pending.length === 0 || this.#failure) return;
+    const leftMs = this.#pendingSince + GATHER_MS - performance.now();
+    const full = this.#inFlight.size >= IN_FLIGHT;
+    // A timer may be early by a part of a millisecond.
+    if (leftMs < 1 && !full) this.#handOver();
+    else this.#timer = setTimeout(this.#sendOld, full ? GATHER_MS : leftMs);
+  };
 
   async #sendPending(): Promise<void> {
     this.#throwIfFailed();
-    if (this.#pending.length > 0) {
-      const payloads = this.#pending;
-      const first = this.#sent;
-      const previous = this.#previous;
-      this.#pending = [];
-      this.#pendingBytes = 0;
-      this.#sent += payloads.length;
-      const sending = this.#limit(() => this.#send(first, payloads, previous))
-        .catch((error: unknown) => {
-          this.#failure ??= { error };
-        })
-        .finally(() => this.#inFlight.delete(sending));
-      this.#previous = sending;
-      this.#inFlight.add(sending);
-    }
+    this.#handOver();
     if (this.#inFlight.size >= IN_FLIGHT) await Promise.race(this.#inFlight);
     this.#throwIfFailed();
+  }
+
+  #handOver(): void {
+    if (this.#pending.length === 0) return;
+    const payloads = this.#pending;
+    const first = this.#sent;
+    const previous = this.#previous;
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#sent += payloads.length;
+    this.#onTheWay += payloads.length;
+    const sending = this.#limit(() => this.#send(first, payloads, previous))
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => this.#inFlight.delete(sending));
+    this.#previous = sending;
+    this.#inFlight.add(sending);
   }
 
   async #send(first: number, payloads: string[], previous: Promise<void>): Promise<void> {
@@ -146,6 +189,7 @@ export class Appender {
         this.#request.append(this.#generation, this.#producer, first, payloads),
       );
       if (appended.verdict === 'ok') {
+        this.#onTheWay -= payloads.length;
         if (appended.mint > 0) {
           const minted = { id, generation: this.#generation, ...appended };
           await this.#push(minted);
@@ -188,6 +232,8 @@ export class Appender {
   }
 
   #throwIfFailed(): void {
-    if (this.#failure) throw this.#failure.error;
+    if (!this.#failure) return;
+    this.#told = true;
+    throw this.#failure.error;
   }
 }

@@ -1,5 +1,4 @@
 import { onAbort, PieceworkError, SealedError, SourceError } from '@piecework/protocol';
-import { FlushSoon } from './flush-soon.js';
 import type { OpenRequest } from './open-request.js';
 import type { CheckedOptions } from './options.js';
 import { type Source, SourceFailure } from './source.js';
@@ -15,7 +14,6 @@ export async function fill(
   { onSourceError, signal }: CheckedOptions,
 ): Promise<void> {
   const stop = signal && onAbort(signal, () => request.abort(signal.reason));
-  const soon = new FlushSoon(request);
   try {
     let payload = first;
     while (payload !== undefined) {
@@ -23,7 +21,6 @@ export async function fill(
       const room = request.appendEncoded(payload);
       if (room) await room;
       const next = source.next();
-      if (next instanceof Promise) soon.begin();
       payload = next instanceof Promise ? await next : next;
     }
     await request.flush();
@@ -40,8 +37,7 @@ export async function fill(
       ? new SourceError(request.id, onSourceError, error.cause)
       : error;
   } finally {
-    soon.end();
     stop?.();
-    request.close();
+    request.leave();
   }
 }

@@ -1,4 +1,3 @@
-export { FlushSoon } from './flush-soon.js';
 export { LineSplitter, type LineSplitterOptions } from './line-splitter.js';
 export { type ItemCheck, OpenRequest } from './open-request.js';
 export { type Dedupe, dedupeOptions, type RequestOptions, requestOptions } from './options.js';

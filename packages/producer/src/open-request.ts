@@ -3,6 +3,7 @@ import {
   ClosedError,
   type Connection,
   encodePayload,
+  onAbort,
   Patience,
   type Patiently,
   type QueueCommands,
@@ -45,9 +46,15 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   #renewal: NodeJS.Timeout | undefined;
   /** Appends whose items are still being checked; those that come later wait behind them. */
   #checking: Promise<void> | undefined;
+  /** Appends of which some items wait for room. */
+  readonly #adds = new Set<Promise<void>>();
+  #closing: Promise<void> | undefined;
   #sealed = false;
   #confirmed = false;
   #closed = false;
+  #left = false;
+  /** Whether it has ended elsewhere, as a renewal was told. */
+  #ended = false;
 
   constructor(
     connection: Connection,
@@ -64,7 +71,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
       allIn?: boolean;
       joined?: boolean;
       check?: ItemCheck | undefined;
-      /** Ends every trying again, as when the connection is about to close. */
+      /** Ends every trying again to end it, as when the connection is about to close. */
       closing: AbortSignal;
     },
     onClose: (request: OpenRequest) => void,
@@ -82,8 +89,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
     this.#onClose = onClose;
     const { closing } = parts;
     const forMs = parts.options.unavailableMs;
-    const signals = [closing, this.#stopping.signal];
-    this.#adding = new Patience(connection, parts.id, { forMs, signals });
+    this.#adding = new Patience(connection, parts.id, { forMs, signals: [this.#stopping.signal] });
     this.#ending = new Patience(connection, parts.id, { forMs, signals: [closing] });
     this.#appender = new Appender({
       queue,
@@ -98,6 +104,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
     if (this.allIn) {
       this.#sealed = true;
       this.#closed = true;
+      this.#left = true;
       return;
     }
     // A renewal that fails is tried again at the next; the lease bears two that are missing.
@@ -107,11 +114,16 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
 
   async #renew(): Promise<void> {
     const { verdict } = await this.#commands.keepOpen(this.generation);
-    if (verdict !== 'ok') this.#rest();
+    if (verdict === 'ok') return;
+    clearInterval(this.#renewal);
+    this.#ended = true;
+    // What it still owes, a close tells.
+    if (!this.#appender.owes) this.#onClose(this);
   }
 
   /**
-   * Adds items. Resolves when there is room for more; `flush` and `seal` wait until all are in.
+   * Adds items. Resolves when there is room for more; they are sent 100 ms later at the latest, and `flush`,
+   * `seal` and `close` wait until all are in.
    * One that failed has ended the adding of this handle: what is in, is in, and can be sealed by others.
    * @throws PayloadError before any of them is sent, with the `index` of the item among them; others may be
    *   appended after it · SealedError · DroppedError · LostError · ClosedError ·
@@ -146,7 +158,32 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   }
 
   async #add(payloads: readonly string[]): Promise<void> {
-    for (const payload of payloads) await this.#appender.add(payload);
+    await this.#addAll(payloads);
+    // No close waits for it any more: it is told at once.
+    if (this.#ended) await this.#appender.flush();
+  }
+
+  #addAll(payloads: readonly string[]): Promise<void> | undefined {
+    for (const [i, payload] of payloads.entries()) {
+      const room = this.#appender.add(payload);
+      if (room) return this.#addRest(room, payloads.slice(i + 1));
+    }
+    return undefined;
+  }
+
+  async #addRest(room: Promise<void>, payloads: readonly string[]): Promise<void> {
+    const adding = room.then(async () => {
+      for (const payload of payloads) await this.#appender.add(payload);
+    });
+    this.#adds.add(adding);
+    await adding.finally(() => this.#adds.delete(adding));
+  }
+
+  /** Everything that was appended until now is handed over and in. */
+  async #allIn(): Promise<void> {
+    await this.#checking;
+    await Promise.allSettled(this.#adds);
+    await this.#appender.flush();
   }
 
   /** Adds an item that is already encoded, as it is; a promise, if there is one, resolves when there is room. */
@@ -163,8 +200,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   /** Waits until everything appended so far is in Redis. */
   async flush(): Promise<void> {
     this.#throwIfClosed();
-    await this.#checking;
-    await this.#appender.flush();
+    await this.#allIn();
   }
 
   /**
@@ -177,12 +213,11 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
   async seal(): Promise<void> {
     if (!this.#sealed) {
       this.#throwIfClosed();
-      await this.#checking;
-      await this.#appender.flush();
+      await this.#allIn();
       const sealed = await sealIn(this.#site, this.#seal);
       if (sealed === 'cancelling') throw new SealedError(this.id, sealed);
       this.#sealed = true;
-      this.close();
+      this.leave();
     }
     if (this.#confirmed) return;
     await confirmDurability(this.#site, this.#seal, this.#options.durability);
@@ -207,7 +242,7 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
         await tellOpen(this.#queue, this.#commands, generation, note, patiently);
       }
     });
-    this.close();
+    this.leave();
   }
 
   get #site(): Site {
@@ -228,18 +263,49 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
     this.#appender.stop(new AbortError(`submission of ${this.id}`, reason));
   }
 
-  /** Stops renewing the lease and leaves the request as it is, open for other producers. */
-  close(): void {
-    this.#closed = true;
-    this.#stopping.abort();
-    this.#appender.stop(new ClosedError(`open request ${this.id}`));
-    this.#rest();
+  /**
+   * Takes no more items, waits until those appended so far are in Redis, and leaves the request open for
+   * other producers. It is closed also when this fails. What an append, a flush or a seal has thrown already is not
+   * thrown again.
+   * @throws as append: items that were appended are not in
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
   }
 
-  /** Nothing is to be renewed any more. */
-  #rest(): void {
+  async #close(): Promise<void> {
+    if (this.#left) return;
+    this.#closed = true;
+    try {
+      if (!this.#appender.told) await Promise.race([this.#allIn(), this.#leaving()]);
+    } finally {
+      this.leave();
+    }
+  }
+
+  /** Settles when it is left, whatever does not answer. @throws ClosedError when something is not in by then */
+  #leaving(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      onAbort(this.#stopping.signal, () => {
+        if (this.#appender.missing > 0) reject(this.#closedEarly());
+        else resolve();
+      });
+    });
+  }
+
+  #closedEarly(): ClosedError {
+    return new ClosedError(`open request ${this.id}`, this.#appender.missing);
+  }
+
+  /** Closes it at once and gives up what is not in yet; the request stays as it is, open for other producers. */
+  leave(): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.#closed = true;
+    this.#appender.stop(this.#closedEarly());
+    this.#stopping.abort();
     clearInterval(this.#renewal);
-    this.#renewal = undefined;
     this.#onClose(this);
   }
 
@@ -247,7 +313,8 @@ export class OpenRequest<Payload = unknown> implements AsyncDisposable {
     if (this.#closed) throw new ClosedError(`open request ${this.id}`);
   }
 
+  /** As `close`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.close();
+    await this.close();
   }
 }

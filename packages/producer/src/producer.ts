@@ -84,6 +84,9 @@ interface Desk {
 /** How often an array is submitted when the server loses the request meanwhile. */
 const LOST_TRIES = 10;
 
+/** How long a close waits until what was appended is in, in ms. */
+const FLUSH_MS = 5_000;
+
 /** How many submissions of streams are remembered that may be asked for again. */
 const UNSURE_MAX = 1_000;
 
@@ -97,6 +100,8 @@ export class Producer implements AsyncDisposable {
   readonly #shards: Shards;
   readonly #desks: readonly Desk[];
   readonly #closing = new AbortController();
+  /** What callers have open; of a submission under way nobody else has the request. */
+  readonly #handles = new Set<OpenRequest>();
   /** Streams whose submission failed and may be asked for again: id → name of the submission. */
   readonly #unsure = new Map<string, string>();
 
@@ -280,7 +285,7 @@ export class Producer implements AsyncDisposable {
       if (found.status !== 'open' || found.generation !== generation)
         throw new RequestExistsError(id, found.status);
     }
-    return this.#opened(generation, asked, { joined: found !== undefined, check });
+    return this.#handedOut(this.#opened(generation, asked, { joined: found !== undefined, check }));
   }
 
   /** Opens what one producer appends, whichever process it is in: a new request, or what there is of it. */
@@ -296,7 +301,7 @@ export class Producer implements AsyncDisposable {
       if (status !== 'open') await this.#foundAgain(submission, found, created);
       return this.#opened(found.generation, submission, { joined: !created, allIn: true });
     }
-    if (created) return this.#opened(generation, submission, { check });
+    if (created) return this.#handedOut(this.#opened(generation, submission, { check }));
     const { request } = this.#site(submission);
     const sent = `sent:${owner}`;
     const [fields] = await this.#patience(id, submission.options).call(() =>
@@ -304,16 +309,40 @@ export class Producer implements AsyncDisposable {
       Promise.all([request.fields(sent), request.keepOpen(generation)]),
     );
     const known = Number(fields[sent] || 0);
-    return this.#opened(generation, submission, { joined: true, check, known });
+    return this.#handedOut(this.#opened(generation, submission, { joined: true, check, known }));
   }
 
-  /** Stops renewing what is open, and closes the connection if it is ours. */
+  /**
+   * Ends what is being submitted, closes what is open, and the connection if it is ours.
+   * @throws as closeOpen, when all is closed
+   */
   async close(): Promise<void> {
-    this.#closing.abort();
-    for (const { open } of this.#desks) for (const request of open) request.close();
+    const [flushed] = await Promise.allSettled([this.closeOpen()]);
     const stopped = Promise.all(this.#desks.map(({ agenda }) => agenda.stop()));
     if (this.#ownsConnection) await this.#connection.closeSoon(stopped);
     else await stopped;
+    if (flushed.status === 'rejected') throw flushed.reason;
+  }
+
+  /**
+   * The first half of a close: refuses what comes, ends what is being submitted, and closes what is open, which
+   * waits for 5 s at most until what was appended is in.
+   * @throws as OpenRequest.close, ClosedError after 5 s; an AggregateError of what several throw
+   */
+  async closeOpen(): Promise<void> {
+    this.#closing.abort();
+    const handles = [...this.#handles];
+    for (const { open } of this.#desks)
+      for (const request of open) if (!this.#handles.has(request)) request.leave();
+    const giveUp = () => {
+      for (const request of handles) request.leave();
+    };
+    const timer = setTimeout(giveUp, FLUSH_MS);
+    const closed = await Promise.allSettled(handles.map((request) => request.close()));
+    clearTimeout(timer);
+    const errors = closed.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+    if (errors.length > 1) throw new AggregateError(errors, `${errors[0].message}, and others`);
+    if (errors.length > 0) throw errors[0];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -381,11 +410,18 @@ export class Producer implements AsyncDisposable {
     }
   }
 
+  /** A caller has it from here on, and may have appended when all is closed. */
+  #handedOut(request: OpenRequest): OpenRequest {
+    this.#handles.add(request);
+    return request;
+  }
+
   #opened(
     generation: number,
     { id, owner, options, small }: Submission,
     more: { joined?: boolean; check?: ItemCheck | undefined; known?: number; allIn?: boolean } = {},
   ): OpenRequest {
+    if (this.#closing.signal.aborted) throw new ClosedError('producer');
     const parts = {
       ...{ id, generation, producer: owner, options, closing: this.#closing.signal },
       ...{ firstNumber: firstNumber(small), ...more },
@@ -393,6 +429,7 @@ export class Producer implements AsyncDisposable {
     const { queue, agenda, open } = this.#desks[this.#shards.indexOf(id)] as Desk;
     const request = new OpenRequest(this.#connection, queue, parts, (closed) => {
       open.delete(closed);
+      this.#handles.delete(closed);
       if (open.size === 0) void agenda.stop();
     });
     if (request.allIn) return request;

@@ -16,10 +16,30 @@ export const MAX_PAYLOAD_BYTES = 1_048_576;
  */
 export const LARGEST_VALUE_BYTES = 268_435_456;
 
+/** What JSON would keep nothing of, without a word, and what to do about it; looks at `value` alone, not into it. */
+function emptiedBy(value: unknown, text: string | undefined): string | undefined {
+  if (typeof value === 'number')
+    return text === 'null' ? `${value}; use null or a text instead` : undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (typeof (value as { then?: unknown }).then === 'function')
+    return 'a promise; await it first, all of an array by Promise.all';
+  // An object that says by itself what is kept of it means that.
+  if (text !== '{}' || 'toJSON' in value) return undefined;
+  if (value instanceof Map) return 'a Map; spread it into an array, or use Object.fromEntries';
+  if (value instanceof Set) return 'a Set; spread it into an array';
+  if (value instanceof Error) return 'an Error; throw it, or use its message';
+  if (Symbol.asyncIterator in value) return 'an async iterable; gather it into an array first';
+  if (Symbol.iterator in value && !ArrayBuffer.isView(value))
+    return 'an iterable; spread it into an array';
+  return undefined;
+}
+
 function encode(value: unknown, what: string, maxBytes: number, index?: number): string {
   let text: string | undefined;
+  let emptied: string | undefined;
   try {
     text = JSON.stringify(value);
+    emptied = emptiedBy(value, text);
   } catch (cause) {
     const { message } = readThrown(cause);
     throw new PayloadError(`${what} cannot be encoded as JSON: ${message}`, cause, index);
@@ -28,6 +48,8 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
     const message = `${what} cannot be encoded as JSON: it is ${typeof value}`;
     throw new PayloadError(message, undefined, index);
   }
+  if (emptied !== undefined)
+    throw new PayloadError(`${what} cannot be encoded as JSON: it is ${emptied}`, undefined, index);
   // A UTF-16 unit is at most 3 bytes of UTF-8, so most texts need no count.
   if (text.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(text);
@@ -41,7 +63,7 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
 
 /**
  * Encodes the payload of a sub-request; `index`: its place among those that were given, for the error.
- * @throws PayloadError when it is not JSON or larger than `maxBytes`.
+ * @throws PayloadError when it is not JSON, nothing of it would be kept, or it is larger than `maxBytes`.
  */
 export function encodePayload(
   value: unknown,
@@ -53,7 +75,7 @@ export function encodePayload(
 
 /**
  * Encodes the result of a handler.
- * @throws PayloadError when it is not JSON or larger than `maxBytes`.
+ * @throws PayloadError when it is not JSON, nothing of it would be kept, or it is larger than `maxBytes`.
  */
 export function encodeResult(value: unknown, maxBytes = MAX_PAYLOAD_BYTES): string {
   return value === undefined ? '' : encode(value, 'result', maxBytes);
@@ -92,7 +114,10 @@ export interface CrashCause {
 /** An error as it is kept with a failed sub-request. A `CrashError` also says what is known of the crash. */
 export interface KeptError extends CrashCause {
   readonly name: string;
+  /** With the messages of its causes behind it, as 'fetch failed: connect ECONNREFUSED 127.0.0.1:1'. */
   readonly message: string;
+  /** As 'ENOENT', of what was thrown with one. */
+  readonly code?: string;
   readonly stack?: string;
   /** How often its worker ended while it held the sub-request. */
   readonly crashes?: number;
@@ -129,7 +154,7 @@ export function decodeResult(text: string): { value: unknown; timing?: Timing } 
   return { value: decode(text.slice(end + 1)), timing };
 }
 
-/** Encodes what a handler threw, whatever it is: name, message and stack, each capped. Never throws. */
+/** Encodes what a handler threw, whatever it is: name, message, code and stack, each capped. Never throws. */
 export function encodeError(thrown: unknown, timing?: Timing): string {
   return JSON.stringify({ ...readThrown(thrown), timing });
 }

@@ -248,12 +248,15 @@ export class EndedError extends PieceworkError {
   }
 }
 
-/** The handle was closed before the call. */
+/** The handle was closed before the call, or before it was at its end. */
 export class ClosedError extends PieceworkError {
   override readonly name = 'ClosedError';
 
-  constructor(what: string) {
-    super(`${what} is closed`, { code: 'CLOSED' });
+  /** @param missing how many appended items it was closed without */
+  constructor(what: string, missing = 0) {
+    const items = missing === 1 ? '1 appended item' : `${missing} appended items`;
+    const without = missing > 0 ? ` before ${items} could be known to be in` : '';
+    super(`${what} is closed${without}`, { code: 'CLOSED' });
   }
 }
 

@@ -9,6 +9,8 @@ import type { KeptError } from './codec.js';
 const NAME_LENGTH = 128;
 const MESSAGE_LENGTH = 1_024;
 const STACK_LENGTH = 4_096;
+/** Most causes of which the message tells. */
+const MOST_CAUSES = 5;
 
 const UNREADABLE = 'what was thrown cannot be put into words: it throws when it is looked at';
 
@@ -30,16 +32,54 @@ export const isThrown = <T>(
 export const nameOf = (thrown: unknown): unknown =>
   attempt(() => (thrown as { name?: unknown } | null | undefined)?.name);
 
-/** Its name, message and stack, each capped; of what is no error, what `String` makes of it. */
+const text = (read: () => unknown, length: number): string | undefined =>
+  attempt(() => String(read()).slice(0, length));
+
+/** What an object says of itself under `key`, if that is a text. */
+const textIn = (thrown: unknown, key: string, length: number): string | undefined =>
+  attempt(() => {
+    const value = (thrown as Record<string, unknown> | null | undefined)?.[key];
+    return typeof value === 'string' ? value.slice(0, length) : undefined;
+  });
+
+/** What it was thrown for: its cause, or the first of several errors. */
+const causeOf = (thrown: unknown): unknown =>
+  attempt(() => (thrown as { cause?: unknown } | null | undefined)?.cause) ??
+  attempt(() => (thrown as { errors?: readonly unknown[] } | null | undefined)?.errors?.[0]);
+
+/** `message` followed by those of its causes, as 'fetch failed: connect ECONNREFUSED 127.0.0.1:1'. */
+function withCauses(message: string, thrown: unknown): string {
+  let whole = message;
+  let cause = causeOf(thrown);
+  for (let depth = 0; depth < MOST_CAUSES && cause !== undefined; depth += 1) {
+    const why =
+      typeof cause === 'string'
+        ? cause.slice(0, MESSAGE_LENGTH)
+        : textIn(cause, 'message', MESSAGE_LENGTH) || textIn(cause, 'code', NAME_LENGTH);
+    // Many a message quotes its cause.
+    if (why && !whole.includes(why)) whole = whole === '' ? why : `${whole}: ${why}`;
+    cause = typeof cause === 'string' ? undefined : causeOf(cause);
+  }
+  return whole.slice(0, MESSAGE_LENGTH);
+}
+
+/**
+ * Its name, message with those of its causes, code and stack, each capped; of what is neither an error nor has a
+ * message, what `String` makes of it.
+ */
 export function readThrown(thrown: unknown): KeptError {
-  const text = (read: () => unknown, length: number) =>
-    attempt(() => String(read()).slice(0, length));
-  if (!isThrown(thrown, Error))
+  const isError = isThrown(thrown, Error);
+  const said = textIn(thrown, 'message', MESSAGE_LENGTH);
+  if (!isError && said === undefined)
     return { name: 'Error', message: text(() => thrown, MESSAGE_LENGTH) ?? UNREADABLE };
-  const stack = text(() => thrown.stack ?? '', STACK_LENGTH);
+  const message = said ?? text(() => (thrown as Error).message, MESSAGE_LENGTH) ?? UNREADABLE;
+  const name = isError ? text(() => thrown.name, NAME_LENGTH) : textIn(thrown, 'name', NAME_LENGTH);
+  const code = textIn(thrown, 'code', NAME_LENGTH);
+  const stack = textIn(thrown, 'stack', STACK_LENGTH);
   return {
-    name: text(() => thrown.name, NAME_LENGTH) ?? 'Error',
-    message: text(() => thrown.message, MESSAGE_LENGTH) ?? UNREADABLE,
+    name: name ?? 'Error',
+    message: withCauses(message, thrown),
+    ...(code ? { code } : {}),
     ...(stack ? { stack } : {}),
   };
 }
