@@ -113,7 +113,7 @@ export class Connection {
    * Looks at the server, or at each master: its version and whether it would evict our keys. Who asks again
    * does not wait for another look: one is made beside, every few seconds at most, and what it finds is
    * thrown from then on, until a later one finds it cured.
-   * @throws ServerError TOO_OLD, EVICTING, CLUSTER_DOWN · ConnectionError when it cannot be reached.
+   * @throws ServerError TOO_OLD, EVICTING, NO_DB, CLUSTER_DOWN · ConnectionError when it cannot be reached.
    */
   async check(): Promise<void> {
     const again = this.#checked !== undefined;
@@ -149,6 +149,7 @@ export class Connection {
     const info = await this.#withinLimit(this.client.info());
     if (isLoading(info)) throw loading();
     refuseUnfit(info);
+    await this.#checkDb(this.client);
     if (infoField(info, 'cluster_enabled') === '1') await this.#checkAlone(this.client);
   }
 
@@ -243,6 +244,16 @@ export class Connection {
     } finally {
       client.off('ready', onReady);
     }
+  }
+
+  /**
+   * ioredis goes on with db 0 when the server refuses the one it is told to take. Of a client that was given,
+   * that is the one its owner took last.
+   */
+  async #checkDb(client: Redis): Promise<void> {
+    const { condition, options } = client as Redis & { condition?: { select?: number } };
+    const db = condition?.select ?? options.db ?? 0;
+    if (db !== 0) await this.#withinLimit(client.select(db));
   }
 
   /** A plain client of one node cannot reach the hash slots of the others. */

@@ -315,6 +315,7 @@ export class ServerError extends PieceworkError {
         | 'NO_REPLICA'
         | 'NO_FSYNC'
         | 'NO_RIGHT'
+        | 'NO_DB'
         | 'REDIS';
       retryable?: boolean;
       cause?: unknown;
