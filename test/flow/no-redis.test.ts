@@ -3,6 +3,9 @@
  * @module-tag own-server
  * @module-tag processes
  */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { startRedis } from '@piecework/embedded';
 import { Connection } from '@piecework/protocol';
 import { Redis } from 'ioredis';
@@ -99,5 +102,20 @@ describe('where nothing listens', () => {
       message: expect.stringMatching(/ECONNREFUSED .*: nothing listens there; /),
     });
     expect(client.listenerCount('error')).toBe(0);
+  });
+});
+
+describe('what is no Redis', () => {
+  test('is named so, at every call', async ({ flow }) => {
+    const http = createServer((_, response) => response.end('<html>'));
+    await once(http.listen(0, '127.0.0.1'), 'listening');
+    flow.after(() => http.close());
+    const { port } = http.address() as AddressInfo;
+    await using pw = new Piecework({ redis: `redis://127.0.0.1:${port}`, queue: flow.queue });
+    for (let call = 0; call < 3; call += 1)
+      expect(await thrownBy(pw.check())).toMatchObject({
+        code: 'CONNECTION',
+        message: expect.stringMatching(/what answers there is no Redis/),
+      });
   });
 });

@@ -102,3 +102,13 @@ it('options that ioredis would not read, so that it went to localhost, are refus
   } as const;
   expect(() => Connection.open(known)).not.toThrow();
 });
+
+it('clients of other libraries are refused, and not asked', () => {
+  const [duplicate, sendCommand, evalSha, connect] = [() => {}, () => {}, () => {}, () => {}];
+  const url = 'redis://:secret@a';
+  for (const client of [{ duplicate, evalSha, url }, { sendCommand, connect, url }, { connect }]) {
+    const open = () => Connection.open(client as object);
+    expect(open).toThrow(/a client of another library.*an ioredis client/);
+    expect(open).toThrow(expect.not.stringContaining('secret'));
+  }
+});

@@ -20,6 +20,12 @@ export type RedisInput =
 export const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
 
+/** Also as node-redis makes them, alone, for a cluster, or as a pool. */
+const isOtherClient = (input: object): boolean => {
+  const has = (name: string) => typeof (input as Record<string, unknown>)[name] === 'function';
+  return (has('duplicate') || has('sendCommand') || has('connect')) && !has('evalsha');
+};
+
 /**
  * A server that accepts and never answers (a host that died, a network that swallows) is not waited
  * for: the call fails, and the socket is thrown away, so that the client builds a new one. What was
@@ -176,6 +182,11 @@ export function checkInput(input: RedisInput): void {
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw new InvalidOptionError('redis', input, allowed);
+  }
+  if (isOtherClient(input)) {
+    const allowed =
+      'an ioredis client (Redis or Cluster), or a URL or options, of which one is made';
+    throw new InvalidOptionError('redis', 'a client of another library', allowed);
   }
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;
