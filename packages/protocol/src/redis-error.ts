@@ -103,7 +103,7 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
   }
   if (NO_REDIS.test(message)) {
     return new ConnectionError(
-      `${doing}: what answers there is no Redis (${message}); see that host and port are right`,
+      `${doing}: what answers there is no Redis; see that host and port are right`,
     );
   }
   const name = error instanceof Error ? error.name : '';
