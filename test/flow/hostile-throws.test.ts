@@ -11,7 +11,9 @@ import {
 import { RetryQueue } from '@piecework/queues';
 import type { Worker, WorkerOptions } from '@piecework/worker';
 import fc from 'fast-check';
-import { Admin } from 'piecework';
+
+import { Admin, Piecework } from 'piecework';
+
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { hostileResults, hostileThrows, revoked } from '../support/hostile.js';
@@ -310,18 +312,24 @@ test('options that throw when they are looked at are refused', async ({ flow }) 
   const get = () => {
     throw new Error('hands off');
   };
-  const options = [
+  const options: object[] = [
+    null as never,
+    'x' as never,
+    [],
     revoked(),
     revoked([]),
     Object.defineProperty({}, 'id', { enumerable: true, get }),
   ];
   const producer = flow.producer();
+  await using pw = new Piecework({ redis: flow.redis, queue: flow.queue });
   const queue = new RetryQueue<number>({ redis: flow.redis, name: flow.queue });
   flow.after(() => queue.close());
   for (const given of options) {
     const refused = [
       producer.submit([1], given),
       producer.open(given),
+      pw.submit([1], given),
+      pw.open(given),
       (async () => new Notifier(given as never))(),
       (async () => new RetryQueue(given as never))(),
       queue.put(1, given),

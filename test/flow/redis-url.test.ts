@@ -52,3 +52,63 @@ it('of nodes of a cluster names IPv6 addresses as they are connected to', () => 
     ],
   });
 });
+
+describe('a db', () => {
+  it('that is no number is refused before anything connects', () => {
+    const wrong = ['abc', '-1', '1.5', '1e3', '0/x', 'NaN', '%31'];
+    const urls = wrong.map((db) => `redis://localhost:1/${db}`);
+    const others = ['unix:///tmp/x.sock?db=abc', '/tmp/x.sock?db=-1', 'redis://a?db=x'];
+    for (const url of [...urls, ...others, 'redis://a/1,redis://b/1', 'redis://a,redis://b/x']) {
+      expect(isRedisUrl(url), url).toBe(false);
+      expect(() => Connection.open(url), url).toThrow(/as db a whole number/);
+    }
+    for (const db of [...wrong, Number.NaN, -1, 1.5, null, {}]) {
+      const options = { host: 'localhost', db: db as number };
+      expect(() => Connection.open(options), String(db)).toThrow(/^redis\.db: .*whole number/);
+    }
+  });
+
+  it('that is one is taken', () => {
+    const urls = ['redis://a/3', 'redis://a?db=3', 'unix:///tmp/x?db=3', 'redis://:p%2Fx@a/3/'];
+    for (const url of urls)
+      expect(Connection.open(url).client.options, url).toMatchObject({ db: 3 });
+    expect(Connection.open({ db: 3 }).client.options).toMatchObject({ db: 3 });
+    for (const url of ['redis://a/', 'redis://a', 'redis://a/0,redis://b', '/tmp/x'])
+      expect(() => Connection.open(url), url).not.toThrow();
+  });
+});
+
+it('options that ioredis would not read, so that it went to localhost, are refused', () => {
+  for (const name of ['hosst', 'hots', 'Host', 'prot', 'ports', 'pasword', 'hostname', 'url']) {
+    const options = { [name]: 'secret' };
+    const thrown = (() => {
+      try {
+        Connection.open(options);
+      } catch (error) {
+        return error as Error;
+      }
+      return undefined;
+    })();
+    expect(thrown, name).toMatchObject({ code: 'INVALID_OPTION', field: `redis.${name}` });
+    expect(thrown?.message).not.toContain('secret');
+  }
+  const known = {
+    host: 'a',
+    port: 1,
+    path: undefined,
+    family: 4,
+    role: 'slave',
+    name: 'x',
+  } as const;
+  expect(() => Connection.open(known)).not.toThrow();
+});
+
+it('clients of other libraries are refused, and not asked', () => {
+  const [duplicate, sendCommand, evalSha, connect] = [() => {}, () => {}, () => {}, () => {}];
+  const url = 'redis://:secret@a';
+  for (const client of [{ duplicate, evalSha, url }, { sendCommand, connect, url }, { connect }]) {
+    const open = () => Connection.open(client as object);
+    expect(open).toThrow(/a client of another library.*an ioredis client/);
+    expect(open).toThrow(expect.not.stringContaining('secret'));
+  }
+});

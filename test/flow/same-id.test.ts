@@ -102,6 +102,19 @@ describe('a key of deduplication', () => {
     });
     const error = await refused(flow.producer().submit([1], { dedupe }));
     expect(error).toMatchObject({ requestId: first.id, differs: ['items'] });
+    expect(error).toMatchObject({ message: expect.stringContaining(`key '${dedupe.key}'`) });
+    for (const call of ['submit', 'open'] as const) {
+      const options = { dedupe, priority: 5 };
+      const producer = flow.producer();
+      const other = call === 'open' ? producer.open(options) : producer.submit([1, 2], options);
+      expect(await refused(other), call).toMatchObject({
+        differs: ['priority'],
+        message: expect.stringContaining(`key '${dedupe.key}'`),
+      });
+    }
+    expect(await refused(flow.producer().open({ dedupe }))).toMatchObject({
+      message: expect.stringContaining(`key '${dedupe.key}' exists (status`),
+    });
     const elsewhere = await flow.producer().submit([1, 2]);
     expect(elsewhere.id).not.toBe(first.id);
   });

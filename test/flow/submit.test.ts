@@ -198,6 +198,9 @@ describe('a source that fails', () => {
       .catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SourceError);
     expect(error).toMatchObject({ requestId: id, cause: boom, code: 'SOURCE' });
+    expect(error.message).toBe(
+      `the item source failed: ${boom.message}; request ${id} was cancelled`,
+    );
     expect(await flow.complete(id)).toMatchObject({ outcome: 'cancelled', succeeded: 0 });
   });
 

@@ -123,11 +123,22 @@ describe('over TLS', () => {
       redis: `rediss://localhost:${server.port}`,
       queue: flow.queue,
     });
-    const refused = await stranger.check().catch((thrown: unknown) => thrown);
-    expect(refused).toMatchObject({
-      message: expect.stringMatching(/^connect: self-signed certificate/),
-      retryable: false,
+    for (let call = 0; call < 3; call += 1) {
+      const refused = await stranger.check().catch((thrown: unknown) => thrown);
+      expect(refused).toMatchObject({
+        message: expect.stringMatching(/^connect: self-signed certificate/),
+        retryable: false,
+      });
+    }
+  });
+
+  test('whoever speaks plainly is told at every call', async ({ flow }) => {
+    await using pw = new Piecework({
+      redis: `redis://127.0.0.1:${server.port}`,
+      queue: flow.queue,
     });
+    for (let call = 0; call < 3; call += 1)
+      await expect(pw.check()).rejects.toThrow(/speaks TLS there: name it by rediss/);
   });
 
   test('a server that wants to know its clients gets their certificates', async ({ flow }) => {

@@ -79,7 +79,7 @@ export const commonFlags: readonly Flag[] = [
     'where Redis is (or REDIS_URL)',
     custom(
       (v) => text(v) && isRedisUrl(String(v)),
-      'redis://…, rediss://…, a socket path, URLs of cluster nodes with commas between them, or redis-sentinel://HOST,HOST/NAME',
+      'redis://HOST:PORT/DB (DB: a number), rediss://…, a socket path, URLs of cluster nodes with commas between them, or redis-sentinel://HOST,HOST/NAME',
     ),
   ),
   flag('--queue <name>', 'name of the queue', workerOptions['queue']),

@@ -147,13 +147,14 @@ export class Piecework implements AsyncDisposable {
   }
 }
 
-function taskOf<Payload, Result>({
-  task,
-  ...rest
-}: SubmitOptions<Payload, Result>): {
+/** @throws InvalidOptionError when the options are no object */
+function taskOf<Payload, Result>(
+  options: SubmitOptions<Payload, Result>,
+): {
   schema: StandardSchemaV1 | undefined;
   plain: RequestOptions;
 } {
+  const { task, ...rest } = copyOf(options);
   if (task === undefined) return { schema: undefined, plain: rest };
   if (typeof task === 'object' && task !== null) {
     return {
@@ -185,4 +186,12 @@ async function checkedItems<Payload>(
     }
   }
   return checked();
+}
+
+/** Options may throw when they are looked at. */
+function copyOf<Options extends object>(options: Options): Options {
+  try {
+    if (typeof options === 'object' && options && !Array.isArray(options)) return { ...options };
+  } catch {}
+  throw new InvalidOptionError('options', options, 'an object');
 }

@@ -14,7 +14,6 @@ import {
   type QueueCommands,
   type RedisInput,
   RequestCommands,
-  RequestExistsError,
   SealedError,
   Shards,
   shardsOption,
@@ -28,7 +27,13 @@ import { fill } from './fill.js';
 import { KnownItems } from './known-items.js';
 import { type ItemCheck, OpenRequest } from './open-request.js';
 import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './options.js';
-import { type Asked, expectSame, expectSameOptions, otherItems } from './same-again.js';
+import {
+  type Asked,
+  alreadyThere,
+  expectSame,
+  expectSameOptions,
+  otherItems,
+} from './same-again.js';
 import { type SealOf, type Site, sealIn } from './seal-in.js';
 import { announce, firstNumber, smallOf } from './small.js';
 import { type Items, isArray, Source } from './source.js';
@@ -283,7 +288,7 @@ export class Producer implements AsyncDisposable {
     if (found) {
       await expectSameOptions(this.#connection, this.#queueOf(asked), asked, found);
       if (found.status !== 'open' || found.generation !== generation)
-        throw new RequestExistsError(id, found.status);
+        throw alreadyThere(asked, found.status);
     }
     return this.#handedOut(this.#opened(generation, asked, { joined: found !== undefined, check }));
   }
@@ -296,7 +301,7 @@ export class Producer implements AsyncDisposable {
       const { status, sealedBy } = found;
       await expectSameOptions(this.#connection, this.#queueOf(submission), submission, found);
       const others = status === 'open' && sealedBy !== owner;
-      if (others) throw otherItems(id, status);
+      if (others) throw otherItems(submission, status);
       // One that is open again is being redriven, and sealed by whoever does that.
       if (status !== 'open') await this.#foundAgain(submission, found, created);
       return this.#opened(found.generation, submission, { joined: !created, allIn: true });

@@ -30,23 +30,36 @@ export async function expectSame(
   found: Found,
 ): Promise<void> {
   await expectSameOptions(connection, queue, asked, found);
-  const { id, owner, named } = asked;
+  const { id, owner, named, options } = asked;
   const { status, sealedBy } = found;
   if (sealedBy === owner) return;
   if (sealedBy === '') {
     const why =
       status === 'open'
-        ? 'a request of this id is still being submitted'
-        : 'a request of this id ended before all its items were in';
+        ? `${theOther(options)} is still being submitted`
+        : `${theOther(options)} ended before all its items were in`;
     throw new RequestExistsError(id, status, why);
   }
-  if (named) throw otherItems(id, status);
+  if (named) throw otherItems(asked, status);
 }
 
-export function otherItems(id: string, status: string): RequestExistsError {
-  return new RequestExistsError(id, status, 'a request of this id exists with other items', [
-    'items',
-  ]);
+/** Who found the id by a key does not know it. */
+const theOther = ({ dedupe }: CheckedOptions): string =>
+  dedupe ? `a request of the dedupe key '${dedupe.key}'` : 'a request of this id';
+
+export function otherItems(
+  { id, options }: Pick<Asked, 'id' | 'options'>,
+  status: string,
+): RequestExistsError {
+  const why = `${theOther(options)} exists with other items`;
+  return new RequestExistsError(id, status, why, ['items']);
+}
+
+export function alreadyThere(
+  { id, options }: Pick<Asked, 'id' | 'options'>,
+  status: string,
+): RequestExistsError {
+  return new RequestExistsError(id, status, `${theOther(options)} exists`);
 }
 
 /** @throws RequestExistsError that says which options differ */
@@ -58,7 +71,7 @@ export async function expectSameOptions(
 ): Promise<void> {
   if (found.digest === digest) return;
   const differs = await differing(new RequestCommands(connection, id), queue, digest, options);
-  const why = `a request of this id exists with other options (${differs.join(', ')})`;
+  const why = `${theOther(options)} exists with other options (${differs.join(', ')})`;
   throw new RequestExistsError(id, found.status, why, differs);
 }
 

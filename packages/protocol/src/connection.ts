@@ -82,6 +82,10 @@ export class Connection {
   #unfit: ServerError | undefined;
   #trouble = '';
 
+  readonly #noteTrouble = (error: unknown): void => {
+    this.#trouble = redisError(error, 'connect').message;
+  };
+
   private constructor(client: Client, input?: RedisInput, lookEveryMs = 0) {
     this.client = client;
     this.#input = input;
@@ -89,12 +93,11 @@ export class Connection {
     this.#owned = owned;
     this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
     if (!owned) return;
+    historyOf(client);
     this.#slots?.care(lookEveryMs);
     if (client instanceof Cluster) retryHangs(client);
     // Without a listener ioredis prints; a broken connection shows in the calls that need it.
-    client.on('error', (error) => {
-      this.#trouble = redisError(error, 'connect').message;
-    });
+    client.on('error', this.#noteTrouble);
     client.on('ready', () => {
       this.#trouble = '';
     });
@@ -113,7 +116,7 @@ export class Connection {
    * Looks at the server, or at each master: its version and whether it would evict our keys. Who asks again
    * does not wait for another look: one is made beside, every few seconds at most, and what it finds is
    * thrown from then on, until a later one finds it cured.
-   * @throws ServerError TOO_OLD, EVICTING, CLUSTER_DOWN · ConnectionError when it cannot be reached.
+   * @throws ServerError TOO_OLD, EVICTING, NO_DB, CLUSTER_DOWN · ConnectionError when it cannot be reached.
    */
   async check(): Promise<void> {
     const again = this.#checked !== undefined;
@@ -144,12 +147,15 @@ export class Connection {
   }
 
   async #check(): Promise<void> {
-    if (this.#owned && this.client.status === 'wait') await this.#connect();
-    if (this.client instanceof Cluster) return this.#checkMasters(this.client);
-    const info = await this.#withinLimit(this.client.info());
+    const { client } = this;
+    if (this.#owned && (client.status === 'wait' || this.#isInVain())) await this.#connect();
+    if (client instanceof Cluster) return this.#checkMasters(client);
+    const asked = this.#withinLimit(client.info());
+    const info = await (this.#wasReached() ? asked : this.#notWrongWay(asked));
     if (isLoading(info)) throw loading();
     refuseUnfit(info);
-    if (infoField(info, 'cluster_enabled') === '1') await this.#checkAlone(this.client);
+    await this.#checkDb(client);
+    if (infoField(info, 'cluster_enabled') === '1') await this.#checkAlone(client);
   }
 
   /** Whoever answers for a cluster is any of its nodes; each has settings of its own. */
@@ -165,14 +171,46 @@ export class Connection {
   }
 
   async #withinLimit<T>(call: Promise<T>): Promise<T> {
+    // Of a client that was given nothing is heard but now: its errors are its owner's.
+    if (!this.#owned) this.client.on('error', this.#noteTrouble);
     try {
       return await within(CHECK_MS, call);
     } catch (error) {
       throw await this.explained(redisError(error, 'connect'));
+    } finally {
+      if (!this.#owned) {
+        this.client.off('error', this.#noteTrouble);
+        this.#trouble = '';
+      }
     }
   }
 
-  /** When it could not be reached: that a cluster is down, or a server loads, if that is why. Else the error. */
+  /** Whether it was ever connected; of a client that was given, since it was. */
+  #wasReached(): boolean {
+    return !this.#owned || historyOf(this.client).arrivals > 0;
+  }
+
+  /**
+   * Whether no server was ever found, and ioredis goes on trying: another attempt tells then at once, as the
+   * first did. A cluster may be one that is not whole yet, and is waited for.
+   */
+  #isInVain(): boolean {
+    const { client } = this;
+    const tries = client.status === 'reconnecting' || client.status === 'connecting';
+    return tries && !(client instanceof Cluster) && !this.#wasReached();
+  }
+
+  /** What was told last of why it is not connected stands in the error as well. */
+  #withTrouble(error: ConnectionError): ConnectionError {
+    const why = this.#trouble.replace(/^connect: /, '');
+    if (why === '' || error.message.includes(why)) return error;
+    return new ConnectionError(`${error.message}: ${why}`);
+  }
+
+  /**
+   * When it could not be reached: that a cluster is down, or a server loads, if that is why. Else the error,
+   * with what is known of why.
+   */
   async explained(error: PieceworkError): Promise<PieceworkError> {
     const { client } = this;
     if (!(error instanceof ConnectionError)) return error;
@@ -180,15 +218,15 @@ export class Connection {
       // Connected, and not ready: ioredis waits in silence; INFO is sent and answered even so.
       const asks = client.status === 'connect';
       const info = asks ? await within(LOADING_MS, client.info()).catch(() => '') : '';
-      return isLoading(info) ? loading() : error;
+      return isLoading(info) ? loading() : this.#withTrouble(error);
     }
     const why = await whyDown(client);
-    if (why === undefined) return error;
+    if (why === undefined) return this.#withTrouble(error);
     const message = `the cluster is down: ${why}. A replica that takes over, or its master that comes back, brings it up; \`piecework doctor\` tells more`;
     return new ServerError(message, { code: 'CLUSTER_DOWN', retryable: true, cause: error });
   }
 
-  /** The first attempt tells: whoever begins learns at once that there is no Redis. */
+  /** One attempt tells: whoever begins learns at once that there is no Redis. */
   async #connect(): Promise<void> {
     let why: unknown;
     const note = (error: unknown) => {
@@ -196,7 +234,7 @@ export class Connection {
     };
     const { client } = this;
     client.on('error', note);
-    const connecting = this.#untilReady(() => client.connect());
+    const connecting = this.#untilReady(() => this.#attempt());
     try {
       await this.#notWrongWay(connecting);
     } catch (error) {
@@ -209,17 +247,30 @@ export class Connection {
     }
   }
 
+  /** Rejects when the attempt is over that is under way, or else begins now, ahead of the next of ioredis. */
+  #attempt(): Promise<unknown> {
+    const { client } = this;
+    if (client.status === 'connecting')
+      return new Promise((_, reject) => {
+        client.once('close', () => reject(new Error('Connection is closed.')));
+      });
+    const waiting = client as unknown as { reconnectTimeout?: NodeJS.Timeout | null };
+    // It would go on trying beside those that follow this one.
+    clearTimeout(waiting.reconnectTimeout ?? undefined);
+    return client.connect();
+  }
+
   /** A server that is spoken to with TLS where it speaks none answers nothing: it is not waited for. */
-  async #notWrongWay(connecting: Promise<void>): Promise<void> {
+  async #notWrongWay<T>(connecting: Promise<T>): Promise<T> {
     const over = new AbortController();
     const doubt = async () => {
       await pause(DOUBT_MS, over.signal);
       const way = over.signal.aborted ? undefined : await this.#wrongWay();
       if (way) throw way;
-      await connecting;
+      return connecting;
     };
     try {
-      await Promise.race([connecting, doubt()]);
+      return await Promise.race([connecting, doubt()]);
     } finally {
       over.abort();
     }
@@ -243,6 +294,16 @@ export class Connection {
     } finally {
       client.off('ready', onReady);
     }
+  }
+
+  /**
+   * ioredis goes on with db 0 when the server refuses the one it is told to take. Of a client that was given,
+   * that is the one its owner took last.
+   */
+  async #checkDb(client: Redis): Promise<void> {
+    const { condition, options } = client as Redis & { condition?: { select?: number } };
+    const db = condition?.select ?? options.db ?? 0;
+    if (db !== 0) await this.#withinLimit(client.select(db));
   }
 
   /** A plain client of one node cannot reach the hash slots of the others. */

@@ -1,3 +1,5 @@
+import { readThrown } from './thrown.js';
+
 /**
  * Every error that Piecework throws for an operating reason. Each has a stable `code`
  * (docs/errors.md lists them all) and says whether trying the same call again can help.
@@ -48,6 +50,9 @@ export class PayloadError extends PieceworkError {
   }
 }
 
+/** So much is repeated of what code of the user said, in characters. */
+const SAID = 300;
+
 /** The item source of a submission threw; `onSourceError` says what became of the request. */
 export class SourceError extends PieceworkError {
   override readonly name = 'SourceError';
@@ -55,7 +60,10 @@ export class SourceError extends PieceworkError {
 
   constructor(requestId: string, kept: 'cancel' | 'leaveOpen', cause: unknown) {
     const fate = kept === 'cancel' ? 'was cancelled' : 'was left open';
-    super(`the item source failed; request ${requestId} ${fate}`, { code: 'SOURCE', cause });
+    const { message } = readThrown(cause);
+    const why = message.length > SAID ? `${message.slice(0, SAID)}…` : message;
+    const what = why === '' ? 'the item source failed' : `the item source failed: ${why}`;
+    super(`${what}; request ${requestId} ${fate}`, { code: 'SOURCE', cause });
     this.requestId = requestId;
   }
 }
@@ -318,6 +326,7 @@ export class ServerError extends PieceworkError {
         | 'NO_REPLICA'
         | 'NO_FSYNC'
         | 'NO_RIGHT'
+        | 'NO_DB'
         | 'REDIS';
       retryable?: boolean;
       cause?: unknown;

@@ -1,7 +1,7 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { TIMES } from './defaults.js';
 import { InvalidOptionError } from './errors.js';
-import { isRedisUrl, namesSentinels, nodeUrls, sentinelsOf } from './redis-url.js';
+import { isDb, isRedisUrl, namesSentinels, nodeUrls, sentinelsOf, wrongDb } from './redis-url.js';
 import type { Client } from './run-script.js';
 
 /**
@@ -19,6 +19,12 @@ export type RedisInput =
 
 export const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
+
+/** Also as node-redis makes them, alone, for a cluster, or as a pool. */
+const isOtherClient = (input: object): boolean => {
+  const has = (name: string) => typeof (input as Record<string, unknown>)[name] === 'function';
+  return (has('duplicate') || has('sendCommand') || has('connect')) && !has('evalsha');
+};
 
 /**
  * A server that accepts and never answers (a host that died, a network that swallows) is not waited
@@ -117,6 +123,45 @@ function refuse(options: object | undefined): void {
   }
 }
 
+const DB = 'a whole number from 0 on';
+
+/** ioredis takes what it does not know for nothing, and goes where it goes by default. */
+function refuseMisspelled(options: object): void {
+  // A connector of one's own may have options of its own.
+  if ('Connector' in options) return;
+  for (const [given, value] of Object.entries(options)) {
+    const meant = MISTAKEN[given] ?? PLACES.find((name) => isNearly(given, name));
+    if (!meant) continue;
+    const allowed = `no such option of ioredis; did you mean ${meant}?`;
+    throw new InvalidOptionError(`redis.${given}`, show(value), allowed);
+  }
+}
+
+/** What is a secret or an object is not told. */
+const show = (value: unknown) => (typeof value === 'number' ? value : `(${typeof value})`);
+
+/** The options that say where Redis is. */
+const PLACES = ['host', 'port', 'path', 'username', 'password', 'sentinels'];
+/** What other libraries call them. */
+const MISTAKEN: Readonly<Record<string, string>> = {
+  url: 'redis: URL',
+  hostname: 'host',
+  user: 'username',
+  pass: 'password',
+  database: 'db',
+  socket: 'host and port',
+};
+
+/** One character too many, too few, another, or two of them changed over. */
+function isNearly(given: string, name: string): boolean {
+  if (given === name) return false;
+  let same = 0;
+  while (same < given.length && given[same] === name[same]) same += 1;
+  const [a, b] = [given.slice(same), name.slice(same)];
+  const changedOver = a[0] === b[1] && a[1] === b[0] && a.slice(2) === b.slice(2);
+  return a.slice(1) === b || a === b.slice(1) || a.slice(1) === b.slice(1) || changedOver;
+}
+
 /** What a URL says behind its question mark, which ioredis takes for options. */
 const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(url.split('?')[1]));
 
@@ -125,6 +170,12 @@ export function checkInput(input: RedisInput): void {
   const allowed =
     'a redis:// URL (of a cluster: several, with commas), redis-sentinel://host,host/NAME, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
   if (typeof input === 'string') {
+    if (wrongDb(input) !== undefined)
+      throw new InvalidOptionError(
+        'redis',
+        input,
+        `as db ${DB}; in the URLs of a cluster 0 or none`,
+      );
     if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
     for (const url of nodeUrls(input)) refuse(queryOf(url));
     return;
@@ -132,10 +183,19 @@ export function checkInput(input: RedisInput): void {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw new InvalidOptionError('redis', input, allowed);
   }
+  if (isOtherClient(input)) {
+    const allowed =
+      'an ioredis client (Redis or Cluster), or a URL or options, of which one is made';
+    throw new InvalidOptionError('redis', 'a client of another library', allowed);
+  }
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;
     if (!Array.isArray(nodes) || nodes.length === 0)
       throw new InvalidOptionError('redis.nodes', nodes, allowed);
+  } else if (!isClient(input)) {
+    const { db } = input as { db?: unknown };
+    if (db !== undefined && !isDb(db)) throw new InvalidOptionError('redis.db', db, DB);
+    refuseMisspelled(input);
   }
   const { options } = input as { options?: ClusterOptions };
   for (const given of [input, options, options?.redisOptions]) refuse(given);

@@ -69,7 +69,10 @@ export interface QueueCounts {
   readonly parked: number;
   /** Registered workers. */
   readonly workers: number;
-  /** When the paused queue goes on, server time; 0: when it is resumed. undefined: it is not paused. */
+  /**
+   * When the paused queue goes on by itself, in ms since 1970 by the server's clock; 0: it was paused without an
+   * end, and goes on when it is resumed. undefined: it is not paused. So ask for `!== undefined`.
+   */
   readonly pausedUntil: number | undefined;
   /** Requests that ended within the last week or so, by outcome. */
   readonly ended: {

@@ -10,6 +10,12 @@ const PASSING = /^(LOADING|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|ERR max number of c
 const ON_ITS_WAY = /^(TRYAGAIN|MOVED|ASK)\b/;
 const DOWN = /^(CLUSTERDOWN|MASTERDOWN)\b/;
 
+/** To who selects a db that is not there. */
+const NO_DB = /^ERR (DB index is out of range|invalid DB index)/;
+
+/** From the decoder of ioredis. */
+const NO_REDIS = /^(Unknown RESP type|Protocol error, got)/;
+
 const CONNECTION =
   /Connection is closed|due to connection close|Socket timeout|ECONN|EHOST|ENET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Cluster isn't ready|Cluster is ended|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes/i;
 
@@ -87,6 +93,17 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
     return new ServerError(
       `${doing}: ${right} (docs/operations.md lists the rights of each role; piecework doctor --users checks them)`,
       { code: 'NO_RIGHT' },
+    );
+  }
+  if (NO_DB.test(message)) {
+    return new ServerError(
+      `${doing}: the server has no db of this number: take a smaller one, or raise \`databases\` of the server`,
+      { code: 'NO_DB' },
+    );
+  }
+  if (NO_REDIS.test(message)) {
+    return new ConnectionError(
+      `${doing}: what answers there is no Redis; see that host and port are right`,
     );
   }
   const name = error instanceof Error ? error.name : '';

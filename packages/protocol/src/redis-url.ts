@@ -8,6 +8,8 @@ import type { RedisOptions } from 'ioredis';
  *
  * (`rediss-sentinel://`: TLS to Sentinels and servers.) User, password and db are those of the servers; the
  * Sentinels' own are `sentinelUsername` and `sentinelPassword` behind the question mark.
+ *
+ * The db number stands behind the host, or as `db` behind the question mark, as that of a socket has to.
  */
 
 const SENTINEL_PORT = 26_379;
@@ -18,10 +20,38 @@ const OF_SENTINELS = ['sentinelUsername', 'sentinelPassword'];
 
 /** Whether a text may say where Redis is. */
 export function isRedisUrl(text: string): boolean {
+  return hasForm(text) && wrongDb(text) === undefined;
+}
+
+function hasForm(text: string): boolean {
   if (/^(unix:\/\/|\/)\S+$/.test(text)) return true;
   if (namesSentinels(text)) return sentinelsOf(text) !== undefined;
   return nodeUrls(text).every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url));
 }
+
+/** What a text names for its db that cannot be the number of one; undefined: there is nothing wrong with it. */
+export function wrongDb(text: string): string | undefined {
+  if (namesSentinels(text)) return undefined;
+  const urls = nodeUrls(text);
+  const fits = urls.length > 1 ? isDbOfCluster : isDb;
+  return urls.map(dbOf).find((db) => db !== undefined && !fits(db));
+}
+
+/** As ioredis reads it: the path goes before what stands behind the question mark. */
+function dbOf(url: string): string | undefined {
+  const named = new URLSearchParams(url.split('?')[1]).get('db') ?? undefined;
+  if (!/^rediss?:/.test(url) || !URL.canParse(url)) return named;
+  return new URL(url).pathname.slice(1) || named;
+}
+
+/** Whether this may be the number of a db: a whole number from 0 on, which a text may hold as well. */
+export const isDb = (db: unknown): boolean =>
+  typeof db === 'string'
+    ? /^\d{1,9}\/?$/.test(db)
+    : Number.isSafeInteger(db) && (db as number) >= 0;
+
+/** A cluster has no other. */
+const isDbOfCluster = (db: string): boolean => /^0\/?$/.test(db);
 
 /** The URLs of cluster nodes; one for a single server, whose password may hold a comma. */
 export function nodeUrls(text: string): string[] {

@@ -1,0 +1,121 @@
+/**
+ * Where there is no Redis, or not the one that is meant: everybody is told why, at every call.
+ * @module-tag own-server
+ * @module-tag processes
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { startRedis } from '@piecework/embedded';
+import { Connection } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { Piecework } from 'piecework';
+import { describe, expect } from 'vitest';
+import { freePort } from '../../packages/embedded/dist/free-port.js';
+import { cli } from '../support/cli.js';
+import { test } from '../support/flow.js';
+import { startOwnRedis } from '../support/redis.js';
+
+const thrownBy = (call: Promise<unknown>) => call.catch((thrown: unknown) => thrown);
+
+describe('a db that the server does not have', () => {
+  const refusal = {
+    ...{ name: 'ServerError', code: 'NO_DB', retryable: false },
+    message: expect.stringMatching(/no db of this number: .*databases/),
+  };
+
+  test('is not db 0 instead', async ({ flow }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.stop());
+    const redis = `${server.url}/99`;
+    await using pw = new Piecework({ redis, queue: flow.queue });
+    expect(await thrownBy(pw.check())).toMatchObject(refusal);
+    expect(await thrownBy(pw.submit([1]))).toMatchObject(refusal);
+    const worker = flow.worker({ redis, handler: () => 1 });
+    expect(await thrownBy(worker.start())).toMatchObject(refusal);
+    const ended = await cli(['list', '--queue', flow.queue], { redis });
+    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining('no db of this') });
+    const onlooker = new Redis(server.url);
+    flow.after(() => onlooker.disconnect());
+    expect(await onlooker.dbsize()).toBe(0);
+  });
+
+  test('is refused also of a client that is passed in, and left as its owner took it', async ({
+    flow,
+  }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.stop());
+    const strange = new Redis(`${server.url}/99`);
+    flow.after(() => strange.disconnect());
+    strange.on('error', () => {});
+    expect(await thrownBy(Connection.open(strange).check())).toMatchObject(refusal);
+    const client = new Redis(`${server.url}/3`);
+    flow.after(() => client.disconnect());
+    await client.select(5);
+    await Connection.open(client).check();
+    await client.set('here', 1);
+    await client.select(0);
+    await Connection.open(client).check();
+    expect(await client.exists('here')).toBe(0);
+    await client.select(5);
+    expect(await client.exists('here')).toBe(1);
+  });
+});
+
+describe('where nothing listens', () => {
+  const refusal = {
+    ...{ name: 'ConnectionError', code: 'CONNECTION', retryable: true },
+    message: expect.stringMatching(/^connect: ECONNREFUSED .*: nothing listens there; /),
+  };
+
+  test('every call is told so, and the first that finds a Redis goes on', async ({ flow }) => {
+    const port = await freePort();
+    const redis = `redis://127.0.0.1:${port}`;
+    await using pw = new Piecework({ redis, queue: flow.queue });
+    for (let round = 0; round < 3; round += 1) {
+      const calls = [pw.check(), pw.submit([1]), pw.request('any').status(), pw.admin.counts()];
+      for (const call of calls) expect(await thrownBy(call)).toMatchObject(refusal);
+    }
+    const server = await startRedis({ port });
+    flow.after(() => server.stop());
+    await pw.check();
+    expect(await pw.submit([1])).toMatchObject({ created: true });
+  });
+
+  test('the attempts of the calls leave no others behind', async ({ flow }) => {
+    const connection = Connection.open(`redis://127.0.0.1:${await freePort()}`);
+    flow.after(() => connection.close());
+    const timers = () =>
+      process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+    const most = timers() + 10;
+    for (let call = 0; call < 30; call += 1)
+      expect(await thrownBy(connection.check())).toMatchObject(refusal);
+    expect(timers()).toBeLessThan(most);
+  });
+
+  test('also with a client that is passed in', async ({ flow }) => {
+    const client = new Redis({ port: await freePort(), maxRetriesPerRequest: 1 });
+    flow.after(() => client.disconnect());
+    const connection = Connection.open(client);
+    expect(await thrownBy(connection.check())).toMatchObject({
+      code: 'CONNECTION',
+      message: expect.stringMatching(/ECONNREFUSED .*: nothing listens there; /),
+    });
+    expect(client.listenerCount('error')).toBe(0);
+  });
+});
+
+describe('what is no Redis', () => {
+  test('is named so, at every call', async ({ flow }) => {
+    const http = createServer((_, response) => response.end('<html>'));
+    await once(http.listen(0, '127.0.0.1'), 'listening');
+    flow.after(() => http.close());
+    const { port } = http.address() as AddressInfo;
+    await using pw = new Piecework({ redis: `redis://127.0.0.1:${port}`, queue: flow.queue });
+    for (let call = 0; call < 3; call += 1)
+      expect(await thrownBy(pw.check())).toMatchObject({
+        code: 'CONNECTION',
+        message: expect.stringMatching(/what answers there is no Redis/),
+      });
+  });
+});
