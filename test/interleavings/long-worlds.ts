@@ -155,7 +155,7 @@ export const longer: Record<string, World> = {
           await request.seal();
           return request;
         } finally {
-          request.close();
+          request.leave();
         }
       });
       cast.worker('w1', { concurrency: 1 });

@@ -122,7 +122,7 @@ export const larger: Record<string, World> = {
           await request.seal();
           return request;
         } finally {
-          request.close();
+          request.leave();
         }
       });
       cast.worker('w1');

@@ -288,7 +288,11 @@ const traces: Record<string, Trace> = {
       const { scene } = await running(1, options);
       moveClock(LEASE_MS + 1);
       const tended = await scene.request.tend(scene.generation, '');
-      expect(tended).toEqual({ verdict: 'complete', outcome: 'failed' });
+      expect(tended).toEqual({
+        verdict: 'complete',
+        outcome: 'failed',
+        crashed: { count: 1, indexes: [0] },
+      });
     },
     without: [
       {

@@ -96,6 +96,7 @@ describe('a failure that is one too many', () => {
     expect(await scene.request.tend(scene.generation, '')).toEqual({
       verdict: 'complete',
       outcome: 'failed',
+      crashed: { count: 1, indexes: [0] },
     });
     expect(await scene.request.state()).toMatchObject({ failed: 1, cancelled: 4 });
   });

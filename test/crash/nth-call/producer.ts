@@ -38,7 +38,7 @@ const openedUp: Submit = async (producer, id) => {
     await request.append(...payloads(ITEMS).slice(3));
     await request.seal();
   } finally {
-    request.close();
+    request.leave();
   }
 };
 

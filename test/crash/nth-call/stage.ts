@@ -247,7 +247,9 @@ export class Stage {
     const closing = this.#opened.reverse().map((actor) => {
       if (actor instanceof Worker || actor instanceof DelayedTasks)
         return actor.close({ timeoutMs: this.faults.dead ? 0 : 5_000 });
-      return actor[Symbol.asyncDispose]();
+      const closed = actor[Symbol.asyncDispose]();
+      // Of a process that has ended nobody hears what a close could not send.
+      return this.faults.dead ? closed.then(undefined, () => {}) : closed;
     });
     await Promise.all(closing);
     this.faults.end();
