@@ -112,10 +112,15 @@ test('a master that dies while work runs: every request completes on the other',
   for (const id of work.ids) await admin.drop(id);
 });
 
-/** A run of the command line, worker processes and all, that is told of the Sentinels alone. */
+/** A run of the command line, worker processes and all, that is told of the Sentinels alone. Its queue is its own. */
 async function onCommandLine({ queue }: Flow, { input }: Watched): Promise<void> {
   const hosts = input.sentinels.map(({ host, port }) => `${host}:${port}`);
-  const redis = ['--redis', `redis-sentinel://${hosts.join()}/${input.name}`, '--queue', queue];
+  const redis = [
+    '--redis',
+    `redis-sentinel://${hosts.join()}/${input.name}`,
+    '--queue',
+    `${queue}-run`,
+  ];
   const request = ['--input', '-', '--exec', 'tr a-z A-Z', '--out', '-', '--processes', '2'];
   const { code, stdout, stderr } = await cli(['run', ...redis, ...request], { input: 'a\nb\n' });
   expect(code, stderr).toBe(0);
