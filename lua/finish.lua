@@ -68,8 +68,8 @@ elseif verdict == 'finished' and not forget then
   redis.call('ZREMRANGEBYRANK', history, 0, -historyMax - 1)
 end
 redis.call('PEXPIRE', history, historyMs)
-if spentAt > 0 and not forget then
-  -- Whoever comes too late to be the one that finishes it says the same.
+if spentAt > 0 and not forget and (verdict == 'finished' or redis.call('ZSCORE', history, id)) then
+  -- Whoever comes too late to be the one that finishes it says the same; of what was dropped since there is no end.
   local leftMs = math.max(1, spentAt - now()) + 600000
   redis.call('ZADD', spent, spentAt, id .. '~' .. generation)
   redis.call('PEXPIRE', spent, leftMs, 'NX')

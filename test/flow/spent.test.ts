@@ -16,6 +16,9 @@ test('what keeps much and is dropped leaves nothing to be unlinked', async ({ fl
   const { generation } = (await request.drop()) as { generation: number };
   await flow.queueCommands.finish(id, generation, 'dropped');
   expect(await client.exists(spent)).toBe(0);
+  // Who heard of the end long ago, and comes late to tell of it.
+  await flow.queueCommands.finish(id, generation, 'succeeded', Date.now() + 600_000);
+  expect(await client.exists(spent)).toBe(0);
   await worker.close();
 });
 
