@@ -18,6 +18,7 @@ import {
 } from '../support/given.js';
 import { inspect, inspectQueue } from '../support/peek.js';
 import { playTraces, type Trace } from '../support/trace.js';
+import { until } from '../support/until.js';
 
 /*
  * Short histories, each for one cure of the scripts that no history of traces.test.ts needs. Most of
@@ -50,6 +51,8 @@ const traces: Record<string, Trace> = {
     async play() {
       const scene = await given.filled({ items: 3, limit: 9 });
       const { generation, request } = scene;
+      // An id that the server makes begins with the time, as the generation does: not the same millisecond.
+      await until(async () => Date.now() > generation);
       await request.append(generation, 'other', 0, items(2));
       await request.append(generation, 'other', 0, items(2));
       await append(scene, 2, 3);
