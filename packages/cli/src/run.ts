@@ -205,9 +205,10 @@ async function run(
     if (named) lock = await lockRun(named);
     const options = named ? namedOptions(asked, await sourceOf(values, items.paths)) : asked;
     const before = named && (await whatThereIs(pw, named, options, files));
-    const wasComplete = before && (await before.handle.status()).status === 'complete';
+    const was = before && (await before.handle.status());
+    const wasComplete = was?.status === 'complete';
     const retries = wasComplete && retryFailed;
-    if (before) sayWhatThereIs(await before.handle.status(), retryFailed);
+    if (was) sayWhatThereIs(was, retryFailed);
     if (!wasComplete || retries) fleet = await startWorkers(redis.url, values);
     const workers = fleet;
     const stopping = new AbortController();

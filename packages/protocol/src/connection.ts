@@ -339,17 +339,15 @@ export class Connection {
   /**
    * Begins to look at the connection. `reached`: whether anything could be sent at any time since ·
    * `lost`: whether a node of the cluster was lost since, to which the client may have sent what it then
-   * sent again to another by itself · `broke`: whether `epoch` is another one since.
+   * sent again to another by itself.
    */
-  watchReach(): { reached(): boolean; lost(): boolean; broke(): boolean } {
+  watchReach(): { reached(): boolean; lost(): boolean } {
     const { client } = this;
     const { arrivals, losses } = historyOf(client);
-    const { epoch } = this;
     const ready = client.status === 'ready';
     return {
       reached: () => ready || historyOf(client).arrivals > arrivals,
       lost: () => historyOf(client).losses > losses,
-      broke: () => this.epoch !== epoch,
     };
   }
 

@@ -1,4 +1,4 @@
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { RedisInput } from './open-client.js';
 import { nodeUrls, sentinelsOf } from './redis-url.js';
@@ -67,28 +67,25 @@ const place = (host = '127.0.0.1', port = 6379, tls: unknown): Place => ({
 });
 
 /** Any reply in the protocol of Redis will do, also that it wants a password. */
-function speaksPlainly({ host, port }: Place): Promise<boolean> {
-  return new Promise((resolve) => {
+const speaksPlainly = ({ host, port }: Place): Promise<boolean> =>
+  tried((end) => {
     const socket = connect({ host, port }, () => socket.write('PING\r\n'));
     socket.once('data', (data) => end(/^[+-]/.test(data.toString('latin1'))));
-    const end = (answer: boolean) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    socket.setTimeout(ANSWER_MS, () => end(false));
-    socket.once('error', () => end(false));
-    socket.once('close', () => end(false));
+    return socket;
   });
-}
 
 /** Whose certificate it is does not matter: nothing is told to it. */
-function speaksTls({ host, port }: Place): Promise<boolean> {
+const speaksTls = ({ host, port }: Place): Promise<boolean> =>
+  tried((end) => connectTls({ host, port, rejectUnauthorized: false }, () => end(true)));
+
+/** What a connection comes to, which `end` says; without that, nothing. */
+function tried(open: (end: (answer: boolean) => void) => Socket): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connectTls({ host, port, rejectUnauthorized: false }, () => end(true));
     const end = (answer: boolean) => {
       socket.destroy();
       resolve(answer);
     };
+    const socket = open(end);
     socket.setTimeout(ANSWER_MS, () => end(false));
     socket.once('error', () => end(false));
     socket.once('close', () => end(false));

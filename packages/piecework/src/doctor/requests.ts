@@ -45,9 +45,10 @@ export async function checkRequests(
       found.push(...page.flatMap((look) => suspicions(look, now + AGAIN_MS)));
     }
   }
-  const slow = await slowOnes(connection, queue, inFlight, slowMs);
+  const workers = await queue.workers();
+  const slow = await slowOnes(connection, workers, inFlight, slowMs);
   found.push(...slow.map((one) => ({ check: 'running' as const, ...one })));
-  const stuck = stuckOnes(await queue.workers());
+  const stuck = stuckOnes(workers);
   found.push(...stuck.map((one) => ({ check: 'running' as const, ...one })));
   const of = (check: Check) => found.filter((one) => one.check === check);
   return [

@@ -1,10 +1,4 @@
-import {
-  type Connection,
-  medianOf,
-  type QueueCommands,
-  type RegisteredWorker,
-  slowAfterMs,
-} from '@piecework/protocol';
+import { type Connection, medianOf, type RegisteredWorker, slowAfterMs } from '@piecework/protocol';
 import { type RunningSubRequest, runningOf } from '../running.js';
 import { lasting, many } from './finding.js';
 
@@ -21,17 +15,17 @@ export interface Slow {
 }
 
 /**
- * Which of these requests have handlers that run far longer than usual: as workers say what is usual, or longer
+ * Which of these requests have handlers that run far longer than usual: as `workers` say what is usual, or longer
  * than `slowMs`.
  */
 export async function slowOnes(
   connection: Connection,
-  queue: QueueCommands,
+  workers: readonly RegisteredWorker[],
   ids: readonly string[],
   slowMs: number | undefined,
 ): Promise<Slow[]> {
   if (ids.length === 0) return [];
-  const medians = mediansOf(await queue.workers());
+  const medians = mediansOf(workers);
   const found: Slow[] = [];
   for (let i = 0; i < ids.length; i += AT_ONCE) {
     const some = ids.slice(i, i + AT_ONCE).map(async (id) => {
