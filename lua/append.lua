@@ -56,9 +56,12 @@ local at = state.at
 local id, following = generation .. '-' .. state.total, generation .. '-*'
 local largest = 0
 for i = #ARGV - fresh + 1, #ARGV do
-  redis.call('XADD', work, id, 'p', ARGV[i])
+  local payload = ARGV[i]
+  redis.call('XADD', work, id, 'p', payload)
   id = following
-  largest = math.max(largest, #ARGV[i])
+  if #payload > largest then
+    largest = #payload
+  end
 end
 state.total = state.total + fresh
 -- Without the field a producer of an earlier version made it, and may append too: nothing is known then.

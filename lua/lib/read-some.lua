@@ -9,6 +9,10 @@ local function readSome(work, worker, count, largest)
     local some = math.min(math.max(1, math.floor((READ_BYTES - bytes) / longest)), count - #found)
     local streams = redis.pcall('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', some, 'STREAMS', work, '>')
     local rows = streams and not streams.err and streams[1][2] or {}
+    -- Most often all come at once, and nothing is left to be measured.
+    if some == count then
+      return rows, false
+    end
     for _, entry in ipairs(rows) do
       found[#found + 1] = entry
       bytes = bytes + #entry[2][2]

@@ -111,7 +111,7 @@ export class Engagement {
   #task = '';
   #terms: AttemptTerms;
   /** What every sub-request is given alike. */
-  readonly #parts: ConstructorParameters<typeof Running>[3];
+  readonly #parts: ConstructorParameters<typeof Running>[4];
   /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
   readonly #heard = new Map<string, number>();
   #place: Place = { priority: 0 };
@@ -280,14 +280,16 @@ export class Engagement {
   /**
    * Stops believing in the lease by the own clock, before the server does. Asked before each handler
    * starts: a process that froze with a reply in hand begins nothing of it under a lease that is over.
+   * Returns the time at which it looked, as performance.now().
    */
-  fence(): void {
+  fence(): number {
     const { leaseMs } = this.#core;
     const now = performance.now();
-    if (this.#permits === 0 || now < this.#until - leaseMs / 10) return;
+    if (this.#permits === 0 || now < this.#until - leaseMs / 10) return now;
     // A handler may have held up this loop, and the renewal thread renewed meanwhile.
     this.#until = Math.max(this.#until, this.#holding.askedAt() + leaseMs);
     if (now >= this.#until - leaseMs / 10) this.#lose('the lease ended');
+    return now;
   }
 
   /**
@@ -661,10 +663,7 @@ export class Engagement {
   #startUpTo(entries: readonly Entry[], most = entries.length): void {
     const end = this.#busy + most;
     // It may have been told to leave while the read was under way, or its process stood still.
-    const mayStart = () => {
-      this.fence();
-      return this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
-    };
+    const mayStart = () => this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
     this.fence();
     // Claimed first: this engagement leaves with all others, and what came along goes back.
     const wait = this.#claim(entries, Math.min(this.#permits, end) - this.#busy);
@@ -672,7 +671,8 @@ export class Engagement {
       if (wait.has(entry)) continue;
       // A server that lost writes may bring what runs here already.
       if (this.#running.has(entry.entry)) continue;
-      if (!entry.suspect && mayStart()) this.#start(entry);
+      const now = this.fence();
+      if (!entry.suspect && mayStart()) this.#start(entry, now);
       else this.#outcomes.push({ entry: entry.entry, kind: 'b' });
     }
   }
@@ -707,7 +707,7 @@ export class Engagement {
       this.fence();
       if (this.#suspects !== suspects) return;
       this.#suspects = [];
-      for (const suspect of suspects) this.#start(suspect);
+      for (const suspect of suspects) this.#start(suspect, performance.now());
     });
   }
 
@@ -724,10 +724,10 @@ export class Engagement {
     if (left === 0) this.#core.alone.end(this);
   }
 
-  #start(entry: Entry): void {
+  #start(entry: Entry, now: number): void {
     const handler = this.#core.handlers.for(this.#task);
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
-    const running = new Running(this.id, entry, this.#terms, this.#parts);
+    const running = new Running(this.id, entry, now, this.#terms, this.#parts);
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
     if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);
@@ -780,7 +780,7 @@ export class Engagement {
     if (this.#core.handlers.pulled) this.#listeners.add(outcome, running);
     if (this.#core.events.heard('settled')) this.#heard.set(outcome.entry, running.attempt);
     this.#weigh(running, outcome);
-    if (outcome.kind === 's') this.#usual.note(performance.now() - running.startedAt);
+    if (outcome.kind === 's') this.#usual.note(running.startedAt);
     this.#log.reported(
       running,
       outcome,

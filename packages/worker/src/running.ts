@@ -46,7 +46,7 @@ export class Running implements PullContext {
   /** Of its payload, in characters. */
   readonly size: number;
   /** As performance.now(). */
-  readonly startedAt = performance.now();
+  readonly startedAt: number;
   /** Whether the log says that it runs far longer than usual. */
   saidSlow = false;
   readonly #logger: Logger;
@@ -66,7 +66,6 @@ export class Running implements PullContext {
   #over = false;
   /** When the attempt is over its time, by the own clock; 0: never. */
   #endsAt = 0;
-  /** Of its payload, in characters. */
   #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
   /** What a handler holds back is held before it is given back, or it would come back at once. */
@@ -78,10 +77,12 @@ export class Running implements PullContext {
   constructor(
     requestId: string,
     { entry, index, tries, crashes, checkpoint = '', payload }: Entry,
+    startedAt: number,
     terms: AttemptTerms,
     parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
     this.requestId = requestId;
+    this.startedAt = startedAt;
     this.entry = entry;
     this.index = index;
     this.attempt = tries + 1;
