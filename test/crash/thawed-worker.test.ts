@@ -34,17 +34,20 @@ test.for([
   { script: 'settle', submit: fresh, started: [0] },
   { script: 'take', submit: due, started: [0] },
   { script: 'run-alone', submit: suspect, started: [] },
+  // The last that is told before suspects run; the first note is of the lease.
+  { script: 'note', submit: suspect, started: [], at: 2 },
 ] as const)(
   'a worker that froze with the reply to $script in hand starts nothing from it after its lease',
-  async ({ script, submit, started }, { flow }) => {
+  async ({ script, submit, started, ...times }, { flow }) => {
     const { sha, lua } = buildScripts()[script];
     // Known: the first reply is not that it is not.
     for (const master of mastersOf(flow.connection)) await master.script('LOAD', lua);
     const handle = { minMs: 1, maxMs: 1, fail: submit === due };
-    const fate = { signal: 'SIGSTOP', at: 1, when: 'after', sha };
+    const { at = 1 }: { at?: number } = times;
+    const fate = { signal: 'SIGSTOP', at, when: 'after', sha };
     const id = await submit(flow);
     const frozen = await startWorker(flow, handle, { concurrency: 1 }, fate);
-    expect(await frozen.said()).toMatchObject({ met: 1 });
+    expect(await frozen.said()).toMatchObject({ met: at });
     await leaseOver(flow, id, frozen.id);
     // Nobody is given anything of it from here on: what still starts was in that reply.
     const { generation } = (await flow.request(id).state()) as { generation: number };

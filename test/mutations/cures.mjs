@@ -444,7 +444,12 @@ export const codeCures = [
     test: 'test/flow/results-lost-writes.test.ts',
     name: 'come once each in the order of completion',
     code: 'packages/notifier/dist/completion-order.js',
-    edits: [{ from: 'return isNew && n >= done', to: 'return n >= done' }],
+    edits: [
+      {
+        from: '!seen.add(item, position) || n < done',
+        to: '(seen.add(item, position), n < done)',
+      },
+    ],
   },
   {
     cure: 'results are read again in the order of the items',
@@ -572,8 +577,8 @@ export const codeCures = [
     code: ENGAGEMENT,
     edits: [
       {
-        from: 'const numbers = { op, since, leaseMs, keep, running, read };',
-        to: `const numbers = { op, since, leaseMs, keep, running, read };
+        from: 'const numbers = { op, since, leaseMs, keep, running, read, answered: this.#answered };',
+        to: `const numbers = { op, since, leaseMs, keep, running, read, answered: this.#answered };
         const { generation } = this;
         const leaving = { id: this.id, generation, mint: this.#permits - keep, epoch: 1, priority: this.#place.priority };
         if (leaving.mint > 0) await this.#core.queue.push(leaving);`,
@@ -717,7 +722,7 @@ export const codeCures = [
     test: 'test/flow/lines.test.ts',
     name: 'is named by its number',
     code: 'packages/producer/dist/line-splitter.js',
-    edits: [{ from: 'if (this.#begunBytes <= this.#maxBytes)', to: 'if (this.#begunBytes >= 0)' }],
+    edits: [{ from: 'if (this.#begunBytes <= maxBytes)', to: 'if (this.#begunBytes >= 0)' }],
   },
   {
     cure: 'of several calls that submit the same, one made the request',
@@ -754,20 +759,24 @@ export const codeCures = [
     code: ENGAGEMENT,
     edits: [
       {
-        from: 'const mayStart = () => {\n            this.fence();',
-        to: 'const mayStart = () => {',
+        from: 'this.fence();\n        // Claimed first',
+        to: '// Claimed first',
+      },
+      {
+        from: 'const now = this.fence();',
+        to: 'const now = performance.now();',
       },
     ],
   },
   {
     cure: 'one look at the own clock before a suspect starts',
     test: 'test/crash/thawed-worker.test.ts',
-    name: "a worker that froze with the reply to 'run-alone' in hand starts nothing from it after its lease",
+    name: "a worker that froze with the reply to 'note' in hand starts nothing from it after its lease",
     code: ENGAGEMENT,
     edits: [
       {
-        from: 'this.fence();\n            // It may have been given back meanwhile.',
-        to: '',
+        from: 'this.fence();\n            if (this.#suspects !== suspects)',
+        to: 'if (this.#suspects !== suspects)',
       },
     ],
   },
@@ -781,7 +790,7 @@ export const codeCures = [
   {
     cure: 'long keys are remembered by a digest',
     test: 'test/flow/timed-large.test.ts',
-    name: 'of one length are remembered as fast as others',
+    name: 'are remembered by a short name: a Map finds long texts of one length one by one',
     code: 'packages/queues/dist/locks.js',
     edits: [{ from: 'key.length > LONG', to: 'false' }],
   },
