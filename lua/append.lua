@@ -13,9 +13,9 @@
 --   first        int     this producer's number of the first item of this chunk
 --   payloads...  string  the items
 -- REPLIES
---   {'ok', total, mint, epoch, priority}  taken; push `mint` tokens of `epoch`
---   {'gap', sent}        a chunk before this one is missing; send from number `sent`
---   {'full', unsettled}  the window is full; nothing was added
+--   {'ok', total: int, mint: int, epoch: int, priority: text}  taken; push `mint` tokens of `epoch`
+--   {'gap', sent: int}        a chunk before this one is missing; send from number `sent`
+--   {'full', unsettled: int}  the window is full; nothing was added
 --   {'sealed'} {'cancelling'} {'complete'}  no longer open
 --   {'gone'}             no such life
 -- REPEAT  'ok' with what tokens are missing then; nothing is added

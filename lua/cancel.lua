@@ -12,9 +12,9 @@
 --   generation  int     of the request
 --   channel     string  shard channel of the request
 -- REPLIES
---   {'cancelling', left}  it completes when the last running one is settled; left: parked ones that
+--   {'cancelling', left: int}  it completes when the last running one is settled; left: parked ones that
 --                         the next tends will cancel
---   {'complete', outcome, spentAt}  the request is complete, perhaps it was before · spentAt: for `finish`
+--   {'complete', outcome: outcome, spentAt: int?}  the request is complete, perhaps it was before · spentAt: for `finish`
 --   {'gone'}               no such life
 -- REPEAT  the same reply, or 'complete'
 -- FLAGS allow-oom

@@ -8,8 +8,8 @@
 --                   that are known to be used among them; of one that is expedited, up to its lane
 -- ARGV
 --   id          string  of the request that the worker holds
---   generation  int     of the request, with due
---   due         int     when it was due, of one that is expedited; left out: it is not
+--   generation  int?     of the request, with due
+--   due         int?     when it was due, of one that is expedited; left out: it is not
 -- REPLIES
 --   {'keep'}   nobody waits
 --   {'leave'}  somebody waits

@@ -8,16 +8,16 @@
 --   owner       string  name of this submission; tells a repetition from another submitter
 --   windowMs    int     a create older than this is refused, as its tombstone may be gone
 --   leaseMs     int     how long the producer is believed without a sign of life
---   fields...   string  field, value, … of the options. Two are lengths, and what ends with them is
+--   fields...   value  field, value, … of the options. Two are lengths, and what ends with them is
 --                       kept too: delayMs until heldUntil, deadlineMs until deadline. With expedite,
 --                       priority becomes 'priority~due', which every reply hands on
 -- REPLIES
---   {'created', look}  the request exists, is open and is ours · look: server time at which it has to
+--   {'created', look: int}  the request exists, is open and is ours · look: server time at which it has to
 --      be looked at, as something begins or ends then; 0: none
---   {'exists', status, generation, digest, sealedBy, sent, total}
+--   {'exists', status: text, generation: int, digest: text, sealedBy: text, sent: int, total: int}
 --      a request of this id lives or is retained · sealedBy: the producer that sealed it, or ''
 --      sent: how many items that one appended
---   {'void', above}  this generation was given up, or has had its life; start again with an intent
+--   {'void', above: int}  this generation was given up, or has had its life; start again with an intent
 --      above that one
 -- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS

@@ -15,7 +15,7 @@
 --   channel      string  shard channel of the request
 --   tombstoneMs  int     how long it is remembered that it was dropped
 -- REPLIES
---   {'dropped', generation, queue}  now, or by an earlier call; generation: what to finish, perhaps a
+--   {'dropped', generation: int, queue: text}  now, or by an earlier call; generation: what to finish, perhaps a
 --                                   later one that was refused or came to nothing
 --   {'gone'}                        no such life
 -- REPEAT  the same reply

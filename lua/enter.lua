@@ -18,15 +18,16 @@
 --   tasks       string  ' name name ' of the tasks that the worker serves, or '*' for all
 --   most        int     sub-requests that it may read here
 --   answered    int     number of its last call for this request that was answered; 0: none
---   epochs...   int     one for each token that brought the worker here
+--   epochs...   string     one for each token that brought the worker here
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, task, attempts, ends, since, ready, policy, entry, payload, …}
+--   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, task: text, attempts: int, ends: int,
+--    since: text, ready: int, policy: text, entries...: (entry text, payload text)}
 --      permits is absolute · ends: when the lease is over, server time; 0: none · since: number of
 --      the enter with which this hold began · ready: what nobody has read, after
 --      this; -1: a repeat, which may not say what its first reply brought · policy: JSON for workers,
 --      how attempts are made; '': nothing special
---   {'unserved', task, priority}  the request's task is not served here; park it
---   {'complete', outcome, spentAt}  nothing left to do · spentAt: for `finish`
+--   {'unserved', task: text, priority: text}  the request's task is not served here; park it
+--   {'complete', outcome: outcome, spentAt: int?}  nothing left to do · spentAt: for `finish`
 --   {'gone'}                 no such life
 -- REPEAT  'ok' with the permits held now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom

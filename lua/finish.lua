@@ -7,7 +7,7 @@
 --   wait        zset  id -> priority * 2^44 + mark
 --   marks       hash  id -> 'epoch' or 'epoch:passedAt'
 --   parked      hash  id -> 'generation task'
---   byTask      zset  'task\0id' of those, all of score 0
+--   parkedByTask      zset  'task\0id' of those, all of score 0
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   counters    hash  counts of this queue
 --   history     zset  id -> time of its end
@@ -25,15 +25,15 @@
 --   spentAt     int     server time at which to unlink what it keeps; 0: it goes by itself
 --   lanes       string  what an earlier call answered, or ''
 -- REPLIES
---   {'finished', lanes}  done by this call
---   {'closed', lanes}    was not open under this generation
+--   {'finished', lanes: text}  done by this call
+--   {'closed', lanes: text}    was not open under this generation
 --      lanes: '', or which lanes are left to be cleared away: call again with those
 -- REPEAT  'closed'
 -- FLAGS allow-oom
 
 --- @include now, sweep, parked
 
-local open, agenda, wait, marks, parked, byTask, pushed, counters, history, errors, workers, workerInfo, spent =
+local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo, spent =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12], KEYS[13]
 local id, generation, outcome, historyMs, historyMax, spentAt, lanes =
@@ -46,7 +46,7 @@ local verdict = known == generation and 'finished' or 'closed'
 if verdict == 'finished' then
   redis.call('HDEL', open, id)
   redis.call('HDEL', marks, id)
-  noteUnpark(parked, byTask, id)
+  noteUnpark(parked, parkedByTask, id)
   redis.call('ZREM', agenda, id)
   redis.call('ZREM', wait, id)
   redis.call('HINCRBY', counters, outcome, 1)
@@ -75,6 +75,6 @@ if spentAt > 0 and not forget and (verdict == 'finished' or redis.call('ZSCORE',
   redis.call('PEXPIRE', spent, leftMs, 'NX')
   redis.call('PEXPIRE', spent, leftMs, 'GT')
 end
-local perOpen = { agenda, wait, marks, parked, byTask, unpack(lists) }
+local perOpen = { agenda, wait, marks, parked, parkedByTask, unpack(lists) }
 local perQueue = { counters, errors, workerInfo }
 return { verdict, sweep(open, workers, history, pushed, lanes, perOpen, perQueue) }

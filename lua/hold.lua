@@ -7,8 +7,8 @@
 --   generation  int  of the request
 --   holdMs      int  for how long from here
 -- REPLIES
---   {'held', until}  server time at which it goes on, if nobody holds it for longer
---   {'complete', outcome}  there is nothing to hold
+--   {'held', until: int}  server time at which it goes on, if nobody holds it for longer
+--   {'complete', outcome: outcome}  there is nothing to hold
 --   {'gone'}         no such life
 -- REPEAT  holds for as long from then on
 -- FLAGS allow-oom

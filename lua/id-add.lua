@@ -15,8 +15,8 @@
 --   first   int     number of the first chunk of the same add
 --   ids...  string  at most 500
 -- REPLIES
---   {'ok', pending, added}  pending: now · added: by this call
---   {'gap', number}         of the last chunk that is known: the next is missing; nothing is added
+--   {'ok', pending: int, added: int}  pending: now · added: by this call
+--   {'gap', number: int}         of the last chunk that is known: the next is missing; nothing is added
 --   {'gone'}                no such queue
 -- REPEAT  'ok' with what is pending then; nothing is added
 -- FLAGS

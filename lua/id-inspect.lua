@@ -10,7 +10,7 @@
 --   first  int     of the failures that are wanted; 0 is the latest
 --   count  int     how many; 0: none
 -- REPLIES
---   {'ok', pending, running, completed, failures, failed}  failed: four of each
+--   {'ok', pending: int, running: int, completed: int, failures: int, failed: list(id text, key text, message text, at int)}  failed: four of each
 --   {'gone'}                                               no such queue
 -- REPEAT  reads only
 -- FLAGS no-writes

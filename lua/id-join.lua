@@ -4,12 +4,12 @@
 --   state   hash    of the queue: life, options, counters, number of the last add of each sender
 -- ARGV
 --   life       string  of the queue, if this creates it
---   timeoutMs  int     how long a task may be in one hand; '' when the caller takes what is there
---   unique     int     1: an id is one task while it is pending or running; '' as above
+--   timeoutMs  int|''     how long a task may be in one hand; '' when the caller takes what is there
+--   unique     int|''     1: an id is one task while it is pending or running; '' as above
 --   defaultMs  int     timeoutMs of one that is created without
 -- REPLIES
---   {'joined', life, timeoutMs, unique}  created, or there already
---   {'differs', timeoutMs, unique}       there already, with other options
+--   {'joined', life: text, timeoutMs: int, unique: int}  created, or there already
+--   {'differs', timeoutMs: int, unique: int}       there already, with other options
 -- REPEAT  joins what the first one created
 -- FLAGS
 

@@ -14,10 +14,10 @@
 --   life   string  of the queue
 --   first  int     number of the first attempt: 32 · a number that the caller drew anew, + 1
 -- REPLIES
---   {'ready', number, attempt, id, at}     the caller's until its time runs out
---   {'timedout', number, attempt, id, at}  its time ran out in another's hands
---   {'processing', at}                     all in others' hands
---   {'none', at}                           nothing is there
+--   {'ready', number: int, attempt: int, id: text, at: int}     the caller's until its time runs out
+--   {'timedout', number: int, attempt: int, id: text, at: int}  its time ran out in another's hands
+--   {'processing', at: int}                     all in others' hands
+--   {'none', at: int}                           nothing is there
 --   {'gone'}                               no such queue
 -- REPEAT  hands out another: what the first one took runs out and is offered again, nothing is lost
 -- FLAGS allow-oom

@@ -10,8 +10,8 @@
 --   number   int     of the task
 --   attempt  int     that ran out
 -- REPLIES
---   {'ready', number, attempt, id, at}  the caller's until its time runs out
---   {'none', at}                        another has it, it is done, or its time has not run out
+--   {'ready', number: int, attempt: int, id: text, at: int}  the caller's until its time runs out
+--   {'none', at: int}                        another has it, it is done, or its time has not run out
 --   {'gone'}                            no such queue
 -- REPEAT  'none': if the first reply was lost, it runs out again and is offered again
 -- FLAGS allow-oom

@@ -12,7 +12,7 @@
 --   idleMs   int     a queue that nobody uses for so long forgets its counts
 --   above    int     the generation is greater than this one, which the request side knows; 0: it knows none
 -- REPLIES
---   {'opened', generation}  the id is open under this generation, by this call or an earlier one
+--   {'opened', generation: int}  the id is open under this generation, by this call or an earlier one
 -- REPEAT  the generation of the first call; which of two submitters owns it, create decides
 -- FLAGS
 

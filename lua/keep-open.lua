@@ -5,7 +5,7 @@
 -- ARGV
 --   generation  int  of the request
 -- REPLIES
---   {'ok', total, unsettled}  still open
+--   {'ok', total: int, unsettled: int}  still open
 --   {'sealed'} {'cancelling'} {'complete'}  no longer open
 --   {'gone'}   no such life
 -- REPEAT  renews again

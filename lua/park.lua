@@ -5,7 +5,7 @@
 --   open    hash  id -> generation
 --   agenda  zset  id -> time of its next attention
 --   parked  hash  id -> 'generation task'
---   byTask  zset  'task\0id' of those, all of score 0
+--   parkedByTask  zset  'task\0id' of those, all of score 0
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the request
@@ -19,12 +19,12 @@
 
 --- @include now, parked
 
-local open, agenda, parked, byTask = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local open, agenda, parked, parkedByTask = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, generation, task, slowMs = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if redis.call('HGET', open, id) ~= generation then
   return { 'closed' }
 end
-notePark(parked, byTask, id, generation, task)
+notePark(parked, parkedByTask, id, generation, task)
 redis.call('ZADD', agenda, 'LT', now() + slowMs, id)
 return { 'parked' }

@@ -7,7 +7,7 @@
 --   forMs    int     how long from here; 0: until `resume-queue`
 --   channel  string  shard channel on which the workers of the queue are told
 -- REPLIES
---   {'paused', until, now}  until: server time, 0: until it is resumed; never earlier than before
+--   {'paused', until: int, now: int}  until: server time, 0: until it is resumed; never earlier than before
 -- REPEAT  'paused', from then on for so long
 -- FLAGS allow-oom
 

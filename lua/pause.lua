@@ -8,7 +8,7 @@
 -- REPLIES
 --   {'paused'}             until `resume`
 --   {'cancelling'}         it is being cancelled: there is nothing to pause
---   {'complete', outcome}  the request is complete
+--   {'complete', outcome: outcome}  the request is complete
 --   {'gone'}               no such life
 -- REPEAT  the same reply
 -- FLAGS allow-oom

@@ -10,8 +10,8 @@
 --   epoch       int     in which the tokens were counted
 --   count       int     how many; 0: only asks whether it is open
 --   priority    int     of the list
---   due         int     when it was due, of one that is expedited; left out: it is not
---   channel     string  shard channel of the queue's workers, with due
+--   due         int?     when it was due, of one that is expedited; left out: it is not
+--   channel     string?  shard channel of the queue's workers, with due
 -- REPLIES
 --   {'pushed'}  done
 --   {'closed'}  the id is not open under this generation; the tokens are dropped

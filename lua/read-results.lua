@@ -9,7 +9,7 @@
 --   to     string  where to end
 --   count  int     how many at most
 -- REPLIES
---   {'read', record, …}  each as XRANGE answers it; none: there are no others
+--   {'read', records...: record}  each as XRANGE answers it; none: there are no others
 -- REPEAT  reads only
 -- FLAGS no-writes
 

@@ -13,12 +13,12 @@
 --   leaseMs     int     how long the owner is believed without a sign of life
 --   clearing    string  where to go on with what workers left, from the reply before; '0' at first; '': all of it now
 -- REPLIES
---   {'opened', sealedBy, sent}  the new life is open and ours · sealedBy: the producer that sealed the
+--   {'opened', sealedBy: text, sent: int}  the new life is open and ours · sealedBy: the producer that sealed the
 --      first life, or '' · sent: how many items that one appended
---   {'clearing', from}          thousands of workers held it, and what they left goes a page a call: call again with
+--   {'clearing', from: text}          thousands of workers held it, and what they left goes a page a call: call again with
 --      `from`
---   {'exists', status, generation}  it is not complete, or somebody else redrives it
---   {'void', above}             this generation was given up; start again with an intent above that one
+--   {'exists', status: text, generation: int}  it is not complete, or somebody else redrives it
+--   {'void', above: int}             this generation was given up; start again with an intent above that one
 --   {'gone'}                    no such request
 -- REPEAT  'opened' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS

@@ -10,10 +10,10 @@
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   leaseMs     int     how long the permits last from here
---   reports...  string  index, number or 'index:checkpoint', JSON, … of handlers that reported since
+--   reports...  value  index, number or 'index:checkpoint', JSON, … of handlers that reported since
 -- REPLIES
---   {'ok', permits}  extended
---   {'cancelling', permits}  extended; the request is being cancelled: abort its handlers
+--   {'ok', permits: int}  extended
+--   {'cancelling', permits: int}  extended; the request is being cancelled: abort its handlers
 --   {'lost'}         the worker holds no permit: abort its handlers
 --   {'gone'}         no such life, or complete
 -- REPEAT  extends again

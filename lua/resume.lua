@@ -7,9 +7,9 @@
 -- ARGV
 --   generation  int     of the request
 -- REPLIES
---   {'ok', mint, epoch, priority}  it goes on, perhaps it did before; push `mint` tokens of `epoch`
+--   {'ok', mint: int, epoch: int, priority: text}  it goes on, perhaps it did before; push `mint` tokens of `epoch`
 --   {'cancelling'}         it is being cancelled
---   {'complete', outcome}  the request is complete
+--   {'complete', outcome: outcome}  the request is complete
 --   {'gone'}               no such life
 -- REPEAT  'ok' with what tokens are missing then
 -- FLAGS allow-oom

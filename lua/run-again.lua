@@ -11,9 +11,9 @@
 --   generation  int     of the new life
 --   owner       string  who redrives
 --   maxBytes    int     of payloads to move, about
---   indexes...  int     of the failed sub-requests, at most 500
+--   indexes...  int        of the failed sub-requests, at most 500
 -- REPLIES
---   {'ok', done, moved, mint, epoch, priority}  done: so many of the indexes were dealt with, the
+--   {'ok', done: int, moved: int, mint: int, epoch: int, priority: int}  done: so many of the indexes were dealt with, the
 --      others go into another call · moved: in this life so far; push `mint` tokens of `epoch`
 --   {'sealed'} {'cancelling'} {'complete'}  no longer open, or not for this owner
 --   {'gone'}  no such life

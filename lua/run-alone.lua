@@ -12,7 +12,7 @@
 --   company     int     how many run in this process, those of other requests included
 --   entries...  string  the suspects of this request
 -- REPLIES
---   {'ok', ends}  run them · ends: when the lease is over, server time
+--   {'ok', ends: int}  run them · ends: when the lease is over, server time
 --   {'lost'}      one is not with this worker any more, or the worker holds no permit
 --   {'gone'}      no such life, or complete
 -- REPEAT  the same reply

@@ -14,9 +14,9 @@
 --   sent        int     how many items this producer has appended, all told
 --   channel     string  shard channel of the request
 -- REPLIES
---   {'sealed', total}    no more will be added
---   {'gap', sent}        this producer's items from number `sent` are missing; still open
---   {'complete', outcome, spentAt}  the request is complete · spentAt: for `finish`
+--   {'sealed', total: int}    no more will be added
+--   {'gap', sent: int}        this producer's items from number `sent` are missing; still open
+--   {'complete', outcome: outcome, spentAt: int?}  the request is complete · spentAt: for `finish`
 --   {'cancelling'}       it is being cancelled
 --   {'gone'}             no such life
 -- REPEAT  the same reply

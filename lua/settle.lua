@@ -30,26 +30,26 @@
 -- ARGV
 --   generation   int     of the request
 --   worker       string  boot id of the worker process
---   op           int     number of this call; '' when none of this worker can come late
+--   op           int|''     number of this call; '' when none of this worker can come late
 --   leaseMs      int     how long the permits last from here
 --   keep         int     permits to hold
 --   running      int     handlers still running
 --   channel      string  shard channel of the request
 --   successes    int     how many there are
---   since        int     number of the hold under which they were read, from enter; '' when unsure
+--   since        string     number of the hold under which they were read, from enter; '' when unsure
 --   newest       int     greatest index among all outcomes; -1: there are none
 --   values       string  RS, index, space, result of each success, in their order; '' when none are kept
 --   read         int     sub-requests to read; never more than permits are left without a handler, nor than
 --                        about a mebibyte of them
 --   answered     int     number of this worker's last call for the request that was answered; 0: none
---   outcomes...  string  one for each success, then four for each other
+--   outcomes...  value  one for each success, then four for each other
 -- REPLIES
---   {'ok', permits, mint, epoch, priority, dueNow, nextDue, cancelling, entries, cut}  permits is absolute · nextDue:
+--   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, nextDue: int, cancelling: int, entries: any, cut: int}  permits is absolute · nextDue:
 --      time at which it has to be looked at; 0: none · cancelling: 1 or 0 · entries: what was read, one text of
 --      entry, RS, payload, RS, …, or an array of entry, payload, … where a payload holds an RS; -1: a repeat or a
 --      late call, which may not say what its first reply brought
 --      cut: 1 when less was read than there is because it is long
---   {'complete', outcome, spentAt}  the request is complete · spentAt: for `finish`
+--   {'complete', outcome: outcome, spentAt: int?}  the request is complete · spentAt: for `finish`
 --   {'gone'}               no such life
 -- REPEAT  the same permits; nothing is counted, parked, freed or read again
 -- FLAGS allow-oom

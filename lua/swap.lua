@@ -12,11 +12,11 @@
 --   count       int     how many to return, 1 or more
 --   priority    int     of the request's list
 --   take        int     how many to take at most, 1 or more
---   due         int     when it was due, of one that is expedited; left out: it is not
---   channel     string  shard channel of the queue's workers, with due
+--   due         int?     when it was due, of one that is expedited; left out: it is not
+--   channel     string?  shard channel of the queue's workers, with due
 -- REPLIES
---   {'swapped', token, …}  what was taken, perhaps nothing; what was returned may be among it
---   {'closed', token, …}   the same, and the id is not open under this generation: nothing was returned
+--   {'swapped', tokens...: text}  what was taken, perhaps nothing; what was returned may be among it
+--   {'closed', tokens...: text}   the same, and the id is not open under this generation: nothing was returned
 -- REPEAT  returns and takes again: surplus tokens die at enter, lost ones are found by epochs
 -- FLAGS allow-oom
 

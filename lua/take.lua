@@ -11,11 +11,12 @@
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
---   op          int     number of this call; '' when none of this worker can come twice
+--   op          int|''     number of this call; '' when none of this worker can come twice
 --   max         int     how many at most
 --   answered    int     number of its last call for this request that was answered; 0: none
 -- REPLIES
---   {'ok', maxCrashes, left, entry, payload, tries, crashes, checkpoint, company, …}  six for each sub-request,
+--   {'ok', maxCrashes: int, left: int,
+--    entries...: (entry text, payload text, tries int, crashes int, checkpoint text, company int)}  six for each sub-request,
 --      perhaps none · left: how many others are due; -1: a repeat or a late call, which may not say what its
 --      first reply brought · checkpoint: the last one that an earlier attempt left, or '' · company: how many
 --      ran in its process, itself included, when it last ran as a suspect; 0: it never did

@@ -13,7 +13,7 @@
 --   results   stream  outcomes in the order of settling
 -- ARGV
 --   generation   int     under which the queue side has the id open
---   passed       int     epoch whose tokens have all been popped a grace ago, or ''
+--   passed       string     epoch whose tokens have all been popped a grace ago, or ''
 --   channel      string  shard channel of the request
 --   auditMs      int     until the next look at a request that workers hold
 --   tombstoneMs  int     how long a voided generation is remembered
@@ -23,12 +23,12 @@
 --   gapAt        int     when a gap between two ticks ended …
 --   gapMs        int     … and how long it was: who has a shorter lease could not renew it
 -- REPLIES
---   {'ok', mint, epoch, priority, before, next, parked, task, reclaimed, crashed}
+--   {'ok', mint: int, epoch: int, priority: text, before: text, next: int, parked: int, task: text, reclaimed: int, crashed: text}
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
 --      only tokens are out · parked: 1 when no worker that serves its task has met it
 --      reclaimed: how many sub-requests it took back · crashed: how many of those it settled as failed, as their
 --      workers ended too often, and the first three of their indexes: 'count index …'; '': none
---   {'complete', outcome, spentAt, crashed}  finish it on the queue side · spentAt: for `finish`, or 0
+--   {'complete', outcome: outcome, spentAt: int?, crashed: text?}  finish it on the queue side · spentAt: for `finish`, or 0
 --   {'gone'}               no such life (and there will be none): finish it on the queue side
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom

@@ -10,7 +10,7 @@
 --   marks       hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed      hash  priority -> tokens ever pushed to its list
 --   parked      hash  id -> 'generation task'
---   byTask      zset  'task\0id' of those, all of score 0
+--   parkedByTask      zset  'task\0id' of those, all of score 0
 --   workers     zset  boot id -> time of its last sign of life
 --   workerInfo  hash  boot id -> JSON
 --   counters    hash  time of the last tick; when Redis was last back after it had been away; the longest gap
@@ -33,7 +33,8 @@
 --   after    string  entry of the index behind which to go on with the first of them, or ''
 --   maxParked  int   how many parked requests to answer at most
 -- REPLIES
---   {'ok', now, next, fleet, claims, parked, resumedAt, pausedUntil, lanes, after, spent, gapAt, gapMs}
+--   {'ok', now: int, next: int, fleet: int, claims: list(id text, generation int, passed text, claim int),
+--    parked: list(id text, life text), resumedAt: int, pausedUntil: int, lanes: text, after: text, spent: list, gapAt: int, gapMs: int}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      resumedAt: when Redis was last back; no lease that it kept from being renewed is over before
 --      pausedUntil: when the queue goes on; 0: when it is resumed; -1: it is not paused
@@ -46,7 +47,7 @@
 
 --- @include now, lane, clock-back, pause, parked, parked-page
 
-local open, agenda, wait, marks, pushed, parked, byTask, workers, workerInfo, counters, spent, paused =
+local open, agenda, wait, marks, pushed, parked, parkedByTask, workers, workerInfo, counters, spent, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12]
 local lists = { unpack(KEYS, 13) }
@@ -195,8 +196,8 @@ for _, life in ipairs(over) do
 end
 local found, behind = {}, ''
 if tasks ~= '' then
-  indexSome(parked, byTask, counters)
-  found, behind = parkedPage(parked, byTask, tasks, after, maxParked)
+  indexSome(parked, parkedByTask, counters)
+  found, behind = parkedPage(parked, parkedByTask, tasks, after, maxParked)
 end
 return {
   'ok', at, tonumber(next), redis.call('ZCARD', workers), claims, found, resumedAt, pausedUntil,

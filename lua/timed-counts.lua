@@ -5,9 +5,9 @@
 --   leases    hash    key -> 'token at ends.ms after'
 --   failures  stream  what was discarded
 -- ARGV
---   cursor  int  '0', then what the call before answered, until that is '0'
+--   cursor  string  '0', then what the call before answered, until that is '0'
 -- REPLIES
---   {'counts', keys, leased, failures, next, cursor}  leased: of this page · next: the least time from which any may be
+--   {'counts', keys: int, leased: int, failures: int, next: int, cursor: text}  leased: of this page · next: the least time from which any may be
 --      taken; -1: none is there
 -- REPEAT  reads only
 -- FLAGS no-writes

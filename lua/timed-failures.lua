@@ -6,7 +6,7 @@
 --   from   string  where to begin, as XRANGE has it
 --   count  int     how many at most
 -- REPLIES
---   {'read', record, …}  each as XRANGE answers it; none: there are no others
+--   {'read', records...: record}  each as XRANGE answers it; none: there are no others
 -- REPEAT  reads only
 -- FLAGS no-writes
 

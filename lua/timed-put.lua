@@ -13,7 +13,7 @@
 --   number      int     of this call
 --   rememberMs  int     how long the caller is remembered
 --   channel     string  shard channel of those who wait for something to be due
---   entries...  string  for each key: key, token of the caller's own lease or '', time or '+ms', payload or ''
+--   entries...  (key string, token string, time value, payload string)  for each key: key, token of the caller's own lease or '', time or '+ms', payload or ''
 -- REPLIES
 --   {'put'}   done
 --   {'late'}  a later put of this caller was answered; nothing is done

@@ -15,13 +15,13 @@
 --   rememberMs    int     how long the caller is remembered
 --   channel       string  shard channel of those who wait for something to be due
 --   keepFailures  int     how many of the discarded are kept; the oldest go
---   outcomes...   string  for each key: key, token, verb, value
+--   outcomes...   (key string, token string, verb string, value value)  for each key: key, token, verb, value
 --      done: it is over, or comes at the time to which it was moved meanwhile · retry: it comes at
 --      value (a time, or '+ms') with one failure more, or as it was put meanwhile · back: it comes at its own time as if it had
 --      not been taken · discard: it goes to the failures, with value as its message · keep: the lease
 --      ends value ms from here · remove: it is over, whoever has it; with token ''
 -- REPLIES
---   {'settled', verdict, …}  for each key 'ok', or 'lost': nothing of it was changed
+--   {'settled', verdicts...: text}  for each key 'ok', or 'lost': nothing of it was changed
 --   {'late'}                 a later settle of this caller was answered; nothing is done
 -- REPEAT  the same verdicts; nothing is settled again
 -- FLAGS allow-oom

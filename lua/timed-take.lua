@@ -18,11 +18,11 @@
 --   leaseMs     int     how long the lease lasts
 --   rememberMs  int     how long the taker is remembered beyond the lease
 -- REPLIES
---   {'taken', now, next, ends, key, task, at, …}
+--   {'taken', now: int, next: int, ends: int, keys...: (key text, task text, at int)}
 --      next: server time at which to ask again, if not told otherwise before; -1: never
 --      ends: when the lease is over · task: '' of a key without a payload · at: the key's own time
---   {'refused', message}  the condition failed, or answered something senseless; nothing is taken
---   {'late', number}      a take of this number was answered already; nothing is taken
+--   {'refused', message: text}  the condition failed, or answered something senseless; nothing is taken
+--   {'late', number: int}      a take of this number was answered already; nothing is taken
 -- REPEAT  the same keys, those whose lease is still this one; if none is, it takes anew
 -- FLAGS allow-oom
 

@@ -11,13 +11,13 @@
 --   due       zset    delayed and returned sub-requests
 -- ARGV
 --   generation         int     of the request
---   limit              int     the new one, or '' to leave it
---   priority           int     the new one, or '' to leave it
+--   limit              int|''     the new one, or '' to leave it
+--   priority           int|''     the new one, or '' to leave it
 --   toleratedFailures  string  the new one as `create` keeps it, or '' to leave it
 -- REPLIES
---   {'ok', mint, epoch, priority}  changed; push `mint` tokens of `epoch` into the list of `priority`
+--   {'ok', mint: int, epoch: int, priority: text}  changed; push `mint` tokens of `epoch` into the list of `priority`
 --   {'cancelling'}         it is being cancelled
---   {'complete', outcome}  the request is complete
+--   {'complete', outcome: outcome}  the request is complete
 --   {'gone'}               no such life
 -- REPEAT  'ok' with what tokens are missing then; the epoch makes no further step
 -- FLAGS allow-oom

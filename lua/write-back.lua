@@ -8,7 +8,7 @@
 --   marks   hash  id -> 'epoch' or 'epoch:passedAt'
 --   pushed  hash  priority -> tokens ever pushed to its list
 --   parked  hash  id -> 'generation task'
---   byTask  zset  'task\0id' of those, all of score 0
+--   parkedByTask  zset  'task\0id' of those, all of score 0
 --   list    list  tokens of the request's priority; with due, its lane
 -- ARGV
 --   id          string  of the request
@@ -17,15 +17,15 @@
 --   mint        int     tokens to push
 --   epoch       int     in which they were counted
 --   priority    int     of the request
---   before      int     epoch whose tokens are still out, or ''
+--   before      string     epoch whose tokens are still out, or ''
 --   next        int     time of the next look, or 0
 --   parkedTask  string  '+' and the task when the request is parked, or ''
 --   graceMs     int     from a token's pop to its enter at the latest
 --   slowMs      int     until it is looked at in any case
---   due         int     when it was due, of one that is expedited; left out: it is not
---   channel     string  shard channel of the queue's workers, with due
+--   due         int?     when it was due, of one that is expedited; left out: it is not
+--   channel     string?  shard channel of the queue's workers, with due
 -- REPLIES
---   {'ok', next}  asleep; next: time of its next attention, or 0 when only its tokens wake it
+--   {'ok', next: int}  asleep; next: time of its next attention, or 0 when only its tokens wake it
 --   {'moved'}     somebody else claimed it since
 --   {'closed'}    the id is not open under this generation
 -- REPEAT  pushes again (surplus tokens die at enter); the rest is done once, by the claim
@@ -33,7 +33,7 @@
 
 --- @include now, lane, push, parked
 
-local open, agenda, wait, marks, pushed, parked, byTask, list =
+local open, agenda, wait, marks, pushed, parked, parkedByTask, list =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local id, generation, claim, mint, epoch, priority, before, next, parkedTask, graceMs, slowMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7],
@@ -64,9 +64,9 @@ elseif mark:match('^%d+') ~= before then
   mark, waits = before, true
 end
 if parkedTask ~= '' then
-  notePark(parked, byTask, id, generation, parkedTask:sub(2))
+  notePark(parked, parkedByTask, id, generation, parkedTask:sub(2))
 else
-  noteUnpark(parked, byTask, id)
+  noteUnpark(parked, parkedByTask, id)
 end
 
 local passedAt = mark:match(':(%d+)$')

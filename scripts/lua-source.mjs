@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import luaparse from 'luaparse';
 
 const folder = new URL('../lua/', import.meta.url);
 const read = (name) => readFileSync(new URL(name, folder), 'utf8');
@@ -20,7 +21,10 @@ export const scriptNames = readdirSync(fileURLToPath(folder))
   .map((file) => file.slice(0, -'.lua'.length))
   .sort();
 
-/** Takes a header apart into its sections; throws when one is missing. */
+/**
+ * Takes a header apart into its sections; throws when one is missing or a row cannot be read. What the types
+ * of a row mean stands in lua/README.md.
+ */
 export function parseHeader(name, source) {
   const lines = source.split('\n');
   const header = [];
@@ -34,7 +38,7 @@ export function parseHeader(name, source) {
   let section;
   for (const line of header) {
     if (line.startsWith('--- ')) {
-      purpose.push(line.slice(4));
+      if (!line.startsWith('--- @')) purpose.push(line.slice(4));
       continue;
     }
     const text = line.slice(3);
@@ -46,24 +50,76 @@ export function parseHeader(name, source) {
       sections[section].push(text.slice(2));
     }
   }
-  const entry = (row) => /^(\w+)(\.\.\.)?\s+(\w+)/.exec(row);
-  const rows = (list) =>
-    list
-      .map(entry)
-      .filter((match, i) => match && !list[i].startsWith(' '))
-      .map(([, key, rest, type]) => ({ name: key, rest: Boolean(rest), type }));
-  const replies = [...sections.REPLIES.join('\n').matchAll(/\{'(\w+)'/g)].map((m) => m[1]);
-  if (!purpose.length || !replies.length || !fields.REPEAT || fields.FLAGS === undefined) {
+  if (!purpose.length || !sections.REPLIES.length || !fields.REPEAT || fields.FLAGS === undefined) {
     throw new Error(`lua/${name}.lua: the header lacks a purpose, REPLIES, REPEAT or FLAGS`);
   }
+  const rows = (list, types) => {
+    const found = [];
+    for (const line of list) {
+      const [, key, rest, type, about] =
+        /^(\w+)(\.\.\.)?\s+(\([^)]*\)|\S+)\s*(.*)$/.exec(line) ?? [];
+      // A further line of the row before.
+      if (!key) found.at(-1).about += ` ${line.trim()}`;
+      else found.push({ name: key, rest: Boolean(rest), ...typeOf(name, type, types), about });
+    }
+    return found;
+  };
   return {
     purpose: purpose.join(' '),
-    keys: rows(sections.KEYS),
-    args: rows(sections.ARGV),
-    replies: [...new Set(replies)],
+    keys: rows(sections.KEYS, KEY_TYPES),
+    args: rows(sections.ARGV, ARGUMENT_TYPES),
+    replies: repliesIn(name, sections.REPLIES.join('\n')),
     repeat: fields.REPEAT,
     flags: fields.FLAGS.trim(),
   };
+}
+
+const KEY_TYPES = new Set(['hash', 'stream', 'zset', 'list', 'set', 'any']);
+const ARGUMENT_TYPES = new Set(['int', 'string', 'value', "int|''", 'int?', 'string?']);
+const REPLY_TYPES = new Set([
+  ...['int', 'text', 'outcome', 'list', 'pairs', 'record', 'any'],
+  'int?',
+  'text?',
+]);
+
+/** A type, or `(name type, …)`: several of each. */
+function typeOf(script, text, types) {
+  const known = (type) => {
+    if (types.has(type)) return type;
+    throw new Error(
+      `lua/${script}.lua: '${type}' is no type here; there are ${[...types].join(', ')}`,
+    );
+  };
+  if (!text.startsWith('(')) return { type: known(text) };
+  const each = text
+    .slice(1, -1)
+    .split(',')
+    .map((part) => part.trim().split(' '));
+  return { type: 'group', each: each.map(([name, type]) => ({ name, type: known(type) })) };
+}
+
+/** Splits at the commas outside of brackets. */
+const parts = (text) => text.split(/,(?![^(]*\))/).map((part) => part.trim());
+
+/** `{'word', name: type, …}` wherever it stands: the word and its fields. */
+function repliesIn(script, text) {
+  const replies = [];
+  for (const [, word, , rest = ''] of text.matchAll(/\{'(\w+)'(,\s*([^}]*))?\}/g)) {
+    const fields = rest === '' ? [] : parts(rest);
+    if (replies.some((reply) => reply.word === word)) continue;
+    replies.push({
+      word,
+      fields: fields.map((field) => {
+        const [, name, more, type] = /^(\w+)(\.\.\.)?:\s*(.+)$/s.exec(field) ?? [];
+        if (!name) throw new Error(`lua/${script}.lua: reply '${word}': '${field}' has no type`);
+        const listOf = /^list(\(.*\))$/s.exec(type);
+        if (listOf)
+          return { name, rest: false, ...typeOf(script, listOf[1], REPLY_TYPES), nested: true };
+        return { name, rest: Boolean(more), ...typeOf(script, type, REPLY_TYPES) };
+      }),
+    });
+  }
+  return replies;
 }
 
 /** The names that `local a, b = …KEYS[1]…` gives to KEYS or ARGV, in order. */
@@ -99,16 +155,122 @@ export function checkHeader(name, source) {
   };
   expect('KEYS', header.keys, namesGiven(body, 'KEYS'));
   expect('ARGV', header.args, namesGiven(body, 'ARGV'));
-  const returned = new Set([...body.matchAll(/(?:return|reply =) \{\s*'(\w+)'/g)].map((m) => m[1]));
-  for (const word of returned) {
-    if (!header.replies.includes(word)) fail(`replies '${word}', which its header does not list`);
+  const given = repliesOf(name, body);
+  const returned = new Set(given.map(({ word }) => word));
+  for (const { word, least, most } of given) {
+    const reply = header.replies.find((known) => known.word === word);
+    if (!reply) fail(`replies '${word}', which its header does not list`);
+    const fixed = reply.fields.filter(({ rest }) => !rest);
+    const needed = fixed.filter(({ type }) => !type.endsWith('?'));
+    const fits =
+      most === undefined ? least <= fixed.length : most <= fixed.length && least >= needed.length;
+    if (!fits) fail(`replies '${word}' with ${least} values; its header lists ${fixed.length}`);
   }
   if (!/return \{ (verdict\b|state\.status|pushTokens)/.test(body)) {
-    for (const word of header.replies) {
+    for (const { word } of header.replies) {
       if (!returned.has(word)) fail(`never replies '${word}', which its header lists`);
     }
   }
   return header;
+}
+
+/** Every table that a script answers with, as the parser sees it: its word, and how many values follow. */
+function repliesOf(name, body) {
+  const found = [];
+  const look = (node, inFunction) => {
+    if (!node || typeof node !== 'object') return;
+    const within = inFunction || node.type === 'FunctionDeclaration';
+    const named = node.variables?.some((variable) => variable.name === 'reply');
+    // What a function within the script returns is no reply, unless it is called that.
+    const returned = node.type === 'ReturnStatement' && !within ? node.arguments : [];
+    const answers = named ? node.init : returned;
+    for (const table of answers) {
+      const [first, ...rest] = table.type === 'TableConstructorExpression' ? table.fields : [];
+      if (first?.value?.type !== 'StringLiteral') continue;
+      // The parser keeps no values without an encoding, but how they are written.
+      const word = first.value.raw.slice(1, -1);
+      const open = rest.at(-1)?.value.base?.name === 'unpack';
+      const least = rest.length - (open ? 1 : 0);
+      found.push({ word, least, most: open ? undefined : rest.length });
+    }
+    for (const child of Object.values(node)) look(child, within);
+  };
+  look(parse(name, body).body, false);
+  return found;
+}
+
+const parse = (name, lua) => {
+  try {
+    return luaparse.parse(lua, { luaVersion: '5.1', scope: true, comments: false });
+  } catch (error) {
+    throw new Error(`lua/${name}.lua: ${error.message}`);
+  }
+};
+
+/** What Redis gives a script, as far as ours use it. */
+const PROVIDED = new Set([
+  ...['KEYS', 'ARGV', 'redis', 'cjson', 'math', 'string', 'table'],
+  ...['tonumber', 'tostring', 'type', 'ipairs', 'pairs', 'unpack', 'pcall'],
+]);
+
+/** What `--- @include`, `--- @needs` or `--- @host` names. */
+const namedBy = (tag, source) =>
+  new RegExp(`^--- @${tag} (.+)$`, 'm')
+    .exec(source)?.[1]
+    .split(',')
+    .map((part) => part.trim()) ?? [];
+
+/** Names of all libraries, sorted. */
+export const libraryNames = readdirSync(fileURLToPath(new URL('lib/', folder)))
+  .map((file) => file.slice(0, -'.lua'.length))
+  .sort();
+
+/** What a library gives to those behind it, and what it takes from elsewhere. */
+function borderOf(name, source) {
+  const { body, globals } = parse(`lib/${name}`, source);
+  const gives = body.flatMap((statement) => {
+    if (statement.type === 'LocalStatement') return statement.variables.map((local) => local.name);
+    return statement.type === 'FunctionDeclaration' ? [statement.identifier.name] : [];
+  });
+  const script = new Set(['KEYS', 'ARGV']);
+  const takes = globals.map((global) => global.name);
+  return { gives, takes: takes.filter((of) => script.has(of) || !PROVIDED.has(of)) };
+}
+
+/** Throws when a library takes what its head does not declare, or declares what it does not take. */
+export function checkLibrary(name, source = read(`lib/${name}.lua`)) {
+  const fail = (what) => {
+    throw new Error(`lua/lib/${name}.lua: ${what}`);
+  };
+  const needs = namedBy('needs', source);
+  const host = namedBy('host', source);
+  const { takes } = borderOf(name, source);
+  const given = new Map(
+    needs.map((of) => [
+      of,
+      borderOf(of, read(`lib/${of}.lua`)).gives.filter((one) => takes.includes(one)),
+    ]),
+  );
+  for (const [of, names] of given)
+    if (names.length === 0) fail(`needs nothing of ${of}, which it declares`);
+  for (const of of host) if (!takes.includes(of)) fail(`does not use ${of}, which it declares`);
+  const declared = new Set([...host, ...[...given.values()].flat()]);
+  for (const of of takes) if (!declared.has(of)) fail(`uses ${of}, and does not say from where`);
+}
+
+/** Throws when a script includes a library before what that needs, or uses a name that nothing gives it. */
+function checkIncludes(name, included, lua) {
+  included.forEach((part, i) => {
+    const before = included.slice(0, i);
+    for (const need of namedBy('needs', read(`lib/${part}.lua`))) {
+      if (!before.includes(need))
+        throw new Error(`lua/${name}.lua: ${part} needs ${need} before it`);
+    }
+  });
+  const { globals } = parse(name, lua.slice(lua.indexOf('\n')));
+  for (const { name: of } of globals) {
+    if (!PROVIDED.has(of)) throw new Error(`lua/${name}.lua: nothing gives it ${of}`);
+  }
 }
 
 const bodyOf = (source) => source.replace(/^(?:--[^\n]*\n|\n)+/, '');
@@ -129,11 +291,7 @@ export function buildScripts({ clock = 'server' } = {}) {
   for (const name of scriptNames) {
     const source = readSource(name);
     const header = checkHeader(name, source);
-    const included =
-      /^--- @include (.+)$/m
-        .exec(source)?.[1]
-        .split(',')
-        .map((part) => part.trim()) ?? [];
+    const included = namedBy('include', source);
     // A script without a clock of its own still has to take the test clock's argument off.
     if (clock === 'test' && !included.includes('now')) included.unshift('now');
     const parts = included.map((part) =>
@@ -141,6 +299,7 @@ export function buildScripts({ clock = 'server' } = {}) {
     );
     const shebang = header.flags ? `#!lua flags=${header.flags}` : '#!lua';
     const lua = [shebang, ...parts.map(strip), strip(bodyOf(source))].join('\n');
+    checkIncludes(name, included, lua);
     scripts[name] = { lua, sha: shaOf(lua) };
   }
   return scripts;

@@ -1,3 +1,4 @@
+--- @needs books
 -- Cancels everything that no worker runs: what was never read at once, by moving the group to the
 -- end of the stream; what is parked in `due` at most 500 a call. In flight settles itself. Returns
 -- how many parked ones are left for a later call. `held`: how many are parked, if the caller knows.

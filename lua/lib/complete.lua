@@ -1,3 +1,4 @@
+--- @needs replace, exceeded
 -- A create of this life may be on its way for longer than its retention lasts, and would bring it into
 -- being once more, with nobody to look after it. Until it is too old to be heard, the stream stays, empty
 -- and without its group, and says by its last id which life it was. Everybody but `create` sees nothing.

@@ -1,3 +1,4 @@
+--- @needs record-id
 -- What is known of the end of a worker, in words and as fields of the error. `cause` is what `cause` noted
 -- of it, or nil. A boot id tells host and process: <host>-<pid>-<eight characters>.
 local function crashError(worker, crashes, alone, cause)

@@ -1,3 +1,4 @@
+--- @needs exceeded
 -- Ends a request before its work is done: from here on it is being cancelled, and `endReason` says why.
 -- The first reason stays.
 local function endEarly(request, state, reason)

@@ -1,3 +1,4 @@
+--- @host ARGV
 -- The clock of the test build: the server's time moved by the offset that the caller appended as
 -- the last argument, so that tests need not sleep. It is taken off before the script looks.
 local clockOffset = tonumber(table.remove(ARGV))

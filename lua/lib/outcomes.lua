@@ -1,3 +1,4 @@
+--- @host ARGV
 -- What a worker says of the sub-requests that it ran. Success counts from whoever gets XACK = 1,
 -- also from a worker that lost its lease. Failure and give-back count only from the current owner,
 -- because XACK itself does not look whose entry it is. What leaves `due` and `tries` is collected

@@ -1,7 +1,8 @@
+--- @needs parked
 -- Takes what an earlier version parked into the index, some at a look, while the hash holds more than that.
-local function indexSome(parked, byTask, counters)
+local function indexSome(parked, parkedByTask, counters)
   local held = redis.pcall('HLEN', parked)
-  if type(held) ~= 'number' or held <= redis.call('ZCARD', byTask) then
+  if type(held) ~= 'number' or held <= redis.call('ZCARD', parkedByTask) then
     return
   end
   local from = redis.call('HGET', counters, 'parkedScan') or '0'
@@ -10,9 +11,9 @@ local function indexSome(parked, byTask, counters)
     return
   end
   for i = 1, #page[2], 2 do
-    redis.call('ZADD', byTask, 0, taskIn(page[2][i + 1]) .. '\0' .. page[2][i])
+    redis.call('ZADD', parkedByTask, 0, taskIn(page[2][i + 1]) .. '\0' .. page[2][i])
   end
-  redis.call('PEXPIRE', byTask, INDEX_KEPT_MS)
+  redis.call('PEXPIRE', parkedByTask, INDEX_KEPT_MS)
   -- Without the key nothing was opened for a week, and it may not be made anew here.
   if redis.call('EXISTS', counters) == 1 then
     redis.call('HSET', counters, 'parkedScan', page[1])
@@ -22,11 +23,11 @@ end
 -- At most `max` requests that are parked with one of `tasks` (' name name ', in the order in which they are gone
 -- through; '*' for all), of the first of them behind the entry `after`. Answers them, and the entry behind which
 -- to go on; '' when that was all.
-local function parkedPage(parked, byTask, tasks, after, max)
+local function parkedPage(parked, parkedByTask, tasks, after, max)
   local entries = {}
   local function read(from, to)
     local left = max - #entries
-    for _, entry in ipairs(left > 0 and redis.call('ZRANGE', byTask, from, to, 'BYLEX', 'LIMIT', 0, left) or {}) do
+    for _, entry in ipairs(left > 0 and redis.call('ZRANGE', parkedByTask, from, to, 'BYLEX', 'LIMIT', 0, left) or {}) do
       entries[#entries + 1] = entry
     end
   end
@@ -51,7 +52,7 @@ local function parkedPage(parked, byTask, tasks, after, max)
       found[#found + 1] = ids[i]
       found[#found + 1] = value
     else
-      redis.call('ZREM', byTask, entries[i])
+      redis.call('ZREM', parkedByTask, entries[i])
     end
   end
   return found, #entries == max and entries[max] or ''

@@ -1,3 +1,4 @@
+--- @needs terms, crashes
 -- Lua unpacks no more than some thousand arguments.
 local function someAtATime(command, key, args)
   for i = 1, #args, 1000 do

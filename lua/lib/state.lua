@@ -1,3 +1,4 @@
+--- @needs now
 -- Reads the numbers that the books, the permits and the tokens are kept by. Returns nil when the
 -- key holds no life of this generation (never created, dropped, voided, older or newer). `at` is the
 -- time of the whole script; a request is halted while it is paused, or held back until later.

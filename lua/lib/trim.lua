@@ -1,3 +1,4 @@
+--- @needs outcomes
 -- Deletes those of the up to 512 entries below index `to`, but not below `first`, that are not pending:
 -- all were delivered, so they are settled. Returns how far down it came.
 local function deleteSettled(work, generation, first, to)

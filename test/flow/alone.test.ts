@@ -15,7 +15,15 @@ async function suspected(flow: Flow, name: string, items: number) {
     .producer()
     .submit(numbers(items), { id: flow.id(name), maxCrashes: 2 });
   const request = flow.request(id);
-  await request.enter(generation, 'dead', 1, 1, 1, '*', []);
+  await request.enter({
+    generation,
+    worker: 'dead',
+    op: 1,
+    want: 1,
+    leaseMs: 1,
+    tasks: '*',
+    epochs: [],
+  });
   await request.read('dead', 1);
   await until(async () => {
     await request.tend(generation, '');

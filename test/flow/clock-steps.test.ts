@@ -23,7 +23,16 @@ const counter = (flow: Flow, name: string) =>
 async function dies(flow: Flow, id: string): Promise<void> {
   const generation = await lifeOf(flow, id);
   const request = flow.request(id);
-  const entered = await request.enter(generation, 'dead', 1, 3, LEASE_MS, '*', [], 3);
+  const entered = await request.enter({
+    generation,
+    worker: 'dead',
+    op: 1,
+    want: 3,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: [],
+    most: 3,
+  });
   if (entered.verdict !== 'ok' || entered.permits < 3) throw new Error('it got no permits');
   await flow.queueCommands.note(id, generation, entered.ends);
 }

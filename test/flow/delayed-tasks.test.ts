@@ -281,7 +281,15 @@ describe('a worker over several queues', () => {
     const request = flow.request(id);
     const generation = Number((await request.state())?.generation);
     // Its crash is real: of a holder with a lease of 1 ms.
-    await request.enter(generation, 'dead', 1, 1, 1, '*', []);
+    await request.enter({
+      generation,
+      worker: 'dead',
+      op: 1,
+      want: 1,
+      leaseMs: 1,
+      tasks: '*',
+      epochs: [],
+    });
     await request.read('dead', 1);
     await until(async () => {
       await request.tend(generation, '');

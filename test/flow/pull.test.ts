@@ -278,7 +278,15 @@ describe('a suspect that is pulled', { tags: 'one-server' }, () => {
     const { id, generation } = await flow.producer().submit([1], options);
     const request = flow.request(id);
     // Its crash is real: a holder with a lease of 1 ms, and a look at the request after that.
-    await request.enter(generation, 'dead', 1, 1, 1, '*', []);
+    await request.enter({
+      generation,
+      worker: 'dead',
+      op: 1,
+      want: 1,
+      leaseMs: 1,
+      tasks: '*',
+      epochs: [],
+    });
     await request.read('dead', 1);
     await until(async () => {
       await request.tend(generation, '');

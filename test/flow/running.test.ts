@@ -104,7 +104,15 @@ describe('what runs of a request', () => {
     const { id } = await flow.producer().submit(numbers(many), { limit: many });
     const commands = flow.request(id);
     const { generation } = (await commands.state()) as { generation: number };
-    await commands.enter(generation, 'holder', 1, many, 60_000, '*', ['1']);
+    await commands.enter({
+      generation,
+      worker: 'holder',
+      op: 1,
+      want: many,
+      leaseMs: 60_000,
+      tasks: '*',
+      epochs: ['1'],
+    });
     for (let left = many; left > 0; ) {
       const read = await commands.read('holder', 500);
       left -= (read as unknown[]).length;

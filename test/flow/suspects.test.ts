@@ -27,14 +27,30 @@ async function suspected(flow: Flow, name: string, { suspects, company, items, l
     await request.tend(generation, '');
     return (await request.inspect())?.inFlight === 0;
   };
-  await request.enter(generation, 'dead', 1, suspects, 1, '*', []);
+  await request.enter({
+    generation,
+    worker: 'dead',
+    op: 1,
+    want: suspects,
+    leaseMs: 1,
+    tasks: '*',
+    epochs: [],
+  });
   await request.read('dead', suspects);
   await until(nothingHeld);
   if (limit !== undefined)
     await new ControlCommands(flow.connection, id).update(generation, { limit });
   if (company === undefined) return id;
   // A lease that lasts until it is told to be over: these calls may take as long as they need.
-  await request.enter(generation, 'dead too', 1, suspects, 60_000, '*', []);
+  await request.enter({
+    generation,
+    worker: 'dead too',
+    op: 1,
+    want: suspects,
+    leaseMs: 60_000,
+    tasks: '*',
+    epochs: [],
+  });
   const taken = await request.take(generation, 'dead too', suspects);
   if (typeof taken === 'string') throw new Error(taken);
   await request.runAlone(

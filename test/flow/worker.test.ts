@@ -333,7 +333,16 @@ describe('a worker', () => {
     const appended = await request.append(generation, 'ghost', 0, ['1', '2', '3']);
     if (appended.verdict !== 'ok') throw new Error(appended.verdict);
     // Its first enter, answered to nobody: its own comes as the repeat.
-    const lost = await request.enter(generation, worker.id, 1, 4, 30_000, '*', ['1'], 16);
+    const lost = await request.enter({
+      generation,
+      worker: worker.id,
+      op: 1,
+      want: 4,
+      leaseMs: 30_000,
+      tasks: '*',
+      epochs: ['1'],
+      most: 16,
+    });
     expect(lost).toMatchObject({ permits: 3, ready: 0, entries: { length: 3 } });
     await flow.queueCommands.push({ id, generation, ...appended });
     // Whoever had to wait for somebody to look would wait for the first look, in twenty seconds.

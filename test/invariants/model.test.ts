@@ -95,7 +95,15 @@ const commands = [
       new Command(`${who} enters for ${want}`, async (model, real) => {
         const { request, generation } = real.scene;
         real.op += 1;
-        const entered = await request.enter(generation, who, real.op, want, LEASE_MS, '*', []);
+        const entered = await request.enter({
+          generation,
+          worker: who,
+          op: real.op,
+          want,
+          leaseMs: LEASE_MS,
+          tasks: '*',
+          epochs: [],
+        });
         expect(entered.verdict).toBe(model.enter(who, want));
         if (entered.verdict === 'ok') {
           expect(entered.permits).toBe(model.permits.get(who) ?? 0);

@@ -1,4 +1,4 @@
-import { ControlCommands, type GoesOn, HoldCommands } from '@piecework/protocol';
+import { ControlCommands, type GoesOn } from '@piecework/protocol';
 import type { Scene } from '../support/given.js';
 import { Actor, type Call, call } from './actor.js';
 import type { World } from './world.js';
@@ -42,7 +42,7 @@ export class Operator extends Actor {
         return goesOn(() => control.update(generation, { toleratedFailures: String(drawn % 3) }));
       default:
         return call(
-          () => new HoldCommands(connection, id).hold(generation, 1_000 + (drawn % 7) * 1_000),
+          () => control.hold(generation, 1_000 + (drawn % 7) * 1_000),
           (held) => {
             if (held.verdict !== 'held' || drawn % 2 === 0) return;
             this.todo.push(() => call(() => scene.queue.note(id, generation, held.until)));

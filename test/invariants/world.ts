@@ -400,7 +400,16 @@ class Worker extends Actor {
     const free = this.#alone ? 0 : Math.max(0, this.free);
     const [op, want, sentAt] = [this.op, Math.min(epochs.length, free), this.world.time];
     return call(
-      () => scene.request.enter(generation, this.name, op, want, LEASE_MS, '*', epochs),
+      () =>
+        scene.request.enter({
+          generation,
+          worker: this.name,
+          op,
+          want,
+          leaseMs: LEASE_MS,
+          tasks: '*',
+          epochs,
+        }),
       (entered) => {
         const key = `${scene.id} ${generation}`;
         if (entered.verdict === 'complete') this.finish(scene, generation, entered.outcome);
@@ -632,7 +641,15 @@ export class World {
     const { generation } = this.pictures.get(id) as Picture;
     const name = freshName('w');
     for (let op = 1; this.pictures.get(id)?.status !== 'complete'; op += 2) {
-      const entered = await request.enter(generation, name, op, 9, LEASE_MS, '*', []);
+      const entered = await request.enter({
+        generation,
+        worker: name,
+        op,
+        want: 9,
+        leaseMs: LEASE_MS,
+        tasks: '*',
+        epochs: [],
+      });
       if (entered.verdict !== 'ok') break;
       const entries = (await request.read(name, entered.permits)) as Entry[];
       const outcomes = entries.map(({ entry }): Outcome => {

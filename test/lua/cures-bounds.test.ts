@@ -127,7 +127,9 @@ const traces: Record<string, Trace> = {
       const tick = await scene.queue.tick('w', '{}', MINE);
       expect(tick.parked).toEqual([{ id: 'early', generation: 1, task: 'mine' }]);
     },
-    without: [{ script: 'tick', from: 'indexSome(parked, byTask, counters)\nfound', to: 'found' }],
+    without: [
+      { script: 'tick', from: 'indexSome(parked, parkedByTask, counters)\nfound', to: 'found' },
+    ],
   },
 
   'parked, no longer': {
@@ -141,7 +143,7 @@ const traces: Record<string, Trace> = {
       expect(tick.parked.map(({ id }) => id)).toEqual(['mine1']);
       expect(await scene.connection.client.zcard(parkedByTask)).toBe(1);
     },
-    without: [{ script: 'tick', from: "redis.call('ZREM', byTask, entries[i])", to: '' }],
+    without: [{ script: 'tick', from: "redis.call('ZREM', parkedByTask, entries[i])", to: '' }],
   },
 
   'passed, some at a time': {
@@ -225,7 +227,16 @@ const traces: Record<string, Trace> = {
     async play() {
       const scene = await long(5);
       const { request, generation } = scene;
-      const entered = await request.enter(generation, 'worker', 1, 5, LEASE_MS, '*', ['1'], 16);
+      const entered = await request.enter({
+        generation,
+        worker: 'worker',
+        op: 1,
+        want: 5,
+        leaseMs: LEASE_MS,
+        tasks: '*',
+        epochs: ['1'],
+        most: 16,
+      });
       expect(entered).toMatchObject({
         entries: [{ index: 0 }, { index: 1 }],
         ready: 3,

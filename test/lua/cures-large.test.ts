@@ -1,4 +1,4 @@
-import { runScript } from '@piecework/protocol/testing';
+import { run as runScript } from '@piecework/protocol/testing';
 import { expect } from 'vitest';
 import { useTestClock } from '../support/clock.js';
 import { given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
@@ -166,21 +166,18 @@ const traces: Record<string, Trace> = {
     async play() {
       const scene = await completeWithFailures([0], { items: 1 });
       await crowd(scene, 1_200, -5_000);
-      const { request, work, failed, results } = scene.request.keys;
+      const { keys } = scene.request;
       const next = await scene.queue.intent(scene.id);
       const redrive = (clearing: string) =>
-        runScript(
-          scene.connection.client,
-          'redrive',
-          [request, work, failed, results],
-          [next, 'me', LEASE_MS, clearing],
-        ) as Promise<[string, string]>;
-      const [verdict, from] = await redrive('0');
-      expect(verdict).toBe('clearing');
-      expect(await scene.connection.client.hlen(request)).toBeGreaterThan(3_000);
+        runScript(scene.connection.client, 'redrive', keys, {
+          ...{ generation: next, owner: 'me', leaseMs: LEASE_MS, clearing },
+        });
+      const first = await redrive('0');
+      if (first.verdict !== 'clearing') throw new Error(`not 'clearing', but ${first.verdict}`);
+      expect(await scene.connection.client.hlen(keys.request)).toBeGreaterThan(3_000);
       expect((await inspect(scene)).status).toBe('complete');
       // Who went on from the reply dies; another one begins again.
-      await redrive(from);
+      await redrive(first.from);
       expect(await redriveOf(scene).open(next, 'me', LEASE_MS)).toMatchObject({
         verdict: 'opened',
       });

@@ -25,7 +25,16 @@ describe('enter', () => {
 
   it('brings what is ready with the permits, when the call says so and it is little', async () => {
     const enter = (scene: Awaited<ReturnType<typeof given.filled>>, want: number, most: number) =>
-      scene.request.enter(scene.generation, 'worker', 1, want, LEASE_MS, '*', ['1'], most);
+      scene.request.enter({
+        generation: scene.generation,
+        worker: 'worker',
+        op: 1,
+        want,
+        leaseMs: LEASE_MS,
+        tasks: '*',
+        epochs: ['1'],
+        most,
+      });
     const scene = await given.filled({ items: 3, limit: 2 });
     const entered = await enter(scene, 3, 2);
     expect(entered).toMatchObject({
@@ -43,10 +52,11 @@ describe('enter', () => {
     const other = new Hand(scene, 'other');
     const [first] = await other.hold(1);
     await other.settle([back(first!)], { keep: 0 });
-    const entered = await scene.request.enter(
-      ...([scene.generation, 'worker', 1, 3, LEASE_MS, '*', []] as const),
-      16,
-    );
+    const { generation } = scene;
+    const entered = await scene.request.enter({
+      ...{ generation, worker: 'worker', op: 1, want: 3, leaseMs: LEASE_MS, tasks: '*' },
+      ...{ epochs: [], most: 16 },
+    });
     expect(entered).toMatchObject({ permits: 3, dueNow: 1, entries: [] });
   });
 
@@ -113,7 +123,16 @@ describe('enter', () => {
     await new Hand(scene, 'server').tryEnter(3, [1], ' census ');
     expect((await inspect(scene)).out).toBe(3);
     const { request, generation } = scene;
-    const enter = () => request.enter(generation, 'w', 1, 1, LEASE_MS, ' tax ', ['1']);
+    const enter = () =>
+      request.enter({
+        generation,
+        worker: 'w',
+        op: 1,
+        want: 1,
+        leaseMs: LEASE_MS,
+        tasks: ' tax ',
+        epochs: ['1'],
+      });
     expect(await enter()).toEqual(await enter());
     expect((await inspect(scene)).out).toBe(2);
   });

@@ -6,7 +6,6 @@ import {
   Connection,
   ControlCommands,
   type Entry,
-  HoldCommands,
   IdQueueCommands,
   QueueCommands,
   QueueControlCommands,
@@ -106,7 +105,7 @@ const queue = () => new QueueCommands(connection, 'story');
 const request = (id: string) => new RequestCommands(connection, id);
 const control = (id: string) => new ControlCommands(connection, id);
 const hold = (id: string, generation: number) =>
-  new HoldCommands(connection, id).hold(generation, 1_000);
+  new ControlCommands(connection, id).hold(generation, 1_000);
 
 const create = (id: string, generation: number, owner = 'me', options = {}) =>
   request(id).create(generation, owner, 60_000, fieldsOf(options, 'story'));
@@ -159,7 +158,15 @@ async function work() {
   await request(id).keepOpen(generation);
   await queue().contended(id, 50);
   await queue().contended('other', 50);
-  await request(id).enter(generation, 'w', 1, 3, LEASE_MS, '*', ['1', '1', '1']);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 1,
+    want: 3,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: ['1', '1', '1'],
+  });
   const [a, b, c] = await read(id, 3);
   await request(id).renew(generation, 'w', LEASE_MS, [0, 50]);
   await settle(id, generation, 2, 3, [success(a!), failure(b!), back(c!)]);
@@ -179,7 +186,15 @@ async function work() {
   const tended = { mint: 1, epoch: 9, priority: 50, before: '1', next: 0, parked: '' };
   expect(await queue().writeBack(frozen, tended)).toBe('moved');
   // A worker dies with what it read; somebody reclaims, somebody else ends it.
-  await request(id).enter(generation, 'dead', 1, 3, LEASE_MS, '*', ['1']);
+  await request(id).enter({
+    generation,
+    worker: 'dead',
+    op: 1,
+    want: 3,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: ['1'],
+  });
   await read(id, 1, 'dead');
   await queue().swap({ id, generation, mint: 1, epoch, priority }, 100);
   await tickAll();
@@ -187,7 +202,15 @@ async function work() {
   await tickAll();
   await request(id).take(generation, 'dead', 1);
   await request(id).renew(generation, 'dead', LEASE_MS, []);
-  await request(id).enter(generation, 'w', 5, 3, LEASE_MS, '*', []);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 5,
+    want: 3,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: [],
+  });
   for (let op = 6; op < 20; op += 1) {
     const taken = await request(id).take(generation, 'w', 3);
     const entries = [...(taken as { entries: Entry[] }).entries, ...(await read(id, 3))];
@@ -202,7 +225,15 @@ async function work() {
   }
   expect((await request(id).state())?.outcome).toBe('succeeded');
   await settle(id, generation, 20, 0, []);
-  await request(id).enter(generation, 'w', 21, 1, LEASE_MS, '*', []);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 21,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: [],
+  });
   await request(id).append(generation, 'me', 6, items(1));
   await request(id).keepOpen(generation);
   await request(id).seal(generation, 'me', 6);
@@ -228,11 +259,27 @@ async function crashed() {
   await create(id, generation, 'me', { maxCrashes: 2 });
   await request(id).append(generation, 'me', 0, items(1));
   await request(id).seal(generation, 'me', 1);
-  await request(id).enter(generation, 'first', 1, 1, LEASE_MS, '*', ['1']);
+  await request(id).enter({
+    generation,
+    worker: 'first',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: ['1'],
+  });
   await read(id, 1, 'first');
   moveClock(LEASE_MS + 1);
   await request(id).tend(generation, '');
-  await request(id).enter(generation, 'second', 1, 1, LEASE_MS, '*', []);
+  await request(id).enter({
+    generation,
+    worker: 'second',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: [],
+  });
   const second = await request(id).take(generation, 'second', 1);
   const [suspect] = (second as { entries: Entry[] }).entries;
   for (const worker of ['first', 'second'])
@@ -260,7 +307,15 @@ async function redriven() {
   await again.open(generation - 1, 'me', LEASE_MS);
   await again.runAgain(generation, 'other', [0]);
   await again.runAgain(generation, 'me', [0]);
-  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', ['1']);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: ['1'],
+  });
   const entries = await read(id, 1);
   await request(id).cancel(generation);
   await again.runAgain(generation, 'me', [0]);
@@ -283,12 +338,28 @@ async function cancelled() {
   const generation = await queue().intent(id);
   await create(id, generation, 'me', { task: 'census', priority: 99 });
   await request(id).append(generation, 'me', 0, items(3));
-  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, ' tax ', ['1']);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: ' tax ',
+    epochs: ['1'],
+  });
   await queue().reopen(id, generation);
   await admin.hdel(queue().keys.open, id);
   await queue().reopen(id, generation);
   await queue().park(id, generation, 'census');
-  await request(id).enter(generation, 'w', 2, 1, LEASE_MS, ' census ', ['1']);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 2,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: ' census ',
+    epochs: ['1'],
+  });
   await read(id, 1);
   await hold(id, generation);
   await request(id).cancel(generation);
@@ -313,7 +384,15 @@ async function controlled() {
   await create(id, generation);
   await request(id).append(generation, 'me', 0, items(2));
   await all(generation);
-  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', []);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: [],
+  });
   const entries = await read(id, 1);
   await request(id).cancel(generation);
   await all(generation);
@@ -343,7 +422,15 @@ async function gone() {
   await request(id).append(generation, 'me', 0, items(1));
   await request(id).keepOpen(generation);
   await request(id).seal(generation, 'me', 0);
-  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', []);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: [],
+  });
   await request(id).take(generation, 'w', 1);
   await settle(id, generation, 2, 0, []);
   await request(id).renew(generation, 'w', LEASE_MS, []);
@@ -360,7 +447,15 @@ async function spent() {
   await create(id, generation, 'me', { retentionMs: 5_000 });
   await request(id).append(generation, 'me', 0, items(1));
   await request(id).seal(generation, 'me', 1);
-  await request(id).enter(generation, 'w', 1, 1, LEASE_MS, '*', ['1']);
+  await request(id).enter({
+    generation,
+    worker: 'w',
+    op: 1,
+    want: 1,
+    leaseMs: LEASE_MS,
+    tasks: '*',
+    epochs: ['1'],
+  });
   const [entry] = await read(id, 1);
   await settle(id, generation, 2, 0, [success(entry!, `"${'x'.repeat(17_000_000)}"`)]);
   await request(id).results('-', 1);

@@ -54,7 +54,15 @@ async function fill(n) {
 
 async function hold(scene, n) {
   scene.op += 1;
-  await scene.request.enter(scene.generation, WORKER, scene.op, n, 600_000, '*', ['1']);
+  await scene.request.enter({
+    generation: scene.generation,
+    worker: WORKER,
+    op: scene.op,
+    want: n,
+    leaseMs: 600_000,
+    tasks: '*',
+    epochs: ['1'],
+  });
   return scene.request.read(WORKER, n);
 }
 

@@ -57,7 +57,7 @@ class Builder {
   }
 
   async enter({ request, generation }, worker, n, op = 1, leaseMs = LEASE_MS) {
-    return request.enter(generation, worker, op, n, leaseMs, '*', []);
+    return request.enter({ generation, worker, op, want: n, leaseMs, tasks: '*', epochs: [] });
   }
 
   /** `worker` enters for `n` and gives all of it back. */
@@ -212,7 +212,17 @@ export const worlds = [
     full: 16,
     async build(b, n) {
       const scene = await b.request(n, { payload: MEBI });
-      return () => scene.request.enter(scene.generation, 'w', 1, n, LEASE_MS, '*', [], 16);
+      return () =>
+        scene.request.enter({
+          generation: scene.generation,
+          worker: 'w',
+          op: 1,
+          want: n,
+          leaseMs: LEASE_MS,
+          tasks: '*',
+          epochs: [],
+          most: 16,
+        });
     },
   },
   {

@@ -229,7 +229,15 @@ export const numbers = (n: number, from = 0): number[] =>
 export async function deadHolder(flow: Flow, id: string): Promise<void> {
   const commands = flow.request(id);
   const { generation } = (await commands.state()) as { generation: number };
-  const entered = await commands.enter(generation, 'dead', 1, 9, 1, '*', ['1']);
+  const entered = await commands.enter({
+    generation,
+    worker: 'dead',
+    op: 1,
+    want: 9,
+    leaseMs: 1,
+    tasks: '*',
+    epochs: ['1'],
+  });
   if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
   await commands.read('dead', entered.permits);
   await flow.queueCommands.note(id, generation, 0);

@@ -1,8 +1,8 @@
 import {
   Connection,
+  ControlCommands,
   type Entered,
   type Entry,
-  HoldCommands,
   type Outcome,
   QueueCommands,
   RequestCommands,
@@ -260,7 +260,16 @@ export class Hand {
     const { request, generation } = this.#scene;
     const { name, answered } = this;
     const tokens = epochs.map(String);
-    return request.enter(generation, name, op, want, LEASE_MS, tasks, tokens, 0, answered);
+    return request.enter({
+      generation,
+      worker: name,
+      op,
+      want,
+      leaseMs: LEASE_MS,
+      tasks,
+      epochs: tokens,
+      answered,
+    });
   }
 
   /** Reads new sub-requests. */
@@ -321,7 +330,7 @@ export class Hand {
 }
 
 /** What holds a request back. */
-export const holds = ({ connection, id }: Scene) => new HoldCommands(connection, id);
+export const holds = ({ connection, id }: Scene) => new ControlCommands(connection, id);
 
 export const success = ({ entry }: Pick<Entry, 'entry'>, value = 'done'): Outcome => ({
   entry,

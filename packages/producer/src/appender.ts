@@ -224,10 +224,9 @@ export class Appender {
     while (!this.#failure) {
       await pause(waits.next(), this.#stopping.signal);
       if (this.#failure) return;
-      const { verdict, unsettled } = await this.#patience.call(() =>
-        this.#request.keepOpen(this.#generation),
-      );
-      if (verdict !== 'ok' || unsettled === 0 || unsettled + count <= this.#window) return;
+      const open = await this.#patience.call(() => this.#request.keepOpen(this.#generation));
+      if (open.verdict !== 'ok') return;
+      if (open.unsettled === 0 || open.unsettled + count <= this.#window) return;
     }
   }
 

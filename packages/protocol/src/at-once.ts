@@ -5,13 +5,8 @@ import type { RequestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import type { Minted, QueueCommands } from './queue-commands.js';
 import type { RequestOutcome } from './request-commands.js';
-import {
-  type Argument,
-  type Client,
-  runScript,
-  runScripts,
-  type ScriptCall,
-} from './run-script.js';
+import { callOf, runCall, runCalls, type ScriptCall } from './run-script.js';
+import type { Argument } from './script-values.js';
 
 /**
  * The number of the first item of a producer that creates, appends and seals in one pipeline. Its
@@ -46,7 +41,7 @@ export const createField = (owner: string): readonly Argument[] => [`sent:${owne
 /** A token that is pushed before its mint is answered. */
 export interface FirstToken {
   readonly token: Minted;
-  readonly push: ScriptCall;
+  readonly push: ScriptCall<'push'>;
 }
 
 /**
@@ -74,22 +69,24 @@ export async function createAllIn(
   whole: WholeRequest,
   first?: FirstToken,
 ): Promise<AllIn | undefined> {
-  const calls = callsOf(keys, whole);
-  const all = first ? [...calls, first.push] : calls;
-  const replies = await runScripts(connection.client, all);
-  const [created] = replies;
+  const [create, append, seal] = callsOf(keys, whole);
+  const { client } = connection;
+  const [created, appended, sealed, pushed] = first
+    ? await runCalls(client, [create, append, seal, first.push])
+    : await runCalls(client, [create, append, seal]);
   if (created instanceof PieceworkError) throw created;
-  const appended = wordsOf(replies[1]);
   // Taken only behind a create of this name, be it one before: this server may not have known ours.
-  if (appended?.[0] !== 'ok') return undefined;
+  if (appended === undefined || appended instanceof PieceworkError) return undefined;
+  if (appended.verdict !== 'ok') return undefined;
   // What was minted is told once: a server that did not know the seal is asked for it here.
-  const sealed = wordsOf(replies[2] ?? (await runCall(connection.client, calls[2])));
-  if (sealed?.[0] !== 'sealed' && sealed?.[0] !== 'complete') return undefined;
-  const [, , mint, epoch, priority] = appended as [string, number, number, number, string];
-  const outcome = sealed[0] === 'complete' ? (sealed[1] as RequestOutcome) : undefined;
-  const minted = { mint, epoch, ...placeOf(priority) };
-  const told = first !== undefined && wordsOf(replies[3])?.[0] === 'pushed';
-  return { ...minted, mint: told ? leftOf(minted, first) : mint, told, outcome };
+  const end = sealed ?? (await runCall(client, seal));
+  if (end instanceof PieceworkError) return undefined;
+  if (end.verdict !== 'sealed' && end.verdict !== 'complete') return undefined;
+  const outcome = end.verdict === 'complete' ? end.outcome : undefined;
+  const minted = { mint: appended.mint, epoch: appended.epoch, ...placeOf(appended.priority) };
+  const isTold = pushed !== undefined && !(pushed instanceof PieceworkError);
+  const told = first !== undefined && isTold && pushed.verdict === 'pushed';
+  return { ...minted, mint: told ? leftOf(minted, first) : minted.mint, told, outcome };
 }
 
 type Mint = Pick<Minted, 'mint' | 'epoch' | 'priority' | 'due'>;
@@ -100,31 +97,18 @@ function leftOf({ mint, epoch, priority, due }: Mint, { token }: FirstToken): nu
   return alike ? Math.max(0, mint - token.mint) : mint;
 }
 
-const wordsOf = (reply: unknown[] | PieceworkError | undefined): unknown[] | undefined =>
-  reply instanceof PieceworkError ? undefined : reply;
-
-const runCall = (client: Client, { name, keys, args }: ScriptCall) =>
-  runScript(client, name, keys, args);
-
-function callsOf(keys: RequestKeys, whole: WholeRequest): [ScriptCall, ScriptCall, ScriptCall] {
-  const { request, work, due, tries, progress, failed, results, channel } = keys;
+function callsOf(
+  keys: RequestKeys,
+  whole: WholeRequest,
+): [ScriptCall<'create'>, ScriptCall<'append'>, ScriptCall<'seal'>] {
   const { generation, owner, leaseMs, fields, payloads } = whole;
+  const { channel } = keys;
   const sent = BEHIND_CREATE + payloads.length;
+  const windowMs = TIMES.createWindowMs;
+  const producer = owner;
   return [
-    {
-      name: 'create',
-      keys: [request, work],
-      args: [generation, owner, TIMES.createWindowMs, leaseMs, ...fields],
-    },
-    {
-      name: 'append',
-      keys: [request, work, due],
-      args: [generation, owner, BEHIND_CREATE, ...payloads],
-    },
-    {
-      name: 'seal',
-      keys: [request, work, due, tries, progress, failed, results],
-      args: [generation, owner, sent, channel],
-    },
+    callOf('create', keys, { generation, owner, windowMs, leaseMs, fields }),
+    callOf('append', keys, { generation, producer, first: BEHIND_CREATE, payloads }),
+    callOf('seal', keys, { generation, producer, sent, channel }),
   ];
 }

@@ -4,8 +4,7 @@ import { type QueueKeys, queueKeys, type RequestKeys, requestKeys } from './keys
 import { type Place, placeOf } from './lanes.js';
 import { encodeLimit } from './limit.js';
 import { redisError } from './redis-error.js';
-import type { Complete, Gone } from './request-commands.js';
-import { runScript } from './run-script.js';
+import { type Reply, run } from './run-script.js';
 
 /** How long the answer to a message is waited for, in ms. */
 const TELL_MS = 1_000;
@@ -25,11 +24,10 @@ export interface Life {
   readonly queue: string;
 }
 
-export type GoesOn =
-  | ({ readonly verdict: 'ok'; readonly mint: number; readonly epoch: number } & Place)
-  | { readonly verdict: 'cancelling' }
-  | Complete
-  | Gone;
+type Changed = Reply<'update'>;
+type Ok = Extract<Changed, { readonly verdict: 'ok' }>;
+
+export type GoesOn = (Omit<Ok, 'priority'> & Place) | Exclude<Changed, Ok>;
 
 /** What is done to a request while it runs, by anybody. Hash slot of `{<id>}`. */
 export class ControlCommands {
@@ -39,12 +37,6 @@ export class ControlCommands {
   constructor(connection: Connection, id: string) {
     this.#connection = connection;
     this.keys = requestKeys(id);
-  }
-
-  #run(name: 'pause' | 'resume' | 'update', args: readonly (string | number)[]) {
-    const { request, work, due } = this.keys;
-    const keys = name === 'pause' ? [request] : [request, work, due];
-    return runScript(this.#connection.client, name, keys, args);
   }
 
   /** Which life of the id there is; null: none that is remembered. One plain read. */
@@ -59,24 +51,26 @@ export class ControlCommands {
   }
 
   /** Grants and mints nothing from here on; what runs may end. */
-  async pause(
-    generation: number,
-  ): Promise<{ verdict: 'paused' } | { verdict: 'cancelling' } | Complete | Gone> {
-    const reply = await this.#run('pause', [generation]);
-    if (reply[0] === 'paused') return { verdict: 'paused' };
-    return goesOn(reply) as { verdict: 'cancelling' } | Complete | Gone;
+  pause(generation: number): Promise<Reply<'pause'>> {
+    return run(this.#connection.client, 'pause', this.keys, { generation });
   }
 
   /** Goes on; the caller pushes what was minted. */
   async resume(generation: number): Promise<GoesOn> {
-    return goesOn(await this.#run('resume', [generation]));
+    return goesOn(await run(this.#connection.client, 'resume', this.keys, { generation }));
+  }
+
+  /** Holds the request back for `holdMs`; answers until when it is held, in server time. */
+  hold(generation: number, holdMs: number): Promise<Reply<'hold'>> {
+    return run(this.#connection.client, 'hold', this.keys, { generation, holdMs });
   }
 
   /** Changes what is given; the caller pushes what was minted. */
   async update(generation: number, changes: RequestChanges): Promise<GoesOn> {
-    const { limit, priority = '', toleratedFailures = '' } = changes;
-    const kept = limit === undefined ? '' : encodeLimit(limit);
-    return goesOn(await this.#run('update', [generation, kept, priority, toleratedFailures]));
+    const { limit, priority, toleratedFailures = '' } = changes;
+    const kept = limit === undefined ? undefined : encodeLimit(limit);
+    const args = { generation, limit: kept, priority, toleratedFailures };
+    return goesOn(await run(this.#connection.client, 'update', this.keys, args));
   }
 }
 
@@ -104,16 +98,14 @@ export class QueueControlCommands {
 
   /** Pauses the queue for `forMs`; 0: until it is resumed. */
   async pause(forMs: number): Promise<QueuePause> {
-    const { paused, control } = this.keys;
-    const args = [forMs, control];
-    const reply = await runScript(this.#connection.client, 'pause-queue', [paused], args);
-    const [, until, at] = reply as [string, number, number];
-    return { until, at };
+    const args = { forMs, channel: this.keys.control };
+    const { until, now } = await run(this.#connection.client, 'pause-queue', this.keys, args);
+    return { until, at: now };
   }
 
   async resume(): Promise<void> {
-    const { paused, control } = this.keys;
-    await runScript(this.#connection.client, 'resume-queue', [paused], [control]);
+    const args = { channel: this.keys.control };
+    await run(this.#connection.client, 'resume-queue', this.keys, args);
   }
 
   /**
@@ -162,9 +154,5 @@ export function parseControl(
   return undefined;
 }
 
-function goesOn(reply: readonly unknown[]): GoesOn {
-  const [verdict, mint, epoch, priority] = reply as [string, number, number, string];
-  if (verdict === 'ok') return { verdict, mint, epoch, ...placeOf(priority) };
-  if (verdict === 'complete') return { verdict, outcome: reply[1] as Complete['outcome'] };
-  return { verdict: verdict === 'cancelling' ? 'cancelling' : 'gone' };
-}
+const goesOn = (reply: Changed): GoesOn =>
+  reply.verdict === 'ok' ? { ...reply, ...placeOf(reply.priority) } : reply;

@@ -4,9 +4,8 @@ import { type QueueKeys, queueKeys } from './keys.js';
 import { Lanes, laneKeys, type Place } from './lanes.js';
 import { redisError } from './redis-error.js';
 import { runBehind } from './run-behind.js';
-import { type Client, runScript, type ScriptCall } from './run-script.js';
+import { type Client, callOf, type Reply, run, runCall, type ScriptCall } from './run-script.js';
 import type { LongestRun } from './run-times.js';
-import type { ScriptName } from './scripts.generated.js';
 
 /** What a script on the request side minted and the queue side is to push. */
 export interface Minted extends Place {
@@ -25,12 +24,8 @@ export interface Expedited {
 /** What the queue side answers to who tells it something of an open request; 'closed': it has none such open. */
 export type Told = 'done' | 'closed';
 
-export interface Claim {
-  readonly id: string;
-  readonly generation: number;
-  readonly passed: string;
-  readonly claim: number;
-}
+/** A request to be tended, and the claim under which that is written back. */
+export type Claim = Reply<'tick'>['claims'][number];
 
 /** A worker as the registry shows it. */
 export interface RegisteredWorker {
@@ -84,26 +79,10 @@ export interface QueueCounts {
   readonly tokens: Readonly<Record<number, number>>;
 }
 
-export interface Tick {
-  /** Server time of the tick. */
-  readonly now: number;
-  /** Server time of the earliest agenda entry, or -1. */
-  readonly next: number;
-  /** Live workers of the queue. */
-  readonly fleet: number;
-  readonly claims: readonly Claim[];
+export interface Tick extends Omit<Reply<'tick'>, 'verdict' | 'parked' | 'lanes' | 'after'> {
   readonly parked: readonly { id: string; generation: number; task: string }[];
   /** Behind which entry of their index to go on; '': these were all. */
   readonly parkedAfter: string;
-  /** Lives whose retention is over, and which keep much: to be unlinked. */
-  readonly spent: readonly string[];
-  /** Server time at which Redis was last back after it had been away, or 0. */
-  readonly resumedAt: number;
-  /** Server time at which the paused queue goes on; 0: when it is resumed; -1: it is not paused. */
-  readonly pausedUntil: number;
-  /** When a gap between two ticks ended, server time, and how long it was; 0: none that matters. */
-  readonly gapAt: number;
-  readonly gapMs: number;
 }
 
 /** Which parked requests a worker looks for: of what it serves, and where it goes on. */
@@ -134,10 +113,6 @@ export class QueueCommands {
     this.lanes = new Lanes(this.keys);
   }
 
-  #run(name: ScriptName, keys: readonly string[], args: readonly (string | number)[]) {
-    return runScript(this.#connection.client, name, keys, args);
-  }
-
   /**
    * The id that this key of deduplication stands for: `id`, for `periodMs` from now, unless it stands for
    * another one already. Asked again, it answers the same.
@@ -153,13 +128,8 @@ export class QueueCommands {
 
   /** Opens an id; answers its generation. `above`: it is greater than this one, as a 'void' says; 0: any. */
   async intent(id: string, above = 0): Promise<number> {
-    const { open, agenda, counters } = this.keys;
-    const reply = await this.#run(
-      'intent',
-      [open, agenda, counters],
-      [id, TIMES.intentGraceMs, TIMES.historyMs, above],
-    );
-    return reply[1] as number;
+    const args = { id, graceMs: TIMES.intentGraceMs, idleMs: TIMES.historyMs, above };
+    return (await run(this.#connection.client, 'intent', this.keys, args)).generation;
   }
 
   /**
@@ -167,13 +137,8 @@ export class QueueCommands {
    * later generation that was refused because of this life, and whose place it takes.
    */
   async reopen(id: string, generation: number, instead = 0): Promise<boolean> {
-    const { open, agenda, counters } = this.keys;
-    const reply = await this.#run(
-      'reopen',
-      [open, agenda, counters],
-      [id, generation, TIMES.historyMs, instead],
-    );
-    return reply[0] === 'reopened';
+    const args = { id, generation, idleMs: TIMES.historyMs, instead };
+    return (await run(this.#connection.client, 'reopen', this.keys, args)).verdict === 'reopened';
   }
 
   /**
@@ -181,27 +146,28 @@ export class QueueCommands {
    * through `tellOpen`. `client`: over which connection, as a WAIT counts what its own connection wrote.
    */
   async push(minted: Minted, client: Client = this.#connection.client): Promise<Told> {
-    const { name, keys, args } = this.pushCall(minted);
-    return (await runScript(client, name, keys, args))[0] === 'closed' ? 'closed' : 'done';
+    const { verdict } = await runCall(client, this.pushCall(minted));
+    return verdict === 'closed' ? 'closed' : 'done';
   }
 
   /** What `push` sends, for who sends it together with other scripts. */
-  pushCall(minted: Minted): ScriptCall {
+  pushCall(minted: Minted): ScriptCall<'push'> {
     const { open, pushed } = this.keys;
     const { id, generation, mint, epoch, priority } = minted;
-    return {
-      name: 'push',
-      keys: [open, pushed, this.lanes.listOf(minted)],
-      args: [id, generation, epoch, mint, priority, ...this.#lane(minted)],
-    };
+    return callOf(
+      'push',
+      { open, pushed, list: this.lanes.listOf(minted) },
+      { id, generation, epoch, count: mint, priority, ...this.#lane(minted) },
+    );
   }
 
   /** Whether anybody else of the same or a higher priority waits. */
   async contended(id: string, priority: number, expedited?: Expedited): Promise<boolean> {
     const { due = 0, generation = 0 } = expedited ?? {};
     const lists = this.lanes.upTo({ priority, due });
-    const reply = await this.#run('contended', lists, due ? [id, generation, due] : [id]);
-    return reply[0] === 'leave';
+    const args = due ? { id, generation, due } : { id };
+    const { verdict } = await run(this.#connection.client, 'contended', { lists }, args);
+    return verdict === 'leave';
   }
 
   /** Learns which lanes are used. A tick does too; this is for who may have missed a message. */
@@ -211,8 +177,8 @@ export class QueueCommands {
   }
 
   /** What the scripts are told besides of a place in a lane. */
-  #lane({ due }: Place): (string | number)[] {
-    return due ? [due, this.keys.control] : [];
+  #lane({ due }: Place): { readonly due?: number; readonly channel?: string } {
+    return due ? { due, channel: this.keys.control } : {};
   }
 
   /**
@@ -220,14 +186,18 @@ export class QueueCommands {
    * it would take, so no list behind that is named; with nothing to return, taking is all there is to do.
    * `onClosed`: the request is not open, so nothing was returned.
    */
-  async swap(minted: Minted, take: number, onClosed = () => {}): Promise<string[]> {
+  async swap(minted: Minted, take: number, onClosed = () => {}): Promise<readonly string[]> {
     if (minted.mint === 0) return this.#pop(take);
     const { open, pushed } = this.keys;
     const { id, generation, mint, epoch, priority } = minted;
-    const args = [id, generation, epoch, mint, priority, take, ...this.#lane(minted)];
-    const reply = await this.#run('swap', [open, pushed, ...this.lanes.upTo(minted)], args);
-    if (reply[0] === 'closed') onClosed();
-    return reply.slice(1) as string[];
+    const { verdict, tokens } = await run(
+      this.#connection.client,
+      'swap',
+      { open, pushed, lists: this.lanes.upTo(minted) },
+      { id, generation, epoch, count: mint, priority, take, ...this.#lane(minted) },
+    );
+    if (verdict === 'closed') onClosed();
+    return tokens;
   }
 
   async #pop(take: number): Promise<string[]> {
@@ -240,9 +210,8 @@ export class QueueCommands {
 
   /** Puts a request aside whose task this worker does not serve. */
   async park(id: string, generation: number, task: string): Promise<Told> {
-    const { open, agenda, parked, parkedByTask } = this.keys;
-    const keys = [open, agenda, parked, parkedByTask];
-    const [verdict] = await this.#run('park', keys, [id, generation, task, TIMES.slowMs]);
+    const args = { id, generation, task, slowMs: TIMES.slowMs };
+    const { verdict } = await run(this.#connection.client, 'park', this.keys, args);
     return verdict === 'closed' ? 'closed' : 'done';
   }
 
@@ -252,75 +221,24 @@ export class QueueCommands {
     info: string,
     seeking: Seeking = { tasks: '', after: '' },
   ): Promise<Tick> {
-    const k = this.keys;
     const lanes = this.lanes.text;
-    const reply = await this.#run(
+    const { claimMs: lockMs, graceMs, workerGoneMs: goneMs, awayMs, awayPerWorkerMs } = TIMES;
+    const reply = await run(
+      this.#connection.client,
       'tick',
-      [
-        ...[k.open, k.agenda, k.wait, k.marks, k.pushed, k.parked, k.parkedByTask, k.workers],
-        ...[k.workerInfo, k.counters, k.spent, k.paused, ...k.lists, ...laneKeys(k, lanes)],
-      ],
-      [
-        worker,
-        info,
-        TIMES.claimMs,
-        TIMES.graceMs,
-        CLAIMS_PER_TICK,
-        TIMES.workerGoneMs,
-        TIMES.awayMs,
-        TIMES.awayPerWorkerMs,
-        lanes,
-        seeking.tasks,
-        seeking.after,
-        PARKED_PER_TICK,
-      ],
+      { ...this.keys, lists: [...this.keys.lists, ...laneKeys(this.keys, lanes)] },
+      {
+        ...{ worker, info, lockMs, graceMs, max: CLAIMS_PER_TICK, goneMs, awayMs },
+        ...{ awayPerWorkerMs, lanes, tasks: seeking.tasks, after: seeking.after },
+        maxParked: PARKED_PER_TICK,
+      },
     );
-    const [
-      ,
-      now,
-      next,
-      fleet,
-      flat,
-      aside,
-      resumedAt,
-      pausedUntil,
-      used,
-      parkedAfter,
-      spent,
-      gapAt,
-      gapMs,
-    ] = reply as [
-      string,
-      number,
-      number,
-      number,
-      string[],
-      string[],
-      number,
-      number,
-      string,
-      string,
-      string[],
-      number,
-      number,
-    ];
-    this.lanes.learn(used);
-    const claims: Claim[] = [];
-    for (let i = 0; i < flat.length; i += 4) {
-      claims.push({
-        id: flat[i] as string,
-        generation: Number(flat[i + 1]),
-        passed: String(flat[i + 2]),
-        claim: Number(flat[i + 3]),
-      });
-    }
-    const waiting: { id: string; generation: number; task: string }[] = [];
-    for (let i = 0; i < aside.length; i += 2) {
-      const [, generation, task] = /^(\d+) (.*)$/.exec(aside[i + 1] as string) ?? [];
-      waiting.push({ id: aside[i] as string, generation: Number(generation), task: task ?? '' });
-    }
-    const parked = { parked: waiting, parkedAfter };
-    return { now, next, fleet, claims, ...parked, resumedAt, pausedUntil, spent, gapAt, gapMs };
+    this.lanes.learn(reply.lanes);
+    const parked = reply.parked.map(({ id, life }) => {
+      const [, generation, task = ''] = /^(\d+) (.*)$/.exec(life) ?? [];
+      return { id, generation: Number(generation), task };
+    });
+    return { ...reply, parked, parkedAfter: reply.after };
   }
 
   /** Ends a tend: pushes, then puts the request to sleep if the claim still stands. */
@@ -333,34 +251,25 @@ export class QueueCommands {
       next: number;
       parked: string;
     },
-  ): Promise<'ok' | 'moved' | 'closed'> {
-    const { open, agenda, wait, marks, pushed, parked, parkedByTask } = this.keys;
-    const { mint, epoch, priority, before, next } = tended;
-    const reply = await this.#run(
+  ): Promise<Reply<'write-back'>['verdict']> {
+    const { mint, epoch, priority, before, next, parked: parkedTask } = tended;
+    const { graceMs, slowMs } = TIMES;
+    const { verdict } = await run(
+      this.#connection.client,
       'write-back',
-      [open, agenda, wait, marks, pushed, parked, parkedByTask, this.lanes.listOf(tended)],
-      [
-        id,
-        generation,
-        claim,
-        mint,
-        epoch,
-        priority,
-        before,
-        next,
-        tended.parked,
-        TIMES.graceMs,
-        TIMES.slowMs,
-        ...this.#lane(tended),
-      ],
+      { ...this.keys, list: this.lanes.listOf(tended) },
+      {
+        ...{ id, generation, claim, mint, epoch, priority, before, next, parkedTask },
+        ...{ graceMs, slowMs, ...this.#lane(tended) },
+      },
     );
-    return reply[0] as 'ok' | 'moved' | 'closed';
+    return verdict;
   }
 
   /** Brings the next look at a request forward to `time` (server ms; 0: now). */
   async note(id: string, generation: number, time: number): Promise<Told> {
-    const { open, agenda } = this.keys;
-    const [verdict] = await this.#run('note', [open, agenda], [id, generation, time]);
+    const args = { id, generation, time };
+    const { verdict } = await run(this.#connection.client, 'note', this.keys, args);
     return verdict === 'closed' ? 'closed' : 'done';
   }
 
@@ -381,27 +290,14 @@ export class QueueCommands {
     spentAt: number | undefined = 0,
     epoch = this.epoch,
   ): Promise<boolean> {
-    const k = this.keys;
-    return this.#clearingLanes(
-      'finish',
-      [
-        k.open,
-        k.agenda,
-        k.wait,
-        k.marks,
-        k.parked,
-        k.parkedByTask,
-        k.pushed,
-        k.counters,
-        k.history,
-        k.errors,
-        k.workers,
-        k.workerInfo,
-        k.spent,
-        ...k.lists,
-      ],
-      [id, generation, outcome, TIMES.historyMs, HISTORY_MAX, spentAt],
-      (call) => runBehind(this.#connection, epoch, call),
+    const { historyMs } = TIMES;
+    const args = { id, generation, outcome, historyMs, historyMax: HISTORY_MAX, spentAt };
+    return this.#clearingLanes((lists, lanes) =>
+      runBehind(
+        this.#connection,
+        epoch,
+        callOf('finish', { ...this.keys, lists }, { ...args, lanes }),
+      ),
     );
   }
 
@@ -412,22 +308,8 @@ export class QueueCommands {
 
   /** Strikes a worker out of the registry. */
   async depart(worker: string): Promise<void> {
-    const k = this.keys;
-    await this.#clearingLanes(
-      'depart',
-      [
-        k.open,
-        k.workers,
-        k.workerInfo,
-        k.history,
-        k.counters,
-        k.errors,
-        k.pushed,
-        k.parked,
-        k.parkedByTask,
-        ...k.lists,
-      ],
-      [worker],
+    await this.#clearingLanes((lists, lanes) =>
+      run(this.#connection.client, 'depart', { ...this.keys, lists }, { worker, lanes }),
     );
   }
 
@@ -436,18 +318,16 @@ export class QueueCommands {
    * have any; so the script says which there are, and is called again with those.
    */
   async #clearingLanes(
-    name: 'finish' | 'depart',
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    run = (call: ScriptCall): Promise<unknown[] | undefined> =>
-      this.#run(call.name, call.keys, call.args),
+    clear: (
+      lists: readonly string[],
+      lanes: string,
+    ) => Promise<{ readonly lanes: string } | undefined>,
   ): Promise<boolean> {
     let lanes = '';
     do {
-      const all = [...keys, ...laneKeys(this.keys, lanes)];
-      const reply = await run({ name, keys: all, args: [...args, lanes] });
+      const reply = await clear([...this.keys.lists, ...laneKeys(this.keys, lanes)], lanes);
       if (!reply) return false;
-      lanes = reply[1] as string;
+      ({ lanes } = reply);
     } while (lanes !== '');
     return true;
   }

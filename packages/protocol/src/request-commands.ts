@@ -6,19 +6,15 @@ import { indexOf, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import { isGone, redisError } from './redis-error.js';
 import { runBehind } from './run-behind.js';
-import { type Client, runScript } from './run-script.js';
-import type { ScriptName } from './scripts.generated.js';
+import { type Arguments, type Client, callOf, type Reply, run } from './run-script.js';
+import type { Argument, StreamRow } from './script-values.js';
 
-export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
+export type RequestOutcome = Complete['outcome'];
 /** Why a request ended before its work was done. */
 export type EndReason = 'deadline' | 'failures' | 'cancel';
 export type Gone = { readonly verdict: 'gone' };
-export type Complete = {
-  readonly verdict: 'complete';
-  readonly outcome: RequestOutcome;
-  /** For `finish`: server time at which what it keeps is to be unlinked, if that is much. */
-  readonly spentAt?: number;
-};
+/** `spentAt`: for `finish`, server time at which what it keeps is to be unlinked, if that is much. */
+export type Complete = Extract<Reply<'cancel'>, { readonly verdict: 'complete' }>;
 
 /** A sub-request as a worker receives it. */
 export interface Entry {
@@ -51,39 +47,24 @@ export type Outcome =
     }
   | { readonly entry: string; readonly kind: 'b' };
 
-export interface Settled extends Place {
-  readonly verdict: 'ok';
-  readonly permits: number;
-  readonly mint: number;
-  readonly epoch: number;
-  /** Parked sub-requests that are ready now. */
-  readonly dueNow: number;
-  /** Server time at which the next delayed one is ready, or 0. */
-  readonly nextDue: number;
+type Ok<Name extends 'enter' | 'settle' | 'append'> = Extract<
+  Reply<Name>,
+  { readonly verdict: 'ok' }
+>;
+
+/** A reply of which the priority and due time are taken apart. */
+type Placed<Of> = Omit<Of, 'priority'> & Place;
+
+export interface Settled extends Placed<Omit<Ok<'settle'>, 'cancelling' | 'entries' | 'cut'>> {
   /** Whether the request is being cancelled. */
   readonly cancelling: boolean;
   /** Whether less was read than there is, because the payloads are long. */
   readonly cut: boolean;
 }
 
-export interface Entered extends Place {
-  readonly verdict: 'ok';
-  readonly permits: number;
-  readonly mint: number;
-  readonly epoch: number;
-  readonly dueNow: number;
-  readonly task: string;
-  readonly attempts: number;
-  /** When the lease is over, in ms of the server's clock; 0: no permits. */
-  readonly ends: number;
-  /** Which hold this is, for `settle`. */
-  readonly since: string;
-  /** What nobody has read yet; -1: a repeat, whose first reply may have brought entries. */
-  readonly ready: number;
+export interface Entered extends Placed<Omit<Ok<'enter'>, 'entries'>> {
   /** What was read for the permits granted, if it was all that was ready. */
   readonly entries: readonly Entry[];
-  /** How attempts are made, for `decodePolicy`. */
-  readonly policy: string;
 }
 
 export interface Tended extends Place {
@@ -104,36 +85,14 @@ export interface Crashed {
   readonly indexes: readonly number[];
 }
 
-export type Appended =
-  | ({ verdict: 'ok'; total: number; mint: number; epoch: number } & Place)
-  | { verdict: 'gap'; sent: number }
-  | { verdict: 'full'; unsettled: number }
-  | { verdict: 'sealed' | 'cancelling' | 'complete' | 'gone' };
+export type Appended = Placed<Ok<'append'>> | Exclude<Reply<'append'>, { readonly verdict: 'ok' }>;
 
 export type Created =
-  /** `look`: server time at which it has to be looked at; 0: none. */
-  | { verdict: 'created'; look: number }
-  /** `above`: the next intent is to give a greater generation. */
-  | { verdict: 'void'; above: number }
+  | Reply<'create'>
   /** The connection over which the intent was heard is gone. */
-  | { verdict: 'broke' }
-  | {
-      verdict: 'exists';
-      status: string;
-      generation: number;
-      digest: string;
-      /** The producer that sealed it, or '', and how many items that one appended. */
-      sealedBy: string;
-      sent: number;
-      /** How many sub-requests it has, whoever appended them. */
-      total: number;
-    };
+  | { readonly verdict: 'broke' };
 
-export type Sealed =
-  | { verdict: 'sealed'; total: number }
-  | { verdict: 'gap'; sent: number }
-  | Complete
-  | { verdict: 'cancelling' | 'gone' };
+export type Sealed = Reply<'seal'>;
 
 /** State of a request as waiters read it; `null`: no such key. */
 export interface RequestState {
@@ -148,14 +107,7 @@ export interface RequestState {
   readonly cancelled: number;
 }
 
-export interface Inspected {
-  readonly now: number;
-  readonly ready: number;
-  readonly inFlight: number;
-  readonly delayed: number;
-  readonly state: Readonly<Record<string, string>>;
-  readonly progress: Readonly<Record<string, string>>;
-}
+export type Inspected = Extract<Reply<'inspect'>, { readonly verdict: 'ok' }>;
 
 /** One outcome of the results stream. `attempts` is set for failed ones. */
 export interface ResultRecord {
@@ -163,6 +115,9 @@ export interface ResultRecord {
   readonly failed: boolean;
   readonly value: string;
 }
+
+export type EnterArguments = Omit<Arguments<'enter'>, 'most' | 'answered'> &
+  Partial<Pick<Arguments<'enter'>, 'most' | 'answered'>>;
 
 /** The scripts and reads of the request side, for one request. Hash slot of `{<id>}`. */
 export class RequestCommands {
@@ -174,15 +129,6 @@ export class RequestCommands {
     this.keys = requestKeys(id);
   }
 
-  get #allKeys() {
-    const { request, work, due, tries, progress, failed, results } = this.keys;
-    return [request, work, due, tries, progress, failed, results];
-  }
-
-  #run(name: ScriptName, keys: readonly string[], args: readonly (string | number)[]) {
-    return runScript(this.#connection.client, name, keys, args);
-  }
-
   /**
    * Brings the request into being. `fields`: field, value, … of its options · `epoch`: the intent was answered over
    * the connection of this number, see run-behind.ts.
@@ -191,26 +137,12 @@ export class RequestCommands {
     generation: number,
     owner: string,
     leaseMs: number,
-    fields: readonly (string | number)[],
+    fields: readonly Argument[],
     epoch = this.#connection.epoch,
   ): Promise<Created> {
-    const { request, work } = this.keys;
-    const args = [generation, owner, TIMES.createWindowMs, leaseMs, ...fields];
-    const call = { name: 'create', keys: [request, work], args } as const;
-    const reply = (await runBehind(this.#connection, epoch, call)) as string[] | undefined;
-    if (!reply) return { verdict: 'broke' };
-    const [verdict, status = '', known, digest = '', sealedBy = '', sent, total] = reply;
-    if (verdict === 'created') return { verdict, look: Number(status) };
-    if (verdict !== 'exists') return { verdict: 'void', above: Number(status) };
-    return {
-      verdict,
-      status,
-      generation: Number(known),
-      digest,
-      sealedBy,
-      sent: Number(sent),
-      total: Number(total),
-    };
+    const args = { generation, owner, windowMs: TIMES.createWindowMs, leaseMs, fields };
+    const reply = await runBehind(this.#connection, epoch, callOf('create', this.keys, args));
+    return reply ?? { verdict: 'broke' };
   }
 
   /** `create`, `append` and `seal`, and perhaps `push`, in one round trip; see at-once.ts. */
@@ -225,98 +157,47 @@ export class RequestCommands {
     first: number,
     payloads: readonly string[],
   ): Promise<Appended> {
-    const { request, work, due } = this.keys;
-    const reply = await this.#run(
-      'append',
-      [request, work, due],
-      [generation, producer, first, ...payloads],
-    );
-    const [verdict, a, b, c, d] = reply as [string, number, number, number, string];
-    if (verdict === 'ok') return { verdict, total: a, mint: b, epoch: c, ...placeOf(d) };
-    if (verdict === 'gap') return { verdict, sent: a };
-    if (verdict === 'full') return { verdict, unsettled: a };
-    return { verdict: verdict as 'sealed' | 'cancelling' | 'complete' | 'gone' };
+    const args = { generation, producer, first, payloads };
+    const reply = await run(this.#connection.client, 'append', this.keys, args);
+    return reply.verdict === 'ok' ? placed(reply) : reply;
   }
 
   /** Renews the producer lease; answers whether the request is still open. */
-  async keepOpen(
-    generation: number,
-  ): Promise<{ verdict: string; total: number; unsettled: number }> {
-    const [verdict, total = 0, unsettled = 0] = await this.#run(
-      'keep-open',
-      [this.keys.request],
-      [generation],
-    );
-    return { verdict: verdict as string, total: Number(total), unsettled: Number(unsettled) };
+  keepOpen(generation: number): Promise<Reply<'keep-open'>> {
+    return run(this.#connection.client, 'keep-open', this.keys, { generation });
   }
 
   /**
    * Ends the adding. `sent`: how many items this producer appended, all told · `client`: over which
    * connection, as a WAIT counts what its own connection wrote.
    */
-  async seal(
+  seal(
     generation: number,
     producer: string,
     sent: number,
     client: Client = this.#connection.client,
   ): Promise<Sealed> {
-    const args = [generation, producer, sent, this.keys.channel];
-    const reply = await runScript(client, 'seal', this.#allKeys, args);
-    const [verdict, detail] = reply as [string, number | string];
-    if (verdict === 'sealed') return { verdict, total: Number(detail) };
-    if (verdict === 'gap') return { verdict, sent: Number(detail) };
-    if (verdict === 'complete') return completeOf(reply);
-    return { verdict: verdict as 'cancelling' | 'gone' };
+    const { channel } = this.keys;
+    return run(client, 'seal', this.keys, { generation, producer, sent, channel });
   }
 
   /**
-   * Turns tokens (their epochs) into permits. `tasks`: ' name name ' or '*' · `most`: how many
+   * Turns tokens into permits. `tasks`: ' name name ' or '*' · `most`: how many
    * sub-requests it may read at once, if they are all that is ready · `answered`: number of this worker's
    * last call for this request that was answered.
    */
-  async enter(
-    generation: number,
-    worker: string,
-    op: number,
-    want: number,
-    leaseMs: number,
-    tasks: string,
-    epochs: readonly string[],
+  async enter({
     most = 0,
     answered = 0,
-  ): Promise<Entered | { verdict: 'unserved'; task: string; priority: number } | Complete | Gone> {
-    const { request, work, due } = this.keys;
-    const args = [generation, worker, op, want, leaseMs, tasks, most, answered, ...epochs];
-    const reply = await this.#run('enter', [request, work, due], args);
-    if (reply[0] === 'ok') {
-      const [
-        ,
-        permits,
-        mint,
-        epoch,
-        priority,
-        dueNow,
-        task,
-        attempts,
-        ends,
-        since,
-        ready,
-        policy,
-        ...flat
-      ] = reply as [
-        ...['ok', number, number, number, string, number, string, number, number],
-        ...[string | number, number, string, ...string[]],
-      ];
-      return {
-        ...{ verdict: 'ok', permits, mint, epoch, ...placeOf(priority), dueNow },
-        ...{ task, attempts, ends, since: String(since), ready, policy },
-        entries: freshEntries(flat),
-      };
-    }
-    if (reply[0] === 'unserved') {
-      return { verdict: 'unserved', task: reply[1] as string, ...placeOf(reply[2] as string) };
-    }
-    return ended(reply);
+    ...args
+  }: EnterArguments): Promise<
+    Entered | Placed<Extract<Reply<'enter'>, { verdict: 'unserved' }>> | Complete | Gone
+  > {
+    const all = { ...args, most, answered };
+    const reply = await run(this.#connection.client, 'enter', this.keys, all);
+    if (reply.verdict === 'unserved') return placed(reply);
+    if (reply.verdict !== 'ok') return reply;
+    return { ...placed(reply), entries: reply.entries.map(fresh) };
   }
 
   /** Reads by hand up to `count` sub-requests that nobody has read; workers do so by `enter` and `settle`. */
@@ -355,29 +236,16 @@ export class RequestCommands {
     op?: number,
     answered = 0,
   ): Promise<{ entries: Entry[]; left: number } | 'lost' | 'gone'> {
-    const { request, work, due, tries } = this.keys;
-    const [verdict, limit, left, ...flat] = await this.#run(
-      'take',
-      [request, work, due, tries],
-      [generation, worker, op ?? '', max, answered],
-    );
-    if (verdict !== 'ok') return verdict as 'lost' | 'gone';
-    const entries: Entry[] = [];
-    for (let i = 0; i < flat.length; i += 6) {
-      const entry = flat[i] as string;
-      const crashes = Number(flat[i + 3]);
-      entries.push({
-        entry,
-        index: indexOf(entry),
-        payload: flat[i + 1] as string,
-        tries: Number(flat[i + 2]),
-        crashes,
-        suspect: crashes >= Math.max(1, Number(limit) - 1),
-        checkpoint: flat[i + 4] as string,
-        company: Number(flat[i + 5]),
-      });
-    }
-    return { entries, left: left as number };
+    const args = { generation, worker, op, max, answered };
+    const reply = await run(this.#connection.client, 'take', this.keys, args);
+    if (reply.verdict !== 'ok') return reply.verdict;
+    const { maxCrashes, left } = reply;
+    const entries = reply.entries.map((entry) => ({
+      ...entry,
+      index: indexOf(entry.entry),
+      suspect: entry.crashes >= Math.max(1, maxCrashes - 1),
+    }));
+    return { entries, left };
   }
 
   /**
@@ -385,16 +253,14 @@ export class RequestCommands {
    * `company`: how many run there, those of other requests included · `ends`: when the lease is over, in ms
    * of the server's clock
    */
-  async runAlone(
+  runAlone(
     generation: number,
     worker: string,
     company: number,
     entries: readonly string[],
-  ): Promise<{ readonly verdict: 'ok' | 'lost' | 'gone'; readonly ends: number }> {
-    const { request, work, tries } = this.keys;
-    const args = [generation, worker, company, ...entries];
-    const [verdict, ends] = await this.#run('run-alone', [request, work, tries], args);
-    return { verdict: verdict as 'ok' | 'lost' | 'gone', ends: Number(ends ?? 0) };
+  ): Promise<Reply<'run-alone'>> {
+    const args = { generation, worker, company, entries };
+    return run(this.#connection.client, 'run-alone', this.keys, args);
   }
 
   /**
@@ -427,38 +293,30 @@ export class RequestCommands {
     },
     outcomes: readonly Outcome[],
   ): Promise<{ settled: Settled | Complete | Gone; entries: Entry[]; unsure: boolean }> {
-    const args: (string | number)[] = [
-      generation,
-      worker,
-      op ?? '',
-      leaseMs,
-      keep,
-      running,
-      this.keys.channel,
-    ];
-    pushOutcomes(args, outcomes, String(generation).length + 1, { since, read, answered });
-    const reply = await this.#run('settle', this.#allKeys, args);
-    const brought = reply[8];
-    return { settled: settledOf(reply), entries: settledEntries(brought), unsure: brought === -1 };
+    const { channel } = this.keys;
+    const reported = reportOf(outcomes, String(generation).length + 1);
+    const reply = await run(this.#connection.client, 'settle', this.keys, {
+      ...{ generation, worker, op, leaseMs, keep, running, channel, since, read, answered },
+      ...reported,
+    });
+    if (reply.verdict !== 'ok') return { settled: reply, entries: [], unsure: false };
+    const { cancelling, cut, entries, ...rest } = reply;
+    const settled = { ...placed(rest), cancelling: cancelling === 1, cut: cut === 1 };
+    return { settled, entries: settledEntries(entries), unsure: entries === -1 };
   }
 
   /**
    * Extends the lease; `reports`: index, number, … of handlers that reported progress, and
    * 'index:checkpoint', JSON, … of those that came to a checkpoint.
    */
-  async renew(
+  renew(
     generation: number,
     worker: string,
     leaseMs: number,
-    reports: readonly (number | string)[],
-  ): Promise<{ verdict: 'ok' | 'cancelling'; permits: number } | { verdict: 'lost' | 'gone' }> {
-    const { request, work, tries, progress } = this.keys;
-    const reply = await this.#run(
-      'renew',
-      [request, work, tries, progress],
-      [generation, worker, leaseMs, ...reports],
-    );
-    return { verdict: reply[0] as 'ok', permits: Number(reply[1] ?? 0) };
+    reports: readonly Argument[],
+  ): Promise<Reply<'renew'>> {
+    const args = { generation, worker, leaseMs, reports };
+    return run(this.#connection.client, 'renew', this.keys, args);
   }
 
   /**
@@ -470,9 +328,8 @@ export class RequestCommands {
     cause: CrashCause,
     dead: boolean,
   ): Promise<'ok' | 'lost' | 'gone'> {
-    const args = [generation, worker, JSON.stringify(cause), dead ? 1 : 0];
-    const [verdict] = await this.#run('cause', [this.keys.request], args);
-    return verdict as 'ok' | 'lost' | 'gone';
+    const args = { generation, worker, cause: JSON.stringify(cause), dead: dead ? 1 : 0 };
+    return (await run(this.#connection.client, 'cause', this.keys, args)).verdict;
   }
 
   /**
@@ -489,77 +346,43 @@ export class RequestCommands {
     { gapAt, gapMs } = { gapAt: 0, gapMs: 0 },
   ): Promise<Tended | (Complete & { readonly crashed?: Crashed }) | Gone> {
     const { channel } = this.keys;
-    const times = [auditMs, TIMES.tombstoneMs, resumedAt, tickedAt, TIMES.awayMs, gapAt, gapMs];
-    const args = [generation, passed, channel, ...times];
-    const reply = await this.#run('tend', this.#allKeys, args);
-    if (reply[0] !== 'ok') return { ...ended(reply), ...crashedIn(reply[3]) };
-    const [, mint, epoch, priority, before, next, parked, task, reclaimed, crashed] = reply as [
-      'ok',
-      number,
-      number,
-      string,
-      string,
-      number,
-      number,
-      string,
-      number,
-      string,
-    ];
-    return {
-      verdict: 'ok',
-      mint,
-      epoch,
-      ...placeOf(priority),
-      before,
-      next,
-      parked: parked ? `+${task}` : '',
-      reclaimed,
-      ...crashedIn(crashed),
-    };
+    const { tombstoneMs, awayMs } = TIMES;
+    const reply = await run(this.#connection.client, 'tend', this.keys, {
+      ...{ generation, passed, channel, auditMs, tombstoneMs, resumedAt, tickedAt, awayMs },
+      ...{ gapAt, gapMs },
+    });
+    if (reply.verdict === 'gone') return reply;
+    const { crashed, ...rest } = reply;
+    if (rest.verdict === 'complete')
+      return { ...rest, spentAt: rest.spentAt || undefined, ...crashedIn(crashed) };
+    const { task, parked, ...tended } = rest;
+    return { ...placed(tended), parked: parked ? `+${task}` : '', ...crashedIn(crashed) };
   }
 
   /** Unlinks what this life kept, if its retention is over; answers whether there is nothing of it to wait for. */
   async unlinkSpent(generation: number): Promise<boolean> {
-    const { request, failed, results } = this.keys;
-    const [verdict] = await this.#run('unlink-spent', [request, failed, results], [generation]);
-    return verdict !== 'kept';
+    const { client } = this.#connection;
+    return (await run(client, 'unlink-spent', this.keys, { generation })).verdict !== 'kept';
   }
 
   /** Cancels: idle work at once, running work keeps its outcome if it succeeds. */
-  async cancel(
-    generation: number,
-  ): Promise<{ verdict: 'cancelling'; left: number } | Complete | Gone> {
-    const reply = await this.#run('cancel', this.#allKeys, [generation, this.keys.channel]);
-    if (reply[0] === 'cancelling') return { verdict: 'cancelling', left: Number(reply[1]) };
-    return ended(reply);
+  cancel(generation: number): Promise<Reply<'cancel'>> {
+    const { channel } = this.keys;
+    return run(this.#connection.client, 'cancel', this.keys, { generation, channel });
   }
 
   /** Removes everything of one life but a tombstone. @param of default: the life that is there now */
-  async drop(
-    of?: number,
-  ): Promise<{ verdict: 'dropped'; generation: number; queue: string } | Gone> {
-    const life = of ?? (await this.state())?.generation ?? 0;
-    const args = [life, this.keys.channel, TIMES.tombstoneMs];
-    const reply = await this.#run('drop', this.#allKeys, args);
-    if (reply[0] === 'gone') return { verdict: 'gone' };
-    return { verdict: 'dropped', generation: Number(reply[1]), queue: reply[2] as string };
+  async drop(of?: number): Promise<Reply<'drop'>> {
+    const generation = of ?? (await this.state())?.generation ?? 0;
+    const { channel } = this.keys;
+    const args = { generation, channel, tombstoneMs: TIMES.tombstoneMs };
+    return run(this.#connection.client, 'drop', this.keys, args);
   }
 
   /** A picture of the request, or null. `fields`: of its state; a fleet leaves many there. @default all */
   async inspect(fields: readonly string[] = []): Promise<Inspected | null> {
-    const { request, work, due, progress } = this.keys;
-    const reply = await this.#run('inspect', [request, work, due, progress], fields);
-    if (reply[0] === 'gone') return null;
-    const [, now, ready, inFlight, delayed, state, reported] = reply as [
-      'ok',
-      number,
-      number,
-      number,
-      number,
-      string[],
-      string[],
-    ];
-    return { now, ready, inFlight, delayed, state: record(state), progress: record(reported) };
+    const reply = await run(this.#connection.client, 'inspect', this.keys, { fields });
+    return reply.verdict === 'gone' ? null : reply;
   }
 
   /** Some fields of the state as they are, '' for what is not there. One plain read. */
@@ -618,12 +441,9 @@ export class RequestCommands {
     count: number,
     to = '+',
   ): Promise<{ position: string; records: ResultRecord[] }[]> {
-    const { request, results } = this.keys;
-    const [, ...rows] = await this.#run('read-results', [request, results], [from, to, count]);
-    return (rows as [string, string[]][]).map(([position, flat]) => ({
-      position,
-      records: recordsOf(flat),
-    }));
+    const args = { from, to, count };
+    const { records } = await run(this.#connection.client, 'read-results', this.keys, args);
+    return records.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
   }
 
   /**
@@ -651,75 +471,41 @@ export class RequestCommands {
 /** Between what travels as one text: no JSON can hold it as it is. */
 const SEPARATOR = '\x1e';
 
-/** Successes first, with all their results in one text. `cut`: where the index begins in an entry. */
-function pushOutcomes(
-  args: (string | number)[],
-  outcomes: readonly Outcome[],
+/**
+ * Outcomes as `settle` wants them: successes first, with all their results in one text. `cut`: where the index
+ * begins in an entry.
+ */
+function reportOf(
+  all: readonly Outcome[],
   cut: number,
-  { since, read, answered }: { since: string; read: number; answered: number },
-): void {
-  const at = args.push(0, since, -1, '', read, answered) - 6;
-  let successes = 0;
+): Pick<Arguments<'settle'>, 'successes' | 'newest' | 'values' | 'outcomes'> {
+  const outcomes: Argument[] = [];
   let newest = -1;
   let values = '';
-  for (const outcome of outcomes) {
+  for (const outcome of all) {
     const index = outcome.entry.slice(cut);
     newest = Math.max(newest, Number(index));
     if (outcome.kind !== 's') continue;
-    successes += 1;
-    args.push(outcome.entry);
+    outcomes.push(outcome.entry);
     values += `${SEPARATOR}${index} ${outcome.value}`;
   }
-  args[at] = successes;
-  args[at + 2] = newest;
-  args[at + 3] = values;
-  if (successes === outcomes.length) return;
-  for (const outcome of outcomes) {
+  const successes = outcomes.length;
+  if (successes === all.length) return { successes, newest, values, outcomes };
+  for (const outcome of all) {
     if (outcome.kind === 'f')
-      args.push(outcome.entry.slice(cut), 'f', outcome.value, outcome.delayMs);
-    else if (outcome.kind === 'b') args.push(outcome.entry.slice(cut), 'b', '', 0);
+      outcomes.push(outcome.entry.slice(cut), 'f', outcome.value, outcome.delayMs);
+    else if (outcome.kind === 'b') outcomes.push(outcome.entry.slice(cut), 'b', '', 0);
   }
+  return { successes, newest, values, outcomes };
 }
 
-function crashedIn(words: unknown): { crashed?: Crashed } {
-  const [count = 0, ...indexes] = String(words ?? '')
-    .split(' ')
-    .map(Number);
+function crashedIn(words = ''): { crashed?: Crashed } {
+  const [count = 0, ...indexes] = words.split(' ').map(Number);
   return count > 0 ? { crashed: { count, indexes } } : {};
 }
 
-function ended(reply: readonly unknown[]): Complete | Gone {
-  return reply[0] === 'complete' ? completeOf(reply) : { verdict: 'gone' };
-}
-
-const completeOf = ([, outcome, spentAt]: readonly unknown[]): Complete => ({
-  verdict: 'complete',
-  outcome: outcome as RequestOutcome,
-  ...(spentAt ? { spentAt: Number(spentAt) } : {}),
-});
-
-function settledOf(reply: readonly unknown[]): Settled | Complete | Gone {
-  if (reply[0] !== 'ok') return ended(reply);
-  const [, permits, mint, epoch, priority, dueNow, nextDue, cancelling, , cut] = reply as [
-    'ok',
-    number,
-    number,
-    number,
-    string,
-    number,
-    number,
-    number,
-    unknown,
-    number,
-  ];
-  const numbers = { permits, mint, epoch, ...placeOf(priority), dueNow, nextDue };
-  return { verdict: 'ok', ...numbers, cancelling: cancelling === 1, cut: cut === 1 };
-}
-
-function record(flat: readonly string[]): Record<string, string> {
-  const fields: Record<string, string> = Object.create(null);
-  for (let i = 0; i < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;
-  return fields;
+function placed<Of extends { readonly priority: string }>(reply: Of): Placed<Of> {
+  return { ...reply, ...placeOf(reply.priority) };
 }
 
 function recordsOf(flat: readonly string[]): ResultRecord[] {
@@ -745,33 +531,37 @@ function pushSuccesses(records: ResultRecord[], values: string): void {
   }
 }
 
-type StreamRows = [string, string[]][];
-
 /** XREADGROUP's reply, in the shape of either protocol version. */
 function entriesOf(reply: unknown): Entry[] {
   if (!reply) return [];
   const streams = Array.isArray(reply) ? reply : Object.entries(reply as object);
-  const first = streams[0] as [string, StreamRows] | string | undefined;
-  const rows = (typeof first === 'string' ? streams[1] : first?.[1]) as StreamRows | undefined;
-  return (rows ?? []).map(([entry, fields]) => fresh(entry, fields[1] as string));
+  const first = streams[0] as [string, StreamRow[]] | string | undefined;
+  const rows = (typeof first === 'string' ? streams[1] : first?.[1]) as StreamRow[] | undefined;
+  return (rows ?? []).map(([entry, [, payload = '']]) => fresh({ entry, payload }));
 }
 
 /** Entry, payload, … as `settle` brings them: in one text, or apart where a payload holds the separator. */
 function settledEntries(brought: unknown): Entry[] {
-  if (Array.isArray(brought)) return freshEntries(brought);
-  return typeof brought === 'string' && brought ? freshEntries(brought.split(SEPARATOR)) : [];
-}
-
-/** Entry, payload, … as `enter` brings them. */
-function freshEntries(flat: readonly string[]): Entry[] {
+  const text = typeof brought === 'string' && brought !== '';
+  const flat: readonly string[] = text
+    ? brought.split(SEPARATOR)
+    : Array.isArray(brought)
+      ? brought
+      : [];
   const entries: Entry[] = [];
   for (let i = 0; i < flat.length; i += 2)
-    entries.push(fresh(flat[i] as string, flat[i + 1] as string));
+    entries.push(fresh({ entry: flat[i] as string, payload: flat[i + 1] as string }));
   return entries;
 }
 
 /** What nobody has held before. */
-const fresh = (entry: string, payload: string): Entry => ({
+const fresh = ({
+  entry,
+  payload,
+}: {
+  readonly entry: string;
+  readonly payload: string;
+}): Entry => ({
   entry,
   index: indexOf(entry),
   payload,

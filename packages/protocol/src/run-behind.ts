@@ -1,6 +1,7 @@
 import { Cluster } from 'ioredis';
 import type { Connection } from './connection.js';
-import { runScript, runScriptOnce, type ScriptCall } from './run-script.js';
+import { type Reply, runCall, runCallOnce, type ScriptCall } from './run-script.js';
+import type { ScriptName } from './scripts.generated.js';
 
 /**
  * Runs a script that is right only where what was answered before it is kept: over the connection of the number
@@ -8,15 +9,15 @@ import { runScript, runScriptOnce, type ScriptCall } from './run-script.js';
  * goes to another, so any connection will do there.
  * @returns undefined when that connection is gone, or broke before it answered: it may have been carried out or not
  */
-export async function runBehind(
+export async function runBehind<Name extends ScriptName>(
   connection: Connection,
   epoch: number,
-  call: ScriptCall,
-): Promise<unknown[] | undefined> {
+  call: ScriptCall<Name>,
+): Promise<Reply<Name> | undefined> {
   const { client } = connection;
-  const plainly = () => runScript(client, call.name, call.keys, call.args);
+  const plainly = () => runCall(client, call);
   if (client instanceof Cluster) return plainly();
-  const reply = connection.epoch === epoch ? await runScriptOnce(client, call) : undefined;
+  const reply = connection.epoch === epoch ? await runCallOnce(client, call) : undefined;
   if (reply || connection.epoch !== epoch) return reply;
   // A client of the caller's that sends later than it is told to: the connection has not changed.
   return plainly();

@@ -2,7 +2,7 @@ import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
 import { ConditionError, ServerError } from './errors.js';
 import { redisError } from './redis-error.js';
-import { runScript, type ScriptText } from './run-script.js';
+import { callOf, run, runCall, type ScriptText } from './run-script.js';
 import { type Condition, takeWith } from './timed-condition.js';
 import { type TimedKeys, type TimedKind, timedKeys } from './timed-keys.js';
 
@@ -104,15 +104,16 @@ export class TimedCommands {
     number: number,
     entries: readonly TimedPut[],
   ): Promise<readonly 'put'[] | 'late'> {
-    const { due, tasks, leases, clock, channel } = this.keys;
-    const [verdict] = await runScript(
+    const { verdict } = await run(
       this.#connection.client,
       'timed-put',
-      [due, tasks, leases, clock, this.keys.caller(caller)],
-      [
-        ...[number, this.#rememberMs + TIMES.longestStepMs, channel],
-        ...entries.flatMap(({ key, token, time, payload }) => [key, token, time, payload]),
-      ],
+      { ...this.keys, caller: this.keys.caller(caller) },
+      {
+        number,
+        rememberMs: this.#rememberMs + TIMES.longestStepMs,
+        channel: this.keys.channel,
+        entries,
+      },
     );
     return verdict === 'put' ? entries.map(() => 'put') : 'late';
   }
@@ -127,28 +128,22 @@ export class TimedCommands {
     count: number,
     leaseMs: number,
   ): Promise<Taken | { verdict: 'late'; number: number }> {
-    const { due, tasks, leases, clock, caller } = this.keys;
-    const keys = [due, tasks, leases, clock, caller(taker), ...this.#conditionKeys];
-    // A step that takes the taker along ends the lease as well: what it took may be taken by anybody.
-    const args = [taker, number, count, leaseMs, this.#rememberMs];
-    const reply = await runScript(
-      this.#connection.client,
+    const call = callOf(
       'timed-take',
-      keys,
-      args,
-      this.#take?.(),
-    ).catch((error: unknown) => {
-      throw this.#uncompiled(error) ?? error;
-    });
-    if (reply[0] === 'late') return { verdict: 'late', number: Number(reply[1]) };
-    if (reply[0] === 'refused') throw new ConditionError(this.name, String(reply[1]));
-    const [, now, next, ends, ...rows] = reply as [string, number, number, number, ...string[]];
-    const taken: TakenKey[] = [];
-    for (let i = 0; i < rows.length; i += 3) {
-      const [key, task, at] = rows.slice(i, i + 3) as [string, string, string];
-      taken.push({ key, at: Number(at), ...parseTask(task) });
-    }
-    return { verdict: 'taken', now, next, ends, token: `${taker}~${number}`, taken };
+      { ...this.keys, taker: this.keys.caller(taker), conditionKeys: this.#conditionKeys },
+      // A step that takes the taker along ends the lease as well: what it took may be taken by anybody.
+      { name: taker, number, count, leaseMs, rememberMs: this.#rememberMs },
+    );
+    const reply = await runCall(this.#connection.client, call, this.#take?.()).catch(
+      (error: unknown) => {
+        throw this.#uncompiled(error) ?? error;
+      },
+    );
+    if (reply.verdict === 'late') return reply;
+    if (reply.verdict === 'refused') throw new ConditionError(this.name, reply.message);
+    const { keys, ...rest } = reply;
+    const taken = keys.map(({ key, at, task }) => ({ key, at, ...parseTask(task) }));
+    return { ...rest, token: `${taker}~${number}`, taken };
   }
 
   #uncompiled(error: unknown): ConditionError | undefined {
@@ -165,17 +160,19 @@ export class TimedCommands {
     keepFailures: number,
     outcomes: readonly TimedOutcome[],
   ): Promise<readonly TimedVerdict[] | 'late'> {
-    const { due, tasks, leases, clock, failures, channel } = this.keys;
-    const [verdict, ...verdicts] = await runScript(
+    const reply = await run(
       this.#connection.client,
       'timed-settle',
-      [due, tasks, leases, clock, failures, this.keys.caller(caller)],
-      [
-        ...[number, this.#rememberMs + TIMES.longestStepMs, channel, keepFailures],
-        ...outcomes.flatMap(({ key, token, verb, value }) => [key, token, verb, value]),
-      ],
+      { ...this.keys, caller: this.keys.caller(caller) },
+      {
+        number,
+        rememberMs: this.#rememberMs + TIMES.longestStepMs,
+        channel: this.keys.channel,
+        keepFailures,
+        outcomes,
+      },
     );
-    return verdict === 'settled' ? (verdicts as TimedVerdict[]) : 'late';
+    return reply.verdict === 'settled' ? (reply.verdicts as TimedVerdict[]) : 'late';
   }
 
   /** Removes all keys, whoever has them, and the failures. One plain command. */
@@ -189,21 +186,17 @@ export class TimedCommands {
   }
 
   async counts(): Promise<TimedCounts> {
-    const { due, leases, failures } = this.keys;
-    const keys = [due, leases, failures];
     let leased = 0;
     let cursor = '0';
     for (;;) {
-      const reply = await runScript(this.#connection.client, 'timed-counts', keys, [cursor]);
-      const [all, some, failures, next] = reply.slice(1, 5).map(Number) as [
-        ...[number, number, number, number],
-      ];
-      leased += some;
-      cursor = String(reply[5]);
+      const page = await run(this.#connection.client, 'timed-counts', this.keys, { cursor });
+      const { keys, failures, next } = page;
+      leased += page.leased;
+      ({ cursor } = page);
       if (cursor !== '0') continue;
       // Pages may tell of one twice while leases come and go.
-      leased = Math.min(leased, all);
-      return { waiting: all - leased, leased, failures, next: next < 0 ? undefined : next };
+      leased = Math.min(leased, keys);
+      return { waiting: keys - leased, leased, failures, next: next < 0 ? undefined : next };
     }
   }
 
@@ -213,13 +206,9 @@ export class TimedCommands {
     count: number,
   ): Promise<{ readonly found: readonly TimedFailure[]; readonly cursor: string }> {
     const from = cursor === '-' ? cursor : `(${cursor}`;
-    const [, ...rows] = (await runScript(
-      this.#connection.client,
-      'timed-failures',
-      [this.keys.failures],
-      [from, count],
-    )) as [string, ...[string, string[]][]];
-    const found = rows.map(([, fields]) => {
+    const args = { from, count };
+    const { records } = await run(this.#connection.client, 'timed-failures', this.keys, args);
+    const found = records.map(([, fields]) => {
       // By place, as a payload may be any text.
       const [, key = '', , payload = '', , created = '', , numFailures = '', , message = '', , at] =
         fields;
@@ -228,7 +217,7 @@ export class TimedCommands {
         ...{ numFailures: Number(numFailures), at: Number(at) },
       };
     });
-    return { found, cursor: rows.at(-1)?.[0] ?? cursor };
+    return { found, cursor: records.at(-1)?.[0] ?? cursor };
   }
 }
 

@@ -1,9 +1,9 @@
 import {
   type Complete,
+  ControlCommands,
   decodeError,
   decodePolicy,
   type Entry,
-  HoldCommands,
   indexOf,
   LEAST_SLOW_MS,
   type LongestRun,
@@ -68,7 +68,7 @@ export class Engagement {
   readonly shard: Shard;
   readonly #core: WorkerCore;
   readonly #commands: RequestCommands;
-  readonly #holds: HoldCommands;
+  readonly #control: ControlCommands;
   readonly #onTurn: (waiting: Waiting) => void;
   readonly #onOver: (engagement: Engagement) => void;
   readonly #running = new Map<string, Running>();
@@ -145,7 +145,7 @@ export class Engagement {
     this.id = id;
     this.generation = generation;
     this.#commands = new RequestCommands(core.connection, id);
-    this.#holds = new HoldCommands(core.connection, id);
+    this.#control = new ControlCommands(core.connection, id);
     this.#terms = new AttemptTerms(core, 1, {});
     this.#parts = {
       logger: core.logger,
@@ -372,17 +372,10 @@ export class Engagement {
     this.#epoch = this.#core.connection.epoch;
     const entered = await this.#core
       .insist(this.id, () =>
-        this.#commands.enter(
-          this.generation,
-          id,
-          op,
-          wanted,
-          leaseMs,
-          handlers.served,
-          epochs,
-          READ_AT_ENTER,
-          this.#answered,
-        ),
+        this.#commands.enter({
+          ...{ generation: this.generation, worker: id, op, want: wanted, leaseMs, epochs },
+          ...{ tasks: handlers.served, most: READ_AT_ENTER, answered: this.#answered },
+        }),
       )
       .catch((error: unknown) => {
         this.#reserved -= want;
@@ -696,11 +689,12 @@ export class Engagement {
       const suspects = this.#suspects;
       if (suspects.length === 0) return;
       const entries = suspects.map(({ entry }) => entry);
-      const { verdict, ends } = await this.#core.insist(this.id, () =>
+      const admitted = await this.#core.insist(this.id, () =>
         this.#commands.runAlone(this.generation, this.#core.id, company, entries),
       );
-      if (verdict === 'gone') return this.#end(undefined);
-      if (verdict === 'lost') return this.#lose('the lease was withdrawn');
+      if (admitted.verdict === 'gone') return this.#end(undefined);
+      if (admitted.verdict === 'lost') return this.#lose('the lease was withdrawn');
+      const { ends } = admitted;
       // Before they run: if they end this process, somebody looks as soon as its lease is over.
       await this.#core.insist(this.id, () => this.shard.queue.note(this.id, this.generation, ends));
       // They may have been given back meanwhile, or came back after a freeze.
@@ -736,7 +730,7 @@ export class Engagement {
   }
 
   readonly #hold = async (ms: number): Promise<void> => {
-    const held = await this.#core.insist(this.id, () => this.#holds.hold(this.generation, ms));
+    const held = await this.#core.insist(this.id, () => this.#control.hold(this.generation, ms));
     if (held.verdict !== 'held') return;
     const { until } = held;
     this.#note(until);

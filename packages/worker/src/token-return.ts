@@ -76,7 +76,9 @@ export class TokenReturn {
     const { queue } = this.#shard;
     // Pushed again, if it is open at all.
     const onClosed = () => this.push(minted);
-    const tokens = await this.#core.insist(minted.id, () => queue.swap(minted, take, onClosed));
+    const tokens = [
+      ...(await this.#core.insist(minted.id, () => queue.swap(minted, take, onClosed))),
+    ];
     const own = (token: string) => parseToken(token).id === minted.id;
     while (this.#isYielding() && tokens.length < OUTSTANDING && tokens.every(own)) {
       const more = await this.#core.insist(minted.id, () =>

@@ -68,7 +68,7 @@ function enters(generation: number): Call[] {
             script: 'enter',
             name: `a ${worker}, ${when}, tokens [${epochs}], tasks ${tasks}`,
             send: ({ request }) =>
-              request.enter(generation, worker, op, 2, LEASE_MS, tasks, epochs),
+              request.enter({ generation, worker, op, want: 2, leaseMs: LEASE_MS, tasks, epochs }),
           });
         }
       }

@@ -92,7 +92,15 @@ async function takeTwo(
   const worker = 'bench-holder';
   // Requests have one attempt unless told otherwise, and a last attempt is not delayed.
   await server.probe.hset(requestKeys(id).request, 'attempts', 2);
-  await commands.enter(generation, worker, 1, HELD, HOUR_MS, '*', []);
+  await commands.enter({
+    generation,
+    worker,
+    op: 1,
+    want: HELD,
+    leaseMs: HOUR_MS,
+    tasks: '*',
+    epochs: [],
+  });
   const entries = await commands.read(worker, HELD);
   if (entries === 'gone' || entries.length < HELD) throw new Error('two entries were to be read');
   const failed = {

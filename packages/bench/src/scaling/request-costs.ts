@@ -40,7 +40,15 @@ export async function requestCosts(meter: Meter, calls: number): Promise<Request
   const settle1 = await measureSettle(meter, calls);
   const held = await filled(first, 'held', 10 * meter.lanes.length);
   await meter.each(async (lane) => {
-    await lane.request('held').enter(held, `w${lane.number}`, 1, 10, LEASE_MS, '*', ['1']);
+    await lane.request('held').enter({
+      generation: held,
+      worker: `w${lane.number}`,
+      op: 1,
+      want: 10,
+      leaseMs: LEASE_MS,
+      tasks: '*',
+      epochs: ['1'],
+    });
     await lane.request('held').read(`w${lane.number}`, 10);
   });
   const renew = await meter.measure(calls, ({ request, number }) =>
@@ -90,7 +98,15 @@ async function measureEnter(meter: Meter, calls: number): Promise<CallCost> {
   const [first] = meter.lanes as [Lane];
   const generation = await filled(first, 'enter', calls + meter.lanes.length);
   return meter.measure(calls, ({ request, number }, turn) =>
-    request('enter').enter(generation, `w${number}`, turn + 1, 1, LEASE_MS, '*', ['1']),
+    request('enter').enter({
+      generation,
+      worker: `w${number}`,
+      op: turn + 1,
+      want: 1,
+      leaseMs: LEASE_MS,
+      tasks: '*',
+      epochs: ['1'],
+    }),
   );
 }
 
@@ -100,7 +116,15 @@ async function measureFirstRead(meter: Meter, calls: number): Promise<CallCost> 
   const generation = await filled(first, 'first', calls + lanes);
   const turns = Math.ceil(calls / lanes) + 1;
   await meter.each(async ({ request, number }) => {
-    await request('first').enter(generation, `w${number}`, 1, turns, LEASE_MS, '*', ['1']);
+    await request('first').enter({
+      generation,
+      worker: `w${number}`,
+      op: 1,
+      want: turns,
+      leaseMs: LEASE_MS,
+      tasks: '*',
+      epochs: ['1'],
+    });
   });
   return meter.measure(calls, ({ request, number }, turn) => {
     const numbers = { op: turn + 2, leaseMs: LEASE_MS, keep: turns, running: turn, read: 1 };
@@ -126,7 +150,15 @@ async function measureTurn(meter: Meter, k: number, calls: number): Promise<Call
   };
   await meter.each(async (lane) => {
     const { request, number } = lane;
-    await request(id).enter(generation, `w${number}`, 1, k, LEASE_MS, '*', ['1']);
+    await request(id).enter({
+      generation,
+      worker: `w${number}`,
+      op: 1,
+      want: k,
+      leaseMs: LEASE_MS,
+      tasks: '*',
+      epochs: ['1'],
+    });
     await round(lane, 2);
   });
   return meter.measure(calls, (lane, turn) => round(lane, turn + 3));
@@ -142,7 +174,15 @@ async function measureSettle(meter: Meter, calls: number): Promise<CallCost> {
   await meter.each(async (lane) => {
     const commands = lane.request('settle1');
     const worker = `w${lane.number}`;
-    await commands.enter(generation, worker, 1, turns, LEASE_MS, '*', ['1']);
+    await commands.enter({
+      generation,
+      worker,
+      op: 1,
+      want: turns,
+      leaseMs: LEASE_MS,
+      tasks: '*',
+      epochs: ['1'],
+    });
     const entries = await commands.read(worker, turns);
     held.set(lane, entries === 'gone' ? [] : entries);
   });
@@ -161,7 +201,15 @@ async function measureTend(meter: Meter, holders: number, calls: number): Promis
   const generation = await filled(first, id, holders + 10);
   const commands = first.request(id);
   for (let i = 0; i < holders; i += 1) {
-    await commands.enter(generation, `holder-${i}`, 1, 1, LEASE_MS, '*', ['1']);
+    await commands.enter({
+      generation,
+      worker: `holder-${i}`,
+      op: 1,
+      want: 1,
+      leaseMs: LEASE_MS,
+      tasks: '*',
+      epochs: ['1'],
+    });
     await commands.read(`holder-${i}`, 1);
   }
   return meter.measure(calls, ({ request }) => request(id).tend(generation, ''));

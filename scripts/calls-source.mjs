@@ -1,0 +1,133 @@
+// Writes, from the headers in lua/, the module by which TypeScript calls the scripts: keys and arguments by name
+// in, one object for each reply out.
+import { parseHeader, readSource, scriptNames } from './lua-source.mjs';
+
+const ARGUMENT = { int: 'number', string: 'string', value: 'Argument' };
+const REPLY = {
+  int: 'number',
+  text: 'string',
+  outcome: "'succeeded' | 'failed' | 'cancelled'",
+  list: 'readonly string[]',
+  pairs: 'Readonly<Record<string, string>>',
+  record: 'StreamRow',
+  any: 'unknown',
+};
+
+const isOptional = ({ type }) => /\?$|\|''$/.test(type);
+const plain = (type) => type.replace(/\?$|\|''$/, '');
+
+/** A property of an interface, with what the header says about it. */
+function property({ name, about }, type, optional = false) {
+  const words = about ? `/** ${about.replaceAll('*/', '* /')} */ ` : '';
+  return `${words}readonly ${name}${optional ? '?' : ''}: ${type}${optional ? ' | undefined' : ''};`;
+}
+
+const shape = (lines) => `{\n${lines.map((line) => `      ${line}\n`).join('')}    }`;
+
+function keysOf({ keys }) {
+  const lines = keys.map((key) => property(key, key.rest ? 'readonly string[]' : 'string'));
+  const values = keys.map(({ name, rest }) => (rest ? `...k.${name}` : `k.${name}`));
+  return `keys: (k: ${shape(lines)}): string[] => [${values.join(', ')}],`;
+}
+
+function argumentType(argument) {
+  if (argument.type === 'group') {
+    const each = argument.each.map(({ name, type }) => `readonly ${name}: ${ARGUMENT[type]}`);
+    return `readonly { ${each.join('; ')} }[]`;
+  }
+  const type = ARGUMENT[plain(argument.type)];
+  return argument.rest ? `readonly ${type}[]` : type;
+}
+
+function argumentValue(argument) {
+  const { name, rest, type, each } = argument;
+  if (type === 'group')
+    return `...a.${name}.flatMap((e) => [${each.map((e) => `e.${e.name}`).join(', ')}])`;
+  if (rest) return `...a.${name}`;
+  if (type.endsWith("|''")) return `a.${name} ?? ''`;
+  if (type.endsWith('?')) return `...(a.${name} === undefined ? [] : [a.${name}])`;
+  return `a.${name}`;
+}
+
+function argumentsOf({ args }) {
+  if (args.length === 0) return 'args: (_: object = {}): Argument[] => [],';
+  const lines = args.map((argument) =>
+    property(argument, argumentType(argument), isOptional(argument)),
+  );
+  return `args: (a: ${shape(lines)}): Argument[] => [${args.map(argumentValue).join(', ')}],`;
+}
+
+function replyType(field) {
+  if (field.type === 'group') {
+    const each = field.each.map(({ name, type }) => `readonly ${name}: ${REPLY[type]}`);
+    return `readonly { ${each.join('; ')} }[]`;
+  }
+  const type = REPLY[plain(field.type)];
+  return field.rest ? `readonly ${type}[]` : type;
+}
+
+function read(type, value) {
+  if (type === 'int') return `Number(${value})`;
+  if (type === 'int?') return `numberIn(${value})`;
+  if (type === 'text') return `textIn(${value})`;
+  if (type === 'text?') return `optionalText(${value})`;
+  if (type === 'pairs') return `pairsIn(${value})`;
+  return `${value} as ${REPLY[type]}`;
+}
+
+function replyValue(field, i) {
+  const { name, type, rest, each } = field;
+  if (type === 'group') {
+    const members = each.map((e, n) => `${e.name}: ${read(e.type, `flat[i + ${n}]`)}`);
+    const [flat, from] = rest ? ['r', i] : [`r[${i}]`, 0];
+    return `${name}: groupsIn(${flat}, ${from}, ${each.length}, (flat, i) => ({ ${members.join(', ')} }))`;
+  }
+  if (rest) return `${name}: r.slice(${i}) as ${REPLY[type]}[]`;
+  return `${name}: ${read(type, `r[${i}]`)}`;
+}
+
+function repliesOf({ replies }) {
+  const types = replies.map(({ word, fields }) => {
+    const properties = fields.map((field) => property(field, replyType(field), isOptional(field)));
+    return `{ ${[`readonly verdict: '${word}';`, ...properties].join(' ')} }`;
+  });
+  const cases = replies.map(({ word, fields }) => {
+    const values = [`verdict: '${word}'`, ...fields.map((field, i) => replyValue(field, i + 1))];
+    return `        case '${word}':\n          return { ${values.join(', ')} };\n`;
+  });
+  return `reply(r: readonly unknown[]):\n${types.map((type) => `      | ${type}\n`).join('')}    {
+      switch (r[0]) {
+${cases.join('')}        default:
+          throw unknownReply(r);
+      }
+    },`;
+}
+
+/** The text of calls.generated.ts. */
+export function buildCalls() {
+  const entries = scriptNames.map((name) => {
+    const header = parseHeader(name, readSource(name));
+    return `  /** ${header.purpose} */
+  '${name}': {
+    ${keysOf(header)}
+    ${argumentsOf(header)}
+    ${repliesOf(header)}
+  },
+`;
+  });
+  return `// Written by scripts/build-lua.mjs from the headers in lua/. DO NOT EDIT: run \`npm run lua\`.
+import {
+  type Argument,
+  groupsIn,
+  numberIn,
+  optionalText,
+  pairsIn,
+  type StreamRow,
+  textIn,
+  unknownReply,
+} from './script-values.js';
+
+export const calls = {
+${entries.join('')}} as const;
+`;
+}
