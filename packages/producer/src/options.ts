@@ -97,7 +97,10 @@ export interface RequestOptions {
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
   readonly onSourceError?: 'cancel' | 'leaveOpen';
-  /** What becomes of an unsealed request whose producers gave no sign of life. @default 'cancel' */
+  /**
+   * What becomes of an unsealed request whose producers gave no sign of life. 'cancel': it ends 'cancelled'
+   * with endReason 'producer-lost'; 'seal': what is in is all. @default 'cancel'
+   */
   readonly onProducerLost?: 'cancel' | 'seal';
   /** After how long without a sign of life a producer counts as lost, in ms. @default 30000 */
   readonly producerLeaseMs?: number;
