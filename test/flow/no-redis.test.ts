@@ -16,6 +16,11 @@ import { cli } from '../support/cli.js';
 import { test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 
+async function firstOf(items: AsyncIterable<unknown>): Promise<unknown> {
+  for await (const item of items) return item;
+  return undefined;
+}
+
 const thrownBy = (call: Promise<unknown>) => call.catch((thrown: unknown) => thrown);
 
 describe('a db that the server does not have', () => {
@@ -73,13 +78,26 @@ describe('where nothing listens', () => {
     const redis = `redis://127.0.0.1:${port}`;
     await using pw = new Piecework({ redis, queue: flow.queue });
     for (let round = 0; round < 3; round += 1) {
-      const calls = [pw.check(), pw.submit([1]), pw.request('any').status(), pw.admin.counts()];
-      for (const call of calls) expect(await thrownBy(call)).toMatchObject(refusal);
+      const any = pw.request('any');
+      const calls = {
+        ...{ check: pw.check(), submit: pw.submit([1]), open: pw.open() },
+        ...{ status: any.status(), completion: any.completion(), running: any.running() },
+        ...{ results: firstOf(any.results()), progress: firstOf(any.progress()) },
+        ...{ failures: firstOf(any.failures()), groups: any.failureGroups() },
+        ...{ cancel: any.cancel(), drop: any.drop(), redrive: any.redrive() },
+        ...{ pause: any.pause(), update: any.update({ limit: 1 }), counts: pw.admin.counts() },
+      };
+      for (const [name, call] of Object.entries(calls))
+        expect(await thrownBy(call), name).toMatchObject(refusal);
     }
     const server = await startRedis({ port });
     flow.after(() => server.stop());
     await pw.check();
-    expect(await pw.submit([1])).toMatchObject({ created: true });
+    const submitted = await pw.submit([1]);
+    expect(submitted).toMatchObject({ created: true });
+    const completion = submitted.completion();
+    await flow.worker({ redis, handler: () => 1 }).start();
+    expect(await completion).toMatchObject({ status: 'succeeded' });
   });
 
   test('the attempts of the calls leave no others behind', async ({ flow }) => {

@@ -116,7 +116,9 @@ describe('a key of deduplication', () => {
       });
     }
     expect(await refused(flow.producer().open({ dedupe }))).toMatchObject({
-      message: expect.stringContaining(`key '${dedupe.key}' exists (status`),
+      message: expect.stringContaining(
+        `key '${dedupe.key}' exists and takes no more items; drop it`,
+      ),
     });
     const elsewhere = await flow.producer().submit([1, 2]);
     expect(elsewhere.id).not.toBe(first.id);

@@ -18,6 +18,7 @@ import {
   failuresOptions,
 } from './failure-options.js';
 import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures.js';
+import { FirstReach } from './first-reach.js';
 import { look } from './look.js';
 import { OneByOne } from './one-by-one.js';
 import {
@@ -48,6 +49,7 @@ export class Notifier implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
   readonly #queue: Shards;
+  readonly #firstReach: FirstReach;
   readonly #waiters: Waiters;
   readonly #forMs: number;
   readonly #closing = new AbortController();
@@ -63,16 +65,19 @@ export class Notifier implements AsyncDisposable {
     this.#ownsConnection = !(redis instanceof Connection);
     this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
     this.#queue = new Shards(this.#connection, queue, shards);
-    this.#waiters = new Waiters(this.#connection, this.#queue, checked);
+    this.#firstReach = new FirstReach(this.#connection);
+    this.#waiters = new Waiters(this.#connection, this.#queue, this.#firstReach, checked);
   }
 
   /**
    * Waits for the completion; it may have been long ago. A connection that breaks is waited for and
-   * never an error; of a redriven request the completion of its new life is awaited. Who knows a
+   * never an error, without end unless `timeoutMs` sets one; only a Redis that was never reached is told at once
+   * (ConnectionError). Of a redriven request the completion of its new life is awaited. Who knows a
    * `generation` of the request (0: none) need not read its state to believe the notice of its end.
    * @throws InvalidOptionError, ClosedError · TimeoutError · AbortError · NotFoundError: no request
    *   of this id is known · ExpiredError: its retention is over · DroppedError · LostError: it was there,
-   *   and nothing says that it ended
+   *   and nothing says that it ended · ConnectionError: there is no Redis, and never was for this notifier ·
+   *   ServerError: it cannot serve Piecework as it is
    */
   async completion(
     id: string,
@@ -181,6 +186,8 @@ export class Notifier implements AsyncDisposable {
 
   /** The life that is there. @throws NotFoundError · ExpiredError · LostError · DroppedError */
   async #found(id: string, stay: Stay, seen: number): Promise<number> {
+    const refusal = await stay.race(this.#firstReach.refusal());
+    if (refusal !== undefined) throw refusal;
     const looked = await persist(stay, () => look(this.#request(id), this.#queue, seen));
     if (looked.kind === 'absent') throw looked.error;
     if (looked.kind === 'creating') throw new NotFoundError(id);
