@@ -16,6 +16,7 @@ export class FirstReach {
   /** Why there is nothing to wait for; undefined: there is, or may be. Never rejects. */
   async refusal(): Promise<unknown> {
     if (this.#reached) return undefined;
+    const seen = this.#connection.watchReach();
     try {
       await this.#connection.check();
       this.#reached = true;
@@ -23,7 +24,7 @@ export class FirstReach {
     } catch (error) {
       if (!(error instanceof PieceworkError)) return error;
       const why = await this.#connection.explained(error);
-      if (why instanceof ConnectionError) return why;
+      if (why instanceof ConnectionError) return seen.reached() ? undefined : why;
       // A user without the right to ask may have all those that waiting needs.
       return why.retryable || why.code === 'NO_RIGHT' ? undefined : why;
     }
