@@ -15,7 +15,10 @@ export interface HandlerContext {
   readonly signal: AbortSignal;
   /** Logs with the ids of request and sub-request. */
   readonly log: Logger;
-  /** Reports how far this sub-request is, a number of your own scale; shown by `status`. */
+  /**
+   * Reports how far this sub-request is, a number of your own scale; shown by `status`. NaN and Infinity, as of
+   * a share of nothing, are passed over. @throws InvalidOptionError when it is no number
+   */
   progress(n: number): void;
   /**
    * If this attempt fails, the next one waits for `ms`, whatever the backoff of the request says; for
