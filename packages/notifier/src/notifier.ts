@@ -98,7 +98,8 @@ export class Notifier implements AsyncDisposable {
   /**
    * The results, live while the request runs; ends when it is complete and all were given out. Each
    * item has a `cursor`, with which another call goes on behind it: every other item comes exactly
-   * once. Of a request with results 'discard' there are only failures. `timeoutMs` counts from the
+   * once. Of a request with results 'discard' there are only failures: without `failed` that is a
+   * ResultsDiscardedError. `timeoutMs` counts from the
    * first item asked for to the end. Every item has a `value`, unless `failed` asks for failures too:
    * then `status` tells them apart.
    * @throws InvalidOptionError, ClosedError at once; the rest as completion, and ServerError, when

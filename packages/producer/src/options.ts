@@ -38,7 +38,7 @@ export interface RequestOptions {
    * the fleet. @default 0
    */
   readonly window?: number;
-  /** Whether results are kept to be read; failures always are. @default 'keep' */
+  /** Whether results are kept to be read (`results()` refuses otherwise); failures always are. @default 'keep' */
   readonly results?: 'keep' | 'discard';
   /**
    * How often the worker of a sub-request may end while it holds it (killed, out of memory, frozen
