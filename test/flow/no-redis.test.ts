@@ -13,7 +13,7 @@ import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { cli } from '../support/cli.js';
-import { test } from '../support/flow.js';
+import { type Flow, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 
 async function firstOf(items: AsyncIterable<unknown>): Promise<unknown> {
@@ -120,6 +120,38 @@ describe('where nothing listens', () => {
       message: expect.stringMatching(/ECONNREFUSED .*: nothing listens there; /),
     });
     expect(client.listenerCount('error')).toBe(0);
+  });
+});
+
+describe('Sentinels', () => {
+  const ask = async (flow: Flow, sentinels: { host: string; port: number }[], name: string) => {
+    const pw = new Piecework({ redis: { sentinels, name }, queue: flow.queue });
+    await using _ = pw;
+    const errors: unknown[] = [];
+    for (const call of [() => pw.check(), () => pw.submit([1]), () => pw.request('x').completion()])
+      errors.push(await thrownBy(call()));
+    return errors;
+  };
+
+  test('of which none answers are named, at every call', async ({ flow }) => {
+    const ports = [await freePort(), await freePort()];
+    const sentinels = ports.map((port) => ({ host: '127.0.0.1', port }));
+    const [one, two] = ports;
+    for (const error of await ask(flow, sentinels, 'any'))
+      expect(error).toMatchObject({
+        ...{ name: 'ConnectionError', retryable: true },
+        message: `connect: none of the Sentinels 127.0.0.1:${one}, 127.0.0.1:${two} answers; see that they run, and that hosts and ports are right`,
+      });
+  });
+
+  test('that are servers are told to be none', async ({ flow }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.stop());
+    const { port } = new URL(server.url);
+    for (const error of await ask(flow, [{ host: '127.0.0.1', port: Number(port) }], 'any'))
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/by the Sentinels 127\.0\.0\.1:\d+: .*no Sentinel, answers/),
+      });
   });
 });
 

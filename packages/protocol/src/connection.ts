@@ -6,6 +6,7 @@ import { ConnectionError, type PieceworkError, ServerError } from './errors.js';
 import { checkInput, isClient, openClient, type RedisInput } from './open-client.js';
 import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
+import { askedInVain, connectError } from './sentinel-error.js';
 import { SlotMap } from './slot-map.js';
 import { wrongWay } from './tls-probe.js';
 import { pause } from './waiting.js';
@@ -83,7 +84,7 @@ export class Connection {
   #trouble = '';
 
   readonly #noteTrouble = (error: unknown): void => {
-    this.#trouble = redisError(error, 'connect').message;
+    this.#trouble = connectError(error, this.client).message;
   };
 
   private constructor(client: Client, input?: RedisInput, lookEveryMs = 0) {
@@ -229,17 +230,23 @@ export class Connection {
   /** One attempt tells: whoever begins learns at once that there is no Redis. */
   async #connect(): Promise<void> {
     let why: unknown;
+    let giveUp = (_: unknown) => {};
+    const inVain = new Promise<never>((_, reject) => {
+      giveUp = reject;
+    });
     const note = (error: unknown) => {
       why ??= error;
+      // ioredis asks its Sentinels round and round, and calls that one attempt.
+      if (askedInVain(error)) giveUp(error);
     };
     const { client } = this;
     client.on('error', note);
-    const connecting = this.#untilReady(() => this.#attempt());
+    const connecting = this.#untilReady(() => Promise.race([this.#attempt(), inVain]));
     try {
       await this.#notWrongWay(connecting);
     } catch (error) {
       if (error instanceof WrongWay) throw error;
-      const known = why === undefined ? error : redisError(why, 'connect');
+      const known = why === undefined ? error : connectError(why, client);
       const way = known instanceof ConnectionError ? await this.#wrongWay() : undefined;
       throw way ?? known;
     } finally {
@@ -449,7 +456,9 @@ export class Connection {
       this.cut();
       await closing;
     };
-    const milliseconds = this.client.status === 'reconnecting' ? 1 : CLOSE_MS;
+    const away =
+      this.client.status === 'reconnecting' || (this.#trouble !== '' && this.#isInVain());
+    const milliseconds = away ? 1 : CLOSE_MS;
     await pTimeout(closing, { milliseconds, fallback });
   }
 }
