@@ -67,6 +67,22 @@ describe('a db that the server does not have', () => {
   });
 });
 
+test('the db that a client chose last is that of its worker, too', async ({ flow }) => {
+  const server = await startOwnRedis();
+  flow.after(() => server.stop());
+  const client = new Redis(server.url);
+  flow.after(() => client.disconnect());
+  await client.select(5);
+  await using pw = new Piecework({ redis: client, queue: flow.queue });
+  const worker = flow.worker({ redis: client, handler: () => 1 });
+  await worker.start();
+  const request = await pw.submit([1]);
+  expect(await request.completion({ timeoutMs: 60_000 })).toMatchObject({ status: 'succeeded' });
+  await worker.close();
+  await client.select(0);
+  expect(await client.dbsize()).toBe(0);
+});
+
 describe('where nothing listens', () => {
   const refusal = {
     ...{ name: 'ConnectionError', code: 'CONNECTION', retryable: true },

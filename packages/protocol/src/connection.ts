@@ -1,5 +1,6 @@
 import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
+import { dbOf } from './cloneable-settings.js';
 import { cutCluster, historyOf, retryHangs } from './cluster-client.js';
 import { whyDown } from './cluster-state.js';
 import { ConnectionError, type PieceworkError, ServerError } from './errors.js';
@@ -308,8 +309,7 @@ export class Connection {
    * that is the one its owner took last.
    */
   async #checkDb(client: Redis): Promise<void> {
-    const { condition, options } = client as Redis & { condition?: { select?: number } };
-    const db = condition?.select ?? options.db ?? 0;
+    const db = dbOf(client);
     if (db !== 0) await this.#withinLimit(client.select(db));
   }
 
@@ -373,6 +373,7 @@ export class Connection {
     const client = slots
       ? slots.openAt(slots.mapped(address), options)
       : (this.client as Redis).duplicate({
+          db: dbOf(this.client as Redis),
           ...options,
           protocol: 2,
           lazyConnect: true,
