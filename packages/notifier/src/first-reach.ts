@@ -1,4 +1,4 @@
-import { type Connection, ConnectionError, PieceworkError } from '@piecework/protocol';
+import { type Connection, ConnectionError, NoSentinel, PieceworkError } from '@piecework/protocol';
 
 /**
  * Who waits bears everything that passes: a connection that breaks, a failover, a server that loads. But
@@ -24,7 +24,9 @@ export class FirstReach {
     } catch (error) {
       if (!(error instanceof PieceworkError)) return error;
       const why = await this.#connection.explained(error);
-      if (why instanceof ConnectionError) return seen.reached() ? undefined : why;
+      // Sentinels that answer may name a master that has just died: they name another one soon.
+      const handsOver = this.#connection.hasSentinels && !(why instanceof NoSentinel);
+      if (why instanceof ConnectionError) return seen.reached() || handsOver ? undefined : why;
       // A user without the right to ask may have all those that waiting needs.
       return why.retryable || why.code === 'NO_RIGHT' ? undefined : why;
     }

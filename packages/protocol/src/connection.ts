@@ -338,6 +338,11 @@ export class Connection {
     return this.#trouble;
   }
 
+  /** Whether Sentinels name the server, which may be another one soon. */
+  get hasSentinels(): boolean {
+    return !(this.client instanceof Cluster) && (this.client.options.sentinels?.length ?? 0) > 0;
+  }
+
   /** Whether all keys are behind one connection, which carries commands out in the order of sending. */
   get isOneServer(): boolean {
     return !(this.client instanceof Cluster);
