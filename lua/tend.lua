@@ -88,8 +88,13 @@ end
 if state.status == 'open' then
   producerUntil = leaseEnds(request, 'producerUntil', producerUntil, leaseMs, at, grace)
   if producerUntil <= at then
-    state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
-    redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+    redis.call('HSET', request, 'producerLost', 1)
+    if v[2] == 'seal' then
+      state.status = 'sealed'
+      redis.call('HSET', request, 'status', 'sealed')
+    else
+      endEarly(request, state, 'producer-lost')
+    end
   end
 end
 if state.status ~= 'cancelling' and deadline <= at then

@@ -29,6 +29,7 @@ export * from './run-times.js';
 export * from './running-commands.js';
 export { commandsIn } from './script-commands.js';
 export type { ScriptName } from './scripts.generated.js';
+export { NoSentinel } from './sentinel-error.js';
 export * from './shards.js';
 export * from './subscriber.js';
 export * from './tell-open.js';

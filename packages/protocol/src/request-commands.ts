@@ -10,8 +10,11 @@ import { type Client, runScript } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
-/** Why a request ended before its work was done. */
-export type EndReason = 'deadline' | 'failures' | 'cancel';
+/**
+ * Why a request ended before its work was done. 'producer-lost': nobody sealed it, and its producers gave
+ * no sign of life for `producerLeaseMs`.
+ */
+export type EndReason = 'deadline' | 'failures' | 'cancel' | 'producer-lost';
 export type Gone = { readonly verdict: 'gone' };
 export type Complete = {
   readonly verdict: 'complete';
