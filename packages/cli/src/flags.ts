@@ -21,6 +21,7 @@ import {
   updateOptions,
 } from 'piecework/options';
 import { z } from 'zod';
+import { isFieldName } from './exec-command.js';
 
 /**
  * The flags of the command line. Each is an option of the same name: its range and its default come
@@ -297,7 +298,7 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--exec <command>',
-    'instead of a handler: a shell command for each sub-request, payload on stdin, or as an argument for {}; {index}; result on stdout',
+    'instead of a handler: a shell command for each sub-request, payload on stdin, or as an argument for {}; of CSV and TSV, {column} for one field; {index}; result on stdout',
     custom((v) => text(v) && String(v).trim() !== '', 'a shell command'),
   ),
   flag(
@@ -309,6 +310,16 @@ export const workerFlags: readonly Flag[] = [
     '--exec-input <how>',
     'how --exec gets an array: json, or lines (one for each element; default of run with --batch)',
     { ...option.word('json', 'lines'), default: undefined },
+  ),
+  flag(
+    '--exec-fields <list>',
+    'names, with commas between them, that stand in --exec as {name} for the field of an item that is an object',
+    custom(
+      (v) => text(v) && String(v).split(',').every(isFieldName),
+      'names of fields like name,url',
+    ),
+    'text',
+    'of run with --split csv or tsv: the columns',
   ),
   flag(
     '--exec-stderr <how>',

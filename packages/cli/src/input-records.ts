@@ -67,7 +67,10 @@ function parsed(line: string, where: string): unknown {
  * Each row is an object, by the names of the header; all values are texts. Rows end in LF, CRLF or CR, and have as many
  * fields as the header; empty lines are skipped, where the header has more than one field.
  */
-export function rowsOf(kind: keyof typeof FIELDS): Records {
+export function rowsOf(
+  kind: keyof typeof FIELDS,
+  onHeader: (names: readonly string[]) => void = () => {},
+): Records {
   return async function* (bytes) {
     // Few commands need it.
     const csv = await import('csv-parse');
@@ -95,7 +98,10 @@ export function rowsOf(kind: keyof typeof FIELDS): Records {
         if (header) {
           if (fields.length === 1 && fields[0] === '' && header.length > 1) continue;
           yield { item: rowOf(fields, header, where), where };
-        } else header = checkedHeader(fields, where);
+        } else {
+          header = checkedHeader(fields, where);
+          onHeader(header);
+        }
       }
     } catch (error) {
       throw error instanceof csv.CsvError ? broken(error, kind, `line ${line}`) : error;

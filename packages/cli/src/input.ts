@@ -102,6 +102,8 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   #first: IteratorResult<unknown> | undefined;
   #bytes: InputBytes | undefined;
   #closed = false;
+  #columns: readonly string[] | undefined;
+  #required: readonly string[] = [];
   /** Where the last item stands. */
   #where = '';
 
@@ -117,9 +119,26 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     return this.#named;
   }
 
+  /** Names that the headers have in common which were read; undefined: there was none. */
+  get columns(): readonly string[] | undefined {
+    return this.#columns;
+  }
+
+  /** Each header that follows has to have these columns. */
+  require(columns: readonly string[]): void {
+    this.#required = columns;
+  }
+
   /** Reads the first item. */
   async begin(): Promise<void> {
-    this.#first = await this.#items.next();
+    this.#first ??= await this.#items.next();
+  }
+
+  #meet(header: readonly string[]): void {
+    const absent = this.#required.find((name) => !header.includes(name));
+    if (absent !== undefined)
+      throw new PayloadError(`the header has no ${JSON.stringify(absent)}, which --exec takes`);
+    this.#columns = this.#columns?.filter((name) => header.includes(name)) ?? header;
   }
 
   [Symbol.asyncIterator](): AsyncIterator<unknown> {
@@ -173,7 +192,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   }
 
   async *#each(): AsyncGenerator<unknown> {
-    const recordsOf = recordsBy(this.#by, this.#binary);
+    const recordsOf = recordsBy(this.#by, this.#binary, (header) => this.#meet(header));
     for (const path of this.#named) {
       if (this.#closed) return;
       const name = path === '-' ? 'standard input' : path;
@@ -201,10 +220,14 @@ export class Input implements AsyncIterable<unknown>, Disposable {
 }
 
 /** How an input is cut into items; undefined: not at all, as its name is the item. */
-function recordsBy(by: string, binary: boolean): Records | undefined {
+function recordsBy(
+  by: string,
+  binary: boolean,
+  onHeader: (names: readonly string[]) => void,
+): Records | undefined {
   if (by === 'files') return undefined;
   if (by === 'ndjson') return ndjsonOf;
-  if (by === 'csv' || by === 'tsv') return rowsOf(by);
+  if (by === 'csv' || by === 'tsv') return rowsOf(by, onHeader);
   const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
   return linesOf({ delimiter, binary });
 }

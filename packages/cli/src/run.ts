@@ -13,6 +13,7 @@ import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { Piecework, type RequestHandle } from 'piecework';
 import { dryRun } from './dry-run.js';
+import { execFieldsOf } from './exec-fields.js';
 import {
   addFlags,
   commonFlags,
@@ -129,6 +130,8 @@ export function runCommand(program: Command): void {
     if (format !== undefined && out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
     using items = await openInput(values);
+    const execFields = await execFieldsOf(values, items);
+    if (execFields !== undefined) values.execFields = execFields;
     if (values.dryRun) return await dryRun(items, values);
     const files = await openFiles(values, isNamed(values));
     try {
