@@ -143,7 +143,7 @@ describe('an input that is broken', () => {
     const ended = await run('submit', '--input', later);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toBe(
-      `piecework: ${later}: line 2: payload has 2096002 bytes; allowed: 1048576\n`,
+      `piecework: ${later}: line 2: payload has 2096002 bytes; allowed: 1048576 (--max-payload-bytes allows more)\n`,
     );
     const listed = await run('list', '--state', 'all', '--json');
     expect(jsonLines(listed.stdout)).toMatchObject([{ outcome: 'cancelled' }]);
@@ -311,5 +311,46 @@ describe('the format of results', () => {
         '2,succeeded,"2\n""two words""",\n',
       ].join('\n'),
     );
+  });
+});
+
+describe('what is larger than 1 MiB', () => {
+  const LONG = 1_500_000;
+
+  test('is read and kept with --max-payload-bytes and --max-result-bytes, which the errors name', async ({
+    commandLine: { run, file, folder },
+  }) => {
+    const text = 'x'.repeat(LONG);
+    const inputs: [string, string][] = [
+      ['lines', `${text}\n`],
+      ['ndjson', `"${text}"\n`],
+      ['csv', `a\n${text}\n`],
+    ];
+    const more = ['--max-payload-bytes', '2000000'];
+    for (const [split, content] of inputs) {
+      const input = await file(split, content);
+      const dry = ['submit', '--dry-run', '--json', '--input', input, '--split', split];
+      const refused = await run(...dry);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain('--max-payload-bytes');
+      const read = await run(...dry, ...more);
+      expect(read.code, read.stderr).toBe(0);
+      expect(read.stdout.length).toBeGreaterThan(LONG);
+    }
+    const args = ['--input', `${folder}/lines`, ...more, '--out', '-', '--exec'];
+    const [cut] = jsonLines<{ error: { message: string } }>(
+      (await run('run', ...args, 'cat')).stdout,
+    );
+    expect(cut?.error.message).toMatch(
+      /^more than 1048576 bytes of output: raise --max-result-bytes/,
+    );
+    const kept = await run('run', ...args, 'cat', '--max-result-bytes', '2000000');
+    expect(kept.code, kept.stderr).toBe(0);
+    expect(jsonLines(kept.stdout)[0]?.value).toBe(text);
+    const program = `node -e 'require("readline").createInterface({input:process.stdin}).on("line",(l)=>console.log(JSON.stringify({value:JSON.parse(l).payload+"x".repeat(800000)})))'`;
+    const live = [program, '--persistent', '--max-result-bytes', '2400000'];
+    const answered = await run('run', ...args, ...live);
+    expect(answered.code, answered.stderr).toBe(0);
+    expect(jsonLines<{ value: string }>(answered.stdout)[0]?.value).toHaveLength(2_300_000);
   });
 });

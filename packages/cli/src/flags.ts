@@ -240,6 +240,12 @@ export const requestFlags: readonly Flag[] = [
     'number',
     'the retention',
   ),
+  flag(
+    '--max-payload-bytes <n>',
+    'how long an item may be, as JSON and as a line of the input',
+    requestOptions['maxPayloadBytes'],
+    'number',
+  ),
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
 ];
 
@@ -331,6 +337,12 @@ export const workerFlags: readonly Flag[] = [
     'the command lives on: one NDJSON line in, one out, for each sub-request',
     option.boolean(false),
     'switch',
+  ),
+  flag(
+    '--max-result-bytes <n>',
+    'how long a result may be, as JSON; more fails its sub-request',
+    workerOptions['maxResultBytes'],
+    'number',
   ),
   flag('--concurrency <n>', 'slots per process', workerOptions['concurrency'], 'number'),
   flag('--processes <n>', 'worker processes', option.integer(1, 1_000, 1), 'number'),

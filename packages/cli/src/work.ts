@@ -17,6 +17,7 @@ export interface WorkValues {
   execOutput: 'text' | 'json';
   execStderr: 'keep' | 'index' | 'request';
   persistent: boolean;
+  maxResultBytes: number;
 }
 
 /** What runs the sub-requests, and what is to be done when no more will come. */
@@ -65,6 +66,7 @@ const PREFIXES: Readonly<Record<WorkValues['execStderr'], StderrPrefix | undefin
 
 export async function openWork(values: WorkValues): Promise<Work> {
   const { handler, exec = '', execFields, execInput, execOutput, execStderr, persistent } = values;
+  const { maxResultBytes } = values;
   const nothing = async () => {};
   if (handler !== undefined) return { handlers: await loadHandlers(handler), close: nothing };
   const prefix = PREFIXES[execStderr];
@@ -73,8 +75,8 @@ export async function openWork(values: WorkValues): Promise<Work> {
     const close = () => ExecProgram.stopAll();
     const live = (context: HandlerContext) => prefix && new LiveStderr(() => prefix(context));
     const command = new ExecCommand(exec, execInput, execFields?.split(','));
-    return { handlers: { handler: execEach(command, execOutput, live) }, close };
+    return { handlers: { handler: execEach(command, execOutput, maxResultBytes, live) }, close };
   }
-  const programs = new PersistentPrograms(exec, prefix);
+  const programs = new PersistentPrograms(exec, maxResultBytes, prefix);
   return { handlers: { handler: programs.handler }, close: () => programs.close() };
 }
