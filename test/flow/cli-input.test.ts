@@ -226,6 +226,43 @@ describe('several inputs', () => {
   });
 });
 
+describe('gzip data in several members', () => {
+  const numbers = Array.from({ length: 50_000 }, (_, i) => `${i}\n`).join('');
+  const [many, last] = [gzipSync(numbers), gzipSync('last\n')];
+
+  test.for<[string, number]>([
+    ['with nothing between them', 0],
+    ['with one zero between them', 1],
+    ['with padding of more than a chunk', 200_000],
+  ])('%s is read to its end', async ([, zeros], { commandLine: { file } }) => {
+    const padding = Buffer.alloc(zeros);
+    const input = await file('a.gz', Buffer.concat([many, padding, last, padding]));
+    using items = await openInput({ input: [input], binary: false });
+    const found: unknown[] = [];
+    for await (const item of items) found.push(item);
+    expect(found).toHaveLength(50_001);
+    expect(found.slice(-2)).toEqual(['49999', 'last']);
+  });
+
+  test('is refused when something else stands behind it, or it is cut off', async ({
+    commandLine: { file },
+  }) => {
+    const broken = [
+      Buffer.concat([last, Buffer.from('junk')]),
+      Buffer.concat([last, Buffer.alloc(9), Buffer.from('junk')]),
+      Buffer.concat([last, Buffer.alloc(9), last.subarray(0, -3)]),
+    ];
+    for (const bytes of broken) {
+      const input = await file('b.gz', bytes);
+      const readAll = async () => {
+        using items = await openInput({ input: [input], binary: false });
+        for await (const item of items) expect(item).toBe('last');
+      };
+      await expect(readAll()).rejects.toThrow(/b\.gz: broken gzip data/);
+    }
+  });
+});
+
 test('bytes pass as they are with --binary, to a program and from it', async ({
   commandLine: { run, file, folder },
 }) => {
