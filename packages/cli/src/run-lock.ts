@@ -79,7 +79,8 @@ export class RunLock implements AsyncDisposable {
       if (known && !runs(other.pid)) {
         // Another one may have seen the same: who is not in it at the first renewal has lost.
         await set(connection, key, runner);
-        return new RunLock(connection, id, key, runner, true);
+        // Its own is found when the reply was lost.
+        return new RunLock(connection, id, key, runner, other.token !== runner.token);
       }
       if (known || performance.now() > endMs) throw underWay(id, other);
       if (!waits)
