@@ -30,7 +30,8 @@ interface WorkerValues extends WorkValues {
 
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
-  ...['exec', 'execInput', 'execOutput', 'execStderr', 'persistent', 'logLevel', 'logFormat'],
+  ...['maxResultBytes', 'exec', 'execFields', 'execInput', 'execOutput', 'execStderr'],
+  ...['persistent', 'logLevel', 'logFormat'],
 ];
 
 /** Flags that a fleet passes on to each of its processes. */
