@@ -151,6 +151,27 @@ describe('a fleet of worker processes', () => {
     expect((await worker.finished).code).toBe(0);
   });
 
+  test('shows in the errors of its queue each sub-request that ended its process too often', {
+    timeout: 180_000,
+  }, async ({ commandLine: { file, start, run } }) => {
+    const handler = await file('exit.mjs', 'export default () => process.exit(3);');
+    const input = await file('four.txt', '0\n1\n2\n3\n');
+    const worker = start('worker', '--handler', handler, '--processes', '1');
+    await saysIn(worker, 'stderr', /worker processes started/);
+    const crashing = ['--id', `${unique}-noted`, '--max-crashes', '1'];
+    await run('submit', '--input', input, ...crashing, '--wait');
+    const errors = jsonLines<{ index: number }>((await run('errors', '--json')).stdout);
+    expect(errors.sort((a, b) => a.index - b.index)).toMatchObject(
+      [0, 1, 2, 3].map((index) => ({
+        ...{ requestId: `${unique}-noted`, index, attempt: 1, name: 'CrashError' },
+        worker: expect.stringMatching(/-\d+-/),
+        message: expect.stringContaining('ended with exit code 3'),
+      })),
+    );
+    worker.kill('SIGTERM');
+    expect((await worker.finished).code).toBe(0);
+  });
+
   test('that cannot start says why once, at once', async ({ commandLine: { file, run } }) => {
     const handler = await file('broken.mjs', "throw new Error('no such table');");
     const ended = await run('worker', '--handler', handler, '--processes', '3');
