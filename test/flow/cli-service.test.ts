@@ -154,16 +154,22 @@ test('a drain that takes too long gives back what runs, and a second signal ends
   await new QueueCommands(connection, queue).depart(left?.id ?? '');
 });
 
-test('the health of a fleet is that of all its processes', async ({ commandLine }) => {
+test('a fleet is live as long as one process is, and ready when all are', async ({
+  commandLine,
+}) => {
   const { worker, port, letGo } = await busyWorker(commandLine, '--processes', '2');
   expect(await both(port)).toEqual([200, 200]);
   const [, pids = ''] = await saysIn(worker, 'stderr', /"pids":\[([\d,]+)\]/);
-  const [frozen = 0] = pids.split(',').map(Number);
+  const [frozen = 0, other = 0] = pids.split(',').map(Number);
   process.kill(frozen, 'SIGSTOP');
   const verdict = await ask(port, '/live');
-  process.kill(frozen, 'SIGCONT');
-  expect(verdict).toMatchObject({ status: 503, live: false, ready: false });
+  expect(verdict).toMatchObject({ status: 200, live: true, ready: false });
   expect(verdict.why.join()).toContain(`process ${frozen} has not answered`);
+  expect((await ask(port, '/ready')).status).toBe(503);
+  process.kill(other, 'SIGSTOP');
+  expect(await ask(port, '/live')).toMatchObject({ status: 503, live: false, ready: false });
+  process.kill(frozen, 'SIGCONT');
+  process.kill(other, 'SIGCONT');
   await until(async () => (await both(port)).join() === '200,200', {
     what: 'it is well again',
     ...STARTS,

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type Health, serveHealth } from 'piecework';
 import type { Logger } from 'pino';
 import { addFlags, commonFlags, healthFlags, optionsOf, readFlags, workerFlags } from './flags.js';
-import { WorkerFleet, type WorkerRestart } from './fleet.js';
+import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
 import { HandlerError } from './handler-error.js';
 import { defaultLogFormat, type LogFormat, openLog } from './log.js';
 import { existingRedis } from './redis-url.js';
@@ -113,7 +113,7 @@ async function serve(
   });
   if (process.connected) tellProgress(worker);
   const { leaseMs, maxBlockMs, drainMs } = values;
-  const ready = { worker: worker.id, queues, silentMs: leaseMs + maxBlockMs, drainMs };
+  const ready = { worker: worker.id, queues, blockMs: maxBlockMs || leaseMs, drainMs };
   try {
     await new Promise<void>((resolve, reject) => {
       const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
@@ -173,8 +173,10 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
   const onLine = (line: string) => console.log(line);
   const { signal } = stopping;
   // `pid` is the parent's in each line.
-  const onRestart = ({ why, pid: endedPid, ...restart }: WorkerRestart) =>
-    logger.warn({ queue, endedPid, ...restart }, `${why}; another one is started`);
+  const onRestart = (restart: WorkerRestart) => {
+    const { why: _, pid: endedPid, ...fields } = restart;
+    logger.warn({ queue, endedPid, ...fields }, restartText(restart));
+  };
   const starting = { redis, queue, handler, processes, maxRestarts, flags };
   const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
   fleet = workers;
