@@ -249,6 +249,7 @@ const AT_TIMES = [
   'hget',
   'zscore',
   'hvals',
+  'zcard',
   // What crashed, by whoever looks at the request then: see the test below.
   ...['hmget', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire'],
 ];

@@ -1,4 +1,4 @@
-import type { RequestStatus } from '@piecework/notifier';
+import type { RequestStatus, WaitingFor } from '@piecework/notifier';
 import type { RegisteredWorker } from '@piecework/protocol';
 import type { Command } from 'commander';
 import type { ListOptions } from 'piecework';
@@ -56,12 +56,22 @@ export const REQUEST_COLUMNS: readonly Column[] = [
   { head: 'total' },
 ];
 
+/** Why a request does not move, as short as a column; `status ID` says more. */
+const STANDS: Readonly<Record<WaitingFor, string>> = {
+  resume: 'paused',
+  queue: 'queue paused',
+  worker: 'no worker',
+  task: 'no worker for its task',
+  time: 'held back',
+};
+
 export function requestRow(request: RequestStatus): Cell[] {
-  const { id, status, outcome, waiting, priority, limit, counts } = request;
+  const { id, status, outcome, waitingFor, priority, limit, counts } = request;
   const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = counts;
   const done = succeeded + failed + cancelled;
   const numbers = [ready, inFlight, delayed, done, failed, total];
-  return [id, outcome ?? waiting ?? status, priority, limit ?? 'none', ...numbers];
+  const stands = waitingFor ? STANDS[waitingFor] : status;
+  return [id, outcome ?? stands, priority, limit ?? 'none', ...numbers];
 }
 
 const WORKER_COLUMNS: readonly Column[] = [

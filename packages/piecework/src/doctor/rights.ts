@@ -70,7 +70,7 @@ export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
     ...['hget', 'hscan', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
     ...['xpending', 'ssubscribe'],
   ],
-  notifier: [...NOTE, 'hget', 'zscore', 'hvals', 'hscan', 'ssubscribe', 'sunsubscribe'],
+  notifier: [...NOTE, 'hget', 'zcard', 'zscore', 'hvals', 'hscan', 'ssubscribe', 'sunsubscribe'],
   admin: [
     ...NOTE,
     ...['hget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
