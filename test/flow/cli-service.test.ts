@@ -468,3 +468,31 @@ test('a URL that is wrong is refused without its password', async () => {
     }
   }
 });
+
+test.for<[string, string[]]>([
+  ['the queue', []],
+  ['a request', ['watched']],
+])(
+  'watch says that Redis is not reachable, and goes on when it is back: %s',
+  { tags: 'processes', timeout: 120_000 },
+  async ([, ids]) => {
+    const redis = await startRedis();
+    const on = { redis: redis.url };
+    await cli(['submit', '--input', '-', '--id', 'watched'], { ...on, input: 'a\n' });
+    const watch = startCli(['watch', ...ids, '--json', '--every-ms', '100'], on);
+    const looks = () => watch.said.stdout.split('\n').length;
+    await until(() => looks() > 3, STARTS);
+    await redis.kill('SIGSTOP');
+    await until(() => /^redis not reachable since \d+s, asking again$/m.test(watch.said.stderr), {
+      what: 'it says so',
+      ...STARTS,
+    });
+    const before = looks();
+    await redis.kill('SIGCONT');
+    await until(() => /^redis answers again, after \d+s$/m.test(watch.said.stderr), STARTS);
+    await until(() => looks() > before + 2, STARTS);
+    watch.child.kill('SIGKILL');
+    await watch.finished;
+    await redis.stop();
+  },
+);
