@@ -209,6 +209,37 @@ describe('a fleet of worker processes', () => {
     expect((await worker.finished).code).toBe(0);
   });
 
+  test('logs an error that nobody caught as one JSON line', { timeout: 120_000 }, async ({
+    commandLine: { file, start, run },
+  }) => {
+    const handler = await file(
+      'outside.mjs',
+      "export default () => new Promise(() => { setTimeout(() => { throw new Error('outside'); }); });",
+    );
+    const worker = start('worker', '--handler', handler, '--processes', '1');
+    await saysIn(worker, 'stderr', /worker processes started/);
+    const input = await file('one.txt', '0\n');
+    const id = `${unique}-outside`;
+    await run('submit', '--input', input, '--id', id, '--max-crashes', '1', '--wait');
+    worker.kill('SIGTERM');
+    const { stderr } = await worker.finished;
+    const fatal = jsonLines<{ level: number; err?: object }>(stderr).filter(
+      ({ level }) => level === 60,
+    );
+    expect(fatal).toMatchObject([{ err: { message: 'outside' }, origin: 'uncaughtException' }]);
+  });
+
+  test('drains when its terminal is closed, and leaves no process behind', {
+    timeout: 120_000,
+  }, async ({ commandLine: { file, start } }) => {
+    const handler = await file('quiet.mjs', 'export default () => 1;');
+    const worker = start('worker', '--handler', handler, '--processes', '2');
+    const [, pids = ''] = await saysIn(worker, 'stderr', /"pids":\[([\d,]+)\]/);
+    worker.kill('SIGHUP');
+    expect((await worker.finished).code).toBe(0);
+    expect(pids.split(',').map(Number).some(runs)).toBe(false);
+  });
+
   test('that cannot start says why once, at once', async ({ commandLine: { file, run } }) => {
     const handler = await file('broken.mjs', "throw new Error('no such table');");
     const ended = await run('worker', '--handler', handler, '--processes', '3');

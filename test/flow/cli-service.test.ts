@@ -219,8 +219,11 @@ test('a health port that is taken is refused before the worker starts', async ({
   const { port } = taken.address() as AddressInfo;
   const ended = await run('worker', '--handler', handler, '--health-port', `${port}`, '--json');
   taken.close();
-  expect(ended.code).toBe(2);
-  expect(ended.stderr).toContain('EADDRINUSE');
+  expect(ended.code).toBe(1);
+  expect(JSON.parse(ended.stderr).error).toEqual({
+    code: 'EADDRINUSE',
+    message: `--health-port ${port}: another process listens there (EADDRINUSE on 127.0.0.1); name another port, or 0 for a free one`,
+  });
   expect((await run('workers')).stdout).toBe('no workers\n');
 });
 

@@ -1,4 +1,4 @@
-import { InvalidOptionError, PieceworkError, shardNames } from '@piecework/protocol';
+import { PieceworkError, shardNames } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
 import { type Health, serveHealth } from 'piecework';
@@ -27,6 +27,9 @@ interface WorkerValues extends WorkValues {
   healthPort?: number;
   healthHost: string;
 }
+
+/** A terminal that is closed ends no worker in the midst of its work. */
+const WORKER_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
@@ -57,12 +60,23 @@ export function workerCommand(program: Command): void {
     const end = () => setImmediate(() => process.exit());
     const logFormat = values.logFormat ?? defaultLogFormat();
     const logger = openLog(values.logLevel, logFormat);
+    if (logFormat === 'json') logUncaught(logger);
     // One process under a parent is started again when it ends; one by itself is not.
     const run =
       given['processes'] !== undefined
         ? runFleet(redis, { ...values, logFormat }, logger)
         : runWorker(redis, values, queues, logger);
     await run.finally(end);
+  });
+}
+
+/** Who reads JSON lines cannot read the stack that Node prints. A handler module may have a listener of its own. */
+function logUncaught(logger: Logger): void {
+  const event = 'uncaughtException';
+  process.on(event, (err, origin) => {
+    if (process.listenerCount(event) > 1) return;
+    logger.fatal({ err, origin }, 'an error that nobody caught ends the process');
+    process.exit(1);
   });
 }
 
@@ -75,8 +89,10 @@ async function runWorker(
   // From here on, a signal or the end of the parent is heard; both end what has begun until then.
   const stopping = new AbortController();
   const stop = () => stopping.abort();
-  onStopSignals(stop, () =>
-    logger.warn('ended at once by a second signal; its work goes to others'),
+  onStopSignals(
+    stop,
+    () => logger.warn('ended at once by a second signal; its work goes to others'),
+    WORKER_SIGNALS,
   );
   process.once('disconnect', stop);
   const ofFleet = process.send !== undefined;
@@ -167,6 +183,7 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
       );
       fleet?.kill();
     },
+    WORKER_SIGNALS,
   );
   const begins = { live: true, ready: false, why: ['the worker processes start'] };
   await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
@@ -196,8 +213,12 @@ async function healthEndpoint(
 ): Promise<AsyncDisposable> {
   if (healthPort === undefined) return { [Symbol.asyncDispose]: async () => {} };
   const at = { port: healthPort, host: healthHost };
-  const server = await serveHealth(ask, at).catch((error: InvalidOptionError) => {
-    throw new InvalidOptionError('--health-port', error.value, error.allowed);
+  const server = await serveHealth(ask, at).catch((error: Error) => {
+    const { code } = error.cause as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'another process listens there' : 'it cannot be had';
+    const said = `--health-port ${healthPort}: ${why} (${code} on ${healthHost}); name another port, or 0 for a free one`;
+    // No wrong usage: the same command may do at another time.
+    throw Object.assign(new Error(said), { code, syscall: 'listen' });
   });
   logger.info({ host: healthHost, port: server.port }, 'health endpoint listens');
   return server;
