@@ -360,7 +360,7 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--max-block-ms <ms>',
-    'how long a handler may hold up the event loop and keep its lease; 0: not beyond the lease',
+    'how long a handler may block the process and keep its lease; then a parent (--processes) ends it; 0: as long as the lease',
     workerOptions['maxBlockMs'],
     'number',
   ),

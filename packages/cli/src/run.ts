@@ -25,7 +25,7 @@ import {
   withDefaults,
   workerFlags,
 } from './flags.js';
-import { WorkerFleet } from './fleet.js';
+import { restartText, WorkerFleet } from './fleet.js';
 import { type Input, type InputValues, openInput } from './input.js';
 import { writeJoblogLive } from './joblog.js';
 import { type Kept, keptLines } from './kept.js';
@@ -170,7 +170,7 @@ function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
     onLine: say,
     // Not over the bar.
     ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
-    onRestart: ({ why }) => say(`${why}; another one is started`),
+    onRestart: (restart) => say(restartText(restart)),
   });
 }
 

@@ -163,8 +163,8 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * The last 100 attempts that failed in this queue, the last one first; workers tell of them once a
-   * second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
+   * The last 100 attempts that failed in this queue, the last one first, also sub-requests that failed because their
+   * workers ended too often (CrashError); workers tell of theirs once a second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
    */
   async errors(): Promise<QueueError[]> {
     const lists = await this.#read(() =>

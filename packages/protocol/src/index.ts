@@ -6,6 +6,7 @@ export { type CloneableSettings, cloneableSettings } from './cloneable-settings.
 export * from './codec.js';
 export * from './connection.js';
 export * from './control-commands.js';
+export * from './crash-errors.js';
 export * from './defaults.js';
 export * from './errors.js';
 export * from './failure-commands.js';
