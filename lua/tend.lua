@@ -27,7 +27,7 @@
 --      before: epoch whose tokens are still out, or '' · next: time of the next look, or 0 when
 --      only tokens are out · parked: 1 when no worker that serves its task has met it
 --      reclaimed: how many sub-requests it took back · crashed: how many of those it settled as failed, as their
---      workers ended too often, and the first three of their indexes: 'count index …'; '': none
+--      workers ended too often, and the first 100 of their indexes: 'count index …'; '': none
 --   {'complete', outcome: outcome, spentAt: int?, crashed: text?}  finish it on the queue side · spentAt: for `finish`, or 0
 --   {'gone'}               no such life (and there will be none): finish it on the queue side
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
@@ -88,8 +88,13 @@ end
 if state.status == 'open' then
   producerUntil = leaseEnds(request, 'producerUntil', producerUntil, leaseMs, at, grace)
   if producerUntil <= at then
-    state.status = v[2] == 'seal' and 'sealed' or 'cancelling'
-    redis.call('HSET', request, 'status', state.status, 'producerLost', 1)
+    redis.call('HSET', request, 'producerLost', 1)
+    if v[2] == 'seal' then
+      state.status = 'sealed'
+      redis.call('HSET', request, 'status', 'sealed')
+    else
+      endEarly(request, state, 'producer-lost')
+    end
   end
 end
 if state.status ~= 'cancelling' and deadline <= at then

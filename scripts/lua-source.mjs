@@ -237,8 +237,11 @@ function borderOf(name, source) {
   return { gives, takes: takes.filter((of) => script.has(of) || !PROVIDED.has(of)) };
 }
 
+/** The text of one library as it is written. */
+export const readLibrary = (name) => read(`lib/${name}.lua`);
+
 /** Throws when a library takes what its head does not declare, or declares what it does not take. */
-export function checkLibrary(name, source = read(`lib/${name}.lua`)) {
+export function checkLibrary(name, source = readLibrary(name)) {
   const fail = (what) => {
     throw new Error(`lua/lib/${name}.lua: ${what}`);
   };
@@ -248,7 +251,7 @@ export function checkLibrary(name, source = read(`lib/${name}.lua`)) {
   const given = new Map(
     needs.map((of) => [
       of,
-      borderOf(of, read(`lib/${of}.lua`)).gives.filter((one) => takes.includes(one)),
+      borderOf(of, readLibrary(of)).gives.filter((one) => takes.includes(one)),
     ]),
   );
   for (const [of, names] of given)
@@ -262,7 +265,7 @@ export function checkLibrary(name, source = read(`lib/${name}.lua`)) {
 function checkIncludes(name, included, lua) {
   included.forEach((part, i) => {
     const before = included.slice(0, i);
-    for (const need of namedBy('needs', read(`lib/${part}.lua`))) {
+    for (const need of namedBy('needs', readLibrary(part))) {
       if (!before.includes(need))
         throw new Error(`lua/${name}.lua: ${part} needs ${need} before it`);
     }

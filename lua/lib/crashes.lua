@@ -62,10 +62,10 @@ local function settledByCrash(keys, state, worker, id, records, cause)
   return true
 end
 
--- How many sub-requests were settled so, and the first three of their indexes: 'count index …'; '': none.
+-- How many sub-requests were settled so, and the first 100 of their indexes: 'count index …'; '': none.
 local function crashedIn(keys)
   local indexes = keys.crashed
-  return indexes and table.concat({ #indexes, unpack(indexes, 1, math.min(3, #indexes)) }, ' ') or ''
+  return indexes and table.concat({ #indexes, unpack(indexes, 1, math.min(100, #indexes)) }, ' ') or ''
 end
 
 -- Writes down what `settledByCrash` settled of one worker.

@@ -37,6 +37,26 @@ test('pause, update, resume and cancel do what they say, and say it', async ({ c
   });
 });
 
+test('status and list say why a request does not move', async ({ commandLine }) => {
+  const { file, run } = commandLine;
+  const id = `${unique}-still`;
+  await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
+  const said = async () => {
+    const { waiting, waitingFor } = JSON.parse((await run('status', id, '--json')).stdout);
+    const text = (await run('status', id)).stdout;
+    expect(text).toContain(`waiting     ${waiting}\n`);
+    const [listed] = (await run('list')).stdout.split('\n').filter((line) => line.startsWith(id));
+    return [waitingFor, waiting, / {2}(\D+?) {2}/.exec(listed ?? '')?.[1]];
+  };
+  expect(await said()).toEqual(['worker', 'its queue has no worker', 'no worker']);
+  await run('pause', '--queue-wide');
+  expect(await said()).toEqual(['queue', 'its queue is paused', 'queue paused']);
+  await run('resume', '--queue-wide');
+  await run('pause', id);
+  expect(await said()).toEqual(['resume', 'it is paused', 'paused']);
+  await run('drop', id);
+});
+
 test('pause and resume --queue-wide mean the queue', async ({ commandLine }) => {
   const { run, queue } = commandLine;
   const paused = await run('pause', '--queue-wide', '--json');

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { describe, expect } from 'vitest';
 import { startCli } from '../support/cli.js';
 import { jsonLines, test } from '../support/command-line.js';
@@ -127,4 +128,72 @@ test('what a handler prints in a run is on standard error', async ({
   expect(ended.stdout).not.toContain('saw');
   expect(ended.stderr).toMatch(/^saw a$/m);
   expect(ended.stderr).toMatch(/^saw b$/m);
+});
+
+describe('{column} in a command', () => {
+  const CSV = 'name,First Name,n\n"ann; touch pwned",A B,1\n"it\'s ""q""",$(touch pwned),2\n';
+
+  test('is one field as one word; other braces stay', async ({
+    commandLine: { run, file, folder },
+  }) => {
+    const input = await file('a.csv', CSV);
+    const command = `cd '${folder}'; n=x; { printf "<%s>" {name} "x {First Name}" \${n} {n}{index} "$(printf %s {name})" {1}; cat; } | awk '{print}'`;
+    const args = ['--split', 'csv', '--exec', command, '--out', '-', '--format', 'text'];
+    const ended = await run('run', '--input', input, ...args);
+    expect(ended.stdout, ended.stderr).toBe(
+      '<ann; touch pwned><x A B><x><10><ann; touch pwned><{1}>\n' +
+        `<it's "q"><x $(touch pwned)><x><21><it's "q"><{1}>\n`,
+    );
+    expect(existsSync(`${folder}/pwned`)).toBe(false);
+    const batch = await run(
+      ...['run', '--input', input, '--split', 'csv', '--batch', '2', '--out', '-'],
+      ...['--exec', 'printf "<%s>" {n}', '--format', 'text'],
+    );
+    expect(batch.stdout, batch.stderr).toBe('<1><2>\n');
+  });
+
+  test('is a field of an object with --exec-fields, in a dry run too', async ({
+    commandLine: { run, file },
+  }) => {
+    const input = await file('a.ndjson', '{"url":"a b","n":[1]}\n{"n":2}\n');
+    const args = ['--input', input, '--split', 'ndjson', '--exec', 'printf "<%s>" {url} {n}'];
+    const literal = await run('run', ...args, '--dry-run');
+    expect(literal.stderr).toContain('{url}, {n} stays as it is: --exec-fields url,n makes it');
+    const ended = await run('run', ...args, '--exec-fields', 'url,n', '--out', '-');
+    const [first, second] = jsonLines<{ value?: string; error?: { message: string } }>(
+      ended.stdout,
+    );
+    expect(first?.value).toBe('<a b><[1]>');
+    expect(second?.error?.message).toBe('the item has no field for {url}');
+  });
+
+  test.for<[string, string, string]>([
+    ['of no such name', 'echo {nam}', 'no {nam}, as the columns are name, First Name, n'],
+    ['in single quotes', "echo '{name}'", '{name} without single quotes'],
+  ])(
+    '%s is refused before anything runs',
+    async ([, exec, why], { commandLine: { run, file } }) => {
+      const input = await file('a.csv', CSV);
+      const out = await file('out', 'kept');
+      for (const dry of [[], ['--dry-run']]) {
+        const args = ['--input', input, '--split', 'csv', '--exec', exec, '--out', out, ...dry];
+        const ended = await run('run', ...args);
+        expect(ended.code).toBe(2);
+        expect(ended.stderr.replace(/\s+/g, ' ')).toContain(why);
+      }
+      expect(await readFile(out, 'utf8')).toBe('kept');
+    },
+  );
+
+  test('that a later file lacks ends the run, and names that file', async ({
+    commandLine: { run, file },
+  }) => {
+    const inputs = [await file('a.csv', CSV), await file('b.csv', 'other,n\n1,2\n')];
+    const args = ['--input', ...inputs, '--split', 'csv', '--exec', 'echo {name}'];
+    const ended = await run('run', ...args);
+    expect(ended.code).toBe(1);
+    expect(ended.stderr.replace(/\s+/g, ' ')).toMatch(
+      /b\.csv: the header has no "name", which --exec takes/,
+    );
+  });
 });

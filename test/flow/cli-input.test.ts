@@ -143,7 +143,7 @@ describe('an input that is broken', () => {
     const ended = await run('submit', '--input', later);
     expect(ended.code).toBe(1);
     expect(ended.stderr).toBe(
-      `piecework: ${later}: line 2: payload has 2096002 bytes; allowed: 1048576\n`,
+      `piecework: ${later}: line 2: payload has 2096002 bytes; allowed: 1048576 (--max-payload-bytes allows more)\n`,
     );
     const listed = await run('list', '--state', 'all', '--json');
     expect(jsonLines(listed.stdout)).toMatchObject([{ outcome: 'cancelled' }]);
@@ -223,6 +223,43 @@ describe('several inputs', () => {
     const lines = ['run', '--input', one, one, '--batch', '4', '--exec', 'wc -l', '--queue', queue];
     const ended = await cli([...lines, '--out', '-', '--format', 'text'], { redis });
     expect(ended.stdout.split('\n').map(Number)).toEqual([4, 2, 0]);
+  });
+});
+
+describe('gzip data in several members', () => {
+  const numbers = Array.from({ length: 50_000 }, (_, i) => `${i}\n`).join('');
+  const [many, last] = [gzipSync(numbers), gzipSync('last\n')];
+
+  test.for<[string, number]>([
+    ['with nothing between them', 0],
+    ['with one zero between them', 1],
+    ['with padding of more than a chunk', 200_000],
+  ])('%s is read to its end', async ([, zeros], { commandLine: { file } }) => {
+    const padding = Buffer.alloc(zeros);
+    const input = await file('a.gz', Buffer.concat([many, padding, last, padding]));
+    using items = await openInput({ input: [input], binary: false });
+    const found: unknown[] = [];
+    for await (const item of items) found.push(item);
+    expect(found).toHaveLength(50_001);
+    expect(found.slice(-2)).toEqual(['49999', 'last']);
+  });
+
+  test('is refused when something else stands behind it, or it is cut off', async ({
+    commandLine: { file },
+  }) => {
+    const broken = [
+      Buffer.concat([last, Buffer.from('junk')]),
+      Buffer.concat([last, Buffer.alloc(9), Buffer.from('junk')]),
+      Buffer.concat([last, Buffer.alloc(9), last.subarray(0, -3)]),
+    ];
+    for (const bytes of broken) {
+      const input = await file('b.gz', bytes);
+      const readAll = async () => {
+        using items = await openInput({ input: [input], binary: false });
+        for await (const item of items) expect(item).toBe('last');
+      };
+      await expect(readAll()).rejects.toThrow(/b\.gz: broken gzip data/);
+    }
   });
 });
 
@@ -311,5 +348,46 @@ describe('the format of results', () => {
         '2,succeeded,"2\n""two words""",\n',
       ].join('\n'),
     );
+  });
+});
+
+describe('what is larger than 1 MiB', () => {
+  const LONG = 1_500_000;
+
+  test('is read and kept with --max-payload-bytes and --max-result-bytes, which the errors name', async ({
+    commandLine: { run, file, folder },
+  }) => {
+    const text = 'x'.repeat(LONG);
+    const inputs: [string, string][] = [
+      ['lines', `${text}\n`],
+      ['ndjson', `"${text}"\n`],
+      ['csv', `a\n${text}\n`],
+    ];
+    const more = ['--max-payload-bytes', '2000000'];
+    for (const [split, content] of inputs) {
+      const input = await file(split, content);
+      const dry = ['submit', '--dry-run', '--json', '--input', input, '--split', split];
+      const refused = await run(...dry);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain('--max-payload-bytes');
+      const read = await run(...dry, ...more);
+      expect(read.code, read.stderr).toBe(0);
+      expect(read.stdout.length).toBeGreaterThan(LONG);
+    }
+    const args = ['--input', `${folder}/lines`, ...more, '--out', '-', '--exec'];
+    const [cut] = jsonLines<{ error: { message: string } }>(
+      (await run('run', ...args, 'cat')).stdout,
+    );
+    expect(cut?.error.message).toMatch(
+      /^more than 1048576 bytes of output: raise --max-result-bytes/,
+    );
+    const kept = await run('run', ...args, 'cat', '--max-result-bytes', '2000000');
+    expect(kept.code, kept.stderr).toBe(0);
+    expect(jsonLines(kept.stdout)[0]?.value).toBe(text);
+    const program = `node -e 'require("readline").createInterface({input:process.stdin}).on("line",(l)=>console.log(JSON.stringify({value:JSON.parse(l).payload+"x".repeat(800000)})))'`;
+    const live = [program, '--persistent', '--max-result-bytes', '2400000'];
+    const answered = await run('run', ...args, ...live);
+    expect(answered.code, answered.stderr).toBe(0);
+    expect(jsonLines<{ value: string }>(answered.stdout)[0]?.value).toHaveLength(2_300_000);
   });
 });

@@ -4,6 +4,7 @@ import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { QueueCommands, queueKeys } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect, onTestFinished } from 'vitest';
@@ -75,6 +76,21 @@ test('workers shows who serves the queue, and nobody when they have gone', async
   fleet.kill('SIGTERM');
   expect((await fleet.finished).code).toBe(0);
   expect((await run('workers')).stdout).toBe('no workers\n');
+});
+
+test('workers says of one that is silent for how long, and not what it said last', async ({
+  commandLine: { run, connection, queue },
+}) => {
+  const { workers, workerInfo } = queueKeys(queue);
+  const { client } = connection;
+  const longest = [{ requestId: 'gone', index: 1, attempt: 1, startedAt: Date.now() - 60_000 }];
+  const info = { host: 'h', pid: 7, concurrency: 4, running: 3, tasks: '*', startedAt: 0, longest };
+  await client.hset(workerInfo, 'h-7-abcdefgh', JSON.stringify(info));
+  await client.zadd(workers, Date.now() - 45_000, 'h-7-abcdefgh');
+  const [, row = ''] = (await run('workers')).stdout.split('\n');
+  expect(row).toMatch(/^h-7-abcdefgh +silent 4\ds +\? +\? +all /);
+  expect(jsonLines((await run('workers', '--json')).stdout)).toMatchObject([{ silent: true }]);
+  await new QueueCommands(connection, queue).depart('h-7-abcdefgh');
 });
 
 test('watch follows a request to its end and tells its outcome by the exit code', async ({

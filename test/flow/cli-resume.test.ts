@@ -157,6 +157,72 @@ test('Ctrl-C leaves a run that has an id: what runs ends, and the same command g
   await expectWhole(run);
 });
 
+describe('a run that was ended by a second Ctrl-C', () => {
+  const LEASE = ['--lease-ms', '600000'];
+
+  async function endedTwice(first: ReturnType<Given['start']>): Promise<void> {
+    first.child.kill('SIGINT');
+    await saysIn({ ...first, pid: 0, kill: () => {} }, 'stderr', /stopping: /);
+    first.child.kill('SIGINT');
+    await first.finished;
+  }
+
+  test('goes on at once: nobody waits for the leases of its workers', {
+    tags: 'processes',
+  }, async ({ commandLine }) => {
+    const stops = 30;
+    const run = await given(commandLine, `${unique}-twice`, stops);
+    const first = run.start(...LEASE);
+    await standsStill(run, stops);
+    await endedTwice(first);
+    await run.goOn();
+    const { code, stderr } = await run.run(...LEASE);
+    expect(code, stderr).toBe(0);
+    await expectWhole(run);
+  });
+
+  test('goes on at once with programs as well, once they have ended', {
+    tags: 'processes',
+  }, async ({ commandLine: { folder, file, redis, queue } }) => {
+    const input = await file('few.txt', lines(4));
+    const id = `${unique}-programs`;
+    const exec = `echo $$ >> '${folder}/ran'; while [ ! -e '${folder}/go' ]; do sleep 0.05; done`;
+    const args = ['run', '--id', id, '--queue', queue, '--input', input, '--exec', exec, '-j', '4'];
+    const first = startCli([...args, ...LEASE], { redis });
+    const ran = async () =>
+      (await readFile(join(folder, 'ran'), 'utf8').catch(() => '')).split('\n');
+    await until(async () => (await ran()).length === 5, { what: 'four programs run', ...STARTS });
+    await endedTwice(first);
+    await writeFile(join(folder, 'go'), '');
+    const { code, stderr } = await cli([...args, ...LEASE], { redis });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain('4 succeeded, 0 failed of 4');
+  });
+
+  test('says for how long it waits where it is not known that its workers have ended', {
+    tags: 'processes',
+  }, async ({ commandLine }) => {
+    const stops = 30;
+    const run = await given(commandLine, `${unique}-unknown`, stops);
+    const first = run.start(...LEASE);
+    await standsStill(run, stops);
+    await endedTwice(first);
+    // As on another machine.
+    await commandLine.connection.client.del(queueKeys(commandLine.queue).runner(run.id));
+    const second = run.start(...LEASE);
+    await saysIn(
+      { ...second, pid: 0, kill: () => {} },
+      'stderr',
+      /4 sub-requests are with workers of the last run; .* over: at \d\d:\d\d:\d\d, in \d+ s\n/,
+    );
+    await killed(second);
+    await run.goOn();
+    // That one was of this machine.
+    const { code, stderr } = await run.run(...LEASE);
+    expect(code, stderr).toBe(0);
+  });
+});
+
 test('worker processes that end again and again leave a run that goes on when its handler is mended', {
   tags: 'processes',
 }, async ({ commandLine: { file, folder, run } }) => {

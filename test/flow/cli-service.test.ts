@@ -154,16 +154,22 @@ test('a drain that takes too long gives back what runs, and a second signal ends
   await new QueueCommands(connection, queue).depart(left?.id ?? '');
 });
 
-test('the health of a fleet is that of all its processes', async ({ commandLine }) => {
+test('a fleet is live as long as one process is, and ready when all are', async ({
+  commandLine,
+}) => {
   const { worker, port, letGo } = await busyWorker(commandLine, '--processes', '2');
   expect(await both(port)).toEqual([200, 200]);
   const [, pids = ''] = await saysIn(worker, 'stderr', /"pids":\[([\d,]+)\]/);
-  const [frozen = 0] = pids.split(',').map(Number);
+  const [frozen = 0, other = 0] = pids.split(',').map(Number);
   process.kill(frozen, 'SIGSTOP');
   const verdict = await ask(port, '/live');
-  process.kill(frozen, 'SIGCONT');
-  expect(verdict).toMatchObject({ status: 503, live: false, ready: false });
+  expect(verdict).toMatchObject({ status: 200, live: true, ready: false });
   expect(verdict.why.join()).toContain(`process ${frozen} has not answered`);
+  expect((await ask(port, '/ready')).status).toBe(503);
+  process.kill(other, 'SIGSTOP');
+  expect(await ask(port, '/live')).toMatchObject({ status: 503, live: false, ready: false });
+  process.kill(frozen, 'SIGCONT');
+  process.kill(other, 'SIGCONT');
   await until(async () => (await both(port)).join() === '200,200', {
     what: 'it is well again',
     ...STARTS,
@@ -213,8 +219,11 @@ test('a health port that is taken is refused before the worker starts', async ({
   const { port } = taken.address() as AddressInfo;
   const ended = await run('worker', '--handler', handler, '--health-port', `${port}`, '--json');
   taken.close();
-  expect(ended.code).toBe(2);
-  expect(ended.stderr).toContain('EADDRINUSE');
+  expect(ended.code).toBe(1);
+  expect(JSON.parse(ended.stderr).error).toEqual({
+    code: 'EADDRINUSE',
+    message: `--health-port ${port}: another process listens there (EADDRINUSE on 127.0.0.1); name another port, or 0 for a free one`,
+  });
   expect((await run('workers')).stdout).toBe('no workers\n');
 });
 
@@ -462,3 +471,31 @@ test('a URL that is wrong is refused without its password', async () => {
     }
   }
 });
+
+test.for<[string, string[]]>([
+  ['the queue', []],
+  ['a request', ['watched']],
+])(
+  'watch says that Redis is not reachable, and goes on when it is back: %s',
+  { tags: 'processes', timeout: 120_000 },
+  async ([, ids]) => {
+    const redis = await startRedis();
+    const on = { redis: redis.url };
+    await cli(['submit', '--input', '-', '--id', 'watched'], { ...on, input: 'a\n' });
+    const watch = startCli(['watch', ...ids, '--json', '--every-ms', '100'], on);
+    const looks = () => watch.said.stdout.split('\n').length;
+    await until(() => looks() > 3, STARTS);
+    await redis.kill('SIGSTOP');
+    await until(() => /^redis not reachable since \d+s, asking again$/m.test(watch.said.stderr), {
+      what: 'it says so',
+      ...STARTS,
+    });
+    const before = looks();
+    await redis.kill('SIGCONT');
+    await until(() => /^redis answers again, after \d+s$/m.test(watch.said.stderr), STARTS);
+    await until(() => looks() > before + 2, STARTS);
+    watch.child.kill('SIGKILL');
+    await watch.finished;
+    await redis.stop();
+  },
+);

@@ -516,7 +516,8 @@ describe('status', () => {
       createdAt: expect.any(Number),
       completedAt: undefined,
       outcome: undefined,
-      waiting: undefined,
+      waiting: 'its queue has no worker',
+      waitingFor: 'worker',
       progress: {},
     });
     const other = new Hand(scene);

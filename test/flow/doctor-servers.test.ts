@@ -113,6 +113,23 @@ describe('memory', () => {
 });
 
 describe('expiry', () => {
+  test('that is full is named first, and keeps the doctor from no other check', async ({
+    flow,
+  }) => {
+    const { url, client } = await server(flow, HEALTHY);
+    const { id } = await flow.producer({ redis: url }).submit([1, 2, 3], { id: flow.id('waits') });
+    await client.config('SET', 'maxmemory', 1_000_000);
+    await expect(client.set('any', 'thing')).rejects.toThrow(/^OOM/);
+    const findings = await examine(flow, url);
+    expect(findings[0]).toMatchObject({ check: 'memory', level: 'error' });
+    expect(findings[0]?.what).toContain('it is full and takes no new work');
+    expect(findings.filter(({ what }) => /could not be looked at/.test(what))).toEqual([]);
+    expect(of(findings, 'books')).toEqual([expect.stringMatching(/^ok /)]);
+    await client.config('SET', 'maxmemory', 200_000_000);
+    await using admin = new Admin({ redis: url, queue: flow.queue });
+    await admin.drop(id);
+  });
+
   test('of what ended and keeps much, where what expires is freed at once', async ({ flow }) => {
     const { client, url } = await server(flow);
     const { id } = await flow.producer({ redis: url }).submit(['x'], { retentionMs: 3_600_000 });

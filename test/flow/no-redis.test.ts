@@ -13,8 +13,13 @@ import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { cli } from '../support/cli.js';
-import { test } from '../support/flow.js';
+import { type Flow, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
+
+async function firstOf(items: AsyncIterable<unknown>): Promise<unknown> {
+  for await (const item of items) return item;
+  return undefined;
+}
 
 const thrownBy = (call: Promise<unknown>) => call.catch((thrown: unknown) => thrown);
 
@@ -62,6 +67,22 @@ describe('a db that the server does not have', () => {
   });
 });
 
+test('the db that a client chose last is that of its worker, too', async ({ flow }) => {
+  const server = await startOwnRedis();
+  flow.after(() => server.stop());
+  const client = new Redis(server.url);
+  flow.after(() => client.disconnect());
+  await client.select(5);
+  await using pw = new Piecework({ redis: client, queue: flow.queue });
+  const worker = flow.worker({ redis: client, handler: () => 1 });
+  await worker.start();
+  const request = await pw.submit([1]);
+  expect(await request.completion({ timeoutMs: 60_000 })).toMatchObject({ status: 'succeeded' });
+  await worker.close();
+  await client.select(0);
+  expect(await client.dbsize()).toBe(0);
+});
+
 describe('where nothing listens', () => {
   const refusal = {
     ...{ name: 'ConnectionError', code: 'CONNECTION', retryable: true },
@@ -73,13 +94,26 @@ describe('where nothing listens', () => {
     const redis = `redis://127.0.0.1:${port}`;
     await using pw = new Piecework({ redis, queue: flow.queue });
     for (let round = 0; round < 3; round += 1) {
-      const calls = [pw.check(), pw.submit([1]), pw.request('any').status(), pw.admin.counts()];
-      for (const call of calls) expect(await thrownBy(call)).toMatchObject(refusal);
+      const any = pw.request('any');
+      const calls = {
+        ...{ check: pw.check(), submit: pw.submit([1]), open: pw.open() },
+        ...{ status: any.status(), completion: any.completion(), running: any.running() },
+        ...{ results: firstOf(any.results()), progress: firstOf(any.progress()) },
+        ...{ failures: firstOf(any.failures()), groups: any.failureGroups() },
+        ...{ cancel: any.cancel(), drop: any.drop(), redrive: any.redrive() },
+        ...{ pause: any.pause(), update: any.update({ limit: 1 }), counts: pw.admin.counts() },
+      };
+      for (const [name, call] of Object.entries(calls))
+        expect(await thrownBy(call), name).toMatchObject(refusal);
     }
     const server = await startRedis({ port });
     flow.after(() => server.stop());
     await pw.check();
-    expect(await pw.submit([1])).toMatchObject({ created: true });
+    const submitted = await pw.submit([1]);
+    expect(submitted).toMatchObject({ created: true });
+    const completion = submitted.completion();
+    await flow.worker({ redis, handler: () => 1 }).start();
+    expect(await completion).toMatchObject({ status: 'succeeded' });
   });
 
   test('the attempts of the calls leave no others behind', async ({ flow }) => {
@@ -102,6 +136,38 @@ describe('where nothing listens', () => {
       message: expect.stringMatching(/ECONNREFUSED .*: nothing listens there; /),
     });
     expect(client.listenerCount('error')).toBe(0);
+  });
+});
+
+describe('Sentinels', () => {
+  const ask = async (flow: Flow, sentinels: { host: string; port: number }[], name: string) => {
+    const pw = new Piecework({ redis: { sentinels, name }, queue: flow.queue });
+    await using _ = pw;
+    const errors: unknown[] = [];
+    for (const call of [() => pw.check(), () => pw.submit([1]), () => pw.request('x').completion()])
+      errors.push(await thrownBy(call()));
+    return errors;
+  };
+
+  test('of which none answers are named, at every call', async ({ flow }) => {
+    const ports = [await freePort(), await freePort()];
+    const sentinels = ports.map((port) => ({ host: '127.0.0.1', port }));
+    const [one, two] = ports;
+    for (const error of await ask(flow, sentinels, 'any'))
+      expect(error).toMatchObject({
+        ...{ name: 'ConnectionError', retryable: true },
+        message: `connect: none of the Sentinels 127.0.0.1:${one}, 127.0.0.1:${two} answers; see that they run, and that hosts and ports are right`,
+      });
+  });
+
+  test('that are servers are told to be none', async ({ flow }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.stop());
+    const { port } = new URL(server.url);
+    for (const error of await ask(flow, [{ host: '127.0.0.1', port: Number(port) }], 'any'))
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/by the Sentinels 127\.0\.0\.1:\d+: .*no Sentinel, answers/),
+      });
   });
 });
 

@@ -292,6 +292,7 @@ describe('several processes on one request', () => {
       }
       expect(await flow.complete(id)).toMatchObject({
         outcome,
+        endReason: onProducerLost === 'seal' ? '' : 'producer-lost',
         total: 5,
         [onProducerLost === 'seal' ? 'succeeded' : 'cancelled']: 5,
       });

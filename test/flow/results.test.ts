@@ -7,6 +7,7 @@ import {
   ExpiredError,
   InvalidOptionError,
   NotFoundError,
+  ResultsDiscardedError,
   TimeoutError,
 } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
@@ -223,7 +224,8 @@ describe('results of a request that is complete', () => {
     const notifier = notifierOf(flow);
     const read = async (options: object) =>
       (await all(notifier.results(request.scene.id, options))).map(said);
-    expect(await read({ order: 'index' })).toEqual([]);
+    for (const options of [{}, { order: 'index' }])
+      await expect(read(options)).rejects.toThrow(ResultsDiscardedError);
     expect(await read({ order: 'index', failed: true })).toEqual([failed(1), failed(3)]);
     expect(await read({ failed: true })).toEqual([failed(3), failed(1)]);
   });

@@ -3,7 +3,7 @@
  * @module-tag own-server
  */
 import { Notifier } from '@piecework/notifier';
-import type { RedisInput } from '@piecework/protocol';
+import { Connection, noteCrashes, type RedisInput, requestKeys } from '@piecework/protocol';
 import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
 import type { HandlerContext } from '@piecework/worker';
 import { Redis } from 'ioredis';
@@ -249,7 +249,9 @@ const AT_TIMES = [
   'hget',
   'zscore',
   'hvals',
-  'hmget',
+  'zcard',
+  // What crashed, by whoever looks at the request then: see the test below.
+  ...['hmget', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire'],
 ];
 /** What it does not come to, by role. */
 const RARE: Readonly<Record<Role, readonly string[]>> = {
@@ -297,6 +299,23 @@ describe('the users of docs/operations.md', () => {
         `of a ${role}, and never sent`,
       ).toEqual([]);
     }
+  });
+
+  test('may all note what crashed, as each of them keeps the agenda', {
+    tags: 'one-server',
+  }, async ({ flow }) => {
+    const { servers, as } = await guarded(flow);
+    for (const role of ['producer', 'worker', 'notifier', 'admin'] as const) {
+      const connection = Connection.open(as(role));
+      flow.after(() => connection.close());
+      const { failed } = requestKeys(flow.id(role));
+      await connection.check();
+      await (servers[0] as Redis).hset(failed, '3', '{"name":"CrashError","message":"it ended"}');
+      await noteCrashes(connection, flow.queue, flow.id(role), [3]);
+    }
+    expect(await denied(servers)).toEqual([]);
+    await using admin = new Admin({ redis: as('admin'), queue: flow.queue });
+    expect(await admin.errors()).toHaveLength(4);
   });
 
   test('have exactly the rights that their scripts and commands need', () => {

@@ -61,6 +61,7 @@ describe('the same id', () => {
     await flow.producer().open({ id });
     const error = await refused(flow.producer().submit(stream(3), { id }));
     expect(error).toMatchObject({ status: 'open', differs: [] });
+    expect(error.message).toContain('if its producer died, drop it and submit again');
   });
 
   test('of a request that ended before all was in is refused', async ({ flow }) => {
@@ -72,7 +73,9 @@ describe('the same id', () => {
     await until(async () => (await flow.request(id).state())?.status === 'complete');
     const error = await refused(flow.producer().submit(stream(1), { id }));
     expect(error).toMatchObject({ status: 'complete', differs: [] });
-    expect(error.message).toContain('before all its items were in');
+    expect(error.message).toContain('before all its items were in; drop it and submit again');
+    const opened = await refused(flow.producer().open({ id }));
+    expect(opened.message).toContain('takes no more items; drop it to begin anew');
   });
 
   test('with other options or items is refused, and told what differs', async ({ flow }) => {
@@ -113,7 +116,9 @@ describe('a key of deduplication', () => {
       });
     }
     expect(await refused(flow.producer().open({ dedupe }))).toMatchObject({
-      message: expect.stringContaining(`key '${dedupe.key}' exists (status`),
+      message: expect.stringContaining(
+        `key '${dedupe.key}' exists and takes no more items; drop it`,
+      ),
     });
     const elsewhere = await flow.producer().submit([1, 2]);
     expect(elsewhere.id).not.toBe(first.id);

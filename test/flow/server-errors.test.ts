@@ -8,10 +8,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Notifier } from '@piecework/notifier';
-import { Connection, redisError, ServerError } from '@piecework/protocol';
+import { Connection, redisError, requestKeys, ServerError } from '@piecework/protocol';
 import { RetryQueue, Scheduler } from '@piecework/queues';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
+import { cli, STARTS, startCli } from '../support/cli.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -168,6 +169,35 @@ describe('a server that answers', () => {
     expect(await notifier.completion(flow.id('patient'))).toMatchObject({ status: 'succeeded' });
     expect(ran).toHaveLength(11);
     await worker.close();
+  });
+
+  test('OOM in the midst of a named stream tells what to do before the next try', async ({
+    flow,
+  }) => {
+    const { redis, server, held, completion } = await working(flow);
+    const id = flow.id('halfway');
+    const submit = ['submit', '--id', id, '--queue', flow.queue, '--unavailable-ms', '0'];
+    const items = (n: number) => `${'x'.repeat(50)}\n`.repeat(n);
+    const first = startCli([...submit, '--input', '-'], { redis, input: null });
+    first.child.stdin?.on('error', () => {}).write(items(1_000));
+    const total = async () => Number(await server.hget(requestKeys(id).request, 'total'));
+    await until(async () => (await total()) >= 500, STARTS);
+    await server.config('SET', 'maxmemory', 1);
+    first.child.stdin?.end(items(1_000));
+    const advice = `drop that before you submit it again: piecework drop ${id}`;
+    const oneLine = ({ stderr }: { stderr: string }) => stderr.replace(/\s+/g, ' ');
+    const full = await first.finished;
+    expect(full.code).toBe(1);
+    expect(oneLine(full)).toContain(advice);
+    await server.config('SET', 'maxmemory', 0);
+    const again = await cli([...submit, '--input', '-'], { redis, input: items(3) });
+    expect(again.code).toBe(1);
+    expect(oneLine(again)).toContain('if its producer died, drop it and submit again');
+    expect(await cli(['drop', id, '--queue', flow.queue], { redis })).toMatchObject({ code: 0 });
+    const anew = await cli([...submit, '--input', '-'], { redis, input: items(3) });
+    expect(anew).toMatchObject({ code: 0, stdout: `${id}\n` });
+    held.open();
+    await completion;
   });
 
   test('READONLY is left for a new connection, which may lead to the master', async ({ flow }) => {

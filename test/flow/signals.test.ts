@@ -237,20 +237,20 @@ describe('a time of more than 24.8 days', () => {
   test.for<[string, Parameters<Flow['worker']>[0]['handler']]>([
     [
       'of a handler that asks to be tried again then',
-      (_: never, context) => {
+      (_: unknown, context) => {
         context.retryAfter(30 * DAY_MS);
         throw new Error('later');
       },
     ],
     [
       'of a handler that holds its request back',
-      (_: never, context) => {
+      (_: unknown, context) => {
         throw context.holdRequest(30 * DAY_MS);
       },
     ],
     [
       'of a handler that holds the queue back',
-      (_: never, context) => {
+      (_: unknown, context) => {
         throw context.holdQueue(30 * DAY_MS);
       },
     ],

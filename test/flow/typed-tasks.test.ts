@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DelayedTasks, defineTask, PayloadError, Piecework, split } from 'piecework';
+import {
+  DelayedTasks,
+  defineTask,
+  InvalidOptionError,
+  PayloadError,
+  Piecework,
+  split,
+} from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -154,6 +161,26 @@ describe('an item that is no payload', () => {
     const error = await thrownBy(tasks.executeLater(flow.queue, 'mail', [1n]));
     expect(error.message).toMatch(/^payload cannot be encoded as JSON/);
     expect(await flow.keys()).toEqual([]);
+  });
+});
+
+describe('a task', () => {
+  test('refuses an option that it does not know, and a schema that is none', () => {
+    const refused = (options: unknown) => () => defineTask('deed', options as never);
+    const schema = schemaOf();
+    for (const [options, says] of [
+      [{ schema }, /^schema: .* is not allowed; allowed: no such option; options: payload$/],
+      [schema, /no such option; options: payload$/],
+      [{ payload: { parse: () => 1 } }, /^payload: .*; allowed: a schema that speaks Standard/],
+      [{ payload: null }, /^payload: null is not allowed/],
+      [null, /^options: null is not allowed; allowed: an object$/],
+    ] as const) {
+      expect(refused(options)).toThrow(InvalidOptionError);
+      expect(refused(options)).toThrow(says);
+    }
+    const callable = Object.assign(() => {}, schema);
+    for (const good of [{}, { payload: undefined }, { payload: callable }])
+      expect(refused(good)).not.toThrow();
   });
 });
 

@@ -190,6 +190,34 @@ describe('a handler', () => {
     await flow.complete(flow.id('busy'));
   });
 
+  test('refuses progress that is no number, and passes over what is not finite', async ({
+    flow,
+  }) => {
+    const done = gate();
+    const handler = async (n: number, ctx: HandlerContext) => {
+      if (n > 0) return ctx.progress({ percent: 5 } as never);
+      ctx.progress(3);
+      ctx.progress(0 / 0);
+      await done.opened;
+    };
+    await flow.worker({ handler }).start();
+    const { id } = await flow.producer().submit(numbers(2), { attempts: 1 });
+    const error = `progress: {"percent":5} is not allowed; allowed: a number`;
+    await until(async () => (await flow.request(id).inspect())?.progress[0] === '3');
+    done.open();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 1 });
+    expect(
+      JSON.parse(
+        String(
+          await flow
+            .request(id)
+            .failures([1])
+            .then(([text]) => text),
+        ),
+      ),
+    ).toMatchObject({ name: 'InvalidOptionError', message: error });
+  });
+
   test('that thousands run of shows the progress of them all', async ({ flow }) => {
     const done = gate();
     const handler = async (_: number, ctx: HandlerContext) => {

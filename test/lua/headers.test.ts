@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { buildScripts, checkHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
+import {
+  buildScripts,
+  checkHeader,
+  checkLibrary,
+  libraryNames,
+  readLibrary,
+  readSource,
+  scriptNames,
+} from '../../scripts/lua-source.mjs';
 
 describe('the header of a script', () => {
   for (const name of scriptNames) {
@@ -46,6 +54,18 @@ describe('the header of a script', () => {
       from: "--   {'lost'}",
       to: "--   {'tired'}  never\n--   {'lost'}",
     },
+    'a reply with one value less than the body gives': {
+      script: 'append',
+      from: ', epoch: int, priority: text',
+      to: ', epoch: int',
+    },
+    'a reply with one value more than the body gives': {
+      script: 'append',
+      from: "{'gap', sent: int}",
+      to: "{'gap', sent: int, missing: int}",
+    },
+    'a value of a reply without a type': { script: 'append', from: 'sent: int', to: 'sent' },
+    'a type that there is not': { script: 'append', from: 'sent: int', to: 'sent: float' },
     'no word on what a repeat does': { script: 'push', from: /-- REPEAT.*\n/, to: '' },
     'no flags': { script: 'push', from: /-- FLAGS.*\n/, to: '' },
   };
@@ -55,6 +75,36 @@ describe('the header of a script', () => {
       const changed = source.replace(from, to);
       expect(changed).not.toBe(source);
       expect(() => checkHeader(script, changed)).toThrow(`lua/${script}.lua`);
+    });
+  }
+});
+
+describe('a library', () => {
+  for (const name of libraryNames) {
+    it(`${name}: says what it needs of others, and of the script that includes it`, () => {
+      checkLibrary(name);
+    });
+  }
+
+  const doctored: Record<string, { library: string; from: string | RegExp; to: string }> = {
+    'without saying what it needs': { library: 'state', from: /--- @needs .*\n/, to: '' },
+    'that says it needs what it does not': {
+      library: 'state',
+      from: '--- @needs now',
+      to: '--- @needs now, books',
+    },
+    'that does not say what it needs of its script': {
+      library: 'outcomes',
+      from: /--- @host .*\n/,
+      to: '',
+    },
+  };
+  for (const [what, { library, from, to }] of Object.entries(doctored)) {
+    it(`is refused ${what}`, () => {
+      const source = readLibrary(library);
+      const changed = source.replace(from, to);
+      expect(changed).not.toBe(source);
+      expect(() => checkLibrary(library, changed)).toThrow(`lua/lib/${library}.lua`);
     });
   }
 });

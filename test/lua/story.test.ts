@@ -530,7 +530,12 @@ describe('every script', () => {
       [...client.replies].map(([name, words]) => [name, [...words].sort()]),
     );
     const listed = Object.fromEntries(
-      scriptNames.map((name) => [name, [...parseHeader(name, readSource(name)).replies].sort()]),
+      scriptNames.map((name) => [
+        name,
+        parseHeader(name, readSource(name))
+          .replies.map(({ word }) => word)
+          .sort(),
+      ]),
     );
     expect(given).toEqual(listed);
   });

@@ -80,9 +80,14 @@ describe('tend', () => {
       status: 'sealed',
       fields: { producerLost: '1' },
     });
+    expect((await inspect(sealed)).fields['endReason']).toBeUndefined();
     expect(await cancelled.request.tend(cancelled.generation, '')).toEqual({
       verdict: 'complete',
       outcome: 'cancelled',
+    });
+    expect((await inspect(cancelled)).fields).toMatchObject({
+      producerLost: '1',
+      endReason: 'producer-lost',
     });
     expect(await empty.request.tend(empty.generation, '')).toEqual({
       verdict: 'complete',

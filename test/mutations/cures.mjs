@@ -1139,6 +1139,13 @@ export const codeCures = [
     edits: [{ from: 'if (!other)', to: 'if (true)' }],
   },
   {
+    cure: 'what ended workers of the last run hold is freed',
+    test: 'test/flow/cli-resume.test.ts',
+    name: 'goes on at once with programs as well, once they have ended',
+    code: 'packages/cli/dist/run-leftovers.js',
+    edits: [{ from: 'for (const worker of freed)', to: 'for (const worker of [])' }],
+  },
+  {
     cure: 'bytes that are no text are refused',
     test: 'test/flow/cli-input.test.ts',
     name: 'a letter that is cut off is refused with file and line',

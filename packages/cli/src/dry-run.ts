@@ -8,9 +8,12 @@ const SHOWN = 10;
 /** `--dry-run`: prints the commands of the first sub-requests, or their payloads, and how many there are if they are few. */
 export async function dryRun(
   items: Input,
-  { exec, execInput, persistent, json }: Partial<WorkValues> & { json: boolean },
+  { exec, execFields, execInput, persistent, json }: Partial<WorkValues> & { json: boolean },
 ): Promise<void> {
-  const command = exec === undefined || persistent ? undefined : new ExecCommand(exec, execInput);
+  const command =
+    exec === undefined || persistent
+      ? undefined
+      : new ExecCommand(exec, execInput, execFields?.split(','));
   let index = 0;
   for await (const payload of items) {
     if (index === SHOWN) {

@@ -2,7 +2,8 @@ import { bytesOf } from './binary.js';
 import { programError } from './exec-program.js';
 
 /**
- * The command of `--exec` with its placeholders: `{}` is the payload, `{index}` the index of the sub-request.
+ * The command of `--exec` with its placeholders: `{}` is the payload, `{index}` the index of the sub-request, and
+ * `{name}` a column of a row, where the input has columns. Any other braces are the shell's.
  *
  * A payload never becomes part of what the shell reads: `{}` turns into an expansion of an environment
  * variable, as `"$PIECEWORK_ITEM"`, and the shell does not read again what it expands. So no payload can be run,
@@ -12,7 +13,8 @@ import { programError } from './exec-program.js';
 
 /** A placeholder in double quotes, or in none. */
 interface Placeholder {
-  readonly of: 'item' | 'index';
+  /** `{ column }`: its name. */
+  readonly of: 'item' | 'index' | { readonly column: string };
   readonly quoted: boolean;
 }
 
@@ -36,31 +38,31 @@ export class ExecCommand {
   readonly #parts: readonly Part[];
   readonly #input: ExecInput;
 
-  constructor(command: string, input: ExecInput = 'json') {
-    this.#parts = partsOf(command);
+  /** @param columns names that stand in braces for a field of the payload, an object */
+  constructor(command: string, input: ExecInput = 'json', columns: readonly string[] = []) {
+    this.#parts = partsOf(command, (name) => columns.includes(name));
     this.#input = input;
   }
 
-  /** Whether the payload is an argument. Then it is not on standard input as well. */
+  /** Whether the payload, or a field of it, is an argument. Then it is not on standard input as well. */
   get takesItem(): boolean {
-    return this.#parts.some((part) => typeof part !== 'string' && part.of === 'item');
+    return this.#parts.some((part) => typeof part !== 'string' && part.of !== 'index');
   }
 
   /** @throws Error when the payload cannot be an argument */
   invocation(payload: unknown, index: number): Invocation {
-    const words = this.takesItem ? this.#words(payload) : [];
-    const command = this.#render(index, (quoted) => {
-      const names = words.map((_, i) => `\${${variable(i, words)}}`);
-      return quoted ? names : names.map((name) => `"${name}"`);
+    const env: Record<string, string> = {};
+    const command = this.#render(index, payload, (words, name, quoted) => {
+      const names = words.map((_, i) => (words.length === 1 ? name : `${name}_${i}`));
+      for (const [i, one] of names.entries()) env[one] = words[i] ?? '';
+      return names.map((one) => (quoted ? `\${${one}}` : `"\${${one}}"`));
     });
-    const env = Object.fromEntries(words.map((word, i) => [variable(i, words), word]));
     return { command, env, stdin: this.takesItem ? '' : this.#stdin(payload) };
   }
 
   /** The same as a person would type it. */
   shown(payload: unknown, index: number): string {
-    const words = this.takesItem ? this.#words(payload) : [];
-    const command = this.#render(index, (within) =>
+    const command = this.#render(index, payload, (words, _, within) =>
       words.map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
     );
     if (this.takesItem) return command;
@@ -70,11 +72,22 @@ export class ExecCommand {
     return `${given} | ${/[;&|\n]/.test(command) ? `sh -c ${quoted(command)}` : command}`;
   }
 
-  #render(index: number, words: (quoted: boolean) => readonly string[]): string {
+  /** @param show what the shell reads of `words`, for which variables of this name are free */
+  #render(
+    index: number,
+    payload: unknown,
+    show: (words: readonly string[], name: string, quoted: boolean) => readonly string[],
+  ): string {
     return this.#parts
-      .map((part) => {
+      .map((part, i) => {
         if (typeof part === 'string') return part;
-        return part.of === 'index' ? String(index) : words(part.quoted).join(' ');
+        const { of, quoted } = part;
+        if (of === 'index') return String(index);
+        const words =
+          of === 'item'
+            ? this.#items(payload).map(wordOf)
+            : fieldsOf(payload, of.column).map(wordOf);
+        return show(words, of === 'item' ? NAME : `${NAME}_PART_${i}`, quoted).join(' ');
       })
       .join('');
   }
@@ -88,10 +101,18 @@ export class ExecCommand {
     return Buffer.concat(lines);
   }
 
-  #words(payload: unknown): string[] {
-    const items = this.#input === 'lines' && Array.isArray(payload) ? payload : [payload];
-    return items.map(wordOf);
+  #items(payload: unknown): unknown[] {
+    return this.#input === 'lines' && Array.isArray(payload) ? payload : [payload];
   }
+}
+
+/** One column of a row, or of each row of a batch. */
+function fieldsOf(payload: unknown, column: string): unknown[] {
+  return (Array.isArray(payload) ? payload : [payload]).map((row: unknown) => {
+    if (typeof row === 'object' && row !== null && Object.hasOwn(row, column))
+      return (row as Record<string, unknown>)[column];
+    throw programError(`the item has no field for {${column}}`);
+  });
 }
 
 const LINE_END = Buffer.from('\n');
@@ -99,8 +120,6 @@ const LINE_END = Buffer.from('\n');
 const MAX_WORD_BYTES = 131_072;
 
 const textOf = (item: unknown) => (typeof item === 'string' ? item : JSON.stringify(item));
-const variable = (i: number, { length }: readonly unknown[]) =>
-  length === 1 ? NAME : `${NAME}_${i}`;
 
 function wordOf(item: unknown): string {
   const instead = 'leave {} out, and the program gets it on standard input';
@@ -108,7 +127,7 @@ function wordOf(item: unknown): string {
   const word = textOf(item);
   if (word.includes('\0')) throw programError(`a NUL cannot be in an argument: ${instead}`);
   const bytes = Buffer.byteLength(word);
-  if (bytes + NAME.length + 10 < MAX_WORD_BYTES) return word;
+  if (bytes + NAME.length + 30 < MAX_WORD_BYTES) return word;
   throw programError(`the item has ${bytes} bytes, too many for an argument: ${instead}`);
 }
 
@@ -127,16 +146,45 @@ const octal = (bytes: Buffer) =>
     )
     .join('');
 
-const PLACEHOLDERS = [
-  ['{}', 'item'],
-  ['{index}', 'index'],
-] as const;
+/**
+ * A name in braces: letters and digits, and between them blanks, dots and dashes. A list of commands in braces
+ * (`{ ls; }`) is none, as a blank has to follow its brace.
+ */
+const NAMED = /\{([\p{L}\p{N}_](?:[\p{L}\p{N}_. -]*[\p{L}\p{N}_])?)\}/uy;
+
+/** Whether `{name}` can be a placeholder. */
+export function isFieldName(name: string): boolean {
+  NAMED.lastIndex = 0;
+  return NAMED.test(`{${name}}`);
+}
+
+/** Names in braces that would be placeholders of columns, if there were such columns. */
+export function namesIn(command: string): string[] {
+  const names = new Set<string>();
+  partsOf(command, (name) => {
+    names.add(name);
+    return true;
+  });
+  return [...names];
+}
+
+function placeholderAt(
+  command: string,
+  at: number,
+  isColumn: (name: string) => boolean,
+): { readonly of: Placeholder['of']; readonly length: number } | undefined {
+  if (command.startsWith('{}', at)) return { of: 'item', length: 2 };
+  if (command.startsWith('{index}', at)) return { of: 'index', length: 7 };
+  NAMED.lastIndex = at;
+  const [whole = '', column = ''] = NAMED.exec(command) ?? [];
+  return whole !== '' && isColumn(column) ? { of: { column }, length: whole.length } : undefined;
+}
 
 /**
- * Finds each placeholder that is not in single quotes or behind a backslash, and whether it is in double ones. What
- * stands in `$(…)` has quotes of its own.
+ * Finds each placeholder that is not in single quotes or behind a backslash or `$`, and whether it is in double
+ * quotes. What stands in `$(…)` has quotes of its own.
  */
-function partsOf(command: string): Part[] {
+function partsOf(command: string, isColumn: (name: string) => boolean): Part[] {
   const parts: Part[] = [];
   /** In what the place is: double quotes, or `$(…)` with so many brackets open in it. */
   const within: ('"' | { brackets: number })[] = [{ brackets: 0 }];
@@ -145,13 +193,14 @@ function partsOf(command: string): Part[] {
   while (at < command.length) {
     const place = within.at(-1);
     const letter = command[at];
-    const found = PLACEHOLDERS.find(([name]) => command.startsWith(name, at));
+    const found = placeholderAt(command, at, isColumn);
     let length = 1;
     if (letter === '\\') length = 2;
+    // A variable of the shell.
+    else if (command.startsWith('${', at)) length = 2;
     else if (found) {
-      const [name, of] = found;
-      parts.push(command.slice(from, at), { of, quoted: place === '"' });
-      length = name.length;
+      parts.push(command.slice(from, at), { of: found.of, quoted: place === '"' });
+      length = found.length;
       from = at + length;
     } else if (command.startsWith('$(', at)) {
       within.push({ brackets: 0 });

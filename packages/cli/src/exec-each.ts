@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_PAYLOAD_BYTES } from '@piecework/protocol';
 import type { Handler, HandlerContext } from '@piecework/worker';
 import { type Binary, binaryOf } from './binary.js';
 import type { ExecCommand } from './exec-command.js';
@@ -15,6 +14,7 @@ import type { LiveStderr } from './live-stderr.js';
 export function execEach(
   command: ExecCommand,
   output: 'text' | 'json',
+  maxResultBytes: number,
   live: (context: HandlerContext) => LiveStderr | undefined,
 ): Handler<unknown> {
   return async (payload, context) => {
@@ -27,7 +27,7 @@ export function execEach(
     if (signal.aborted) stop();
     try {
       program.stdin.end(stdin);
-      const [bytes, how] = await Promise.all([readAll(program), program.ended]);
+      const [bytes, how] = await Promise.all([readAll(program, maxResultBytes), program.ended]);
       if (how !== '') throw new ExitError(how, program.stderr);
       return output === 'json' ? parse(bytes.toString()) : textOf(bytes);
     } finally {
@@ -46,18 +46,17 @@ function environmentOf({ requestId, index, attempt }: HandlerContext): NodeJS.Pr
 }
 
 /** All of standard output. A pipe that is cut off in the end has given all that it will. */
-async function readAll(program: ExecProgram): Promise<Buffer> {
+async function readAll(program: ExecProgram, maxBytes: number): Promise<Buffer> {
   const parts: Buffer[] = [];
   let bytes = 0;
   await new Promise<void>((resolve, reject) => {
     program.stdout.on('data', (part: Buffer) => {
       parts.push(part);
       bytes += part.length;
-      if (bytes <= MAX_PAYLOAD_BYTES) return;
+      if (bytes <= maxBytes) return;
       program.stop();
       program.stdout.destroy();
-      const most = `more than ${MAX_PAYLOAD_BYTES} bytes`;
-      reject(programError(`the program wrote ${most} to standard output`));
+      reject(programError(`more than ${maxBytes} bytes of output: raise --max-result-bytes`));
     });
     program.stdout.once('close', resolve);
   });

@@ -1,4 +1,3 @@
-import { MAX_PAYLOAD_BYTES } from '@piecework/protocol';
 import type { Handler, HandlerContext } from '@piecework/worker';
 import pTimeout from 'p-timeout';
 import split2 from 'split2';
@@ -18,8 +17,8 @@ import { LiveStderr, type StderrPrefix } from './live-stderr.js';
  * sub-request that it had; the next one starts a new program.
  */
 
-/** A result may have half of that; the rest is for what stands around it. */
-const MAX_LINE_BYTES = 2 * MAX_PAYLOAD_BYTES;
+/** A result may have half of its line; the rest is for what stands around it. */
+const LINE_PER_RESULT = 2;
 /** How long programs may take to end by themselves once their standard input is closed, in ms. */
 const END_MS = 5_000;
 
@@ -45,14 +44,14 @@ class Persistent {
   readonly #worksOn: WorksOn;
   #waiting: Waiting | undefined;
 
-  constructor(program: ExecProgram, worksOn: WorksOn) {
+  constructor(program: ExecProgram, worksOn: WorksOn, maxResultBytes: number) {
+    const maxLength = LINE_PER_RESULT * maxResultBytes;
     this.program = program;
     this.#worksOn = worksOn;
-    const lines = program.stdout.pipe(split2({ maxLength: MAX_LINE_BYTES }));
+    const lines = program.stdout.pipe(split2({ maxLength }));
     lines.on('data', (line: string) => this.#said(line));
-    lines.on('error', () =>
-      this.#fail(programError(`the program wrote a line of more than ${MAX_LINE_BYTES} bytes`)),
-    );
+    const long = `the program wrote a line of more than ${maxLength} bytes: raise --max-result-bytes`;
+    lines.on('error', () => this.#fail(programError(long)));
     void program.ended.then((how) => {
       const { stderr } = program;
       if (how === '') this.#fail(new EndedFirst('the program ended before it answered', stderr));
@@ -95,11 +94,13 @@ export class PersistentPrograms {
   readonly #all = new Set<Persistent>();
   readonly #idle: Persistent[] = [];
 
+  readonly #maxResultBytes: number;
   readonly #prefix: StderrPrefix | undefined;
 
   /** @param prefix what stands before each line of standard error; undefined: none is shown */
-  constructor(command: string, prefix?: StderrPrefix) {
+  constructor(command: string, maxResultBytes: number, prefix?: StderrPrefix) {
     this.#command = command;
+    this.#maxResultBytes = maxResultBytes;
     this.#prefix = prefix;
   }
 
@@ -146,7 +147,7 @@ export class PersistentPrograms {
     const live = prefix && new LiveStderr(() => prefix(worksOn.context));
     const { signal } = context;
     const program = await ExecProgram.start(this.#command, programEnvironment(), signal, live);
-    const one = new Persistent(program, worksOn);
+    const one = new Persistent(program, worksOn, this.#maxResultBytes);
     this.#all.add(one);
     void one.program.ended.then(() => this.#all.delete(one));
     return one;

@@ -2,7 +2,7 @@ import type { Failure } from '@piecework/notifier';
 import type { Output } from './output.js';
 import { firstLine } from './plain-text.js';
 
-/** Failures that are alike: of one exit code, or with one error but for numbers and quoted words. */
+/** Failures that are alike: of one class, with one message but for numbers, paths, names with dots and quoted words. */
 export interface FailureKind {
   readonly name: string;
   /** The message of the first one, its first line. */
@@ -12,7 +12,7 @@ export interface FailureKind {
   readonly indexes: number[];
 }
 
-/** So many kinds are told apart; of further ones, only names of errors are. */
+/** So many kinds are told apart; of further ones, only classes are: names of errors, and exit codes. */
 const MOST_KINDS = 100;
 const FIRST_INDEXES = 3;
 
@@ -26,9 +26,12 @@ export async function failureKinds(
     if (output) await output.line(failureLine(failure));
     const { index, error } = failure;
     const message = firstLine(error.message);
-    const likeness = kindOf(error.name, message);
-    const key = kinds.has(likeness) || kinds.size < MOST_KINDS ? likeness : error.name;
-    const kind = kinds.get(key) ?? { name: error.name, message, count: 0, indexes: [] };
+    const likeness = `${error.name}: ${shapeOf(message)}`;
+    const known = kinds.has(likeness) || kinds.size < MOST_KINDS;
+    const what = classOf(error.name, message);
+    const key = known ? likeness : `${error.name}: ${what}`;
+    const shown = known ? message : what;
+    const kind = kinds.get(key) ?? { name: error.name, message: shown, count: 0, indexes: [] };
     kinds.set(key, kind);
     kind.count += 1;
     if (kind.indexes.length < FIRST_INDEXES) kind.indexes.push(index);
@@ -42,10 +45,24 @@ function failureLine({ index, attempts, crashes, error, payload }: Failure): str
   return JSON.stringify({ index, attempts, crashes, error, payload: shown });
 }
 
-function kindOf(name: string, message: string): string {
-  // How a program ended is what it has in common with others; what it said last need not be.
-  if (name === 'ExitError') return `${name}: ${message.split(': ', 1)[0]}`;
-  return `${name}: ${message.replace(/(["'`]).*?\1/g, '…').replace(/\d+/g, '0')}`;
+/** How a program ended, or no more than that there were others of this name. */
+function classOf(name: string, message: string): string {
+  const others = 'with other messages';
+  return name === 'ExitError' ? `${message.split(': ', 1)[0]}, ${others}` : others;
+}
+
+/** What messages about different items have in common. */
+function shapeOf(message: string): string {
+  const words = message
+    .replace(/(["'`])(?=\S).*?\1/g, '…')
+    // Paths, names of files and hosts, addresses.
+    .replace(/[^\s:]*(?:[/\\@]|\w\.\w)[^\s:]*/g, '…');
+  // `cat: words: No such file`: what was complained about stands between who and why.
+  const [exit, program, ...rest] = /^(exit code \d+|ended by \w+): (.*)$/.test(words)
+    ? words.split(': ')
+    : [];
+  const parts = rest.length > 1 ? [exit, program, '…', rest.at(-1)] : [words];
+  return parts.join(': ').replace(/(?<!^exit code )\d+/g, '0');
 }
 
 /** `20 × exit code 127: nosuchprog: not found (index 0, 1, 2, …)`, no longer than `columns`. */

@@ -21,6 +21,7 @@ import {
   updateOptions,
 } from 'piecework/options';
 import { z } from 'zod';
+import { isFieldName } from './exec-command.js';
 
 /**
  * The flags of the command line. Each is an option of the same name: its range and its default come
@@ -239,6 +240,12 @@ export const requestFlags: readonly Flag[] = [
     'number',
     'the retention',
   ),
+  flag(
+    '--max-payload-bytes <n>',
+    'how long an item may be, as JSON and as a line of the input',
+    requestOptions['maxPayloadBytes'],
+    'number',
+  ),
   flag('--metadata <json>', 'anything small, shown by status', requestOptions['metadata'], 'json'),
 ];
 
@@ -297,7 +304,7 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--exec <command>',
-    'instead of a handler: a shell command for each sub-request, payload on stdin, or as an argument for {}; {index}; result on stdout',
+    'instead of a handler: a shell command for each sub-request, payload on stdin, or as an argument for {}; of CSV and TSV, {column} for one field; {index}; result on stdout',
     custom((v) => text(v) && String(v).trim() !== '', 'a shell command'),
   ),
   flag(
@@ -311,6 +318,16 @@ export const workerFlags: readonly Flag[] = [
     { ...option.word('json', 'lines'), default: undefined },
   ),
   flag(
+    '--exec-fields <list>',
+    'names, with commas between them, that stand in --exec as {name} for the field of an item that is an object',
+    custom(
+      (v) => text(v) && String(v).split(',').every(isFieldName),
+      'names of fields like name,url',
+    ),
+    'text',
+    'of run with --split csv or tsv: the columns',
+  ),
+  flag(
     '--exec-stderr <how>',
     'standard error of --exec: keep (for the error of what fails), or show it too, as it comes, each line behind its index or its request',
     option.word('keep', 'index', 'request'),
@@ -320,6 +337,12 @@ export const workerFlags: readonly Flag[] = [
     'the command lives on: one NDJSON line in, one out, for each sub-request',
     option.boolean(false),
     'switch',
+  ),
+  flag(
+    '--max-result-bytes <n>',
+    'how long a result may be, as JSON; more fails its sub-request',
+    workerOptions['maxResultBytes'],
+    'number',
   ),
   flag('--concurrency <n>', 'slots per process', workerOptions['concurrency'], 'number'),
   flag('--processes <n>', 'worker processes', option.integer(1, 1_000, 1), 'number'),
@@ -337,7 +360,7 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--max-block-ms <ms>',
-    'how long a handler may hold up the event loop and keep its lease; 0: not beyond the lease',
+    'how long a handler may block the process and keep its lease; then a parent (--processes) ends it; 0: as long as the lease',
     workerOptions['maxBlockMs'],
     'number',
   ),

@@ -47,11 +47,19 @@ export interface WorkerRestart extends CrashCause {
   readonly why: string;
   /** In how many ms another is started in its place. */
   readonly delayMs: number;
+  /** What it had, as 'request:index', ten at most; empty also when Redis could not be asked. */
+  readonly ran: readonly string[];
+}
+
+/** A restart in words, for people. */
+export function restartText({ why, ran }: WorkerRestart): string {
+  const had = ran.length > 0 ? `; it ran ${ran.join(', ')}` : '';
+  return `${why}; another one is started${had}`;
 }
 
 /** The health of all worker processes together. One that is being started again is live and not ready. */
 export interface FleetHealth {
-  /** Whether all of them are. */
+  /** Whether any of them is, or is being started: others are replaced by their parent. */
   readonly live: boolean;
   readonly ready: boolean;
   readonly why: readonly string[];
@@ -142,7 +150,7 @@ export class WorkerFleet implements AsyncDisposable {
     const workers = answers.flatMap(({ health }) => (health ? [health] : []));
     const why = answers.flatMap(({ words }) => words);
     const ready = workers.length === answers.length && workers.every((one) => one.ready);
-    return { live: answers.every(({ live }) => live), ready, why, workers };
+    return { live: answers.some(({ live }) => live), ready, why, workers };
   }
 
   /** Lets all processes drain and waits for their end. */
@@ -197,7 +205,8 @@ export class WorkerFleet implements AsyncDisposable {
     const { redis, handler, onRestart } = this.#options;
     // A program that a handler started may go on for a while.
     const dead = handler !== undefined;
-    if (worker) this.#awaitAtStop(noteEnd(redis, worker, cause, dead));
+    const noted = worker ? noteEnd(redis, worker, cause, dead) : Promise.resolve([]);
+    this.#awaitAtStop(noted.then(() => {}));
     const said = `worker process ${pid} ${why}`;
     const delayMs = this.#budget.spend(place.index, worker !== undefined);
     if (this.#starting && wrong) {
@@ -216,7 +225,8 @@ export class WorkerFleet implements AsyncDisposable {
     }
     place.why = said;
     place.restart = setTimeout(() => this.#begin(place, () => {}), delayMs);
-    onRestart?.({ pid, why: said, delayMs, ...cause });
+    if (onRestart)
+      this.#awaitAtStop(noted.then((ran) => onRestart({ pid, why: said, delayMs, ran, ...cause })));
   }
 
   #awaitAtStop(work: Promise<void>): void {

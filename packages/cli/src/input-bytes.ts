@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { PassThrough, pipeline, Readable } from 'node:stream';
+import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol';
 
@@ -57,10 +57,61 @@ export async function openBytes(path: string, binary: boolean): Promise<InputByt
 }
 
 function gunzipped(from: Readable): Readable {
+  const out = new PassThrough();
+  gunzipAll(from, out).then(
+    () => out.end(),
+    (error: Error) => out.destroy(error),
+  );
+  return out;
+}
+
+/**
+ * Node's decoder reads members that follow each other, and ends at the first zero behind one, whatever comes then.
+ * Zeros only pad, as on tapes and in files of whole blocks: what follows them is decompressed as well.
+ */
+async function gunzipAll(from: Readable, out: Writable): Promise<void> {
+  const chunks = from[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const next = async () => (await chunks.next()).value as Buffer | undefined;
+  let chunk = await next();
+  while (chunk) {
+    chunk = await gunzipMembers(chunk, next, out);
+    while (chunk && isPadding(chunk)) chunk = await next();
+    chunk = chunk?.subarray(chunk.findIndex((byte) => byte !== 0));
+  }
+}
+
+const isPadding = (bytes: Buffer) => bytes.every((byte) => byte === 0);
+
+/** Decompresses up to a padding, and answers what was read beyond. */
+async function gunzipMembers(
+  first: Buffer,
+  next: () => Promise<Buffer | undefined>,
+  out: Writable,
+): Promise<Buffer | undefined> {
   const gunzip = createGunzip();
-  // A failure reaches the reader as one of what was decompressed.
-  pipeline(from, gunzip, () => {});
-  return gunzip;
+  const over = new Promise<'over'>((resolve, reject) => {
+    gunzip.once('end', () => resolve('over')).once('error', reject);
+  });
+  over.catch(() => {});
+  const stop = () => void gunzip.destroy();
+  out.once('close', stop);
+  gunzip.pipe(out, { end: false });
+  const write = (bytes: Buffer) =>
+    new Promise<void>((resolve, reject) => {
+      gunzip.write(bytes, (error) => (error ? reject(error) : resolve()));
+    });
+  let before = 0;
+  for (let chunk: Buffer | undefined = first; chunk; chunk = await next()) {
+    if ((await Promise.race([write(chunk), over])) === 'over') {
+      out.off('close', stop);
+      return chunk.subarray(gunzip.bytesWritten - before);
+    }
+    before += chunk.length;
+  }
+  gunzip.end();
+  await over;
+  out.off('close', stop);
+  return undefined;
 }
 
 /**

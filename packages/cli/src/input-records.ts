@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from 'node:stream';
 import { LineSplitter, Utf8Check } from '@piecework/producer';
-import { MAX_PAYLOAD_BYTES, PayloadError } from '@piecework/protocol';
+import { PayloadError } from '@piecework/protocol';
 import type { CsvError, Options } from 'csv-parse';
 import { binaryOf } from './binary.js';
 
@@ -15,8 +15,10 @@ export type Records = (bytes: Readable) => AsyncIterable<InputRecord>;
 
 const NOT_UTF8 =
   ': --binary passes its bytes as they are, iconv -t UTF-8 turns other encodings into it';
+const MORE = '--max-payload-bytes allows more';
 /** What a line of bytes may have to fit into a payload: base64 makes four characters of three. */
-const MAX_BINARY_BYTES = Math.floor(((MAX_PAYLOAD_BYTES - '{"$binary":""}'.length) * 3) / 4) - 2;
+const binaryBytes = (maxBytes: number) =>
+  Math.max(1, Math.floor(((maxBytes - '{"$binary":""}'.length) * 3) / 4) - 2);
 /** Characters that separate the fields. */
 const FIELDS = { csv: ',', tsv: '\t' } as const;
 
@@ -24,14 +26,17 @@ const FIELDS = { csv: ',', tsv: '\t' } as const;
 export function linesOf({
   delimiter = '\n',
   binary,
+  maxPayloadBytes,
 }: {
   delimiter?: string | undefined;
   binary: boolean;
+  maxPayloadBytes: number;
 }): Records {
-  const maxBytes = binary ? MAX_BINARY_BYTES : MAX_PAYLOAD_BYTES;
+  const maxBytes = binary ? binaryBytes(maxPayloadBytes) : maxPayloadBytes;
   const unit = delimiter === '\n' ? 'line' : 'item';
-  const advice =
-    unit === 'line' ? ': lines end in LF or CRLF; --split says what else ends an item' : '';
+  const ends =
+    unit === 'line' ? 'lines end in LF or CRLF; --split says what else ends an item; ' : '';
+  const advice = `: ${ends}${MORE}`;
   return async function* (bytes) {
     const split = new LineSplitter({ maxBytes, delimiter, binary, advice });
     // A failure of the bytes reaches the reader as one of the lines.
@@ -47,12 +52,15 @@ export function linesOf({
 }
 
 /** Each line is a JSON value; empty ones are skipped. */
-export async function* ndjsonOf(bytes: Readable): AsyncIterable<InputRecord> {
-  for await (const { item, where } of linesOf({ binary: false })(bytes)) {
-    const line = item as string;
-    if (line.trim() === '') continue;
-    yield { item: parsed(line, where), where };
-  }
+export function ndjsonOf(maxPayloadBytes: number): Records {
+  const lines = linesOf({ binary: false, maxPayloadBytes });
+  return async function* (bytes) {
+    for await (const { item, where } of lines(bytes)) {
+      const line = item as string;
+      if (line.trim() === '') continue;
+      yield { item: parsed(line, where), where };
+    }
+  };
 }
 
 function parsed(line: string, where: string): unknown {
@@ -67,7 +75,11 @@ function parsed(line: string, where: string): unknown {
  * Each row is an object, by the names of the header; all values are texts. Rows end in LF, CRLF or CR, and have as many
  * fields as the header; empty lines are skipped, where the header has more than one field.
  */
-export function rowsOf(kind: keyof typeof FIELDS): Records {
+export function rowsOf(
+  kind: keyof typeof FIELDS,
+  maxPayloadBytes: number,
+  onHeader: (names: readonly string[]) => void = () => {},
+): Records {
   return async function* (bytes) {
     // Few commands need it.
     const csv = await import('csv-parse');
@@ -75,7 +87,7 @@ export function rowsOf(kind: keyof typeof FIELDS): Records {
     const options: Options<CsvRow, string[]> = {
       bom: true,
       delimiter: FIELDS[kind],
-      max_record_size: MAX_PAYLOAD_BYTES,
+      max_record_size: maxPayloadBytes,
       record_delimiter: ['\r\n', '\n', '\r'],
       // They are counted below, where the error can say more.
       relax_column_count: true,
@@ -95,10 +107,15 @@ export function rowsOf(kind: keyof typeof FIELDS): Records {
         if (header) {
           if (fields.length === 1 && fields[0] === '' && header.length > 1) continue;
           yield { item: rowOf(fields, header, where), where };
-        } else header = checkedHeader(fields, where);
+        } else {
+          header = checkedHeader(fields, where);
+          onHeader(header);
+        }
       }
     } catch (error) {
-      throw error instanceof csv.CsvError ? broken(error, kind, `line ${line}`) : error;
+      throw error instanceof csv.CsvError
+        ? broken(error, kind, `line ${line}`, maxPayloadBytes)
+        : error;
     }
   };
 }
@@ -115,12 +132,20 @@ const REASONS: Readonly<Record<string, string>> = {
     'something follows a closing quote; within quotes, write a quote twice',
   INVALID_OPENING_QUOTE:
     'a quote within a field that does not begin with one; put the field into quotes and write it twice',
-  CSV_MAX_RECORD_SIZE: `it has more than ${MAX_PAYLOAD_BYTES} characters; is a quote not closed?`,
 };
 
-function broken({ code, message }: CsvError, kind: string, where: string): PayloadError {
+function broken(
+  { code, message }: CsvError,
+  kind: string,
+  where: string,
+  maxBytes: number,
+): PayloadError {
   const what = `the row that begins in ${where} is no ${kind.toUpperCase()}`;
-  return new PayloadError(`${what}: ${REASONS[code] ?? message}`);
+  const why =
+    code === 'CSV_MAX_RECORD_SIZE'
+      ? `it has more than ${maxBytes} characters; is a quote not closed? ${MORE}`
+      : (REASONS[code] ?? message);
+  return new PayloadError(`${what}: ${why}`);
 }
 
 /** An object, also where a name is one that objects have anyway. */

@@ -16,6 +16,7 @@ export interface InputValues {
   split?: string;
   batch?: number;
   binary: boolean;
+  readonly maxPayloadBytes?: number;
   /** What is written, which is none of the inputs. */
   out?: string;
   failures?: string;
@@ -38,7 +39,7 @@ export async function openInput(values: InputValues): Promise<Input> {
   checkFit(named, by, values);
   const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
   const batch = chunk === undefined ? values.batch : Number(chunk);
-  const items = new Input(named, by, values.binary, batch);
+  const items = new Input(named, by, values, batch);
   // Whoever types or pipes items may be slow.
   const [first = '-'] = named;
   if (first !== '-' && (isFolder(first) || statSync(first).isFile())) await items.begin();
@@ -98,17 +99,29 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   readonly #named: readonly string[];
   readonly #by: string;
   readonly #binary: boolean;
+  readonly #maxPayloadBytes: number;
   readonly #items: AsyncIterator<unknown>;
   #first: IteratorResult<unknown> | undefined;
   #bytes: InputBytes | undefined;
   #closed = false;
+  #columns: readonly string[] | undefined;
+  #required: readonly string[] = [];
   /** Where the last item stands. */
   #where = '';
 
-  constructor(named: readonly string[], by: string, binary: boolean, batch: number | undefined) {
+  constructor(
+    named: readonly string[],
+    by: string,
+    {
+      binary,
+      maxPayloadBytes = MAX_PAYLOAD_BYTES,
+    }: Pick<InputValues, 'binary' | 'maxPayloadBytes'>,
+    batch: number | undefined,
+  ) {
     this.#named = named;
     this.#by = by;
     this.#binary = binary;
+    this.#maxPayloadBytes = maxPayloadBytes;
     this.#items = batch === undefined ? this.#each() : this.#batches(batch);
   }
 
@@ -117,9 +130,26 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     return this.#named;
   }
 
+  /** Names that the headers have in common which were read; undefined: there was none. */
+  get columns(): readonly string[] | undefined {
+    return this.#columns;
+  }
+
+  /** Each header that follows has to have these columns. */
+  require(columns: readonly string[]): void {
+    this.#required = columns;
+  }
+
   /** Reads the first item. */
   async begin(): Promise<void> {
-    this.#first = await this.#items.next();
+    this.#first ??= await this.#items.next();
+  }
+
+  #meet(header: readonly string[]): void {
+    const absent = this.#required.find((name) => !header.includes(name));
+    if (absent !== undefined)
+      throw new PayloadError(`the header has no ${JSON.stringify(absent)}, which --exec takes`);
+    this.#columns = this.#columns?.filter((name) => header.includes(name)) ?? header;
   }
 
   [Symbol.asyncIterator](): AsyncIterator<unknown> {
@@ -139,7 +169,9 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   /** An error about the last item, with the place where it stands. */
   blame(error: unknown): unknown {
     if (!(error instanceof PayloadError) || error.index === undefined) return error;
-    return new PayloadError(`${this.#where}: ${error.message.replace(/^item \d+: /, '')}`);
+    const message = error.message.replace(/^item \d+: /, '');
+    const cure = /; allowed: \d+$/.test(message) ? ' (--max-payload-bytes allows more)' : '';
+    return new PayloadError(`${this.#where}: ${message}${cure}`);
   }
 
   /** Lets go of what is being read; nobody is waited for. */
@@ -160,8 +192,8 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       batch.push(item);
       length += typeof item === 'string' ? item.length : JSON.stringify(item).length;
       // It is not gathered before it is refused.
-      if (length > MAX_PAYLOAD_BYTES) {
-        const most = `${MAX_PAYLOAD_BYTES} bytes`;
+      if (length > this.#maxPayloadBytes) {
+        const most = `${this.#maxPayloadBytes} bytes: take fewer, or --max-payload-bytes allows more`;
         throw new PayloadError(`${this.#where}: a batch of ${size} has more than ${most}`);
       }
       if (batch.length < size) continue;
@@ -172,8 +204,19 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     if (batch.length > 0) yield batch;
   }
 
+  /** How an input is cut into items; undefined: not at all, as its name is the item. */
+  #records(): Records | undefined {
+    const [by, binary, maxPayloadBytes] = [this.#by, this.#binary, this.#maxPayloadBytes];
+    if (by === 'files') return undefined;
+    if (by === 'ndjson') return ndjsonOf(maxPayloadBytes);
+    if (by === 'csv' || by === 'tsv')
+      return rowsOf(by, maxPayloadBytes, (header) => this.#meet(header));
+    const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
+    return linesOf({ delimiter, binary, maxPayloadBytes });
+  }
+
   async *#each(): AsyncGenerator<unknown> {
-    const recordsOf = recordsBy(this.#by, this.#binary);
+    const recordsOf = this.#records();
     for (const path of this.#named) {
       if (this.#closed) return;
       const name = path === '-' ? 'standard input' : path;
@@ -198,15 +241,6 @@ export class Input implements AsyncIterable<unknown>, Disposable {
       }
     }
   }
-}
-
-/** How an input is cut into items; undefined: not at all, as its name is the item. */
-function recordsBy(by: string, binary: boolean): Records | undefined {
-  if (by === 'files') return undefined;
-  if (by === 'ndjson') return ndjsonOf;
-  if (by === 'csv' || by === 'tsv') return rowsOf(by);
-  const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
-  return linesOf({ delimiter, binary });
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', t: '\t' };

@@ -19,13 +19,21 @@ export function joblogLine(item: ResultItem<unknown>): string {
   return [index, worker, ...ran, exitval, signal].join('\t');
 }
 
-/** Exit code and signal of a program, or of the worker that ended; of a handler that threw, 1. */
-function endOf({ name, message, exitCode, signal }: KeptError): [number, number] {
-  const [, code, ended] =
+const TIMED_OUT: [number, number] = [-1, constants.signals.SIGTERM];
+const UNKNOWN: [number, number] = [-1, 0];
+
+/**
+ * Exit value and signal as GNU parallel has them: those of a program, or of the worker that ended; of a handler that
+ * threw, 1. -1 and SIGTERM: the attempt took too long. -1 and 0: its worker ended, and nobody saw how.
+ */
+function endOf({ name, code, message, exitCode, signal }: KeptError): [number, number] {
+  if (code === 'TIMEOUT' && message.startsWith('attempt ')) return TIMED_OUT;
+  const [, exited, ended] =
     name === 'ExitError' ? (/^(?:exit code (\d+)|ended by (SIG\w+))/.exec(message) ?? []) : [];
   const by = ended ?? signal;
   if (by !== undefined) return [0, constants.signals[by as NodeJS.Signals] ?? 0];
-  return [Number(code ?? exitCode ?? 1), 0];
+  if (name === 'CrashError' && exitCode === undefined) return UNKNOWN;
+  return [Number(exited ?? exitCode ?? 1), 0];
 }
 
 /** Writes `--joblog` while a request runs; answers why lines are missing. They do not stop the request. */

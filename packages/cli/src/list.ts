@@ -1,5 +1,5 @@
-import type { RequestStatus } from '@piecework/notifier';
-import type { RegisteredWorker } from '@piecework/protocol';
+import type { RequestStatus, WaitingFor } from '@piecework/notifier';
+import { type RegisteredWorker, TIMES } from '@piecework/protocol';
 import type { Command } from 'commander';
 import type { ListOptions } from 'piecework';
 import prettyMs from 'pretty-ms';
@@ -38,8 +38,17 @@ export function listCommands(program: Command): void {
     const values = readFlags<ListValues>(given, commonFlags);
     await using pw = await openPiecework(values);
     const found = await pw.admin.workers();
-    if (values.json) for (const worker of found) console.log(JSON.stringify(worker));
-    else console.log(plainTable(WORKER_COLUMNS, found.map(workerRow), 'no workers'));
+    if (values.json)
+      for (const worker of found)
+        console.log(JSON.stringify({ ...worker, silent: isSilent(worker, found.length) }));
+    else
+      console.log(
+        plainTable(
+          WORKER_COLUMNS,
+          found.map((worker) => workerRow(worker, found.length)),
+          'no workers',
+        ),
+      );
   });
 }
 
@@ -56,12 +65,22 @@ export const REQUEST_COLUMNS: readonly Column[] = [
   { head: 'total' },
 ];
 
+/** Why a request does not move, as short as a column; `status ID` says more. */
+const STANDS: Readonly<Record<WaitingFor, string>> = {
+  resume: 'paused',
+  queue: 'queue paused',
+  worker: 'no worker',
+  task: 'no worker for its task',
+  time: 'held back',
+};
+
 export function requestRow(request: RequestStatus): Cell[] {
-  const { id, status, outcome, waiting, priority, limit, counts } = request;
+  const { id, status, outcome, waitingFor, priority, limit, counts } = request;
   const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = counts;
   const done = succeeded + failed + cancelled;
   const numbers = [ready, inFlight, delayed, done, failed, total];
-  return [id, outcome ?? waiting ?? status, priority, limit ?? 'none', ...numbers];
+  const stands = waitingFor ? STANDS[waitingFor] : status;
+  return [id, outcome ?? stands, priority, limit ?? 'none', ...numbers];
 }
 
 const WORKER_COLUMNS: readonly Column[] = [
@@ -74,13 +93,21 @@ const WORKER_COLUMNS: readonly Column[] = [
   { head: 'seen' },
 ];
 
+/** Nobody who lives says so more seldom: as the doctor has it. What it said last may not be so any more. */
+function isSilent({ seenAt }: RegisteredWorker, fleet: number): boolean {
+  return Date.now() - seenAt > Math.max(TIMES.awayMs, fleet * TIMES.awayPerWorkerMs);
+}
+
 /** Host and process stand in the id. */
-function workerRow(worker: RegisteredWorker): Cell[] {
+function workerRow(worker: RegisteredWorker, fleet: number): Cell[] {
   const { id, draining, running, concurrency, leftovers, tasks, startedAt, seenAt } = worker;
   const busy = `${running} of ${concurrency}${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
   const since = (at: number) => prettyMs(Math.max(0, Date.now() - at), { compact: true });
+  const known = isSilent(worker, fleet)
+    ? [id, `silent ${since(seenAt)}`, '?', '?']
+    : [id, draining ? 'drains' : 'works', busy, longestOf(worker)];
   return [
-    ...[id, draining ? 'drains' : 'works', busy, longestOf(worker)],
+    ...known,
     ...[tasks === '*' ? 'all' : tasks.join(' '), since(startedAt), `${since(seenAt)} ago`],
   ];
 }

@@ -70,6 +70,13 @@ export function lookCommands(program: Command): void {
   });
 }
 
+const WHY_ENDED: Readonly<Record<NonNullable<RequestStatus['endReason']>, string>> = {
+  deadline: 'early: its deadline passed',
+  failures: 'early: too many sub-requests failed',
+  cancel: 'early: somebody cancelled it',
+  'producer-lost': 'early: its producer was lost before all items were in',
+};
+
 function describe(seen: RequestStatus): string {
   const { counts } = seen;
   const lines = [
@@ -79,6 +86,7 @@ function describe(seen: RequestStatus): string {
     `priority    ${seen.priority}`,
     `limit       ${seen.limit ?? 'none'}`,
     ...(seen.task ? [`task        ${seen.task}`] : []),
+    ...(seen.endReason ? [`ended       ${WHY_ENDED[seen.endReason]}`] : []),
     ...(seen.waiting ? [`waiting     ${seen.waiting}`] : []),
     `total       ${counts.total}`,
     ...(['ready', 'inFlight', 'delayed', 'succeeded', 'failed', 'cancelled'] as const).map(

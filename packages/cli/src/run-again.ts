@@ -68,12 +68,13 @@ export function namedOptions(options: RequestOptions, source: string): RequestOp
   return { ...identity, source, producerLeaseMs: LEFT_MS };
 }
 
+/** The lock of a run, with a connection that is open as long as it is held. */
+export interface RunningHere extends AsyncDisposable, Pick<RunLock, 'lost' | 'followsEnded'> {
+  readonly connection: Connection;
+}
+
 /** Takes the lock of a run. @throws PieceworkError UNDER_WAY · ConnectionError, ServerError */
-export async function lockRun({
-  redis,
-  queue,
-  id,
-}: Named): Promise<AsyncDisposable & Pick<RunLock, 'lost'>> {
+export async function lockRun({ redis, queue, id }: Named): Promise<RunningHere> {
   const connection = Connection.open(redis);
   try {
     await connection.check();
@@ -82,7 +83,8 @@ export async function lockRun({
       await lock[Symbol.asyncDispose]();
       await connection.close();
     };
-    return { lost: lock.lost, [Symbol.asyncDispose]: release };
+    const { lost, followsEnded } = lock;
+    return { lost, followsEnded, connection, [Symbol.asyncDispose]: release };
   } catch (error) {
     await connection.close();
     throw error;

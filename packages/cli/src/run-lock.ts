@@ -34,8 +34,17 @@ export class RunLock implements AsyncDisposable {
   #onLost: ((error: PieceworkError) => void) | undefined;
   /** Rejects (UNDER_WAY) when another run took over, as when this process stood still beyond its lease. */
   readonly lost: Promise<never>;
+  /** Whether it is known that another run, of this machine, held it and has ended. */
+  readonly followsEnded: boolean;
 
-  private constructor(connection: Connection, id: string, key: string, runner: Runner) {
+  private constructor(
+    connection: Connection,
+    id: string,
+    key: string,
+    runner: Runner,
+    followsEnded: boolean,
+  ) {
+    this.followsEnded = followsEnded;
     this.#connection = connection;
     this.#id = id;
     this.#key = key;
@@ -65,12 +74,13 @@ export class RunLock implements AsyncDisposable {
     let waits = false;
     for (;;) {
       const other = await set(connection, key, runner, 'NX');
-      if (!other) return new RunLock(connection, id, key, runner);
+      if (!other) return new RunLock(connection, id, key, runner, false);
       const known = other.machine === MACHINE;
       if (known && !runs(other.pid)) {
         // Another one may have seen the same: who is not in it at the first renewal has lost.
         await set(connection, key, runner);
-        return new RunLock(connection, id, key, runner);
+        // Its own is found when the reply was lost.
+        return new RunLock(connection, id, key, runner, other.token !== runner.token);
       }
       if (known || performance.now() > endMs) throw underWay(id, other);
       if (!waits)
@@ -130,7 +140,8 @@ function underWay(id: string, { host, pid }: Runner): PieceworkError {
   return new PieceworkError(message, { code: 'UNDER_WAY', retryable: true });
 }
 
-function runs(pid: number): boolean {
+/** Whether a process of this machine runs. */
+export function runs(pid: number): boolean {
   // This process has only begun: one of its number has ended, as in a container that was started again.
   if (pid === process.pid) return false;
   try {

@@ -77,7 +77,8 @@ function linesOf(end: RunEnd): string[] {
   const lines = [summary(end), ...kinds.slice(0, SHOWN).map((kind) => kindLine(kind, columns))];
   const others = kinds.slice(SHOWN);
   const count = others.reduce((sum, kind) => sum + kind.count, 0);
-  if (count > 0) lines.push(`  ${number(count)} × something else, of ${others.length} kinds`);
+  const kindsLeft = others.length === 1 ? '1 other kind' : `${number(others.length)} other kinds`;
+  if (count > 0) lines.push(`  … and ${kindsLeft}: ${number(count)} ×`);
   if (failuresFile) lines.push(`all failures: ${failuresFile}`);
   if (cut) lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
   if (resultsFile) lines.push(`all results: ${resultsFile}`);

@@ -17,8 +17,9 @@ interface SourceValues extends WorkValues {
  */
 export async function sourceOf(values: SourceValues, paths: readonly string[]): Promise<string> {
   const { split: by, batch, binary, handler, exec, execInput, execOutput, persistent } = values;
+  const fields = values.execFields === undefined ? [] : [values.execFields];
   const script = handler === undefined ? null : resolve(handler);
-  const work = [script, exec, execInput, execOutput, persistent];
+  const work = [script, exec, execInput, execOutput, persistent, ...fields];
   const hash = createHash('sha256').update(JSON.stringify([by, batch, binary, work]));
   for (const path of paths) {
     const stat = path === '-' ? undefined : statSync(path);

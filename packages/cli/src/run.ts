@@ -1,5 +1,5 @@
 import { resolveRedisUrl } from '@piecework/embedded';
-import type { CompletionOutcome } from '@piecework/notifier';
+import type { CompletionOutcome, RequestStatus } from '@piecework/notifier';
 import type { OpenRequest, RequestOptions } from '@piecework/producer';
 import {
   AbortError,
@@ -13,6 +13,7 @@ import type { Command } from 'commander';
 import { nanoid } from 'nanoid';
 import { Piecework, type RequestHandle } from 'piecework';
 import { dryRun } from './dry-run.js';
+import { execFieldsOf } from './exec-fields.js';
 import {
   addFlags,
   commonFlags,
@@ -24,7 +25,7 @@ import {
   withDefaults,
   workerFlags,
 } from './flags.js';
-import { WorkerFleet } from './fleet.js';
+import { restartText, WorkerFleet } from './fleet.js';
 import { type Input, type InputValues, openInput } from './input.js';
 import { writeJoblogLive } from './joblog.js';
 import { type Kept, keptLines } from './kept.js';
@@ -44,6 +45,7 @@ import {
   whatThereIs,
 } from './run-again.js';
 import { ALL, abandon, leave, openFiles, type RunFiles } from './run-files.js';
+import { freeLeftovers, type Leftovers } from './run-leftovers.js';
 import { reportRun, reportStopped } from './run-report.js';
 import { sourceOf } from './run-source.js';
 import { type Slots, slotsOf } from './slots.js';
@@ -129,6 +131,8 @@ export function runCommand(program: Command): void {
     if (format !== undefined && out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
     using items = await openInput(values);
+    const execFields = await execFieldsOf(values, items);
+    if (execFields !== undefined) values.execFields = execFields;
     if (values.dryRun) return await dryRun(items, values);
     const files = await openFiles(values, isNamed(values));
     try {
@@ -166,7 +170,7 @@ function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
     onLine: say,
     // Not over the bar.
     ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
-    onRestart: ({ why }) => say(`${why}; another one is started`),
+    onRestart: (restart) => say(restartText(restart)),
   });
 }
 
@@ -196,6 +200,10 @@ async function run(
   let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
   /** Whether it was said how it ended. */
   let told = false;
+  const leftoversOf = ({ id }: RequestStatus): Leftovers => ({
+    ...{ redis: redis.url, queue, shards, id, here: lock?.followsEnded ?? false },
+    work: values.persistent ? 'persistent programs' : values.exec ? 'programs' : 'handler',
+  });
   const unended = (id: string): Kept => ({
     ...{ id, redis: values.redis, retentionMs: undefined, failed: false },
     ...{ results: values.out !== undefined, goesOn: named !== undefined },
@@ -209,6 +217,7 @@ async function run(
     const wasComplete = was?.status === 'complete';
     const retries = wasComplete && retryFailed;
     if (was) sayWhatThereIs(was, retryFailed);
+    if (was && lock && !wasComplete) await freeLeftovers(lock.connection, leftoversOf(was));
     if (!wasComplete || retries) fleet = await startWorkers(redis.url, values);
     const workers = fleet;
     const stopping = new AbortController();

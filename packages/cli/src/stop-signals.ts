@@ -1,24 +1,25 @@
+import { constants } from 'node:os';
+
 /**
- * SIGINT and SIGTERM: the first asks to stop in good order, the second ends the process at once.
+ * SIGINT and SIGTERM, or `signals`: the first asks to stop in good order, the second ends the process at once.
  * `onHard` runs before that end.
  */
 export function onStopSignals(
   onStop: (signal: NodeJS.Signals) => void,
   onHard: () => void = () => {},
+  signals: readonly ('SIGINT' | 'SIGTERM' | 'SIGHUP')[] = ['SIGINT', 'SIGTERM'],
 ): () => void {
   let asked = false;
   const listener = (signal: NodeJS.Signals) => {
     if (asked) {
       onHard();
-      process.exit(signal === 'SIGINT' ? 130 : 143);
+      process.exit(128 + constants.signals[signal]);
     }
     asked = true;
     onStop(signal);
   };
-  process.on('SIGINT', listener);
-  process.on('SIGTERM', listener);
+  for (const signal of signals) process.on(signal, listener);
   return () => {
-    process.off('SIGINT', listener);
-    process.off('SIGTERM', listener);
+    for (const signal of signals) process.off(signal, listener);
   };
 }

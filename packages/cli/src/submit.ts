@@ -1,5 +1,5 @@
 import type { RequestOptions } from '@piecework/producer';
-import { InvalidOptionError, option } from '@piecework/protocol';
+import { InvalidOptionError, option, PieceworkError } from '@piecework/protocol';
 import type { Command } from 'commander';
 import { dryRun } from './dry-run.js';
 import { addFlags, commonFlags, outFlags, readFlags, requestFlags, requestOf } from './flags.js';
@@ -11,6 +11,7 @@ import { existingRedis, openPiecework } from './redis-url.js';
 import { type ResultFormat, resultFormats } from './result-format.js';
 import { ALL } from './run-files.js';
 import { onStopSignals } from './stop-signals.js';
+import { withCause } from './with-cause.js';
 
 interface SubmitValues extends RequestOptions, InputValues {
   redis?: string;
@@ -31,6 +32,14 @@ export const waitFlag = {
   spec: option.boolean(false),
   kind: 'switch',
 } as const;
+
+/** What of a named submission is in stays, and no other process can go on with it. */
+function unfinished(error: unknown, id: string | undefined): unknown {
+  if (id === undefined || !(error instanceof PieceworkError) || !error.retryable) return error;
+  const advice = `if a part of it is in, drop that before you submit it again: piecework drop ${id}`;
+  const { code, retryable } = error;
+  return new PieceworkError(`${withCause(error)}; ${advice}`, { code, retryable, cause: error });
+}
 
 /** `piecework submit`: hands a request to a fleet that runs elsewhere. */
 export function submitCommand(program: Command): void {
@@ -59,7 +68,9 @@ export function submitCommand(program: Command): void {
       throw items.blame(error);
     };
     await using pw = await openPiecework(values).catch(unbegun);
-    const request = await pw.submit(items, { ...options, signal: stopping.signal }).catch(unbegun);
+    const request = await pw
+      .submit(items, { ...options, signal: stopping.signal })
+      .catch((error: unknown) => unbegun(unfinished(error, values.id)));
     unlisten();
     if (!values.wait) {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);

@@ -1,14 +1,18 @@
 import { clearScreenDown, cursorTo } from 'node:readline';
 import type { ProgressReport, RequestStatus } from '@piecework/notifier';
-import { checkOption, option, pause, type QueueCounts } from '@piecework/protocol';
+import { checkOption, option, PieceworkError, pause, type QueueCounts } from '@piecework/protocol';
 import type { Command } from 'commander';
 import type { Piecework } from 'piecework';
 import { addFlags, commonFlags, readFlags, watchFlags } from './flags.js';
 import { REQUEST_COLUMNS, requestRow } from './list.js';
 import { showProgress } from './progress-bar.js';
 import { openPiecework } from './redis-url.js';
+import { Silence } from './silence.js';
 import { onStopSignals } from './stop-signals.js';
 import { plainTable, wrapped } from './table.js';
+
+/** After how long a look that failed is tried again, in ms. */
+const AGAIN_MS = 500;
 
 interface WatchValues {
   redis?: string;
@@ -40,7 +44,8 @@ export function watchCommand(program: Command): void {
 
 async function watchRequest(pw: Piecework, id: string, values: WatchValues): Promise<number> {
   const request = pw.request(id);
-  const reports = request.progress({ everyMs: values.everyMs });
+  using silence = new Silence(values.everyMs);
+  const reports = silence.of(request.progress({ everyMs: values.everyMs }));
   if (values.json) for await (const report of reports) console.log(reportLine(report));
   else await showProgress(reports);
   const { status, counts } = await request.completion();
@@ -56,11 +61,16 @@ function reportLine({ counts, generation, status, ratePerSecond, etaMs }: Progre
 async function watchQueue(pw: Piecework, { json, everyMs }: WatchValues): Promise<void> {
   const stopping = new AbortController();
   const unlisten = onStopSignals(() => stopping.abort());
+  const stopped = new Promise<undefined>((resolve) => {
+    stopping.signal.addEventListener('abort', () => resolve(undefined));
+  });
+  using silence = new Silence(everyMs);
   try {
     while (!stopping.signal.aborted) {
-      const counts = await pw.admin.counts();
-      const requests: RequestStatus[] = [];
-      for await (const request of pw.admin.list()) requests.push(request);
+      const seen = await Promise.race([lookAt(pw), stopped]);
+      if (!seen) continue;
+      silence.heard();
+      const { counts, requests } = seen;
       if (json) console.log(JSON.stringify({ ...counts, requests }));
       else
         show(
@@ -70,6 +80,27 @@ async function watchQueue(pw: Piecework, { json, everyMs }: WatchValues): Promis
     }
   } finally {
     unlisten();
+  }
+}
+
+interface Seen {
+  readonly counts: QueueCounts;
+  readonly requests: readonly RequestStatus[];
+}
+
+/** undefined: Redis has not answered, which may pass by itself. */
+async function lookAt(pw: Piecework): Promise<Seen | undefined> {
+  try {
+    const counts = await pw.admin.counts();
+    const requests: RequestStatus[] = [];
+    for await (const request of pw.admin.list()) requests.push(request);
+    return { counts, requests };
+  } catch (error) {
+    if (error instanceof PieceworkError && error.retryable) {
+      await pause(AGAIN_MS);
+      return undefined;
+    }
+    throw error;
   }
 }
 

@@ -11,10 +11,13 @@ import { type Loaded, loadHandlers } from './load-handlers.js';
 export interface WorkValues {
   handler?: string;
   exec?: string;
+  /** Names with commas between them. */
+  execFields?: string;
   execInput?: ExecInput;
   execOutput: 'text' | 'json';
   execStderr: 'keep' | 'index' | 'request';
   persistent: boolean;
+  maxResultBytes: number;
 }
 
 /** What runs the sub-requests, and what is to be done when no more will come. */
@@ -25,7 +28,7 @@ export interface Work {
 
 /** @throws InvalidOptionError unless there is exactly one of --handler and --exec, and what belongs to it */
 export function checkWork(values: WorkValues): void {
-  const { handler, exec, execInput, execOutput, execStderr, persistent } = values;
+  const { handler, exec, execFields, execInput, execOutput, execStderr, persistent } = values;
   if (handler === undefined && exec === undefined) {
     throw new InvalidOptionError('--handler', undefined, 'a file that exists, or --exec instead');
   }
@@ -45,6 +48,8 @@ export function checkWork(values: WorkValues): void {
   if (execInput !== undefined && (exec === undefined || persistent)) {
     throw new InvalidOptionError('--exec-input', execInput, 'with --exec, without --persistent');
   }
+  if (execFields !== undefined && (exec === undefined || persistent))
+    throw new InvalidOptionError('--exec-fields', execFields, 'with --exec, without --persistent');
   if (execStderr !== 'keep' && exec === undefined)
     throw new InvalidOptionError('--exec-stderr', execStderr, 'together with --exec');
   if (exec?.includes("'{}'"))
@@ -60,7 +65,8 @@ const PREFIXES: Readonly<Record<WorkValues['execStderr'], StderrPrefix | undefin
 };
 
 export async function openWork(values: WorkValues): Promise<Work> {
-  const { handler, exec = '', execInput, execOutput, execStderr, persistent } = values;
+  const { handler, exec = '', execFields, execInput, execOutput, execStderr, persistent } = values;
+  const { maxResultBytes } = values;
   const nothing = async () => {};
   if (handler !== undefined) return { handlers: await loadHandlers(handler), close: nothing };
   const prefix = PREFIXES[execStderr];
@@ -68,9 +74,9 @@ export async function openWork(values: WorkValues): Promise<Work> {
     // What was aborted may have ignored SIGTERM.
     const close = () => ExecProgram.stopAll();
     const live = (context: HandlerContext) => prefix && new LiveStderr(() => prefix(context));
-    const command = new ExecCommand(exec, execInput);
-    return { handlers: { handler: execEach(command, execOutput, live) }, close };
+    const command = new ExecCommand(exec, execInput, execFields?.split(','));
+    return { handlers: { handler: execEach(command, execOutput, maxResultBytes, live) }, close };
   }
-  const programs = new PersistentPrograms(exec, prefix);
+  const programs = new PersistentPrograms(exec, maxResultBytes, prefix);
   return { handlers: { handler: programs.handler }, close: () => programs.close() };
 }

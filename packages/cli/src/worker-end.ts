@@ -1,10 +1,19 @@
-import { Connection, type CrashCause, QueueCommands, RequestCommands } from '@piecework/protocol';
+import {
+  Connection,
+  type CrashCause,
+  QueueCommands,
+  RequestCommands,
+  RunningCommands,
+} from '@piecework/protocol';
 import pTimeout from 'p-timeout';
 
 /** Of a queue with more open requests than this, the others are found when their leases are over. */
 const LOOKED_AT = 10_000;
 /** How long all of it may take, in ms. */
 const PATIENCE_MS = 5_000;
+
+/** How many of the sub-requests that it ran are named. */
+const NAMED = 10;
 
 /** A worker of this machine whose process has ended, and the queues (or shards) that it served. */
 export interface EndedWorker {
@@ -25,6 +34,7 @@ export function causeOf(exitCode: number | null, signal: string | null): CrashCa
  * its lease; and strikes it out of the registry. Which they are is asked of Redis: a worker that dies at once could not have told its parent.
  * Fails silently, as when Redis is away: then the leases end, and nobody knows why.
  *
+ * @returns what it had, as 'request:index': NAMED at most
  * @param dead whether its handlers ended with it; programs that it had started may still run
  */
 export async function noteEnd(
@@ -32,12 +42,20 @@ export async function noteEnd(
   { worker, queues }: EndedWorker,
   cause: CrashCause,
   dead: boolean,
-): Promise<void> {
+): Promise<string[]> {
   const connection = Connection.open(redis);
+  const ran: string[] = [];
   const note = async (queue: QueueCommands, id: string, generation: number) => {
     const request = new RequestCommands(connection, id);
     const noted = await request.cause(generation, worker, cause, dead);
-    if (noted === 'ok' && dead) await queue.note(id, generation, 0);
+    if (noted !== 'ok') return;
+    if (ran.length < NAMED) {
+      for await (const held of new RunningCommands(connection, id).heldBy(worker, 0)) {
+        ran.push(...held.slice(0, NAMED).map(({ index }) => `${id}:${index}`));
+        break;
+      }
+    }
+    if (dead) await queue.note(id, generation, 0);
   };
   const noteAll = async (name: string) => {
     const queue = new QueueCommands(connection, name);
@@ -56,4 +74,5 @@ export async function noteEnd(
   } finally {
     await connection.close().catch(() => {});
   }
+  return ran.slice(0, NAMED);
 }

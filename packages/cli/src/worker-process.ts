@@ -11,7 +11,8 @@ import { causeOf, type EndedWorker } from './worker-end.js';
  * does not outlive a parent that died.
  *
  * A process whose handler blocks its event loop for ever answers nothing and hears no signal but SIGKILL.
- * It gets that when it has been silent for so long that its lease is over: others have its work by then.
+ * It gets that when it has been silent for longer than a handler may block it; its work goes to others at once. One that
+ * says for so long that it can do nothing, as its slots are stuck, is told to drain, and ends too.
  */
 
 const PROGRAM = fileURLToPath(new URL('../bin/piecework.js', import.meta.url));
@@ -27,8 +28,8 @@ const CLOSE_MS = 15_000;
 export interface WorkerNews {
   /** It waits for work. */
   readonly ready?: EndedWorker & {
-    /** How long it may be silent until its lease is certainly over, in ms. */
-    readonly silentMs: number;
+    /** How long its handlers may block it, in ms. */
+    readonly blockMs: number;
     readonly drainMs: number;
   };
   /** Why it could not start, in words. `wrong`: code of what is wrong with the command, not with this process. */
@@ -72,6 +73,10 @@ export class WorkerProcess {
   #silentMs = 0;
   #limitMs = Number.POSITIVE_INFINITY;
   #blockedMs = 0;
+  /** For how long it has said that it can do nothing, in ms, and why. */
+  #unfitMs = 0;
+  #unfit = '';
+  #stopping = false;
   /** Resolves when it has ended and its output was read. */
   readonly ended: Promise<void>;
 
@@ -120,6 +125,7 @@ export class WorkerProcess {
 
   /** Lets it drain. */
   stop(): void {
+    this.#stopping = true;
     this.#silentMs = 0;
     if (this.#worker) this.#limitMs = Math.min(this.#limitMs, this.#worker.drainMs + CLOSE_MS);
     this.#child.kill('SIGTERM');
@@ -152,13 +158,14 @@ export class WorkerProcess {
     });
   }
 
-  #hear({ ready, failed, settled }: WorkerNews): void {
+  #hear({ ready, failed, settled, health }: WorkerNews): void {
     this.#silentMs = 0;
+    if (health) this.#unfit = health.live ? '' : health.why.join('; ');
     if (failed) this.#failed = failed;
     if (settled) this.#options.onSettled();
     if (!ready) return;
     this.#worker = ready;
-    this.#limitMs = Math.max(ANSWER_MS, ready.silentMs);
+    this.#limitMs = Math.max(ANSWER_MS, ready.blockMs);
     const everyMs = Math.min(ANSWER_MS, this.#limitMs / 10);
     this.#watch = setInterval(() => this.#look(everyMs), everyMs).unref();
     this.#options.onReady();
@@ -168,9 +175,14 @@ export class WorkerProcess {
     this.#silentMs += sinceMs;
     // Any answer will do. One that cannot be asked is about to end.
     if (this.#child.connected) this.#child.send('health', () => {});
-    if (this.#silentMs <= this.#limitMs) return;
-    this.#blockedMs = Math.round(this.#silentMs);
-    this.kill();
+    if (this.#silentMs > this.#limitMs) {
+      this.#blockedMs = Math.round(this.#silentMs);
+      this.kill();
+      return;
+    }
+    if (this.#stopping) return;
+    this.#unfitMs = this.#unfit === '' ? 0 : this.#unfitMs + sinceMs;
+    if (this.#unfitMs > this.#limitMs) this.stop();
   }
 
   #endOf(code: number | null, signal: string | null): ProcessEnd {
@@ -186,6 +198,14 @@ export class WorkerProcess {
       const { why, wrong: code } = this.#failed;
       const wrong = code === undefined ? {} : { wrong: { why, code } };
       return { ...about, why: `could not start: ${why}`, cause, ...wrong };
+    }
+    if (this.#unfitMs > this.#limitMs) {
+      const seconds = Math.round(this.#unfitMs / 1_000);
+      return {
+        ...about,
+        why: `could do nothing for ${seconds} s and was stopped: ${this.#unfit}`,
+        cause,
+      };
     }
     const when = this.isReady ? '' : ' before it was ready';
     return { ...about, why: `ended by itself${when} (${signal ?? `exit code ${code}`})`, cause };

@@ -1,10 +1,10 @@
-import { InvalidOptionError, PieceworkError, shardNames } from '@piecework/protocol';
+import { PieceworkError, shardNames } from '@piecework/protocol';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Command } from 'commander';
 import { type Health, serveHealth } from 'piecework';
 import type { Logger } from 'pino';
 import { addFlags, commonFlags, healthFlags, optionsOf, readFlags, workerFlags } from './flags.js';
-import { WorkerFleet, type WorkerRestart } from './fleet.js';
+import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
 import { HandlerError } from './handler-error.js';
 import { defaultLogFormat, type LogFormat, openLog } from './log.js';
 import { existingRedis } from './redis-url.js';
@@ -28,9 +28,13 @@ interface WorkerValues extends WorkValues {
   healthHost: string;
 }
 
+/** A terminal that is closed ends no worker in the midst of its work. */
+const WORKER_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
-  ...['exec', 'execInput', 'execOutput', 'execStderr', 'persistent', 'logLevel', 'logFormat'],
+  ...['maxResultBytes', 'exec', 'execFields', 'execInput', 'execOutput', 'execStderr'],
+  ...['persistent', 'logLevel', 'logFormat'],
 ];
 
 /** Flags that a fleet passes on to each of its processes. */
@@ -57,12 +61,23 @@ export function workerCommand(program: Command): void {
     const end = () => setImmediate(() => process.exit());
     const logFormat = values.logFormat ?? defaultLogFormat();
     const logger = openLog(values.logLevel, logFormat);
+    if (logFormat === 'json') logUncaught(logger);
     // One process under a parent is started again when it ends; one by itself is not.
     const run =
       given['processes'] !== undefined
         ? runFleet(redis, { ...values, logFormat }, logger)
         : runWorker(redis, values, queues, logger);
     await run.finally(end);
+  });
+}
+
+/** Who reads JSON lines cannot read the stack that Node prints. A handler module may have a listener of its own. */
+function logUncaught(logger: Logger): void {
+  const event = 'uncaughtException';
+  process.on(event, (err, origin) => {
+    if (process.listenerCount(event) > 1) return;
+    logger.fatal({ err, origin }, 'an error that nobody caught ends the process');
+    process.exit(1);
   });
 }
 
@@ -75,8 +90,10 @@ async function runWorker(
   // From here on, a signal or the end of the parent is heard; both end what has begun until then.
   const stopping = new AbortController();
   const stop = () => stopping.abort();
-  onStopSignals(stop, () =>
-    logger.warn('ended at once by a second signal; its work goes to others'),
+  onStopSignals(
+    stop,
+    () => logger.warn('ended at once by a second signal; its work goes to others'),
+    WORKER_SIGNALS,
   );
   process.once('disconnect', stop);
   const ofFleet = process.send !== undefined;
@@ -113,7 +130,7 @@ async function serve(
   });
   if (process.connected) tellProgress(worker);
   const { leaseMs, maxBlockMs, drainMs } = values;
-  const ready = { worker: worker.id, queues, silentMs: leaseMs + maxBlockMs, drainMs };
+  const ready = { worker: worker.id, queues, blockMs: maxBlockMs || leaseMs, drainMs };
   try {
     await new Promise<void>((resolve, reject) => {
       const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
@@ -167,14 +184,17 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
       );
       fleet?.kill();
     },
+    WORKER_SIGNALS,
   );
   const begins = { live: true, ready: false, why: ['the worker processes start'] };
   await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
   const onLine = (line: string) => console.log(line);
   const { signal } = stopping;
   // `pid` is the parent's in each line.
-  const onRestart = ({ why, pid: endedPid, ...restart }: WorkerRestart) =>
-    logger.warn({ queue, endedPid, ...restart }, `${why}; another one is started`);
+  const onRestart = (restart: WorkerRestart) => {
+    const { why: _, pid: endedPid, ...fields } = restart;
+    logger.warn({ queue, endedPid, ...fields }, restartText(restart));
+  };
   const starting = { redis, queue, handler, processes, maxRestarts, flags };
   const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
   fleet = workers;
@@ -194,8 +214,12 @@ async function healthEndpoint(
 ): Promise<AsyncDisposable> {
   if (healthPort === undefined) return { [Symbol.asyncDispose]: async () => {} };
   const at = { port: healthPort, host: healthHost };
-  const server = await serveHealth(ask, at).catch((error: InvalidOptionError) => {
-    throw new InvalidOptionError('--health-port', error.value, error.allowed);
+  const server = await serveHealth(ask, at).catch((error: Error) => {
+    const { code } = error.cause as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'another process listens there' : 'it cannot be had';
+    const said = `--health-port ${healthPort}: ${why} (${code} on ${healthHost}); name another port, or 0 for a free one`;
+    // No wrong usage: the same command may do at another time.
+    throw Object.assign(new Error(said), { code, syscall: 'listen' });
   });
   logger.info({ host: healthHost, port: server.port }, 'health endpoint listens');
   return server;

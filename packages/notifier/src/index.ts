@@ -13,4 +13,4 @@ export {
 export { CompletionOutcome, type Counts } from './outcome.js';
 export type { ProgressReport } from './progress.js';
 export type { FailedItem, ResultItem, SucceededItem } from './result-item.js';
-export { type RequestStatus, statusOf } from './status.js';
+export { type RequestStatus, statusOf, type WaitingFor } from './status.js';

@@ -18,6 +18,7 @@ import {
   failuresOptions,
 } from './failure-options.js';
 import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures.js';
+import { FirstReach } from './first-reach.js';
 import { look } from './look.js';
 import { OneByOne } from './one-by-one.js';
 import {
@@ -48,6 +49,7 @@ export class Notifier implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
   readonly #queue: Shards;
+  readonly #firstReach: FirstReach;
   readonly #waiters: Waiters;
   readonly #forMs: number;
   readonly #closing = new AbortController();
@@ -63,16 +65,19 @@ export class Notifier implements AsyncDisposable {
     this.#ownsConnection = !(redis instanceof Connection);
     this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
     this.#queue = new Shards(this.#connection, queue, shards);
-    this.#waiters = new Waiters(this.#connection, this.#queue, checked);
+    this.#firstReach = new FirstReach(this.#connection);
+    this.#waiters = new Waiters(this.#connection, this.#queue, this.#firstReach, checked);
   }
 
   /**
    * Waits for the completion; it may have been long ago. A connection that breaks is waited for and
-   * never an error; of a redriven request the completion of its new life is awaited. Who knows a
+   * never an error, without end unless `timeoutMs` sets one; only a Redis that was never reached is told at once
+   * (ConnectionError). Of a redriven request the completion of its new life is awaited. Who knows a
    * `generation` of the request (0: none) need not read its state to believe the notice of its end.
    * @throws InvalidOptionError, ClosedError · TimeoutError · AbortError · NotFoundError: no request
    *   of this id is known · ExpiredError: its retention is over · DroppedError · LostError: it was there,
-   *   and nothing says that it ended
+   *   and nothing says that it ended · ConnectionError: there is no Redis, and never was for this notifier ·
+   *   ServerError: it cannot serve Piecework as it is
    */
   async completion(
     id: string,
@@ -93,7 +98,8 @@ export class Notifier implements AsyncDisposable {
   /**
    * The results, live while the request runs; ends when it is complete and all were given out. Each
    * item has a `cursor`, with which another call goes on behind it: every other item comes exactly
-   * once. Of a request with results 'discard' there are only failures. `timeoutMs` counts from the
+   * once. Of a request with results 'discard' there are only failures: without `failed` that is a
+   * ResultsDiscardedError. `timeoutMs` counts from the
    * first item asked for to the end. Every item has a `value`, unless `failed` asks for failures too:
    * then `status` tells them apart.
    * @throws InvalidOptionError, ClosedError at once; the rest as completion, and ServerError, when
@@ -181,6 +187,8 @@ export class Notifier implements AsyncDisposable {
 
   /** The life that is there. @throws NotFoundError · ExpiredError · LostError · DroppedError */
   async #found(id: string, stay: Stay, seen: number): Promise<number> {
+    const refusal = await stay.race(this.#firstReach.refusal());
+    if (refusal !== undefined) throw refusal;
     const looked = await persist(stay, () => look(this.#request(id), this.#queue, seen));
     if (looked.kind === 'absent') throw looked.error;
     if (looked.kind === 'creating') throw new NotFoundError(id);

@@ -25,8 +25,8 @@ export interface NotifierOptions {
   readonly sweepMs?: number;
   /**
    * How long `status` goes on trying while Redis is unreachable, loading, or a hash slot is on its way or
-   * served by nobody, in ms, before it throws what it was answered last; 0: not at all. A Redis that was
-   * never reached is told at once. What waits has `timeoutMs` instead. @default 30000
+   * served by nobody, in ms, before it throws what it was answered last; 0: not at all. What waits has
+   * `timeoutMs` instead. A Redis that was never reached is told at once by all of them. @default 30000
    */
   readonly unavailableMs?: number;
   /** Told of what went wrong and is tried again, as a broken connection. @default nothing is told */

@@ -3,6 +3,7 @@ import {
   pause,
   type RequestCommands,
   type ResultRecord,
+  ResultsDiscardedError,
   ResultsLostError,
 } from '@piecework/protocol';
 import { persist } from './persist.js';
@@ -59,15 +60,22 @@ export class ResultReader {
   /**
    * All entries from `from` on ('-': from the first), page by page; ends when the request is
    * complete and all of it was read.
-   * @throws ResultsLostError when there is no entry at `from` · NotFoundError · ExpiredError · DroppedError · AbortError · TimeoutError · ServerError
+   * @throws ResultsDiscardedError when only values are wanted, and none are kept · ResultsLostError when there is no entry at `from` · NotFoundError · ExpiredError · DroppedError · AbortError · TimeoutError · ServerError
    */
   async *pages(from: string): AsyncGenerator<ReadEntry[]> {
     await this.#stay.race(this.#ticket.looked);
     const wakes = [this.#ticket.over, this.#stay.signal];
     const idle = backoff(20, 500);
     let next = from;
+    // Failures are kept always.
+    let kept = this.#failed;
     for (;;) {
       this.#ticket.throwIfAbsent();
+      // Known from the first look at the request on.
+      if (!kept && this.#ticket.generation > 0) {
+        await this.#expectKept();
+        kept = true;
+      }
       // Read before the page: what is recorded before completion is in a page read after it.
       const { complete } = this.#ticket;
       const end = complete ? String(complete.generation) : '+';
@@ -98,6 +106,12 @@ export class ResultReader {
     if (succeeded === 0) return failed;
     const { results } = await persist(this.#stay, () => this.#request.fields('results'));
     return results === 'keep' ? failed + succeeded : failed;
+  }
+
+  /** @throws ResultsDiscardedError */
+  async #expectKept(): Promise<void> {
+    const { results } = await persist(this.#stay, () => this.#request.fields('results'));
+    if (results === 'discard') throw new ResultsDiscardedError(this.#request.keys.id);
   }
 
   /** `missing`: how many, 0 when that is not known. @throws ResultsLostError · ExpiredError, DroppedError when it is all gone */

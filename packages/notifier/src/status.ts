@@ -5,6 +5,7 @@ import {
   type Inspected,
   NotFoundError,
   placeOf,
+  type QueueCommands,
   type RequestCommands,
   type RequestOutcome,
   type Shards,
@@ -35,11 +36,18 @@ export interface RequestStatus {
   readonly heldUntil: number | undefined;
   /** When it ends, done or not. */
   readonly deadline: number | undefined;
-  /** Why it does not move, when that can be told. */
+  /** Why it does not move, when that can be told, in words. */
   readonly waiting: string | undefined;
+  /**
+   * The same for programs: it waits for somebody to `resume` it, for its `queue`, which is paused, for a `worker`,
+   * as there is none, for one that serves its `task`, or for a `time`: until `heldUntil`.
+   */
+  readonly waitingFor: WaitingFor | undefined;
   /** What running handlers last reported, by index. */
   readonly progress: Readonly<Record<number, number>>;
 }
+
+export type WaitingFor = 'resume' | 'queue' | 'worker' | 'task' | 'time';
 
 /** What `countsOf` wants of the state, and what says how it stands. */
 export const BOOKS = ['generation', 'status', 'total', 'succeeded', 'failed', 'cancelled'];
@@ -54,16 +62,16 @@ const FIELDS = [
  */
 export async function statusOf(
   request: RequestCommands,
-  queue: Pick<Shards, 'whereabouts' | 'serves'>,
+  queue: Pick<Shards, 'whereabouts' | 'serves' | 'of'>,
   generation = 0,
 ): Promise<RequestStatus> {
   const { id } = request.keys;
   const seen = await inspectLiving(request, queue, generation);
   const { state } = seen;
   const task = state['task'] || undefined;
-  const unserved = state['parked'] === '1' && !(await queue.serves(task ?? ''));
   const heldUntil = Number(state['heldUntil'] ?? 0);
   const held = heldUntil > seen.now && state['status'] !== 'complete';
+  const { waiting, waitingFor } = (await standstillOf(seen, queue.of(id), queue, held)) ?? {};
   const reported = Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]);
   return {
     id,
@@ -80,17 +88,47 @@ export async function statusOf(
     endReason: (state['endReason'] as EndReason | undefined) ?? undefined,
     heldUntil: held ? heldUntil : undefined,
     deadline: state['deadline'] ? Number(state['deadline']) : undefined,
-    waiting:
-      state['paused'] === '1'
-        ? 'it is paused'
-        : unserved
-          ? `no worker serves ${task ? `task ${task}` : 'requests without a task'}`
-          : held
-            ? `held back until ${new Date(heldUntil).toISOString()}`
-            : undefined,
+    waiting,
+    waitingFor,
     progress: Object.fromEntries(reported),
   };
 }
+
+interface Standstill {
+  readonly waiting: string;
+  readonly waitingFor: WaitingFor;
+}
+
+/** Asks the queue only about a request of which nothing runs although something could: one round trip. */
+async function standstillOf(
+  seen: Inspected,
+  shard: Pick<QueueCommands, 'standstill'>,
+  queue: Pick<Shards, 'serves'>,
+  held: boolean,
+): Promise<Standstill | undefined> {
+  const { state, now, ready, inFlight } = seen;
+  const task = state['task'] ?? '';
+  if (state['paused'] === '1') return { waiting: 'it is paused', waitingFor: 'resume' };
+  const mayMove = ready > 0 && inFlight === 0 && ['open', 'sealed'].includes(state['status'] ?? '');
+  const { pausedUntil, workers } = mayMove ? await shard.standstill() : GOES_ON;
+  if (pausedUntil === 0) return { waiting: 'its queue is paused', waitingFor: 'queue' };
+  if (pausedUntil !== undefined && pausedUntil > now)
+    return { waiting: `its queue is paused until ${timeOf(pausedUntil)}`, waitingFor: 'queue' };
+  if (state['parked'] === '1' && !(await queue.serves(task))) {
+    const which = task ? `task ${task}` : 'requests without a task';
+    return { waiting: `no worker serves ${which}`, waitingFor: 'task' };
+  }
+  if (held) {
+    const until = timeOf(Number(state['heldUntil']));
+    return { waiting: `held back until ${until}`, waitingFor: 'time' };
+  }
+  if (workers === 0) return { waiting: 'its queue has no worker', waitingFor: 'worker' };
+  return undefined;
+}
+
+const GOES_ON = { pausedUntil: undefined, workers: 1 };
+
+const timeOf = (ms: number) => new Date(ms).toISOString();
 
 async function inspectLiving(
   request: RequestCommands,

@@ -7,6 +7,7 @@ import {
   Subscriber,
   telling,
 } from '@piecework/protocol';
+import type { FirstReach } from './first-reach.js';
 import { type Looked, look } from './look.js';
 import { Looks } from './looks.js';
 import { noticeOf } from './notice.js';
@@ -37,6 +38,7 @@ interface Watch {
 export class Waiters {
   readonly #connection: Connection;
   readonly #queue: Shards;
+  readonly #firstReach: FirstReach;
   readonly #subscriber: Subscriber;
   /** Of each shard. */
   readonly #agendas: readonly Agenda[];
@@ -51,11 +53,13 @@ export class Waiters {
   constructor(
     connection: Connection,
     queue: Shards,
+    firstReach: FirstReach,
     { sweepMs, onError: listener }: { sweepMs: number; onError?: (error: unknown) => void },
   ) {
     const onError = telling(listener);
     this.#connection = connection;
     this.#queue = queue;
+    this.#firstReach = firstReach;
     this.#sweepMs = sweepMs;
     this.#pace = new Pace(sweepMs);
     this.#looks = new Looks((watch) => this.#lookAt(watch), onError);
@@ -95,7 +99,17 @@ export class Waiters {
       },
     });
     tickets.add(ticket);
+    void this.#expectRedis();
     return ticket;
+  }
+
+  /** Ends every wait when there is no Redis, and never was. */
+  async #expectRedis(): Promise<void> {
+    const refusal = await this.#firstReach.refusal();
+    if (refusal === undefined) return;
+    for (const channel of [...this.#watches.keys()]) {
+      this.#end(channel, (ticket) => ticket.fail(refusal));
+    }
   }
 
   /** Ends every wait with `error`. */

@@ -40,8 +40,8 @@ export interface AdminOptions {
   readonly queue?: string;
   /**
    * How long each call goes on trying while Redis is unreachable, read-only, loading, or a hash slot is on
-   * its way or served by nobody, in ms, before it throws what it was answered last; 0: not at all. What only
-   * reads, or is about the queue, tells at once that a Redis was never reached. @default 30000
+   * its way or served by nobody, in ms, before it throws what it was answered last; 0: not at all. A Redis
+   * that was never reached is told at once. @default 30000
    */
   readonly unavailableMs?: number;
   /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
@@ -163,8 +163,8 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * The last 100 attempts that failed in this queue, the last one first; workers tell of them once a
-   * second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
+   * The last 100 attempts that failed in this queue, the last one first, also sub-requests that failed because their
+   * workers ended too often (CrashError); workers tell of theirs once a second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
    */
   async errors(): Promise<QueueError[]> {
     const lists = await this.#read(() =>
@@ -191,6 +191,7 @@ export class Admin implements AsyncDisposable {
   async redrive(id: string, options: RedriveOptions = {}): Promise<Redriven> {
     checkOption('id', id, option.name());
     const checked = checkOptions<RedriveOptions>(redriveOptions, options);
+    await this.#patience(id).reach();
     return new Redrive(this.#connection, this.#queue, id, this.#forMs).run(checked);
   }
 
@@ -204,6 +205,7 @@ export class Admin implements AsyncDisposable {
   async drop(id: string): Promise<void> {
     checkOption('id', id, option.name());
     const patience = this.#patience(id);
+    await patience.reach();
     const commands = new RequestCommands(this.#connection, id);
     const seen = await patience.call(() => commands.state());
     if (!seen || seen.status === 'void') throw new NotFoundError(id);
@@ -229,7 +231,7 @@ export class Admin implements AsyncDisposable {
    *   ConnectionError after `unavailableMs` · IndeterminateError
    */
   async cancel(id: string): Promise<Cancelled> {
-    return this.#control(id).cancel();
+    return (await this.#control(id)).cancel();
   }
 
   /**
@@ -237,17 +239,17 @@ export class Admin implements AsyncDisposable {
    * producer's lease run on. @throws as cancel · EndedError when it is complete or being cancelled
    */
   async pause(id: string): Promise<void> {
-    return this.#control(id).pause();
+    return (await this.#control(id)).pause();
   }
 
   /** Lets a paused request go on; one that is not paused does anyway. @throws as pause */
   async resume(id: string): Promise<void> {
-    return this.#control(id).resume();
+    return (await this.#control(id)).resume();
   }
 
   /** Changes a request while it runs. What is left out stays. @throws as pause */
   async update(id: string, changes: UpdateOptions): Promise<void> {
-    return this.#control(id).update(changes);
+    return (await this.#control(id)).update(changes);
   }
 
   /**
@@ -293,8 +295,10 @@ export class Admin implements AsyncDisposable {
     return this.#patience('').read(read);
   }
 
-  #control(id: string): RequestControl {
-    return new RequestControl(this.#connection, this.#queue, id, this.#forMs);
+  async #control(id: string): Promise<RequestControl> {
+    const control = new RequestControl(this.#connection, this.#queue, id, this.#forMs);
+    await this.#patience(id).reach();
+    return control;
   }
 
   /**

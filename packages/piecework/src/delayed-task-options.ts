@@ -63,8 +63,7 @@ export const delayedTasksOptions: OptionTable = {
  * Runs the tasks of one name. `args` is the array that `executeLater` was given. What it returns is not
  * kept; what it throws fails the attempt.
  */
-// biome-ignore lint/suspicious/noExplicitAny: each name has arguments of its own
-export type TaskFunction = Handler<any>;
+export type TaskFunction = Handler;
 
 export interface TaskWorkerOptions
   extends Pick<WorkerOptions, 'concurrency' | 'leaseMs' | 'maxBlockMs' | 'backoff' | 'logger'> {

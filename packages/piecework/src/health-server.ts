@@ -56,7 +56,8 @@ export async function serveHealth(
     await once(server, 'listening');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new InvalidOptionError('port', port, `one that is free on ${host} (${code})`);
+    const wrong = new InvalidOptionError('port', port, `one that is free on ${host} (${code})`);
+    throw Object.assign(wrong, { cause: error });
   }
   const close = async () => {
     server.closeAllConnections();

@@ -35,6 +35,7 @@ export {
   type RegisteredWorker,
   RequestExistsError,
   RequestFailedError,
+  ResultsDiscardedError,
   ResultsLostError,
   SealedError,
   ServerError,

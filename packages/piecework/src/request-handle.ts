@@ -37,8 +37,10 @@ export class RequestHandle<Result = unknown> {
   }
 
   /**
-   * Waits for the completion; it may have been long ago.
-   * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · LostError · DroppedError
+   * Waits for the completion; it may have been long ago. A Redis that goes away is waited for, one that was
+   * never there is told at once.
+   * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · LostError · DroppedError ·
+   *   ConnectionError, ServerError: no Redis was ever reached, or it cannot serve Piecework as it is
    */
   completion(options: WaitOptions = {}): Promise<CompletionOutcome> {
     return this.#notifier.completion(this.id, options, this.#generation);

@@ -1,6 +1,14 @@
-import { InvalidOptionError, NAME, PayloadError } from '@piecework/protocol';
+import {
+  checkOptions,
+  InvalidOptionError,
+  NAME,
+  type OptionTable,
+  option,
+  PayloadError,
+} from '@piecework/protocol';
 import type { HandlerContext, TaskHandler } from '@piecework/worker';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { z } from 'zod';
 
 /**
  * A task: a name that producers and workers share, with the types of its payload and its result.
@@ -16,13 +24,22 @@ export interface Task<Payload, Result, Parsed = Payload> {
   readonly types?: { payload: Payload; result: Result };
 }
 
+/** A schema is an object or, as some libraries have it, a function. */
+const isSchema = (value: unknown): boolean =>
+  typeof (value as Partial<StandardSchemaV1> | null)?.['~standard']?.validate === 'function';
+
+const taskOptions: OptionTable = {
+  payload: option.custom(z.custom(isSchema), 'a schema that speaks Standard Schema'),
+};
+
 /**
- * Defines a task.
+ * Defines a task. `payload` is the schema of its payloads.
  *
  * ```ts
  * const census = defineTask<string, Stats>('census');
  * ```
- * @throws InvalidOptionError when the name is not 1 to 128 of A-Z a-z 0-9 _ . : -
+ * @throws InvalidOptionError when the name is not 1 to 128 of A-Z a-z 0-9 _ . : -, or an option is unknown or
+ *   not allowed
  */
 export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   name: string,
@@ -31,7 +48,10 @@ export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw new InvalidOptionError('task', name, '1 to 128 of A-Z a-z 0-9 _ . : -');
   }
-  const schema = options.payload;
+  const { payload: schema } = checkOptions<{ payload?: StandardSchemaV1<Payload, Parsed> }>(
+    taskOptions,
+    options,
+  );
   return {
     name,
     schema,

@@ -38,7 +38,7 @@ export interface RequestOptions {
    * the fleet. @default 0
    */
   readonly window?: number;
-  /** Whether results are kept to be read; failures always are. @default 'keep' */
+  /** Whether results are kept to be read (`results()` refuses otherwise); failures always are. @default 'keep' */
   readonly results?: 'keep' | 'discard';
   /**
    * How often the worker of a sub-request may end while it holds it (killed, out of memory, frozen
@@ -97,7 +97,10 @@ export interface RequestOptions {
   readonly retentionMs?: number;
   /** What becomes of the request when the item source throws half-way. @default 'cancel' */
   readonly onSourceError?: 'cancel' | 'leaveOpen';
-  /** What becomes of an unsealed request whose producers gave no sign of life. @default 'cancel' */
+  /**
+   * What becomes of an unsealed request whose producers gave no sign of life. 'cancel': it ends 'cancelled'
+   * with endReason 'producer-lost'; 'seal': what is in is all. @default 'cancel'
+   */
   readonly onProducerLost?: 'cancel' | 'seal';
   /** After how long without a sign of life a producer counts as lost, in ms. @default 30000 */
   readonly producerLeaseMs?: number;

@@ -36,8 +36,8 @@ export async function expectSame(
   if (sealedBy === '') {
     const why =
       status === 'open'
-        ? `${theOther(options)} is still being submitted`
-        : `${theOther(options)} ended before all its items were in`;
+        ? `${theOther(options)} is still being submitted; if its producer died, drop it and submit again`
+        : `${theOther(options)} ended before all its items were in; drop it and submit again`;
     throw new RequestExistsError(id, status, why);
   }
   if (named) throw otherItems(asked, status);
@@ -59,7 +59,8 @@ export function alreadyThere(
   { id, options }: Pick<Asked, 'id' | 'options'>,
   status: string,
 ): RequestExistsError {
-  return new RequestExistsError(id, status, `${theOther(options)} exists`);
+  const why = `${theOther(options)} exists and takes no more items; drop it to begin anew`;
+  return new RequestExistsError(id, status, why);
 }
 
 /** @throws RequestExistsError that says which options differ */

@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js';
+import { noteCrashes } from './crash-errors.js';
 import { CLAIMS_PER_TICK } from './defaults.js';
 import { parseToken } from './keys.js';
 import type { Claim, QueueCommands, Seeking, Tick } from './queue-commands.js';
@@ -180,8 +181,7 @@ export class Agenda {
       tick.now,
       tick,
     );
-    if (tended.verdict !== 'gone' && tended.crashed)
-      this.#options.onCrashed?.(claim.id, tended.crashed);
+    if (tended.verdict !== 'gone' && tended.crashed) await this.#crashed(claim, tended.crashed);
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
@@ -192,6 +192,14 @@ export class Agenda {
     } else {
       await giveUp(this.#queue, this.#request(claim), claim.generation);
     }
+  }
+
+  /** The errors of the queue are a glance: what cannot be noted there holds nothing up. */
+  async #crashed({ id }: Claim, crashed: Crashed): Promise<void> {
+    const { onCrashed, onError } = this.#options;
+    onCrashed?.(id, crashed);
+    const { queue } = this.#queue.keys;
+    await noteCrashes(this.#connection, queue, id, crashed.indexes).catch(onError);
   }
 
   #request({ id }: Claim): RequestCommands {

@@ -1,5 +1,11 @@
 import { lookup } from 'node:dns';
-import { Cluster, type ClusterNode, type ClusterOptions, type RedisOptions } from 'ioredis';
+import {
+  Cluster,
+  type ClusterNode,
+  type ClusterOptions,
+  type Redis,
+  type RedisOptions,
+} from 'ioredis';
 import type { Client } from './run-script.js';
 
 /**
@@ -18,9 +24,16 @@ const WHERE = [
 ];
 const WHERE_CLUSTER = ['natMap', 'useSRVRecords', 'slotsRefreshTimeout'];
 
+/** The db of a client now: its owner may have chosen another one since. `duplicate` goes by the options. */
+export function dbOf(client: Redis): number {
+  const { condition, options } = client as Redis & { condition?: { select?: number } };
+  return condition?.select ?? options.db ?? 0;
+}
+
 /** @throws Error when something that is needed to get there is code: a function, a TLS context */
 export function cloneableSettings(client: Client): CloneableSettings {
-  if (!(client instanceof Cluster)) return structuredClone(pick(client.options, WHERE));
+  if (!(client instanceof Cluster))
+    return structuredClone({ ...pick(client.options, WHERE), db: dbOf(client) });
   const { options } = client;
   if (options.dnsLookup !== undefined && options.dnsLookup !== lookup) {
     throw new Error('dnsLookup is a function');

@@ -54,7 +54,8 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
   if (text.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
-      const message = `${what} has ${bytes} bytes; allowed: ${maxBytes}`;
+      const cure = what === 'result' ? ' (maxResultBytes, --max-result-bytes)' : '';
+      const message = `${what} has ${bytes} bytes; allowed: ${maxBytes}${cure}`;
       throw new PayloadError(message, undefined, index);
     }
   }

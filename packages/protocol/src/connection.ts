@@ -1,11 +1,13 @@
 import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
+import { dbOf } from './cloneable-settings.js';
 import { cutCluster, historyOf, retryHangs } from './cluster-client.js';
 import { whyDown } from './cluster-state.js';
 import { ConnectionError, type PieceworkError, ServerError } from './errors.js';
 import { checkInput, isClient, openClient, type RedisInput } from './open-client.js';
 import { redisError } from './redis-error.js';
 import type { Client } from './run-script.js';
+import { askedInVain, connectError } from './sentinel-error.js';
 import { SlotMap } from './slot-map.js';
 import { wrongWay } from './tls-probe.js';
 import { pause } from './waiting.js';
@@ -83,7 +85,7 @@ export class Connection {
   #trouble = '';
 
   readonly #noteTrouble = (error: unknown): void => {
-    this.#trouble = redisError(error, 'connect').message;
+    this.#trouble = connectError(error, this.client).message;
   };
 
   private constructor(client: Client, input?: RedisInput, lookEveryMs = 0) {
@@ -229,17 +231,23 @@ export class Connection {
   /** One attempt tells: whoever begins learns at once that there is no Redis. */
   async #connect(): Promise<void> {
     let why: unknown;
+    let giveUp = (_: unknown) => {};
+    const inVain = new Promise<never>((_, reject) => {
+      giveUp = reject;
+    });
     const note = (error: unknown) => {
       why ??= error;
+      // ioredis asks its Sentinels round and round, and calls that one attempt.
+      if (askedInVain(error)) giveUp(error);
     };
     const { client } = this;
     client.on('error', note);
-    const connecting = this.#untilReady(() => this.#attempt());
+    const connecting = this.#untilReady(() => Promise.race([this.#attempt(), inVain]));
     try {
       await this.#notWrongWay(connecting);
     } catch (error) {
       if (error instanceof WrongWay) throw error;
-      const known = why === undefined ? error : redisError(why, 'connect');
+      const known = why === undefined ? error : connectError(why, client);
       const way = known instanceof ConnectionError ? await this.#wrongWay() : undefined;
       throw way ?? known;
     } finally {
@@ -301,8 +309,7 @@ export class Connection {
    * that is the one its owner took last.
    */
   async #checkDb(client: Redis): Promise<void> {
-    const { condition, options } = client as Redis & { condition?: { select?: number } };
-    const db = condition?.select ?? options.db ?? 0;
+    const db = dbOf(client);
     if (db !== 0) await this.#withinLimit(client.select(db));
   }
 
@@ -329,6 +336,11 @@ export class Connection {
   /** Why it is not connected now, as far as a client of ours told; '' when it is. */
   get trouble(): string {
     return this.#trouble;
+  }
+
+  /** Whether Sentinels name the server, which may be another one soon. */
+  get hasSentinels(): boolean {
+    return !(this.client instanceof Cluster) && (this.client.options.sentinels?.length ?? 0) > 0;
   }
 
   /** Whether all keys are behind one connection, which carries commands out in the order of sending. */
@@ -366,6 +378,7 @@ export class Connection {
     const client = slots
       ? slots.openAt(slots.mapped(address), options)
       : (this.client as Redis).duplicate({
+          db: dbOf(this.client as Redis),
           ...options,
           protocol: 2,
           lazyConnect: true,
@@ -449,7 +462,9 @@ export class Connection {
       this.cut();
       await closing;
     };
-    const milliseconds = this.client.status === 'reconnecting' ? 1 : CLOSE_MS;
+    const away =
+      this.client.status === 'reconnecting' || (this.#trouble !== '' && this.#isInVain());
+    const milliseconds = away ? 1 : CLOSE_MS;
     await pTimeout(closing, { milliseconds, fallback });
   }
 }

@@ -162,6 +162,20 @@ export class ResultsLostError extends PieceworkError {
   }
 }
 
+/** Values were asked for of a request that keeps none: it was submitted with `results: 'discard'`. */
+export class ResultsDiscardedError extends PieceworkError {
+  override readonly name = 'ResultsDiscardedError';
+  readonly requestId: string;
+
+  constructor(requestId: string) {
+    super(
+      `request ${requestId} keeps no results: it was submitted with results 'discard'; its outcome is kept, and its failures`,
+      { code: 'RESULTS_DISCARDED' },
+    );
+    this.requestId = requestId;
+  }
+}
+
 /**
  * The request, or a part of it, was there and is not any more, and nothing says that it ended: the server may
  * have lost its last writes, or all, as in a failover to a replica that was behind or a restart from a

@@ -6,6 +6,7 @@ export { type CloneableSettings, cloneableSettings } from './cloneable-settings.
 export * from './codec.js';
 export * from './connection.js';
 export * from './control-commands.js';
+export * from './crash-errors.js';
 export * from './defaults.js';
 export * from './errors.js';
 export * from './failure-commands.js';
@@ -29,6 +30,7 @@ export * from './running-commands.js';
 export { commandsIn } from './script-commands.js';
 export type { Argument } from './script-values.js';
 export type { ScriptName } from './scripts.generated.js';
+export { NoSentinel } from './sentinel-error.js';
 export * from './shards.js';
 export * from './subscriber.js';
 export * from './tell-open.js';

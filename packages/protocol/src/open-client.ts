@@ -7,7 +7,9 @@ import type { Client } from './run-script.js';
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
  * of a cluster with commas between them, Sentinels (`redis-sentinel://host,host/NAME`), ioredis options,
- * the nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework. Refused are a key
+ * the nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework. The db of such a client
+ * is the one that it chose last when a worker starts or a wait begins: `select` another one before, not meanwhile, as
+ * blocking reads have connections of their own. Refused are a key
  * prefix, reads from replicas (`scaleReads`), and replies of another shape: `replyMapping: 'resp3'` and
  * `stringNumbers`.
  */

@@ -67,10 +67,11 @@ export class Patience {
   async reach(): Promise<void> {
     let unreached: ConnectionError | undefined;
     const look = async () => {
+      const seen = this.#connection.watchReach();
       try {
         await this.#connection.check();
       } catch (error) {
-        if (!(error instanceof ConnectionError)) throw error;
+        if (!(error instanceof ConnectionError) || seen.reached()) throw error;
         unreached = error;
       }
     };

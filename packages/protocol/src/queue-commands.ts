@@ -447,6 +447,15 @@ export class QueueCommands {
     }
   }
 
+  /** Why nothing of it may be started: it is paused (until when; 0: until it is resumed), or has no worker. */
+  async standstill(): Promise<{ pausedUntil: number | undefined; workers: number }> {
+    const { paused, workers } = this.keys;
+    const [until, alive] = await this.#read((client) =>
+      Promise.all([client.hget(paused, 'until'), client.zcard(workers)]),
+    );
+    return { pausedUntil: until === null ? undefined : Number(until), workers: alive };
+  }
+
   /** Whether a live worker of the queue says that it serves `task`. */
   async serves(task: string): Promise<boolean> {
     const infos = await this.#read((client) => client.hvals(this.keys.workerInfo));

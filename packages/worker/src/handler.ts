@@ -15,7 +15,10 @@ export interface HandlerContext {
   readonly signal: AbortSignal;
   /** Logs with the ids of request and sub-request. */
   readonly log: Logger;
-  /** Reports how far this sub-request is, a number of your own scale; shown by `status`. */
+  /**
+   * Reports how far this sub-request is, a number of your own scale; shown by `status`. NaN and Infinity, as of
+   * a share of nothing, are passed over. @throws InvalidOptionError when it is no number
+   */
   progress(n: number): void;
   /**
    * If this attempt fails, the next one waits for `ms`, whatever the backoff of the request says; for
@@ -46,8 +49,12 @@ export interface HandlerContext {
   holdQueue(ms: number): HeldError;
 }
 
-/** Runs one sub-request. What it returns is the result; what it throws fails the sub-request. */
-export type Handler<Payload = never, Result = unknown> = (
+/**
+ * Runs one sub-request. What it returns is the result; what it throws fails the sub-request. Nobody has
+ * checked a payload without a task, so its type is `any` unless the handler names one.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: with `unknown`, a handler that names its payload would not fit
+export type Handler<Payload = any, Result = unknown> = (
   payload: Payload,
   context: HandlerContext,
 ) => Result | Promise<Result>;
@@ -55,8 +62,7 @@ export type Handler<Payload = never, Result = unknown> = (
 /** A handler for the requests of one task. */
 export interface TaskHandler {
   readonly task: string;
-  // biome-ignore lint/suspicious/noExplicitAny: payload types differ from task to task
-  readonly run: Handler<any>;
+  readonly run: Handler;
 }
 
 /** What the worker runs for one sub-request: a handler, or what gives it out to who pulls. */

@@ -6,6 +6,7 @@ import {
   encodeError,
   encodeResult,
   HeldError,
+  InvalidOptionError,
   isThrown,
   LONGEST_DELAY_MS,
   type Outcome,
@@ -109,6 +110,7 @@ export class Running implements PullContext {
   // A property, so that a handler may take it out of its context.
   get progress(): (n: number) => void {
     this.#report ??= (n) => {
+      if (typeof n !== 'number') throw new InvalidOptionError('progress', n, 'a number');
       if (Number.isFinite(n)) this.#progress = n;
     };
     return this.#report;

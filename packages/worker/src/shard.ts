@@ -91,9 +91,10 @@ export class Shard {
         core.flood.say('warn', what, { queue: this.name }, () => ({ requestId, count }));
         events.tell('reclaimed', { requestId, count });
       },
-      onCrashed: (requestId, crashed) => {
+      onCrashed: (requestId, { count, indexes }) => {
         const what = 'sub-requests failed, as their workers ended too often';
-        core.flood.say('warn', what, { queue: this.name }, () => ({ requestId, ...crashed }));
+        const fields = () => ({ requestId, count, indexes: indexes.slice(0, 3) });
+        core.flood.say('warn', what, { queue: this.name }, fields);
       },
       onError: (error) => {
         logger.warn({ err: error }, 'tick failed');

@@ -151,8 +151,12 @@ export async function doctor(
   );
   if (options.deep || options.repair)
     await look('orphans', async () => [await checkOrphans(connection, shards)]);
-  return findings.sort((a, b) => CHECKS.indexOf(a.check) - CHECKS.indexOf(b.check));
+  return findings.sort((a, b) => rankOf(a) - rankOf(b));
 }
+
+/** As in CHECKS; memory that has come to its end goes first, as other findings may follow from it. */
+const rankOf = ({ check, level }: Finding) =>
+  check === 'memory' && level === 'error' ? -1 : CHECKS.indexOf(check);
 
 /** Users of what has no shards, and those of a queue of requests; without any the latter is asked for nobody. */
 function split(users: Users): { whole?: Users; sharded?: Users } {

@@ -34,9 +34,11 @@ export function checkMemory(servers: readonly Server[]): Finding[] {
       );
     } else if (used / most > MUCH) {
       const paused =
-        used / most >= PAUSED
-          ? ': workers read no further in requests whose results need room, until there is some'
-          : '';
+        used >= most
+          ? ': it is full and takes no new work; what runs is settled all the same'
+          : used / most >= PAUSED
+            ? ': workers read no further in requests whose results need room, until there is some'
+            : '';
       const what = `${name}: ${megabytes(used)} of ${megabytes(most)} are used${paused}`;
       const advice =
         "CONFIG SET maxmemory to more, drop complete requests, shorten retentionMs, have results discarded (results: 'discard'), or give big requests a window";

@@ -52,10 +52,9 @@ async function lookAt(
   now: number,
 ): Promise<RequestLook[]> {
   try {
-    const { client } = connection;
     const sides = ids.map(async (id) => {
       const { request, work, due } = requestKeys(id);
-      const transaction = client.multi([
+      return readAtOnce(connection, [
         ['hgetall', request],
         ['xinfo', 'GROUPS', work],
         ['xinfo', 'CONSUMERS', work, 'workers'],
@@ -64,19 +63,15 @@ async function lookAt(
         ['zcount', due, '-inf', now],
         ['zrange', due, -1, -1, 'WITHSCORES'],
       ]);
-      return (await transaction.exec()) as Replies;
     });
-    const queueSide = client.multi([
+    const replies = await Promise.all(sides);
+    // Last, so that what came into being meanwhile has its place by now.
+    const queueSide = await readAtOnce(connection, [
       ['hmget', keys.open, ...ids],
       ['zmscore', keys.agenda, ...ids],
       ['zmscore', keys.wait, ...ids],
     ]);
-    const replies = await Promise.all(sides);
-    // Last, so that what came into being meanwhile has its place by now.
-    const [open, agenda, wait] = ((await queueSide.exec()) as Replies).map(unwrap) as (
-      | string
-      | null
-    )[][];
+    const [open, agenda, wait] = queueSide.map(unwrap) as (string | null)[][];
     return ids.map((id, i) => ({
       id,
       open: open?.[i] ?? undefined,
@@ -87,6 +82,29 @@ async function lookAt(
   } catch (thrown) {
     throw redisError(thrown, 'doctor');
   }
+}
+
+/**
+ * At one moment. A full server refuses to queue even reads (EXECABORT), so there they are sent one behind the
+ * other: something may happen in between, and what looks wrong is looked at again anyway.
+ */
+async function readAtOnce({ client }: Connection, reads: (string | number)[][]): Promise<Replies> {
+  try {
+    return (await client.multi(reads).exec()) as Replies;
+  } catch (thrown) {
+    if (!isFull(thrown)) throw thrown;
+    return (await client.pipeline(reads).exec()) as Replies;
+  }
+}
+
+function isFull(thrown: unknown): boolean {
+  const { message = '', previousErrors = [] } = thrown as {
+    message?: string;
+    previousErrors?: readonly Error[];
+  };
+  return [message, ...previousErrors.map((error) => error.message)].some((text) =>
+    /^OOM\b/.test(text),
+  );
 }
 
 function requestSide(replies: Replies) {

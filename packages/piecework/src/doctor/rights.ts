@@ -18,8 +18,9 @@ export const OTHER_QUEUES = ['retry-queue', 'scheduler', 'id-queue'] as const;
 export const ROLES = ['producer', 'worker', 'notifier', 'admin', ...OTHER_QUEUES] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Of every role that has something open: it keeps the agenda. */
+/** Of every role that has something open: it keeps the agenda, and notes there what crashed. */
 const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish', 'unlink-spent'];
+const NOTE = ['hmget', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire'];
 
 const TIMED: readonly ScriptName[] = ['timed-put', 'timed-take', 'timed-settle', 'timed-counts'];
 
@@ -63,17 +64,19 @@ const CONNECT = [
 ];
 
 export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
-  producer: ['hget', 'hmget', 'zscore', 'set', 'wait', 'waitaof', 'command|info'],
+  producer: [...NOTE, 'hget', 'zscore', 'set', 'wait', 'waitaof', 'command|info'],
   worker: [
-    ...['hget', 'hmget', 'hscan', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
-    ...['xpending', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire', 'ssubscribe'],
+    ...NOTE,
+    ...['hget', 'hscan', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
+    ...['xpending', 'ssubscribe'],
   ],
-  notifier: [...['hget', 'hmget', 'zscore', 'hvals', 'hscan'], ...['ssubscribe', 'sunsubscribe']],
+  notifier: [...NOTE, 'hget', 'zcard', 'zscore', 'hvals', 'hscan', 'ssubscribe', 'sunsubscribe'],
   admin: [
-    ...['hget', 'hmget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
+    ...NOTE,
+    ...['hget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
     ...['lrange', 'scan', 'spublish'],
     // Of the doctor.
-    ...['multi', 'exec', 'zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
+    ...['zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
     // Of what runs.
     'xpending',
     ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun'],

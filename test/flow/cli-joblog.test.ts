@@ -1,0 +1,41 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect } from 'vitest';
+import { joblogLine } from '../../packages/cli/dist/joblog.js';
+import { test } from '../support/command-line.js';
+
+describe('the joblog', () => {
+  test('has exit value and signal as GNU parallel has them', async ({
+    commandLine: { run, file, folder },
+  }) => {
+    const log = join(folder, 'job.log');
+    const commands = ['true', 'exit 7', 'kill -9 $$', 'sleep 60', 'nosuchprogram'];
+    const input = await file('commands', commands.join('\n'));
+    const exec = ['--exec', 'eval {}', '-j', '5', '--attempt-timeout-ms', '3000'];
+    const ended = await run('run', '--input', input, ...exec, '--joblog', log);
+    expect(ended.code, ended.stderr).toBe(1);
+    const [, ...lines] = (await readFile(log, 'utf8')).trimEnd().split('\n');
+    const ends = lines
+      .map((line) => line.split('\t'))
+      .map((cells) => [cells[0], ...cells.slice(5)]);
+    expect(ends.sort()).toEqual([
+      ['0', '0', '0'],
+      ['1', '7', '0'],
+      ['2', '0', '9'],
+      ['3', '-1', '15'],
+      ['4', '127', '0'],
+    ]);
+  });
+
+  test('tells a crash by its exit code or signal, and by -1 where nobody saw it', () => {
+    const line = (error: object) =>
+      joblogLine({
+        ...{ index: 3, status: 'failed', cursor: '' },
+        error: { name: 'CrashError', message: 'its worker ended', worker: 'vm-1-x', ...error },
+      } as Parameters<typeof joblogLine>[0]);
+    expect(line({ exitCode: 3 })).toBe('3\tvm-1-x\t\t\t\t3\t0');
+    expect(line({ signal: 'SIGKILL' })).toBe('3\tvm-1-x\t\t\t\t0\t9');
+    expect(line({})).toBe('3\tvm-1-x\t\t\t\t-1\t0');
+    expect(line({ name: 'RangeError' })).toBe('3\tvm-1-x\t\t\t\t1\t0');
+  });
+});
