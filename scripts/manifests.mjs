@@ -1,28 +1,29 @@
-// Writes what the package.json of all packages have in common, from the one of the repository: version,
+// Writes what the package.json of all packages and tools have in common, from the one of the repository: version,
 // addresses, what is shipped, and the versions of each other, which are one and the same. With --check it
 // writes nothing and fails when one differs; with --publish also while the addresses are not real ones.
 // No `workspace:` ranges: `npm pack` would leave them in the tarball.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
-const folder = new URL('../packages/', import.meta.url);
+const root = new URL('../', import.meta.url);
 const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
 const common = read(new URL('../package.json', import.meta.url));
 const checkOnly = process.argv.includes('--check') || process.argv.includes('--publish');
-const names = readdirSync(folder).filter((name) =>
-  existsSync(new URL(`${name}/package.json`, folder)),
-);
-const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, folder)).name));
+/** As 'packages/worker'. */
+const names = ['packages', 'tools']
+  .flatMap((folder) => readdirSync(new URL(folder, root)).map((name) => `${folder}/${name}`))
+  .filter((name) => existsSync(new URL(`${name}/package.json`, root)));
+const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, root)).name));
 const differing = [];
 
 /** A file, and what it has to be. */
 function write(name, file, content) {
-  const url = new URL(`${name}/${file}`, folder);
+  const url = new URL(`${name}/${file}`, root);
   let found;
   try {
     found = readFileSync(url, 'utf8');
   } catch {}
   if (found === content) return;
-  if (checkOnly) differing.push(`packages/${name}/${file}`);
+  if (checkOnly) differing.push(`${name}/${file}`);
   else writeFileSync(url, content);
 }
 
@@ -45,7 +46,7 @@ function manifestOf(name, manifest) {
         ...head,
         keywords,
         ...{ license, author, homepage, bugs },
-        repository: { ...repository, directory: `packages/${name}` },
+        repository: { ...repository, directory: name },
         ...{ type, engines },
         // The maps point to the sources, so these go along.
         files: ['dist', '!dist/.tsbuildinfo', 'src', ...(manifest.bin ? ['bin'] : [])],
@@ -63,7 +64,7 @@ function manifestOf(name, manifest) {
 
 const licence = readFileSync(new URL('../LICENSE', import.meta.url), 'utf8');
 for (const name of names) {
-  const manifest = manifestOf(name, read(new URL(`${name}/package.json`, folder)));
+  const manifest = manifestOf(name, read(new URL(`${name}/package.json`, root)));
   write(name, 'package.json', `${JSON.stringify(manifest, null, 2)}\n`);
   if (!manifest.private) write(name, 'LICENSE', licence);
 }

@@ -15,8 +15,8 @@ const stampFile = join(root, 'node_modules', '.setup-stamp');
 
 /** What the installed dependencies follow from. */
 function stamp() {
-  const packages = readdirSync(join(root, 'packages')).map(
-    (name) => `packages/${name}/package.json`,
+  const packages = ['packages', 'tools'].flatMap((folder) =>
+    readdirSync(join(root, folder)).map((name) => `${folder}/${name}/package.json`),
   );
   const inputs = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json', ...packages.sort()];
   const hash = createHash('sha256').update(`node ${process.versions.modules}\n`);

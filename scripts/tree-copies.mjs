@@ -8,7 +8,17 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const PARTS = [
-  ...['packages', 'node_modules', 'test', 'scripts', 'lua', 'docs', 'examples', 'package.json'],
+  ...[
+    'packages',
+    'tools',
+    'node_modules',
+    'test',
+    'scripts',
+    'lua',
+    'docs',
+    'examples',
+    'package.json',
+  ],
   ...['vitest.config.ts', 'tsconfig.json', 'tsconfig.base.json'],
 ];
 

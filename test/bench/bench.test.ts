@@ -8,17 +8,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
-import { jain } from '../../packages/bench/src/figures/fairness.js';
-import { verdict } from '../../packages/bench/src/figures/figure.js';
-import { gapsOf } from '../../packages/bench/src/figures/idle-gap.js';
-import { figureNames } from '../../packages/bench/src/figures/index.js';
-import { plot } from '../../packages/bench/src/figures/plot.js';
-import type { Outcome } from '../../packages/bench/src/outcome.js';
-import { Tally } from '../../packages/bench/src/tally.js';
+import { jain } from '../../tools/bench/src/figures/fairness.js';
+import { verdict } from '../../tools/bench/src/figures/figure.js';
+import { gapsOf } from '../../tools/bench/src/figures/idle-gap.js';
+import { figureNames } from '../../tools/bench/src/figures/index.js';
+import { plot } from '../../tools/bench/src/figures/plot.js';
+import type { Outcome } from '../../tools/bench/src/outcome.js';
+import { Tally } from '../../tools/bench/src/tally.js';
 import { listen } from '../support/listen.js';
 import { testEvery } from '../support/mode.js';
 
-const PROGRAM = fileURLToPath(new URL('../../packages/bench/dist/main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../tools/bench/dist/main.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'piecework-bench-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 

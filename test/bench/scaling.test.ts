@@ -6,8 +6,8 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Setting } from '../../packages/bench/src/scaling/assumptions.js';
-import { clientCosts } from '../../packages/bench/src/scaling/client-costs.js';
+import type { Setting } from '../../tools/bench/src/scaling/assumptions.js';
+import { clientCosts } from '../../tools/bench/src/scaling/client-costs.js';
 import {
   between,
   type CallCost,
@@ -16,14 +16,12 @@ import {
   QUEUE_CALLS,
   REQUEST_CALLS,
   type ServerCosts,
-} from '../../packages/bench/src/scaling/costs.js';
-import { withFigures } from '../../packages/bench/src/scaling/page.js';
-import { simulate } from '../../packages/bench/src/scaling/simulate.js';
+} from '../../tools/bench/src/scaling/costs.js';
+import { withFigures } from '../../tools/bench/src/scaling/page.js';
+import { simulate } from '../../tools/bench/src/scaling/simulate.js';
 import { listen } from '../support/listen.js';
 
-const PROGRAM = fileURLToPath(
-  new URL('../../packages/bench/dist/scaling-main.js', import.meta.url),
-);
+const PROGRAM = fileURLToPath(new URL('../../tools/bench/dist/scaling-main.js', import.meta.url));
 
 /** Costs of about the size that was measured, times a factor. */
 function costs(factor: number): Costs {

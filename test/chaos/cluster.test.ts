@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { listen } from '../support/listen.js';
 
-const PROGRAM = fileURLToPath(new URL('../../packages/chaos/dist/main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../tools/chaos/dist/main.js', import.meta.url));
 
 const start = (...args: string[]) =>
   listen(

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Event } from '../../packages/chaos/src/history.js';
-import { judge } from '../../packages/chaos/src/judge/judge.js';
-import { KINDS, type Kind, type Verdict } from '../../packages/chaos/src/judge/verdict.js';
+import type { Event } from '../../tools/chaos/src/history.js';
+import { judge } from '../../tools/chaos/src/judge/judge.js';
+import { KINDS, type Kind, type Verdict } from '../../tools/chaos/src/judge/verdict.js';
 
 export interface Line {
   readonly ms: number;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Act } from '../../packages/chaos/src/plan.js';
+import type { Act } from '../../tools/chaos/src/plan.js';
 import {
   at,
   countsOf,

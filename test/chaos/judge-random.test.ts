@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Kind } from '../../packages/chaos/src/judge/verdict.js';
+import type { Kind } from '../../tools/chaos/src/judge/verdict.js';
 import {
   at,
   countsOf,

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Verdict } from '../../packages/chaos/src/judge/verdict.js';
-import { combine } from '../../packages/chaos/src/report/combine.js';
-import { markdown, report } from '../../packages/chaos/src/report/report.js';
-import { ruleOfThree } from '../../packages/chaos/src/report/trials.js';
+import type { Verdict } from '../../tools/chaos/src/judge/verdict.js';
+import { combine } from '../../tools/chaos/src/report/combine.js';
+import { markdown, report } from '../../tools/chaos/src/report/report.js';
+import { ruleOfThree } from '../../tools/chaos/src/report/trials.js';
 import {
   at,
   countsOf,
@@ -23,7 +23,7 @@ import {
   withJournals,
 } from './journals.js';
 
-const PROGRAM = fileURLToPath(new URL('../../packages/chaos/dist/judge-main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../tools/chaos/dist/judge-main.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'piecework-judge-report-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { slope } from '../../packages/chaos/src/judge/slope.js';
-import { type Soak, soak } from '../../packages/chaos/src/judge/soak.js';
-import { soakReport } from '../../packages/chaos/src/report/report.js';
+import { slope } from '../../tools/chaos/src/judge/slope.js';
+import { type Soak, soak } from '../../tools/chaos/src/judge/soak.js';
+import { soakReport } from '../../tools/chaos/src/report/report.js';
 import { at, type Line, withJournals } from './journals.js';
 
 const MINUTES = 15;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Taken } from '../../packages/chaos/src/history.js';
+import type { Taken } from '../../tools/chaos/src/history.js';
 import { at, foundIn, judged, type Line } from './journals.js';
 
 /** The last entries of a run without requests. */

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { listen } from '../support/listen.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PROGRAM = fileURLToPath(new URL('../../packages/chaos/dist/main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../tools/chaos/dist/main.js', import.meta.url));
 const revision = process.env['PIECEWORK_MIXED'];
 
 /** Whether this clone has the revision: a shallow one may not. */

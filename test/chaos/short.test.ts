@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { testEvery } from '../support/mode.js';
 
-const PROGRAM = fileURLToPath(new URL('../../packages/chaos/dist/main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../tools/chaos/dist/main.js', import.meta.url));
 
 /** The short form of `npm run chaos`, which starts a server of its own and judges what it did. */
 test('chaos for a short while loses nothing and counts nothing twice', {

@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { AttackedServer, type LostWrites } from '../../packages/chaos/src/server.js';
+import { AttackedServer, type LostWrites } from '../../tools/chaos/src/server.js';
 import { listen } from '../support/listen.js';
 
-const PROGRAM = fileURLToPath(new URL('../../packages/chaos/dist/main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../tools/chaos/dist/main.js', import.meta.url));
 
 const start = (...args: string[]) =>
   listen(

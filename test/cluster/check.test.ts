@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { startCluster } from '@piecework/embedded';
 import { Connection, RequestCommands } from '@piecework/protocol';
 import { expect, onTestFinished, test } from 'vitest';
-import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
+import { ClusterOperator } from '../../tools/chaos/src/cluster/moves.js';
 import { mastersOf } from '../support/flow.js';
 import { testCluster } from '../support/redis.js';
 

@@ -21,7 +21,7 @@ import { Worker } from '@piecework/worker';
 import { Cluster } from 'ioredis';
 import { Admin } from 'piecework';
 import { expect, onTestFinished, test } from 'vitest';
-import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
+import { ClusterOperator } from '../../tools/chaos/src/cluster/moves.js';
 import { gate, numbers } from '../support/flow.js';
 import { moving, nameThere } from '../support/moving.js';
 import { until } from '../support/until.js';

@@ -56,7 +56,9 @@ it.each(folders.filter((entry) => entry.isDirectory()).map(({ name }) => name))(
   },
 );
 
-const readmes = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`);
+const readmes = ['packages', 'tools'].flatMap((folder) =>
+  readdirSync(join(root, folder)).map((name) => `${folder}/${name}/README.md`),
+);
 it.each(['README.md', ...readmes])('every link of %s to a file leads to one', (path) => {
   for (const [, link] of read(path).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g))
     expect(existsSync(join(root, path, '..', link as string)), link).toBe(true);

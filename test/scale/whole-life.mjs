@@ -20,7 +20,7 @@ import { startRedis } from '@piecework/embedded';
 import Table from 'cli-table3';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
-import { Dice } from '../../packages/chaos/dist/dice.js';
+import { Dice } from '../../tools/chaos/dist/dice.js';
 import { judgeStarts } from './starts.mjs';
 
 const { values } = parseArgs({

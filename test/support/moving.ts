@@ -5,7 +5,7 @@ import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol'
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import type { ClusterOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';
-import { ClusterOperator } from '../../packages/chaos/src/cluster/moves.js';
+import { ClusterOperator } from '../../tools/chaos/src/cluster/moves.js';
 import { Log } from './flow.js';
 import { freshName } from './given.js';
 import { testCluster } from './redis.js';
