@@ -51,7 +51,7 @@ test('list shows open requests, ended ones, or both', async ({ commandLine }) =>
   expect(waits).toMatchObject({ status: 'sealed', priority: 7, counts: { total: 2, ready: 2 } });
   const table = (await run('list', '--state', 'all')).stdout.split('\n');
   expect(table[0]).toMatch(/^request\s+status\s+priority\s+limit/);
-  expect(table[1]).toMatch(/-waits\s+sealed\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2$/);
+  expect(table[1]).toMatch(/-waits\s+no worker\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2$/);
 });
 
 test('list shows more requests than one look takes, each once', async ({ commandLine }) => {
