@@ -1,6 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol';
+import type { ReadEntry, ReadItem } from './read-entry.js';
 import { type ResultItem, resultItem } from './result-item.js';
-import type { ReadEntry, ReadItem, ResultReader } from './result-reader.js';
+import type { ResultReader } from './result-reader.js';
 import { SeenOutcomes } from './seen-outcomes.js';
 
 /**

@@ -1,5 +1,5 @@
 import { PagedNumbers } from './paged-numbers.js';
-import type { ReadEntry, ReadItem } from './result-reader.js';
+import type { ReadEntry, ReadItem } from './read-entry.js';
 
 /**
  * Turns outcomes that come in any order into the order of their indexes. Those that come early are

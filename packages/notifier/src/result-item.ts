@@ -1,5 +1,5 @@
 import { decodeFailure, decodeResult, type KeptError, type Timing } from '@piecework/protocol';
-import type { ReadItem } from './result-reader.js';
+import type { ReadItem } from './read-entry.js';
 
 /** A sub-request that succeeded. */
 export interface SucceededItem<Result = unknown> {

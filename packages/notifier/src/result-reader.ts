@@ -7,24 +7,10 @@ import {
   ResultsLostError,
 } from '@piecework/protocol';
 import { persist } from './persist.js';
+import type { ReadEntry, ReadItem } from './read-entry.js';
 import type { SeenOutcomes } from './seen-outcomes.js';
 import type { Stay } from './stay.js';
 import type { Ticket } from './ticket.js';
-
-/** One outcome. `text`: the encoded result, or the error as JSON where errors are wanted. */
-export interface ReadItem {
-  readonly index: number;
-  /** 'redriven': it had failed, and that failure was taken back. */
-  readonly kind: 'succeeded' | 'failed' | 'redriven';
-  readonly text: string;
-}
-
-/** One entry of the results stream: what one settling recorded. */
-export interface ReadEntry {
-  /** `<generation>-<number>`, rising. */
-  readonly position: string;
-  readonly items: readonly ReadItem[];
-}
 
 /** Characters that one read is to bring, about. */
 const PAGE_CHARS = 1_000_000;

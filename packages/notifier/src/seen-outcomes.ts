@@ -1,5 +1,5 @@
 import { IndexSet } from './index-set.js';
-import type { ReadItem } from './result-reader.js';
+import type { ReadItem } from './read-entry.js';
 
 /**
  * Which outcomes a reader has seen, one bit each. A server that lost its last writes records again what it

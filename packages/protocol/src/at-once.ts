@@ -4,7 +4,7 @@ import { PieceworkError } from './errors.js';
 import type { RequestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import type { Minted, QueueCommands } from './queue-commands.js';
-import type { RequestOutcome } from './request-commands.js';
+import type { RequestOutcome } from './request-outcome.js';
 import { callOf, runCall, runCalls, type ScriptCall } from './run-script.js';
 import type { Argument } from './script-values.js';
 

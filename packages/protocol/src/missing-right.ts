@@ -1,5 +1,4 @@
-import type { ScriptText } from './run-script.js';
-import { commandsInText } from './script-commands.js';
+import { commandsInText } from './commands-in-text.js';
 
 /*
  * What a server answers a user whose ACL rules lack something. Of a plain command every version names the
@@ -10,7 +9,8 @@ const REFUSAL = /NOPERM|user executing the script can't|ACL failure in script/;
 
 /** What the server refused. */
 export interface Sent {
-  readonly text: ScriptText;
+  /** Of the script. */
+  readonly text: { readonly lua: string };
   readonly keys: readonly string[];
 }
 

@@ -1,23 +1,14 @@
 import { type AllIn, createAllIn, type FirstToken, type WholeRequest } from './at-once.js';
-import type { CrashCause } from './codec.js';
 import type { Connection } from './connection.js';
 import { TIMES } from './defaults.js';
+import type { CrashCause } from './kept-error.js';
 import { indexOf, type RequestKeys, requestKeys } from './keys.js';
 import { type Place, placeOf } from './lanes.js';
 import { isGone, redisError } from './redis-error.js';
+import type { Complete, EndReason, Gone, RequestOutcome } from './request-outcome.js';
 import { runBehind } from './run-behind.js';
 import { type Arguments, type Client, callOf, type Reply, run } from './run-script.js';
 import type { Argument, StreamRow } from './script-values.js';
-
-export type RequestOutcome = Complete['outcome'];
-/**
- * Why a request ended before its work was done. 'producer-lost': nobody sealed it, and its producers gave
- * no sign of life for `producerLeaseMs`.
- */
-export type EndReason = 'deadline' | 'failures' | 'cancel' | 'producer-lost';
-export type Gone = { readonly verdict: 'gone' };
-/** `spentAt`: for `finish`, server time at which what it keeps is to be unlinked, if that is much. */
-export type Complete = Extract<Reply<'cancel'>, { readonly verdict: 'complete' }>;
 
 /** A sub-request as a worker receives it. */
 export interface Entry {

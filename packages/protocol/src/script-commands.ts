@@ -1,19 +1,5 @@
+import { commandsInText } from './commands-in-text.js';
 import { type ScriptName, scripts } from './scripts.generated.js';
-
-const CALLS = /redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?/g;
-
-/** Commands whose rights are given by subcommand. */
-const CONTAINERS = new Set(['XGROUP', 'XINFO']);
 
 /** The Redis commands that a script calls, as ACL rules name them: 'hset', 'xinfo|groups'. */
 export const commandsIn = (script: ScriptName): string[] => commandsInText(scripts[script].lua);
-
-/** The same of a text, such as one line of a script. */
-export function commandsInText(lua: string): string[] {
-  const found = new Set<string>();
-  for (const [, command = '', first = ''] of lua.matchAll(CALLS)) {
-    const name = CONTAINERS.has(command) ? `${command}|${first}` : command;
-    found.add(name.toLowerCase());
-  }
-  return [...found].sort();
-}

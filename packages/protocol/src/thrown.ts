@@ -1,4 +1,4 @@
-import type { KeptError } from './codec.js';
+import type { KeptError } from './kept-error.js';
 
 /*
  * What was thrown may be anything, also something that throws when it is looked at: an error with a getter

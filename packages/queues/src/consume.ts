@@ -9,7 +9,7 @@ import {
   pause,
 } from '@piecework/protocol';
 import { z } from 'zod';
-import type { TaskOptions } from './retry-queue.js';
+import type { TaskOptions } from './options.js';
 import type { RetryTask } from './retry-task.js';
 
 export interface ConsumeOptions extends TaskOptions {

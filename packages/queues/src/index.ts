@@ -13,13 +13,12 @@ export type {
   MetersReading,
   MetricsServer,
 } from './meters-options.js';
-export type { Moment, TimedOptions } from './options.js';
+export type { Moment, TaskOptions, TimedOptions } from './options.js';
 export {
   type DiscardedTask,
   type PutOptions,
   RetryQueue,
   type RetryQueueOptions,
-  type TaskOptions,
 } from './retry-queue.js';
 export type { Delay, RetryTask } from './retry-task.js';
 export {

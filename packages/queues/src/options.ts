@@ -74,3 +74,14 @@ export const pollMs = option.ms(1, 86_400_000);
 
 export const isConnection = (redis: RedisInput | Connection): redis is Connection =>
   redis instanceof Connection;
+
+export interface TaskOptions {
+  /** Most tasks that are held at once, given out or not. 1 to 10000. @default 1 */
+  readonly demand?: number;
+  /** How long a task is believed to be in work without a sign of life, in ms. 100 to a day. @default 30000 */
+  readonly leaseMs?: number;
+  /** Looks so often, in ms, instead of being woken when something is due. @default it is woken */
+  readonly pollMs?: number;
+  /** Ends the stream, without an error; what was given out is still renewed and can be settled. */
+  readonly signal?: AbortSignal;
+}

@@ -19,6 +19,7 @@ import {
   moment,
   pollMs,
   signal,
+  type TaskOptions,
   type TimedOptions,
   timedOptions,
 } from './options.js';
@@ -58,17 +59,6 @@ export const putOptions: OptionTable = {
   delayMs: option.ms(0, 31_536_000_000),
   key: option.custom(option.name().schema, `as ${NAME}`),
 };
-
-export interface TaskOptions {
-  /** Most tasks that are held at once, given out or not. 1 to 10000. @default 1 */
-  readonly demand?: number;
-  /** How long a task is believed to be in work without a sign of life, in ms. 100 to a day. @default 30000 */
-  readonly leaseMs?: number;
-  /** Looks so often, in ms, instead of being woken when something is due. @default it is woken */
-  readonly pollMs?: number;
-  /** Ends the stream, without an error; what was given out is still renewed and can be settled. */
-  readonly signal?: AbortSignal;
-}
 
 export const taskOptions: OptionTable = { demand, leaseMs, pollMs, signal };
 

@@ -1,5 +1,4 @@
 import type { Entry } from '@piecework/protocol';
-import type { SlotPool } from './slots.js';
 
 /** What may hold sub-requests in this process: an engagement. */
 interface Holder {
@@ -14,6 +13,13 @@ export interface Held {
   readonly held: () => Iterable<Holder>;
   /** How many handlers run now, those included that nobody waits for any more. */
   readonly running: () => number;
+}
+
+/** The slots of the process. */
+interface Capacity {
+  readonly capacity: number;
+  /** Takes `n` of them from all who share them; negative: gives them back. */
+  take(n: number): void;
 }
 
 /** Suspects of one engagement. */
@@ -43,7 +49,7 @@ const SHRINK = 4;
  *           again, and work goes on as usual.
  */
 export class Alone {
-  readonly #slots: Pick<SlotPool, 'capacity' | 'take'>;
+  readonly #slots: Capacity;
   readonly #held: () => Iterable<Holder>;
   readonly #handlers: () => number;
   readonly #parties = new Map<Holder, Party>();
@@ -52,11 +58,7 @@ export class Alone {
   #running = false;
 
   /** `handlers`: how many run now, those included that nobody waits for any more. */
-  constructor(
-    slots: Pick<SlotPool, 'capacity' | 'take'>,
-    held: () => Iterable<Holder>,
-    handlers: () => number,
-  ) {
+  constructor(slots: Capacity, held: () => Iterable<Holder>, handlers: () => number) {
     this.#slots = slots;
     this.#held = held;
     this.#handlers = handlers;

@@ -6,8 +6,8 @@ import {
   LONGEST_DELAY_MS,
   nameOf,
 } from '@piecework/protocol';
+import type { Logger } from 'pino';
 import type { HandlerContext } from './handler.js';
-import type { WorkerCore } from './worker-core.js';
 
 /**
  * The delay before the next attempt, in ms, for requests whose backoff is 'custom'. `attempt`: the one
@@ -18,6 +18,16 @@ export type BackoffFunction = (attempt: number, error: unknown, context: Handler
 /** What the settle is told instead of a delay: no further attempt. */
 const NONE = -1;
 
+/** What the worker says about all attempts. */
+interface TermsOfWorker {
+  readonly id: string;
+  readonly maxResultBytes: number;
+  readonly backoff: BackoffFunction | undefined;
+  readonly logger: Logger;
+  /** Says something about `what` the first time only. */
+  once(what: string, say: () => void): void;
+}
+
 /** Under which terms the attempts of one request are made here. */
 export class AttemptTerms {
   readonly maxResultBytes: number;
@@ -25,12 +35,12 @@ export class AttemptTerms {
   readonly timeoutMs: number;
   /** Id of this worker, if each outcome is to say when and where it ran. */
   readonly timedBy: string | undefined;
-  readonly #core: WorkerCore;
+  readonly #core: TermsOfWorker;
   /** How often a sub-request is tried. */
   readonly attempts: number;
   readonly #policy: AttemptPolicy;
 
-  constructor(core: WorkerCore, attempts: number, policy: AttemptPolicy) {
+  constructor(core: TermsOfWorker, attempts: number, policy: AttemptPolicy) {
     this.#core = core;
     this.attempts = attempts;
     this.#policy = policy;

@@ -4,6 +4,7 @@ import {
   decodeError,
   decodePolicy,
   type Entry,
+  type Expedited,
   indexOf,
   LEAST_SLOW_MS,
   type LongestRun,
@@ -69,6 +70,7 @@ export class Engagement {
   readonly #core: WorkerCore;
   readonly #commands: RequestCommands;
   readonly #control: ControlCommands;
+  readonly #isContended: (priority: number, expedited?: Expedited) => Promise<boolean>;
   readonly #onTurn: (waiting: Waiting) => void;
   readonly #onOver: (engagement: Engagement) => void;
   readonly #running = new Map<string, Running>();
@@ -133,6 +135,10 @@ export class Engagement {
     id: string,
     generation: number,
     hooks: {
+      /** Pauses the queue for so many ms. */
+      holdQueue: (ms: number) => Promise<void>;
+      /** Whether anybody else of the same or a higher priority waits. */
+      isContended: (priority: number, expedited?: Expedited) => Promise<boolean>;
       /** Tokens that came for slots that are free now. */
       onTokens: (tokens: readonly string[], from: Engagement) => void;
       /** Somebody in the waiting room whose turn it is. */
@@ -149,7 +155,7 @@ export class Engagement {
     this.#terms = new AttemptTerms(core, 1, {});
     this.#parts = {
       logger: core.logger,
-      holds: { request: this.#hold, queue: core.holdQueue },
+      holds: { request: this.#hold, queue: hooks.holdQueue },
     };
     this.#holding = core.renewal.holding(id, generation);
     this.#growth = core.growths.of(id, generation);
@@ -161,6 +167,7 @@ export class Engagement {
       isYielding: () => this.#yielding,
       onTokens: (tokens) => hooks.onTokens(tokens, this),
     });
+    this.#isContended = hooks.isContended;
     this.#onTurn = hooks.onTurn;
     this.#onOver = hooks.onOver;
   }
@@ -545,7 +552,7 @@ export class Engagement {
     const expedited = due ? { due, generation: this.generation } : undefined;
     const contended =
       waitingRoom.next(this.#place, this.id) !== undefined ||
-      (await this.#core.contended(this.shard, this.id, priority, expedited));
+      (await this.#isContended(priority, expedited));
     this.#sliceStart = performance.now();
     if (!contended || this.#mode !== 'working') return;
     this.#mode = 'leaving';

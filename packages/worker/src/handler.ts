@@ -1,6 +1,5 @@
 import { type HeldError, InvalidOptionError, NAME } from '@piecework/protocol';
 import type { Logger } from 'pino';
-import type { PullContext } from './sub-request.js';
 
 /** What a handler is given beside the payload. */
 export interface HandlerContext {
@@ -47,6 +46,17 @@ export interface HandlerContext {
    * without an attempt counted. @throws InvalidOptionError
    */
   holdQueue(ms: number): HeldError;
+}
+
+/**
+ * What became of what a consumer reported. 'reported': the server took it; a failure may be tried again.
+ * 'returned': nothing of it counted, because the sub-request was given back, or its request is gone.
+ */
+export type Told = 'reported' | 'returned';
+
+/** What a sub-request that is given out knows of itself while it runs. */
+export interface PullContext extends HandlerContext {
+  readonly settled: Promise<Told>;
 }
 
 /**

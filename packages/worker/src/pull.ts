@@ -1,6 +1,7 @@
+import type { PullContext } from './handler.js';
 import { NotAskedFor, type Run } from './handler.js';
 import type { Slots } from './slots.js';
-import { type PullContext, PulledSubRequest, type SubRequest } from './sub-request.js';
+import { PulledSubRequest, type SubRequest } from './sub-request.js';
 
 type Answer = IteratorResult<SubRequest, undefined>;
 const DONE: Answer = { done: true, value: undefined };

@@ -19,8 +19,8 @@ import {
 import type { Logger } from 'pino';
 import type { AttemptTerms } from './attempt-terms.js';
 import { Checkpoint } from './checkpoints.js';
+import type { PullContext, Told } from './handler.js';
 import { NotAskedFor, type Run } from './handler.js';
-import type { PullContext, Told } from './sub-request.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
 /** How long a handler may hold its request, or the queue, back. */

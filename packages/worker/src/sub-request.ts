@@ -1,12 +1,6 @@
 import type { HeldError } from '@piecework/protocol';
 import type { Logger } from 'pino';
-import type { HandlerContext } from './handler.js';
-
-/**
- * What became of what a consumer reported. 'reported': the server took it; a failure may be tried again.
- * 'returned': nothing of it counted, because the sub-request was given back, or its request is gone.
- */
-export type Told = 'reported' | 'returned';
+import type { HandlerContext, PullContext, Told } from './handler.js';
 
 /** One sub-request that a consumer pulled; it is in flight, and its slot taken, until it is settled. */
 export interface SubRequest<Payload = unknown, Result = unknown> extends HandlerContext {
@@ -25,11 +19,6 @@ export interface SubRequest<Payload = unknown, Result = unknown> extends Handler
    */
   fail(error: unknown): boolean;
   /** Resolves when what was reported is with the server, or nothing is wanted any more. Never rejects. */
-  readonly settled: Promise<Told>;
-}
-
-/** What a sub-request that is given out knows of itself while it runs. */
-export interface PullContext extends HandlerContext {
   readonly settled: Promise<Told>;
 }
 

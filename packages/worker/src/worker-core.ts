@@ -1,12 +1,4 @@
-import {
-  backoff,
-  type Connection,
-  type Expedited,
-  PieceworkError,
-  pause,
-  pausedForMs,
-} from '@piecework/protocol';
-import pTimeout from 'p-timeout';
+import { backoff, type Connection, PieceworkError, pause } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Alone } from './alone.js';
 import type { BackoffFunction } from './attempt-terms.js';
@@ -18,22 +10,16 @@ import { Leftovers } from './leftovers.js';
 import { Memory } from './memory.js';
 import { Remembered } from './remembered.js';
 import type { Renewal } from './renewal.js';
-import type { Shard } from './shard.js';
 import { Stalls } from './stalls.js';
 import { Unblocking } from './unblocking.js';
 import { Usual } from './usual.js';
 import { WaitingRoom } from './waiting-room.js';
-
-/** How long a shard may take to say whether anybody waits there, in ms; then nobody does. */
-const ASK_MS = 500;
 
 /** What the parts of one worker process share. */
 export class WorkerCore {
   /** Boot id: a new one for every start, so that a restarted process inherits nothing. */
   readonly id: string;
   readonly connection: Connection;
-  /** The queues that it takes work from: one, or the shards of one. */
-  readonly shards: Shard[] = [];
   readonly handlers: Handlers;
   readonly alone: Alone;
   readonly renewal: Renewal;
@@ -55,7 +41,7 @@ export class WorkerCore {
   readonly memory: Memory;
   readonly growths = new Remembered(() => new Growth());
   readonly usuals = new Remembered(() => new Usual());
-  readonly unblocking = new Unblocking(() => this.shards.some(({ slots }) => slots.shared));
+  readonly unblocking: Unblocking;
   /** How many handlers run now. */
   running = 0;
   /** When a call about a request was answered last, as performance.now(). */
@@ -65,8 +51,6 @@ export class WorkerCore {
   /** Set when retrying is over: the connections are about to close. */
   ended = false;
   #op = 0;
-  /** Shards that have not answered in time. */
-  readonly #silent = new Set<Shard>();
   readonly #told = new Set<string>();
   readonly #background = new Set<Promise<unknown>>();
 
@@ -86,6 +70,12 @@ export class WorkerCore {
       | 'logger'
       | 'events'
     >,
+    queues: {
+      /** Whether their slots are those of several workers. */
+      readonly shared: () => boolean;
+      /** How many workers there are, of the largest of them. */
+      readonly fleet: () => number;
+    },
   ) {
     this.id = parts.id;
     this.connection = parts.connection;
@@ -102,52 +92,13 @@ export class WorkerCore {
     this.flood = new Flood(parts.logger);
     this.events = parts.events;
     this.stalls = new Stalls(parts.logger, parts.events);
-    const fleet = () => Math.max(1, ...this.shards.map(({ pulse }) => pulse.fleet));
-    this.memory = new Memory(parts.connection, fleet, parts.logger);
+    this.unblocking = new Unblocking(queues.shared);
+    this.memory = new Memory(parts.connection, queues.fleet, parts.logger);
   }
 
   /** Whether tokens that come are turned into permits, unless their queue is paused. */
   get takesWork(): boolean {
     return !this.closing && !this.alone.active;
-  }
-
-  /** Pauses the queue for so many ms, here at once. */
-  readonly holdQueue = async (ms: number): Promise<void> => {
-    const hold = async (shard: Shard) =>
-      shard.learn(pausedForMs(await this.insist(shard.name, () => shard.control.pause(ms))));
-    await Promise.all(this.shards.map(hold));
-  };
-
-  /**
-   * Whether anybody else of the same or a higher priority waits, in whichever shard. Only the own one is
-   * waited for until it answers: what runs is not held up by a server that it has nothing to do with.
-   */
-  async contended(
-    own: Shard,
-    id: string,
-    priority: number,
-    expedited?: Expedited,
-  ): Promise<boolean> {
-    const ask = ({ queue }: Shard) => queue.contended(id, priority, expedited);
-    const others = this.shards.filter(
-      (shard) =>
-        shard !== own && !shard.paused && shard.intake.down === '' && !this.#silent.has(shard),
-    );
-    const asked = others.map((shard) => this.#askSoon(shard, ask));
-    const answers = await Promise.all([this.insist(id, () => ask(own)), ...asked]);
-    return answers.includes(true);
-  }
-
-  /** One that is late is not asked again before it has answered. */
-  async #askSoon(shard: Shard, ask: (shard: Shard) => Promise<boolean>): Promise<boolean> {
-    const answer = ask(shard)
-      .catch(() => false)
-      .finally(() => this.#silent.delete(shard));
-    const fallback = () => {
-      this.#silent.add(shard);
-      return false;
-    };
-    return pTimeout(answer, { milliseconds: ASK_MS, fallback });
   }
 
   /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */

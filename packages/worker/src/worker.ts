@@ -10,7 +10,6 @@ import {
   option,
   Patience,
   PieceworkError,
-  parseToken,
   pause,
   type RegisteredWorker,
   shardNames,
@@ -19,7 +18,7 @@ import { nanoid } from 'nanoid';
 import pTimeout from 'p-timeout';
 import { pino } from 'pino';
 import { Control } from './control.js';
-import { Engagement } from './engagement.js';
+import { Dispatcher } from './dispatcher.js';
 import { Events, type WorkerEvents } from './events.js';
 import { Handlers } from './handler.js';
 import { judge, type WorkerHealth, type WorkerState } from './health.js';
@@ -28,6 +27,7 @@ import { type StartOptions, startOptions, type WorkerOptions, workerOptions } fr
 import { Pull } from './pull.js';
 import { Renewal } from './renewal.js';
 import { Shard } from './shard.js';
+import { Shards } from './shards.js';
 import { SlotPool } from './slots.js';
 import type { SubRequest } from './sub-request.js';
 import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './sub-requests.js';
@@ -60,7 +60,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   readonly #leases: Leases;
   readonly #pull: Pull | undefined;
   readonly #control: Control;
-  readonly #engagements = new Map<string, Engagement>();
+  readonly #dispatcher: Dispatcher;
   #starting: Promise<void> | undefined;
   #state: WorkerState = 'new';
   #registered = false;
@@ -83,7 +83,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#queue = checked.queue;
     this.#concurrency = pool.capacity;
     const names = shardNames(checked.queue, checked.shards);
-    const held = { held: () => this.#engagements.values(), running: () => this.running };
+    const held = { held: () => this.#dispatcher.engagements, running: () => this.running };
     const slots = pool.joinAll(held, names.length);
     const demand = {
       capacity: pool.capacity,
@@ -100,7 +100,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const ownLogger = logger.child({ worker: id });
     const { leaseMs, maxBlockMs } = checked;
     const events = new Events(this, ownLogger);
-    const core = new WorkerCore({
+    const queues = {
+      shared: () => this.#shards.some((shard) => shard.slots.shared),
+      fleet: () => Math.max(1, ...this.#shards.map(({ pulse }) => pulse.fleet)),
+    };
+    const parts = {
       id,
       connection,
       handlers,
@@ -118,7 +122,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       slowMs: checked.slowMs,
       logger: ownLogger,
       events,
-    });
+    };
+    const core = new WorkerCore(parts, queues);
     this.#core = core;
     const about = {
       pid: process.pid,
@@ -129,13 +134,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     };
     const ofShard = {
       info: () => JSON.stringify({ ...about, ...this.#now }),
-      onTokens: (shard: Shard, tokens: readonly string[]) => this.#dispatch(shard, tokens),
+      onTokens: (shard: Shard, tokens: readonly string[]) =>
+        this.#dispatcher.dispatch(shard, tokens),
       onParked: (shard: Shard, requests: readonly { id: string; generation: number }[]) =>
-        this.#enterAll(
+        this.#dispatcher.enterAll(
           shard,
           requests.map(({ id, generation }) => ({ id, generation, epochs: [] })),
         ),
-      onPaused: (shard: Shard) => this.#leavePaused(shard),
+      onPaused: (shard: Shard) => this.#dispatcher.leavePaused(shard),
     };
     const prompt = company !== undefined;
     this.#shards = names.map((name, i) => {
@@ -143,17 +149,23 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       if (company) shard.queue.lanes.learnAll();
       return shard;
     });
-    core.shards.push(...this.#shards);
+    const shards = new Shards(this.#shards, (about, call) => core.insist(about, call));
+    this.#dispatcher = new Dispatcher(core, shards);
     const hooks = {
       onRequest: ({ id, generation }: { id: string; generation: number }) =>
-        this.#engagements.get(`${id}~${generation}`)?.ask(),
+        this.#dispatcher.of(id, generation)?.ask(),
       onQueue: (shard: Shard) => shard.askPause(),
       onLane: ({ queue }: Shard, priority: number) => queue.lanes.learn(priority),
       // Not answered, the next tick tells it.
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
     };
     this.#control = new Control(connection, this.#shards, hooks, ownLogger);
-    this.#leases = new Leases(core.leaseMs, () => this.#engagements.values(), core.logger, events);
+    this.#leases = new Leases(
+      core.leaseMs,
+      () => this.#dispatcher.engagements,
+      core.logger,
+      events,
+    );
   }
 
   /** Boot id of this worker, as the registry and the logs show it. */
@@ -168,7 +180,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** What the registry is told at each tick. */
   get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest' | 'leftovers'> {
-    const held = [...this.#engagements.values()].filter(({ oldest }) => oldest < Infinity);
+    const held = [...this.#dispatcher.engagements].filter(({ oldest }) => oldest < Infinity);
     held.sort((a, b) => a.oldest - b.oldest);
     const longest = held.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
     const { closing: draining, leftovers } = this.#core;
@@ -333,18 +345,18 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     // Whoever ends in a moment need not say that it drains.
     if (started && this.running > 0) for (const shard of this.#shards) shard.tellRegistry();
     if (this.#starting) await this.#within(this.#starting);
-    for (const engagement of this.#engagements.values()) engagement.leave();
+    for (const engagement of this.#dispatcher.engagements) engagement.leave();
     await Promise.all(this.#shards.map(({ intake }) => intake.stop()));
     this.#core.unblocking.close();
     const clearUpMs = Math.min(CLEAR_UP_MS, timeoutMs / 4);
     await this.#drained(timeoutMs - clearUpMs);
-    const aborts = this.#engagements.size > 0;
+    const aborts = this.#dispatcher.size > 0;
     if (this.running > 0) {
-      const about = { running: this.running, requests: [...this.#engagements.keys()].slice(0, 10) };
+      const about = { running: this.running, requests: [...this.#dispatcher.names].slice(0, 10) };
       this.#core.logger.warn(about, 'handlers did not end in time; their work goes to others');
     }
     const end = performance.now() + clearUpMs;
-    for (const engagement of this.#engagements.values()) engagement.abandon();
+    for (const engagement of this.#dispatcher.engagements) engagement.abandon();
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     while (aborts && this.running > 0 && performance.now() < end) await pause(5);
@@ -392,73 +404,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   /** Waits until nothing is held and no call is under way any more. */
   async #drained(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs;
-    const busy = () => this.#engagements.size > 0 || !this.#core.settled;
+    const busy = () => this.#dispatcher.size > 0 || !this.#core.settled;
     while (busy() && performance.now() < end) await pause(5);
-  }
-
-  /** What is held of a paused queue is left as its handlers end. */
-  #leavePaused(paused: Shard): void {
-    if (!paused.paused) return;
-    for (const engagement of this.#engagements.values())
-      if (engagement.shard === paused) engagement.leave();
-  }
-
-  /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
-  #dispatch(shard: Shard, tokens: readonly string[], from?: Engagement): void {
-    const arrived = new Map<string, Arrival>();
-    for (const token of tokens) {
-      const { id, generation, epoch } = parseToken(token);
-      const key = `${id}~${generation}`;
-      const known = arrived.get(key);
-      if (known) known.epochs.push(epoch);
-      else arrived.set(key, { id, generation, epochs: [epoch] });
-    }
-    this.#enterAll(shard, [...arrived.values()], from);
-  }
-
-  /**
-   * Shares the free slots among requests and enters each. One that gets none is entered all the
-   * same: its tokens are counted out and minted again, to wait at the end of their list. That is how
-   * a request that yields its turn lets the others pass, and how a closing worker hands tokens on.
-   */
-  #enterAll(shard: Shard, arrivals: readonly Arrival[], from?: Engagement): void {
-    const entries = arrivals.map(({ id, generation, epochs }) => {
-      const engagement = this.#engagementOf(shard, id, generation);
-      const yields = engagement.yielding || (from?.yielding && from.id === id);
-      return { engagement, epochs, turn: !yields };
-    });
-    const nobodyElse = entries.every(({ turn }) => !turn);
-    let free = this.#core.closing ? 0 : shard.slots.free;
-    let left = entries.filter(({ turn }) => turn || nobodyElse).length;
-    for (const { engagement, epochs, turn } of entries) {
-      let want = 0;
-      if (turn || nobodyElse) {
-        want = Math.ceil(free / left);
-        free -= want;
-        left -= 1;
-      }
-      engagement.enter(epochs, want);
-    }
-  }
-
-  #engagementOf(shard: Shard, id: string, generation: number): Engagement {
-    const key = `${id}~${generation}`;
-    let engagement = this.#engagements.get(key);
-    if (!engagement) {
-      engagement = new Engagement(this.#core, shard, id, generation, {
-        onTokens: (tokens, from) => this.#dispatch(shard, tokens, from),
-        onTurn: (waiting) => this.#enterAll(waiting.shard, [{ ...waiting, epochs: [] }]),
-        onOver: (over) => {
-          if (this.#engagements.get(key) === over) {
-            this.#engagements.delete(key);
-            if (this.#engagements.size === 0) this.#core.events.tell('drained');
-          }
-          shard.lookForParked();
-        },
-      });
-      this.#engagements.set(key, engagement);
-    }
-    return engagement;
   }
 }
 
@@ -469,11 +416,4 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
  */
 export interface Company {
   readonly slots: SlotPool;
-}
-
-/** A request to enter, with the epochs of the tokens that came for it. */
-interface Arrival {
-  readonly id: string;
-  readonly generation: number;
-  readonly epochs: string[];
 }
