@@ -1,4 +1,4 @@
-// Writes packages/protocol/src/scripts.generated.ts (the texts) and calls.generated.ts (how each is called) from
+// Writes packages/protocol/src/scripts/scripts.generated.ts (the texts) and calls.generated.ts (how each is called) from
 // lua/. With --check it writes nothing and fails when a committed module is not what lua/ says.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { buildCalls } from './calls-source.mjs';
@@ -22,7 +22,7 @@ export type ScriptName = keyof typeof scripts;
 };
 
 for (const [file, text] of Object.entries(modules)) {
-  const target = new URL(`../packages/protocol/src/${file}`, import.meta.url);
+  const target = new URL(`../packages/protocol/src/scripts/${file}`, import.meta.url);
   if (!process.argv.includes('--check')) {
     writeFileSync(target, text);
   } else if (readFileSync(target, 'utf8') !== text) {

@@ -1,7 +1,7 @@
 import { queueKeys } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
-import { Outcomes } from '../../packages/worker/dist/outcomes.js';
-import { ParkedSearch } from '../../packages/worker/dist/parked-search.js';
+import { ParkedSearch } from '../../packages/worker/dist/fetch/parked-search.js';
+import { Outcomes } from '../../packages/worker/dist/request/outcomes.js';
 
 const failed = (index: number, payload: number) => ({
   ...{ entry: `1-${index}`, kind: 'f' as const, value: '{}', delayMs: 0, payload },

@@ -9,7 +9,7 @@ import { queueKeys, requestKeys } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Admin, type Check, type Finding } from 'piecework';
 import { describe, expect } from 'vitest';
-import { isOlder, securityState } from '../../packages/piecework/dist/doctor/releases.js';
+import { isOlder, securityState } from '../../packages/piecework/dist/operate/doctor/releases.js';
 import { AheadProxy } from '../support/ahead-proxy.js';
 import { cli } from '../support/cli.js';
 import { jsonLines } from '../support/command-line.js';

@@ -141,7 +141,7 @@ describe('meters', () => {
   });
 
   test('keep what nobody takes within a bound', async ({ flow }) => {
-    const { Graphite } = await import('../../packages/queues/dist/graphite.js');
+    const { Graphite } = await import('../../packages/queues/dist/metrics/graphite.js');
     const { stop, port } = await carbon(flow);
     await stop();
     const graphite = new Graphite({ host: HOST, port, prefix: 'x' }, () => {});

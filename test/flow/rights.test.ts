@@ -17,7 +17,7 @@ import {
   ROLES,
   type Role,
   SCRIPTS,
-} from '../../packages/piecework/dist/doctor/rights.js';
+} from '../../packages/piecework/dist/operate/doctor/rights.js';
 import { buildScripts } from '../../scripts/lua-source.mjs';
 import { denied, makeUsers, PASSWORD, rulesOf, userOf } from '../support/acl.js';
 import { type Flow, gate, nodesOf, numbers, test } from '../support/flow.js';
@@ -406,7 +406,7 @@ describe('the users of docs/operations.md', () => {
 });
 
 async function rightsMissed(server: Redis, queue: string, role: Role): Promise<string[]> {
-  const { checkAcl } = await import('../../packages/piecework/dist/doctor/acl.js');
+  const { checkAcl } = await import('../../packages/piecework/dist/operate/doctor/acl.js');
   const asked = [{ name: 'server', client: server, info: undefined as never }];
   const findings = await checkAcl(asked, queue, { [role]: userOf(role) });
   return findings.map(({ what }) => what);

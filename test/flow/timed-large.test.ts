@@ -3,8 +3,8 @@
  */
 import type { RetryTask } from '@piecework/queues';
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { Holding } from '../../packages/queues/dist/holding.js';
-import { Locks } from '../../packages/queues/dist/locks.js';
+import { Holding } from '../../packages/queues/dist/timed/holding.js';
+import { Locks } from '../../packages/queues/dist/timed/locks.js';
 import { test } from '../support/timed.js';
 
 const LARGE = 'x'.repeat(60_000);

@@ -424,7 +424,7 @@ export const flagCure = {
   names: /^needs allow-oom in /,
 };
 
-const ENGAGEMENT = 'packages/worker/dist/engagement.js';
+const ENGAGEMENT = 'packages/worker/dist/request/request-session.js';
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
 const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
 const TYPED_TASKS = 'test/flow/typed-tasks.test.ts';
@@ -488,56 +488,56 @@ export const codeCures = [
     cure: 'what runs here is not started again',
     test: 'test/crash/lost-writes.test.ts',
     name: 'brings what a worker runs already, which is not started again',
-    code: 'packages/worker/dist/engagement.js',
+    code: 'packages/worker/dist/request/request-session.js',
     edits: [{ from: 'if (this.#running.has(entry.entry))', to: 'if (false)' }],
   },
   {
     cure: 'a read that large payloads cut short is not dry',
     test: 'test/flow/settle-reads.test.ts',
     name: 'that is cut short by large payloads does not make its worker leave',
-    code: 'packages/worker/dist/engagement.js',
+    code: 'packages/worker/dist/request/request-session.js',
     edits: [{ from: '!unsure && !settled.cut', to: '!unsure' }],
   },
   {
     cure: 'what a repeated take brought is compared',
     test: 'test/flow/settle-reads.test.ts',
     name: 'is compared when its reply got lost, and what it took is run',
-    code: 'packages/worker/dist/engagement.js',
+    code: 'packages/worker/dist/request/request-session.js',
     edits: [{ from: 'if (taken.left < 0)', to: 'if (false)' }],
   },
   {
     cure: 'a worker believes the last answer on a pause',
     test: 'test/flow/clock-steps.test.ts',
     name: 'neither lets a paused queue run, nor keeps one that was resumed',
-    code: 'packages/worker/dist/queue-pause.js',
+    code: 'packages/worker/dist/fetch/queue-pause.js',
     edits: [{ from: 'this.#set(pausedMs >= 0);', to: 'if (pausedMs >= 0) this.#set(true);' }],
   },
   {
     cure: 'agendas of many queues rest',
     test: 'test/lua/agenda-pace.test.ts',
     name: 'rests for longer where many agendas are kept, but not beyond what is due',
-    code: 'packages/protocol/dist/agenda.js',
+    code: 'packages/protocol/dist/upkeep/agenda.js',
     edits: [{ from: 'Math.max(LONGEST_MS, this.#options.restMs?.() ?? 0)', to: 'LONGEST_MS' }],
   },
   {
     cure: 'the doctor sees times of a queue that lie ahead',
     test: 'test/flow/doctor-clocks.test.ts',
     name: 'are told of a queue and of a request, and not once they have healed',
-    code: 'packages/piecework/dist/doctor/future.js',
+    code: 'packages/piecework/dist/operate/doctor/future.js',
     edits: [{ from: 'if (what.length === 0)', to: 'if (true)' }],
   },
   {
     cure: 'the doctor sees leases that lie ahead',
     test: 'test/flow/doctor-clocks.test.ts',
     name: 'are told of a queue and of a request, and not once they have healed',
-    code: 'packages/piecework/dist/doctor/future.js',
+    code: 'packages/piecework/dist/operate/doctor/future.js',
     edits: [{ from: 'if (leases.length > 0)', to: 'if (false)' }],
   },
   {
     cure: 'the doctor sees what expires in the midst of the work',
     test: 'test/flow/doctor-servers.test.ts',
     name: 'of what ended and keeps much, where what expires is freed at once',
-    code: 'packages/piecework/dist/doctor/expiry.js',
+    code: 'packages/piecework/dist/operate/doctor/expiry.js',
     edits: [{ from: 'if (spent === 0)', to: 'if (true)' }],
   },
   {
@@ -562,7 +562,7 @@ export const codeCures = [
     cure: 'what is due together is written back in due order',
     test: 'test/lua/expedite.test.ts',
     name: 'is pushed in due order by who finds several due',
-    code: 'packages/protocol/dist/agenda.js',
+    code: 'packages/protocol/dist/upkeep/agenda.js',
     edits: [
       {
         from: 'expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);',
@@ -600,7 +600,7 @@ export const codeCures = [
     cure: 'give-back of what a lost reply brought',
     test: 'test/flow/worker.test.ts',
     name: 'finds what a lost reply took along, though it stays engaged',
-    code: 'packages/worker/dist/leases.js',
+    code: 'packages/worker/dist/lease/heartbeat.js',
     edits: [{ from: 'engagement.compare(this.#leaseMs / 3);', to: '' }],
   },
   {
@@ -619,7 +619,7 @@ export const codeCures = [
     cure: 'state re-read by the waiter, once it is subscribed',
     test: 'test/flow/completion.test.ts',
     name: 'is told to who awaits before, while and after it happens',
-    code: 'packages/protocol/dist/subscriber.js',
+    code: 'packages/protocol/dist/redis/subscriber.js',
     edits: [
       {
         from: `this.#backoff.reset();
@@ -651,7 +651,7 @@ export const codeCures = [
     cure: 'a suspect runs alone',
     test: 'test/flow/alone.test.ts',
     name: 'runs when nothing else runs in its process, of any request, and nothing starts beside it',
-    code: 'packages/worker/dist/alone.js',
+    code: 'packages/worker/dist/fetch/isolation.js',
     edits: [
       { from: 'if (!this.clearing || this.#handlers() > 0)', to: 'if (!this.clearing)' },
       { from: 'if (!this.#parties.has(one) || !one.quiet)', to: 'if (false)' },
@@ -670,14 +670,14 @@ export const codeCures = [
     cure: 'watchdog of the blocking connection',
     test: 'test/flow/dead-connection.test.ts',
     name: 'a worker whose blocking connection died without a word builds a new one',
-    code: 'packages/worker/dist/intake.js',
+    code: 'packages/worker/dist/fetch/token-fetcher.js',
     edits: [{ from: 'BLOCK_SECONDS * 1_000 + WATCHDOG_MS', to: '2_000_000_000' }],
   },
   {
     cure: 'what was thrown is looked at where nothing throws',
     test: HOSTILE,
     name: 'may throw and reject with anything',
-    code: 'packages/protocol/dist/thrown.js',
+    code: 'packages/protocol/dist/contract/thrown.js',
     edits: [
       { from: 'attempt(() => thrown instanceof kind) ?? false', to: 'thrown instanceof kind' },
     ],
@@ -686,14 +686,14 @@ export const codeCures = [
     cure: 'an answer that cannot be awaited fails its sub-request',
     test: HOSTILE,
     name: 'may answer anything',
-    code: 'packages/worker/dist/running.js',
+    code: 'packages/worker/dist/handler/attempt.js',
     edits: [{ from: 'Promise.reject(error).catch(threw);', to: 'throw error;' }],
   },
   {
     cure: 'what a listener threw is logged as an error of ours',
     test: HOSTILE,
     name: 'a listener of the worker may throw and reject with anything',
-    code: 'packages/worker/dist/events.js',
+    code: 'packages/worker/dist/report/events.js',
     edits: [{ from: 'err: errorOf(error), event: name', to: 'err: error, event: name' }],
   },
   {
@@ -707,14 +707,14 @@ export const codeCures = [
     cure: 'nothing is left on a signal',
     test: SIGNALS,
     name: 'submissions of streams',
-    code: 'packages/protocol/dist/abort.js',
+    code: 'packages/protocol/dist/common/abort.js',
     edits: [{ from: 'if (acts.delete(own) && acts.size === 0)', to: 'if (acts.size === -1)' }],
   },
   {
     cure: 'long timers are set in parts',
     test: SIGNALS,
     name: 'is waited for in parts',
-    code: 'packages/protocol/dist/waiting.js',
+    code: 'packages/protocol/dist/common/waiting.js',
     edits: [{ from: 'if (ms <= LONGEST_TIMER_MS)', to: 'if (ms > 0)' }],
   },
   {
@@ -749,7 +749,7 @@ export const codeCures = [
     cure: 'replies of another shape are refused',
     test: 'test/flow/reply-shapes.test.ts',
     name: 'by all who are given a client of replyMapping resp3',
-    code: 'packages/protocol/dist/open-client.js',
+    code: 'packages/protocol/dist/redis/open-client.js',
     edits: [{ from: "refuses: 'resp3',", to: "refuses: 'none'," }],
   },
   {
@@ -784,28 +784,28 @@ export const codeCures = [
     cure: 'a take of fewer than were asked for goes on',
     test: 'test/flow/timed-large.test.ts',
     name: 'are taken in several calls, as many as were asked for',
-    code: 'packages/queues/dist/scheduler.js',
+    code: 'packages/queues/dist/timed/scheduler.js',
     edits: [{ from: 'const cut = took.taken.length > 0', to: 'const cut = false' }],
   },
   {
     cure: 'long keys are remembered by a digest',
     test: 'test/flow/timed-large.test.ts',
     name: 'are remembered by a short name: a Map finds long texts of one length one by one',
-    code: 'packages/queues/dist/locks.js',
+    code: 'packages/queues/dist/timed/locks.js',
     edits: [{ from: 'key.length > LONG', to: 'false' }],
   },
   {
     cure: 'a payload that is read to settle its task counts',
     test: 'test/flow/timed-large.test.ts',
     name: 'tasks with large payloads that failed are put back in several calls',
-    code: 'packages/queues/dist/timed-set.js',
+    code: 'packages/queues/dist/timed/timed-set.js',
     edits: [{ from: 'String(value).length + payloadLength', to: 'String(value).length' }],
   },
   {
     cure: 'one look at the own clock before a task is handed out',
     test: 'test/flow/late-replies.test.ts',
     name: 'a task whose take is answered after its lease is not handed out under that lease',
-    code: 'packages/queues/dist/consumer.js',
+    code: 'packages/queues/dist/timed/consumer.js',
     edits: [
       {
         from: 'this.#leases.keeps(ready)',
@@ -817,7 +817,7 @@ export const codeCures = [
     cure: 'a sign of life is asked for while nothing else asks',
     test: 'test/flow/ready.test.ts',
     name: 'a worker whose slots are all taken is not ready once Redis answers nothing, and ready when it does',
-    code: 'packages/worker/dist/shard.js',
+    code: 'packages/worker/dist/fetch/shard.js',
     edits: [
       {
         from: 'this.pulse.start();',
@@ -841,7 +841,7 @@ export const codeCures = [
     cure: 'a request whose results need room waits for it',
     test: 'test/flow/nearly-full.test.ts',
     name: 'results that need more room than there is are waited with, and none is lost',
-    code: 'packages/worker/dist/memory.js',
+    code: 'packages/worker/dist/report/memory.js',
     edits: [
       {
         from: 'if (tight === this.#tight)',
@@ -865,7 +865,7 @@ export const codeCures = [
     cure: 'what frees memory is read on a server that is nearly full',
     test: 'test/flow/nearly-full.test.ts',
     name: 'what frees memory goes on where a request that needs room waits, which goes on when there is some',
-    code: 'packages/worker/dist/growth.js',
+    code: 'packages/worker/dist/request/growth.js',
     edits: [
       {
         from: 'return (this.keeps ? this.#result : 0) + this.#error > this.#payload;',
@@ -877,7 +877,7 @@ export const codeCures = [
     cure: 'a crash makes the company smaller',
     test: 'test/flow/suspects.test.ts',
     name: 'run in a quarter of the company in which they crashed',
-    code: 'packages/worker/dist/alone.js',
+    code: 'packages/worker/dist/fetch/isolation.js',
     edits: [
       {
         from: 'company || this.#slots.capacity',
@@ -889,7 +889,7 @@ export const codeCures = [
     cure: 'suspects of several requests make one company',
     test: 'test/flow/suspects.test.ts',
     name: 'of several requests run together, and no more of them than of one',
-    code: 'packages/worker/dist/alone.js',
+    code: 'packages/worker/dist/fetch/isolation.js',
     edits: [
       {
         from: 'if (this.#running)',
@@ -949,7 +949,7 @@ export const codeCures = [
     cure: 'a blocked event loop is named',
     test: 'test/crash/suspects.test.ts',
     name: 'that blocks its event loop fails with that',
-    code: 'packages/worker/dist/renewal-thread.js',
+    code: 'packages/worker/dist/lease/renewal-thread.js',
     edits: [
       {
         from: 'giveUp(one, silentMs);',
@@ -961,7 +961,7 @@ export const codeCures = [
     cure: 'a failure weighs its payload',
     test: 'test/flow/client-bounds.test.ts',
     name: 'is bounded by the payloads that are kept with failures',
-    code: 'packages/worker/dist/outcomes.js',
+    code: 'packages/worker/dist/request/outcomes.js',
     edits: [
       {
         from: 'bytes += outcome.payload ?? 0;',
@@ -973,7 +973,7 @@ export const codeCures = [
     cure: 'key names are forgotten',
     test: 'test/flow/client-bounds.test.ts',
     name: 'the names of a queue’s keys are kept for the queues used last, not for each that ever was',
-    code: 'packages/protocol/dist/keys.js',
+    code: 'packages/protocol/dist/contract/keys.js',
     edits: [
       {
         from: 'if (queues.size > QUEUES_KEPT)',
@@ -985,7 +985,7 @@ export const codeCures = [
     cure: 'the search for what is parked goes on',
     test: 'test/flow/client-bounds.test.ts',
     name: 'goes on where the last page ended, by turns among its tasks',
-    code: 'packages/worker/dist/parked-search.js',
+    code: 'packages/worker/dist/fetch/parked-search.js',
     edits: [
       {
         from: 'this.#after = after;',
@@ -997,7 +997,7 @@ export const codeCures = [
     cure: 'what lives is opened again where the queue side has lost it',
     test: 'test/flow/lost.test.ts',
     name: 'who works at a request that the queue has lost opens it again',
-    code: 'packages/protocol/dist/tell-open.js',
+    code: 'packages/protocol/dist/calls/tell-open.js',
     edits: [
       {
         from: 'if ((await patiently(() => livingIn(queue, request))) !== generation)',
@@ -1021,7 +1021,7 @@ export const codeCures = [
     cure: 'an end that the server lost takes nothing off the queue side',
     test: 'test/flow/lost.test.ts',
     name: 'what lives again behind a new connection stays open on the queue side',
-    code: 'packages/protocol/dist/tell-open.js',
+    code: 'packages/protocol/dist/calls/tell-open.js',
     edits: [
       {
         from: 'if ((await patiently(() => livingIn(queue, request))) === generation) {',
@@ -1033,7 +1033,7 @@ export const codeCures = [
     cure: 'what follows from an answer goes over its connection',
     test: 'test/flow/lost.test.ts',
     name: 'what follows from an answer goes over the connection of that answer, and over no later one',
-    code: 'packages/protocol/dist/send-once.js',
+    code: 'packages/protocol/dist/redis/send-once.js',
     edits: [
       {
         from: 'if (this.over) {',
@@ -1057,7 +1057,7 @@ export const codeCures = [
     cure: 'a server that was fit is looked at again',
     test: 'test/flow/lost.test.ts',
     name: 'a policy that evicts is noticed by a producer that lives, and so is its end',
-    code: 'packages/protocol/dist/connection.js',
+    code: 'packages/protocol/dist/redis/connection.js',
     edits: [
       {
         from: 'this.#lookAgain();',
@@ -1069,7 +1069,7 @@ export const codeCures = [
     cure: 'a flood of lines is counted',
     test: 'test/flow/worker-log.test.ts',
     name: 'has five of a kind in a flood, and how many more there were',
-    code: 'packages/worker/dist/flood.js',
+    code: 'packages/worker/dist/report/flood.js',
     edits: [{ from: 'if (known.count <= IN_FULL)', to: 'if (true)' }],
   },
   {
@@ -1083,28 +1083,28 @@ export const codeCures = [
     cure: 'what is usual says what runs for long',
     test: 'test/flow/running.test.ts',
     name: 'warns of a handler that runs ten times as long as usual, a minute at least',
-    code: 'packages/piecework/dist/doctor/running.js',
+    code: 'packages/piecework/dist/operate/doctor/running.js',
     edits: [{ from: 'slowAfterMs(medians.get(id))', to: 'slowAfterMs(undefined)' }],
   },
   {
     cure: 'what nobody has does not run',
     test: 'test/flow/running.test.ts',
     name: 'is not what waits for its next attempt',
-    code: 'packages/protocol/dist/running-commands.js',
+    code: 'packages/protocol/dist/calls/running-commands.js',
     edits: [{ from: 'name !== NOBODY && ', to: '' }],
   },
   {
     cure: 'workers log what failed as its workers ended too often',
     test: 'test/flow/worker-log.test.ts',
     name: 'has a warning when sub-requests failed as their workers ended too often',
-    code: 'packages/protocol/dist/agenda.js',
+    code: 'packages/protocol/dist/upkeep/agenda.js',
     edits: [{ from: "if (tended.verdict !== 'gone' && tended.crashed)", to: 'if (false)' }],
   },
   {
     cure: 'who redrove a request knows the new life',
     test: 'test/flow/redrive.test.ts',
     name: 'that the server lost is told to who waits for it, and is asked for again',
-    code: 'packages/piecework/dist/request-handle.js',
+    code: 'packages/piecework/dist/api/request-handle.js',
     edits: [{ from: 'this.#generation = redriven.generation;', to: '' }],
   },
   {

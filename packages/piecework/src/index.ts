@@ -63,28 +63,33 @@ export {
   type WorkerOptions,
   type WorkerState,
 } from '@piecework/worker';
-export { Admin, type AdminOptions, type ListOptions, type PauseQueueOptions } from './admin.js';
-export type {
-  DelayedTasksOptions,
-  TaskFunction,
-  TaskOptions,
-  TaskWorkerOptions,
-} from './delayed-task-options.js';
-export { DelayedTasks } from './delayed-tasks.js';
-export type { Users } from './doctor/acl.js';
-export type { DoctorOptions } from './doctor/doctor.js';
-export type { Check, Finding } from './doctor/finding.js';
-export { type Health, type HealthServer, serveHealth } from './health-server.js';
 export {
   type OpenHandle,
   Piecework,
   type PieceworkOptions,
   type SubmitOptions,
-} from './piecework.js';
-export type { Redriven, RedriveOptions } from './redrive.js';
-export type { Cancelled, UpdateOptions } from './request-control.js';
-export { RequestHandle } from './request-handle.js';
-export type { RunningOptions, RunningSubRequest } from './running.js';
-export { SubmittedRequest } from './submitted-request.js';
-export { defineTask, type Task } from './task.js';
-export { TaskWorker } from './task-worker.js';
+} from './api/piecework.js';
+export { RequestHandle } from './api/request-handle.js';
+export { SubmittedRequest } from './api/submitted-request.js';
+export { defineTask, type Task } from './api/task.js';
+export type {
+  DelayedTasksOptions,
+  TaskFunction,
+  TaskOptions,
+  TaskWorkerOptions,
+} from './delayed/delayed-task-options.js';
+export { DelayedTasks } from './delayed/delayed-tasks.js';
+export { TaskWorker } from './delayed/task-worker.js';
+export {
+  Admin,
+  type AdminOptions,
+  type ListOptions,
+  type PauseQueueOptions,
+} from './operate/admin.js';
+export type { Users } from './operate/doctor/acl.js';
+export type { DoctorOptions } from './operate/doctor/doctor.js';
+export type { Check, Finding } from './operate/doctor/finding.js';
+export type { Redriven, RedriveOptions } from './operate/redrive.js';
+export type { Cancelled, UpdateOptions } from './operate/request-control.js';
+export type { RunningOptions, RunningSubRequest } from './operate/running.js';
+export { type Health, type HealthServer, serveHealth } from './processes/health-server.js';

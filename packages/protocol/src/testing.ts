@@ -2,11 +2,11 @@
  * For Piecework's own tests only: runs a build of the scripts whose clock can be moved, so that
  * nothing has to sleep until a lease ends.
  */
-import { useBuild } from './run-script.js';
-import type { Argument } from './script-values.js';
-import { scripts as released, type ScriptName } from './scripts.generated.js';
+import { useBuild } from './scripts/run-script.js';
+import type { Argument } from './scripts/script-values.js';
+import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
 
-export { run } from './run-script.js';
+export { run } from './scripts/run-script.js';
 
 let offset: number | (() => number) = 0;
 

@@ -1,30 +1,30 @@
 /** `@piecework/queues`: what is built of the same scripts, clock and connections beside requests. */
 
-export type { ConsumeOptions } from './consume.js';
-export { LostError } from './errors.js';
-export { IdQueue, type IdQueueCounts } from './id-queue.js';
-export { NoQueueError, QueueDiffersError } from './id-queue-errors.js';
-export type { IdQueueOptions } from './id-queue-options.js';
-export type { IdReference, NoReference, TaskReference } from './id-reference.js';
-export { Meters } from './meters.js';
+export { IdQueue, type IdQueueCounts } from './ids/id-queue.js';
+export { NoQueueError, QueueDiffersError } from './ids/id-queue-errors.js';
+export type { IdQueueOptions } from './ids/id-queue-options.js';
+export type { IdReference, NoReference, TaskReference } from './ids/id-reference.js';
+export { Meters } from './metrics/meters.js';
 export type {
   MeteredRate,
   MetersOptions,
   MetersReading,
   MetricsServer,
-} from './meters-options.js';
-export type { Moment, TaskOptions, TimedOptions } from './options.js';
+} from './metrics/meters-options.js';
+export type { ConsumeOptions } from './timed/consume.js';
+export { LostError } from './timed/errors.js';
+export type { Moment, TaskOptions, TimedOptions } from './timed/options.js';
 export {
   type DiscardedTask,
   type PutOptions,
   RetryQueue,
   type RetryQueueOptions,
-} from './retry-queue.js';
-export type { Delay, RetryTask } from './retry-task.js';
+} from './timed/retry-queue.js';
+export type { Delay, RetryTask } from './timed/retry-task.js';
 export {
   type Due,
   type DueOptions,
   Scheduler,
   type SchedulerOptions,
   type TakeDueOptions,
-} from './scheduler.js';
+} from './timed/scheduler.js';

@@ -1,8 +1,8 @@
 import { parseToken } from '@piecework/protocol';
-import { Engagement } from './engagement.js';
-import type { Shard } from './shard.js';
-import type { Shards } from './shards.js';
-import type { WorkerCore } from './worker-core.js';
+import type { Shard } from './fetch/shard.js';
+import type { Shards } from './fetch/shards.js';
+import { Engagement } from './request/request-session.js';
+import type { WorkerCore } from './worker-context.js';
 
 /** A request to enter, with the epochs of the tokens that came for it. */
 interface Arrival {

@@ -1,9 +1,9 @@
-export type { BackoffFunction } from './attempt-terms.js';
-export type { SettledEvent, WorkerEvents } from './events.js';
-export type { Handler, HandlerContext, TaskHandler, Told } from './handler.js';
-export type { WorkerHealth, WorkerState } from './health.js';
+export { SlotPool } from './fetch/slots.js';
+export type { Handler, HandlerContext, TaskHandler, Told } from './handler/handler.js';
+export type { BackoffFunction } from './handler/retry-policy.js';
 export { type StartOptions, type WorkerOptions, workerOptions } from './options.js';
-export { SlotPool } from './slots.js';
-export type { SubRequest } from './sub-request.js';
-export { type SubRequestsOptions, subRequestsOptions } from './sub-requests.js';
+export type { SubRequest } from './pull/sub-request.js';
+export { type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests.js';
+export type { SettledEvent, WorkerEvents } from './report/events.js';
+export type { WorkerHealth, WorkerState } from './report/health.js';
 export { type Company, Worker } from './worker.js';

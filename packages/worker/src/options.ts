@@ -9,8 +9,8 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { BackoffFunction } from './attempt-terms.js';
-import type { Handler, TaskHandler } from './handler.js';
+import type { Handler, TaskHandler } from './handler/handler.js';
+import type { BackoffFunction } from './handler/retry-policy.js';
 
 export interface WorkerOptions {
   /** Where Redis is; a client that is passed in is never closed. */

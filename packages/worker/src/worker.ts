@@ -17,21 +17,21 @@ import {
 import { nanoid } from 'nanoid';
 import pTimeout from 'p-timeout';
 import { pino } from 'pino';
-import { Control } from './control.js';
+import { Control } from './control-listener.js';
 import { Dispatcher } from './dispatcher.js';
-import { Events, type WorkerEvents } from './events.js';
-import { Handlers } from './handler.js';
-import { judge, type WorkerHealth, type WorkerState } from './health.js';
-import { Leases } from './leases.js';
+import { Shard } from './fetch/shard.js';
+import { Shards } from './fetch/shards.js';
+import { SlotPool } from './fetch/slots.js';
+import { Handlers } from './handler/handler.js';
+import { Leases } from './lease/heartbeat.js';
+import { Renewal } from './lease/renewal.js';
 import { type StartOptions, startOptions, type WorkerOptions, workerOptions } from './options.js';
-import { Pull } from './pull.js';
-import { Renewal } from './renewal.js';
-import { Shard } from './shard.js';
-import { Shards } from './shards.js';
-import { SlotPool } from './slots.js';
-import type { SubRequest } from './sub-request.js';
-import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './sub-requests.js';
-import { WorkerCore } from './worker-core.js';
+import { Pull } from './pull/pull.js';
+import type { SubRequest } from './pull/sub-request.js';
+import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests.js';
+import { Events, type WorkerEvents } from './report/events.js';
+import { judge, type WorkerHealth, type WorkerState } from './report/health.js';
+import { WorkerCore } from './worker-context.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;

@@ -51,7 +51,7 @@ const SAMPLES = 50_000;
  * A handler ends → its engagement gathers what ended, asks whether to stay when its slice is over,
  * settles and reads in one round trip → the next handlers start. An engagement that has to leave
  * settles, swaps its tokens for others, and enters those requests. The rules are those of
- * packages/worker/src/engagement.ts, without failures.
+ * packages/worker/src/request/request-session.ts, without failures.
  */
 export class Fleet {
   readonly #setting: Setting;

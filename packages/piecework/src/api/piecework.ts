@@ -1,0 +1,197 @@
+import { Notifier } from '@piecework/notifier';
+import {
+  type Items,
+  isArray,
+  type OpenRequest,
+  Producer,
+  type RequestOptions,
+} from '@piecework/producer';
+import {
+  Connection,
+  checkOption,
+  checkOptions,
+  InvalidOptionError,
+  option,
+  type RedisInput,
+} from '@piecework/protocol';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { Admin, adminOptions } from '../operate/admin.js';
+import { RequestHandle } from './request-handle.js';
+import { SubmittedRequest } from './submitted-request.js';
+import { check, type Task } from './task.js';
+
+export interface PieceworkOptions {
+  /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
+  readonly redis: RedisInput;
+  /** @default 'req' */
+  readonly queue?: string;
+  /**
+   * How long `status`, and all that `admin` and handles do to a request, go on trying while Redis is away,
+   * in ms (see AdminOptions). A submission has its own. @default 30000
+   */
+  readonly unavailableMs?: number;
+  /**
+   * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a cluster
+   * shares the load of one that is hot. The same for all who use it. @default 1
+   */
+  readonly shards?: number;
+}
+
+/**
+ * Options of a request whose task may be given by its definition: its payloads and results then have the
+ * types of the task, and each payload is checked by its schema, if it has one.
+ */
+export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
+  readonly task?: string | Task<Payload, Result, unknown>;
+};
+
+/** An open request with the handle's methods beside it. */
+export type OpenHandle<Result, Payload = unknown> = {
+  readonly handle: SubmittedRequest<Result>;
+} & OpenRequest<Payload>;
+
+/**
+ * Producer and notifier of one queue behind one door.
+ *
+ * ```ts
+ * await using pw = new Piecework({ redis: 'redis://localhost' });
+ * const request = await pw.submit(items, { limit: 50 });
+ * const outcome = await request.completion();
+ * for await (const { index, value } of request.results()) …
+ * ```
+ */
+export class Piecework implements AsyncDisposable {
+  readonly #connection: Connection;
+  readonly #producer: Producer;
+  readonly #notifier: Notifier;
+  /** Lists, counts and workers of the queue. */
+  readonly admin: Admin;
+
+  /** @throws InvalidOptionError */
+  constructor(options: PieceworkOptions) {
+    const { redis, unavailableMs, ...queue } = checkOptions<Required<PieceworkOptions>>(
+      adminOptions,
+      options,
+    );
+    this.#connection = Connection.open(redis);
+    this.#producer = new Producer({ redis: this.#connection, ...queue });
+    this.#notifier = new Notifier({ redis: this.#connection, unavailableMs, ...queue });
+    this.admin = new Admin({ redis: this.#connection, unavailableMs, ...queue });
+  }
+
+  /**
+   * Submits all items as one request; resolves when the last is in. `created` of what it returns says
+   * whether this call made the request. With a `task` the items are its payloads.
+   * @throws as Producer.submit
+   */
+  async submit<Payload = unknown, Result = unknown>(
+    items: Items<NoInfer<Payload>>,
+    options: SubmitOptions<Payload, Result> = {},
+  ): Promise<SubmittedRequest<Result>> {
+    const { schema, plain } = taskOf(options);
+    const source = schema ? await checkedItems(items, schema) : items;
+    return this.#submitted(await this.#producer.submit(source, plain));
+  }
+
+  /**
+   * Opens a request, or joins the open one of this id (`joined`). With a `task`, what is appended are its
+   * payloads. @throws as Producer.open
+   */
+  async open<Payload = unknown, Result = unknown>(
+    options: SubmitOptions<Payload, Result> = {},
+  ): Promise<OpenHandle<Result, Payload>> {
+    const { schema, plain } = taskOf(options);
+    const checked = schema && ((item: unknown, index: number) => check(schema, item, index));
+    const open: OpenRequest<Payload> = await this.#producer.open(plain, checked);
+    const { id, generation, joined } = open;
+    const handle = this.#submitted<Result>({ id, generation, created: !joined });
+    return Object.assign(open, { handle });
+  }
+
+  #submitted<Result>(made: {
+    readonly id: string;
+    readonly generation: number;
+    readonly created: boolean;
+  }): SubmittedRequest<Result> {
+    return new SubmittedRequest<Result>(made, this.#notifier, this.admin);
+  }
+
+  /**
+   * Looks once whether Redis can be reached and serves Piecework; every submission does so too.
+   * @throws ConnectionError · ServerError TOO_OLD, EVICTING, CLUSTER
+   */
+  check(): Promise<void> {
+    return this.#connection.check();
+  }
+
+  /** The handle of a request that was submitted anywhere. No I/O. @throws InvalidOptionError */
+  request<Result = unknown>(id: string): RequestHandle<Result> {
+    checkOption('id', id, option.name());
+    return new RequestHandle<Result>(id, this.#notifier, this.admin);
+  }
+
+  /**
+   * Closes what this object opened; a client that was passed in stays open. What was appended to open requests
+   * is in then.
+   * @throws as OpenRequest.close, when all is closed; ClosedError when something is not in after 5 s
+   */
+  async close(): Promise<void> {
+    const [flushed] = await Promise.allSettled([this.#producer.closeOpen()]);
+    const stopped = Promise.all([this.#producer.close(), this.#notifier.close()]);
+    await this.#connection.closeSoon(stopped);
+    if (flushed.status === 'rejected') throw flushed.reason;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** @throws InvalidOptionError when the options are no object */
+function taskOf<Payload, Result>(
+  options: SubmitOptions<Payload, Result>,
+): {
+  schema: StandardSchemaV1 | undefined;
+  plain: RequestOptions;
+} {
+  const { task, ...rest } = copyOf(options);
+  if (task === undefined) return { schema: undefined, plain: rest };
+  if (typeof task === 'object' && task !== null) {
+    return {
+      schema: task.schema as StandardSchemaV1 | undefined,
+      plain: { ...rest, task: task.name },
+    };
+  }
+  return { schema: undefined, plain: { ...rest, task } };
+}
+
+/** An array is looked through before anything is written; a stream as it comes. */
+async function checkedItems<Payload>(
+  items: Items<Payload>,
+  schema: StandardSchemaV1,
+): Promise<Items<Payload>> {
+  if (isArray(items)) {
+    for (const [index, item] of items.entries()) await check(schema, item, index);
+    return items;
+  }
+  if (typeof items !== 'object' || items === null) {
+    throw new InvalidOptionError('items', items, 'an Iterable, AsyncIterable or ReadableStream');
+  }
+  async function* checked() {
+    let index = 0;
+    for await (const item of items as AsyncIterable<Payload>) {
+      await check(schema, item, index);
+      index += 1;
+      yield item;
+    }
+  }
+  return checked();
+}
+
+/** Options may throw when they are looked at. */
+function copyOf<Options extends object>(options: Options): Options {
+  try {
+    if (typeof options === 'object' && options && !Array.isArray(options)) return { ...options };
+  } catch {}
+  throw new InvalidOptionError('options', options, 'an object');
+}

@@ -1,0 +1,233 @@
+import { TIMES } from '../contract/defaults.js';
+import { ConditionError, ServerError } from '../contract/errors.js';
+import { type TimedKeys, type TimedKind, timedKeys } from '../contract/timed-keys.js';
+import type { Connection } from '../redis/connection.js';
+import { redisError } from '../redis/redis-error.js';
+import { callOf, run, runCall, type ScriptText } from '../scripts/run-script.js';
+import { type Condition, takeWith } from './timed-condition.js';
+
+/** How much longer than a call may be tried its caller is remembered, in ms. */
+const REMEMBER_MS = 300_000;
+
+/** A key that is put, or moved. */
+export interface TimedPut {
+  readonly key: string;
+  /** Token of the caller's own lease of it; '' if it has none. */
+  readonly token: string;
+  /** Server time in ms, or '+ms' from when it is put. */
+  readonly time: number | `+${number}`;
+  /** '' if it has none. */
+  readonly payload: string;
+}
+
+/** What becomes of a key, see lua/timed-settle.lua. */
+export interface TimedOutcome {
+  readonly key: string;
+  readonly token: string;
+  readonly verb: 'done' | 'retry' | 'back' | 'discard' | 'keep' | 'remove';
+  readonly value: string | number;
+  /** Characters of its payload, if the server reads that to settle it. */
+  readonly payloadLength?: number;
+}
+
+export type TimedVerdict = 'ok' | 'lost';
+
+export interface TakenKey {
+  readonly key: string;
+  /** Its own time, as the server tells it. */
+  readonly at: number;
+  /** Of a task; of a key without a payload, 0, 0 and ''. */
+  readonly created: number;
+  readonly numFailures: number;
+  readonly payload: string;
+}
+
+/** Times are the server's, in ms. */
+export interface Taken {
+  readonly verdict: 'taken';
+  readonly now: number;
+  /** When to ask again, if not told otherwise before; -1: never. */
+  readonly next: number;
+  /** When the lease of these is over. */
+  readonly ends: number;
+  readonly token: string;
+  readonly taken: readonly TakenKey[];
+}
+
+export interface TimedCounts {
+  readonly waiting: number;
+  readonly leased: number;
+  readonly failures: number;
+  /** Server time in ms; undefined: nothing is there. */
+  readonly next: number | undefined;
+}
+
+export interface TimedFailure {
+  readonly key: string;
+  readonly payload: string;
+  readonly created: number;
+  readonly numFailures: number;
+  readonly message: string;
+  readonly at: number;
+}
+
+/** The only caller of the scripts of a timed set. Hash slot of `{<name>}`. */
+export class TimedCommands {
+  readonly name: string;
+  readonly keys: TimedKeys;
+  readonly #connection: Connection;
+  readonly #conditionKeys: readonly string[];
+  readonly #take: (() => ScriptText) | undefined;
+  readonly #rememberMs: number;
+
+  /** `lateMs`: how much later than it was sent first a call may arrive again. */
+  constructor(
+    connection: Connection,
+    kind: TimedKind,
+    name: string,
+    { condition, lateMs = 0 }: { condition?: Condition | undefined; lateMs?: number } = {},
+  ) {
+    this.name = name;
+    this.#connection = connection;
+    this.keys = timedKeys(kind, name);
+    this.#conditionKeys = (condition?.keys ?? []).map(this.keys.condition);
+    this.#take = condition && takeWith(condition);
+    this.#rememberMs = lateMs + REMEMBER_MS;
+  }
+
+  /**
+   * `number` counts the puts of `caller` upwards, one at a time. Answers one verdict for each. One that arrives again
+   * is known also when the clock stepped: what it put may have been taken and settled by then.
+   */
+  async put(
+    caller: string,
+    number: number,
+    entries: readonly TimedPut[],
+  ): Promise<readonly 'put'[] | 'late'> {
+    const { verdict } = await run(
+      this.#connection.client,
+      'timed-put',
+      { ...this.keys, caller: this.keys.caller(caller) },
+      {
+        number,
+        rememberMs: this.#rememberMs + TIMES.longestStepMs,
+        channel: this.keys.channel,
+        entries,
+      },
+    );
+    return verdict === 'put' ? entries.map(() => 'put') : 'late';
+  }
+
+  /**
+   * Takes what is due, at most `count`. `number` counts the takes of `taker` upwards, one at a time.
+   * @throws ConditionError
+   */
+  async take(
+    taker: string,
+    number: number,
+    count: number,
+    leaseMs: number,
+  ): Promise<Taken | { verdict: 'late'; number: number }> {
+    const call = callOf(
+      'timed-take',
+      { ...this.keys, taker: this.keys.caller(taker), conditionKeys: this.#conditionKeys },
+      // A step that takes the taker along ends the lease as well: what it took may be taken by anybody.
+      { name: taker, number, count, leaseMs, rememberMs: this.#rememberMs },
+    );
+    const reply = await runCall(this.#connection.client, call, this.#take?.()).catch(
+      (error: unknown) => {
+        throw this.#uncompiled(error) ?? error;
+      },
+    );
+    if (reply.verdict === 'late') return reply;
+    if (reply.verdict === 'refused') throw new ConditionError(this.name, reply.message);
+    const { keys, ...rest } = reply;
+    const taken = keys.map(({ key, at, task }) => ({ key, at, ...parseTask(task) }));
+    return { ...rest, token: `${taker}~${number}`, taken };
+  }
+
+  #uncompiled(error: unknown): ConditionError | undefined {
+    const { message } = error as Error;
+    if (!this.#take || !(error instanceof ServerError) || !/compiling script/i.test(message))
+      return;
+    return new ConditionError(this.name, message, error);
+  }
+
+  /** `number` counts the settles of `caller` upwards, one at a time. */
+  async settle(
+    caller: string,
+    number: number,
+    keepFailures: number,
+    outcomes: readonly TimedOutcome[],
+  ): Promise<readonly TimedVerdict[] | 'late'> {
+    const reply = await run(
+      this.#connection.client,
+      'timed-settle',
+      { ...this.keys, caller: this.keys.caller(caller) },
+      {
+        number,
+        rememberMs: this.#rememberMs + TIMES.longestStepMs,
+        channel: this.keys.channel,
+        keepFailures,
+        outcomes,
+      },
+    );
+    return reply.verdict === 'settled' ? (reply.verdicts as TimedVerdict[]) : 'late';
+  }
+
+  /** Removes all keys, whoever has them, and the failures. One plain command. */
+  async drop(): Promise<void> {
+    const { due, tasks, leases, clock, failures } = this.keys;
+    await this.#connection.client
+      .unlink(due, tasks, leases, clock, failures)
+      .catch((error: unknown) => {
+        throw redisError(error, 'drop');
+      });
+  }
+
+  async counts(): Promise<TimedCounts> {
+    let leased = 0;
+    let cursor = '0';
+    for (;;) {
+      const page = await run(this.#connection.client, 'timed-counts', this.keys, { cursor });
+      const { keys, failures, next } = page;
+      leased += page.leased;
+      ({ cursor } = page);
+      if (cursor !== '0') continue;
+      // Pages may tell of one twice while leases come and go.
+      leased = Math.min(leased, keys);
+      return { waiting: keys - leased, leased, failures, next: next < 0 ? undefined : next };
+    }
+  }
+
+  /** What was discarded, the oldest first, behind `cursor` ('-': from the start); about a megabyte. None: there are no more. */
+  async failures(
+    cursor: string,
+    count: number,
+  ): Promise<{ readonly found: readonly TimedFailure[]; readonly cursor: string }> {
+    const from = cursor === '-' ? cursor : `(${cursor}`;
+    const args = { from, count };
+    const { records } = await run(this.#connection.client, 'timed-failures', this.keys, args);
+    const found = records.map(([, fields]) => {
+      // By place, as a payload may be any text.
+      const [, key = '', , payload = '', , created = '', , numFailures = '', , message = '', , at] =
+        fields;
+      return {
+        ...{ key, payload, message, created: Number(created) },
+        ...{ numFailures: Number(numFailures), at: Number(at) },
+      };
+    });
+    return { found, cursor: records.at(-1)?.[0] ?? cursor };
+  }
+}
+
+function parseTask(task: string): Pick<TakenKey, 'created' | 'numFailures' | 'payload'> {
+  const first = task.indexOf(' ');
+  const second = task.indexOf(' ', first + 1);
+  if (second < 0) return { created: 0, numFailures: 0, payload: '' };
+  return {
+    created: Number(task.slice(0, first)),
+    numFailures: Number(task.slice(first + 1, second)),
+    payload: task.slice(second + 1),
+  };
+}

@@ -1,0 +1,209 @@
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { TIMES } from '../contract/defaults.js';
+import { InvalidOptionError } from '../contract/errors.js';
+import type { Client } from '../scripts/run-script.js';
+import { isDb, isRedisUrl, namesSentinels, nodeUrls, sentinelsOf, wrongDb } from './redis-url.js';
+
+/**
+ * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
+ * of a cluster with commas between them, Sentinels (`redis-sentinel://host,host/NAME`), ioredis options,
+ * the nodes of a cluster, or an ioredis client of yours, which is never closed by Piecework. The db of such a client
+ * is the one that it chose last when a worker starts or a wait begins: `select` another one before, not meanwhile, as
+ * blocking reads have connections of their own. Refused are a key
+ * prefix, reads from replicas (`scaleReads`), and replies of another shape: `replyMapping: 'resp3'` and
+ * `stringNumbers`.
+ */
+export type RedisInput =
+  | string
+  | RedisOptions
+  | { readonly nodes: readonly { host: string; port: number }[]; readonly options?: ClusterOptions }
+  | Client;
+
+export const isClient = (input: object): input is Client =>
+  'duplicate' in input && typeof input.duplicate === 'function';
+
+/** Also as node-redis makes them, alone, for a cluster, or as a pool. */
+const isOtherClient = (input: object): boolean => {
+  const has = (name: string) => typeof (input as Record<string, unknown>)[name] === 'function';
+  return (has('duplicate') || has('sendCommand') || has('connect')) && !has('evalsha');
+};
+
+/**
+ * A server that accepts and never answers (a host that died, a network that swallows) is not waited
+ * for: the call fails, and the socket is thrown away, so that the client builds a new one. What was
+ * sent may still be carried out, which every script bears. Busy servers do answer: with BUSY.
+ */
+const ANSWER = {
+  commandTimeout: TIMES.answerMs,
+  socketTimeout: TIMES.answerMs,
+  // A server that hangs does not close its side either.
+  disconnectTimeout: 500,
+  /** How long after it has loaded its data a server is found ready, at most. */
+  maxLoadingRetryTime: 1_000,
+};
+
+/**
+ * A server that became a replica says READONLY, and closes nothing when nobody tells it to: only a new
+ * connection asks the Sentinels, or the name server, where the master is now.
+ */
+const ANEW = {
+  reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
+  sentinelCommandTimeout: 5_000,
+};
+
+/**
+ * What a cluster refuses for the moment (TRYAGAIN, a connection that closed) ioredis sends again by itself,
+ * every 100 ms and so often. For half a second that is quick; then those decide who called, and know for
+ * how long they may: Patience, a worker that insists. They learn why, which an attempt that is still under
+ * way at their deadline would not tell. CLUSTERDOWN they learn at once: sent again, it goes to any node,
+ * which says MOVED, as if the slot had moved.
+ */
+const REDIRECTIONS = { maxRedirections: 5, retryDelayOnClusterDown: 0 };
+
+/** A client that is not connected yet. */
+export function openClient(input: Exclude<RedisInput, Client>): Client {
+  const own = { protocol: 2 as const, lazyConnect: true };
+  if (typeof input === 'string') {
+    const urls = nodeUrls(input);
+    if (urls.length > 1) return openCluster(urls);
+    if (namesSentinels(input)) return openClient(sentinelsOf(input) as RedisOptions);
+    return new Redis(input.replace(/^unix:\/\//, ''), { ...ANSWER, ...ANEW, ...own });
+  }
+  if ('nodes' in input && input.nodes) {
+    const redisOptions = {
+      ...ANSWER,
+      ...input.options?.redisOptions,
+      protocol: 2,
+    } as RedisOptions;
+    const own = { redisOptions, lazyConnect: true, slotsRefreshInterval: 0 };
+    const options = { ...REDIRECTIONS, ...input.options, ...own } as ClusterOptions;
+    return new Cluster([...input.nodes], options);
+  }
+  return new Redis({ ...ANSWER, ...ANEW, ...(input as RedisOptions), ...own } as RedisOptions);
+}
+
+/** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */
+function openCluster(urls: readonly string[]): Cluster {
+  const nodes = urls.map((text) => new URL(text));
+  const [{ username = '', password = '', protocol = '' } = {}] = nodes;
+  const redisOptions: RedisOptions = {
+    ...ANSWER,
+    protocol: 2,
+    ...(username ? { username: decodeURIComponent(username) } : {}),
+    ...(password ? { password: decodeURIComponent(password) } : {}),
+    ...(protocol === 'rediss:' ? { tls: {} } : {}),
+  };
+  const at = ({ hostname, port }: URL) => ({
+    // In a URL an IPv6 address stands in brackets.
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || 6379),
+  });
+  return new Cluster(nodes.map(at), { ...REDIRECTIONS, redisOptions, lazyConnect: true });
+}
+
+/** Options with which nothing would be found, or replies be of a shape that nobody here reads. */
+const REFUSED: Readonly<Record<string, { readonly refuses: unknown; readonly allowed: string }>> = {
+  keyPrefix: { refuses: 'any', allowed: 'none: use `queue`' },
+  replyMapping: {
+    refuses: 'resp3',
+    allowed:
+      "'legacy', the default, with either protocol; use another client for what needs 'resp3'",
+  },
+  stringNumbers: {
+    refuses: 'any',
+    allowed:
+      'false, the default: numbers have to come as numbers; use another client for large ones',
+  },
+};
+
+/** @throws InvalidOptionError */
+function refuse(options: object | undefined): void {
+  for (const [name, { refuses, allowed }] of Object.entries(REFUSED)) {
+    const value = (options as Record<string, unknown> | undefined)?.[name];
+    if (refuses === 'any' ? value : value === refuses)
+      throw new InvalidOptionError(`redis.${name}`, value, allowed);
+  }
+}
+
+const DB = 'a whole number from 0 on';
+
+/** ioredis takes what it does not know for nothing, and goes where it goes by default. */
+function refuseMisspelled(options: object): void {
+  // A connector of one's own may have options of its own.
+  if ('Connector' in options) return;
+  for (const [given, value] of Object.entries(options)) {
+    const meant = MISTAKEN[given] ?? PLACES.find((name) => isNearly(given, name));
+    if (!meant) continue;
+    const allowed = `no such option of ioredis; did you mean ${meant}?`;
+    throw new InvalidOptionError(`redis.${given}`, show(value), allowed);
+  }
+}
+
+/** What is a secret or an object is not told. */
+const show = (value: unknown) => (typeof value === 'number' ? value : `(${typeof value})`);
+
+/** The options that say where Redis is. */
+const PLACES = ['host', 'port', 'path', 'username', 'password', 'sentinels'];
+/** What other libraries call them. */
+const MISTAKEN: Readonly<Record<string, string>> = {
+  url: 'redis: URL',
+  hostname: 'host',
+  user: 'username',
+  pass: 'password',
+  database: 'db',
+  socket: 'host and port',
+};
+
+/** One character too many, too few, another, or two of them changed over. */
+function isNearly(given: string, name: string): boolean {
+  if (given === name) return false;
+  let same = 0;
+  while (same < given.length && given[same] === name[same]) same += 1;
+  const [a, b] = [given.slice(same), name.slice(same)];
+  const changedOver = a[0] === b[1] && a[1] === b[0] && a.slice(2) === b.slice(2);
+  return a.slice(1) === b || a === b.slice(1) || a.slice(1) === b.slice(1) || changedOver;
+}
+
+/** What a URL says behind its question mark, which ioredis takes for options. */
+const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(url.split('?')[1]));
+
+/** @throws InvalidOptionError when it is none of the forms, or has an option that is refused */
+export function checkInput(input: RedisInput): void {
+  const allowed =
+    'a redis:// URL (of a cluster: several, with commas), redis-sentinel://host,host/NAME, ioredis options, { nodes: [{ host, port }] } or an ioredis client';
+  if (typeof input === 'string') {
+    if (wrongDb(input) !== undefined)
+      throw new InvalidOptionError(
+        'redis',
+        input,
+        `as db ${DB}; in the URLs of a cluster 0 or none`,
+      );
+    if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
+    for (const url of nodeUrls(input)) refuse(queryOf(url));
+    return;
+  }
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    throw new InvalidOptionError('redis', input, allowed);
+  }
+  if (isOtherClient(input)) {
+    const allowed =
+      'an ioredis client (Redis or Cluster), or a URL or options, of which one is made';
+    throw new InvalidOptionError('redis', 'a client of another library', allowed);
+  }
+  if ('nodes' in input && !isClient(input)) {
+    const { nodes } = input;
+    if (!Array.isArray(nodes) || nodes.length === 0)
+      throw new InvalidOptionError('redis.nodes', nodes, allowed);
+  } else if (!isClient(input)) {
+    const { db } = input as { db?: unknown };
+    if (db !== undefined && !isDb(db)) throw new InvalidOptionError('redis.db', db, DB);
+    refuseMisspelled(input);
+  }
+  const { options } = input as { options?: ClusterOptions };
+  for (const given of [input, options, options?.redisOptions]) refuse(given);
+  const { scaleReads = 'master' } = options ?? {};
+  if (scaleReads !== 'master') {
+    const allowed = "'master': a replica may not know yet what was written";
+    throw new InvalidOptionError('redis.options.scaleReads', scaleReads, allowed);
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The folders of the sources, and who may import whom: docs/architecture.md shows them.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The rooms of a package, from the lowest floor to the highest. What lies beside them may import all. */
+const floors: Record<string, readonly string[]> = {
+  protocol: ['contract', 'common', 'redis', 'scripts', 'calls', 'upkeep'],
+  worker: ['handler', 'report', 'lease', 'pull', 'fetch', 'request'],
+  queues: ['metrics', 'timed', 'ids'],
+  piecework: ['processes', 'operate', 'api', 'delayed'],
+};
+const packages = readdirSync(join(root, 'packages'));
+
+/** Each source file of a package and the files of the same package that it imports, as `room/file.ts`. */
+function importsOf(name: string): Map<string, readonly string[]> {
+  const src = join(root, 'packages', name, 'src');
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
+  const found = new Map<string, readonly string[]>();
+  for (const file of files.filter((path) => path.endsWith('.ts'))) {
+    const text = readFileSync(join(src, file), 'utf8');
+    const named = [...text.matchAll(/(?:from|import\(|import)\s*'(\.[^']+)\.js'/g)];
+    found.set(
+      file,
+      named.map(([, path]) => `${normalize(join(dirname(file), path as string))}.ts`),
+    );
+  }
+  return found;
+}
+
+/** A way from a file back to itself, if there is one. */
+function circleIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const visit = (file: string, way: readonly string[]): string[] => {
+    if (way.includes(file)) return [...way.slice(way.indexOf(file)), file];
+    if (done.has(file)) return [];
+    for (const next of imports.get(file) ?? []) {
+      const circle = visit(next, [...way, file]);
+      if (circle.length > 0) return circle;
+    }
+    done.add(file);
+    return [];
+  };
+  for (const file of imports.keys()) {
+    const circle = visit(file, []);
+    if (circle.length > 0) return circle;
+  }
+  return [];
+}
+
+describe.each(packages)('packages/%s', (name) => {
+  const imports = importsOf(name);
+
+  it('imports in no circle', () => {
+    expect([...imports.values()].flat().every((path) => imports.has(path))).toBe(true);
+    expect(circleIn(imports)).toEqual([]);
+  });
+
+  it.runIf(floors[name])('imports only from its own floor and those below', () => {
+    const order = floors[name] as readonly string[];
+    const rooms = [...imports.keys()].flatMap((path) => path.split('/').slice(0, -1).slice(0, 1));
+    expect([...new Set(rooms)].sort()).toEqual([...order].sort());
+    const floorOf = (path: string) => {
+      const floor = order.indexOf(path.split('/')[0] as string);
+      return floor < 0 ? order.length : floor;
+    };
+    const up = [...imports].flatMap(([from, to]) =>
+      to.filter((path) => floorOf(path) > floorOf(from)).map((path) => `${from} → ${path}`),
+    );
+    expect(up).toEqual([]);
+  });
+});
+
+it('a circle is found', () => {
+  const imports = new Map([
+    ['a.ts', ['b.ts']],
+    ['b.ts', ['c.ts', 'd.ts']],
+    ['c.ts', []],
+    ['d.ts', ['b.ts']],
+  ]);
+  expect(circleIn(imports)).toEqual(['b.ts', 'd.ts', 'b.ts']);
+  expect(existsSync(join(root, 'packages'))).toBe(true);
+});
