@@ -651,7 +651,7 @@ export const codeCures = [
     cure: 'a suspect runs alone',
     test: 'test/flow/alone.test.ts',
     name: 'runs when nothing else runs in its process, of any request, and nothing starts beside it',
-    code: 'packages/worker/dist/fetch/isolation.js',
+    code: 'packages/worker/dist/shared/isolation.js',
     edits: [
       { from: 'if (!this.clearing || this.#handlers() > 0)', to: 'if (!this.clearing)' },
       { from: 'if (!this.#parties.has(one) || !one.quiet)', to: 'if (false)' },
@@ -865,7 +865,7 @@ export const codeCures = [
     cure: 'what frees memory is read on a server that is nearly full',
     test: 'test/flow/nearly-full.test.ts',
     name: 'what frees memory goes on where a request that needs room waits, which goes on when there is some',
-    code: 'packages/worker/dist/request/growth.js',
+    code: 'packages/worker/dist/shared/growth.js',
     edits: [
       {
         from: 'return (this.keeps ? this.#result : 0) + this.#error > this.#payload;',
@@ -877,7 +877,7 @@ export const codeCures = [
     cure: 'a crash makes the company smaller',
     test: 'test/flow/suspects.test.ts',
     name: 'run in a quarter of the company in which they crashed',
-    code: 'packages/worker/dist/fetch/isolation.js',
+    code: 'packages/worker/dist/shared/isolation.js',
     edits: [
       {
         from: 'company || this.#slots.capacity',
@@ -889,7 +889,7 @@ export const codeCures = [
     cure: 'suspects of several requests make one company',
     test: 'test/flow/suspects.test.ts',
     name: 'of several requests run together, and no more of them than of one',
-    code: 'packages/worker/dist/fetch/isolation.js',
+    code: 'packages/worker/dist/shared/isolation.js',
     edits: [
       {
         from: 'if (this.#running)',

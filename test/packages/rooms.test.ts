@@ -10,8 +10,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** The rooms of a package, from the lowest floor to the highest. What lies beside them may import all. */
 const floors: Record<string, readonly string[]> = {
-  protocol: ['contract', 'common', 'redis', 'scripts', 'calls', 'upkeep'],
-  worker: ['handler', 'report', 'lease', 'pull', 'fetch', 'request'],
+  protocol: ['common', 'contract', 'redis', 'scripts', 'calls', 'upkeep'],
+  worker: ['handler', 'report', 'lease', 'shared', 'pull', 'fetch', 'request'],
   queues: ['metrics', 'timed', 'ids'],
   piecework: ['processes', 'operate', 'api', 'delayed'],
 };

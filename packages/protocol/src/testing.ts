@@ -2,8 +2,9 @@
  * For Piecework's own tests only: runs a build of the scripts whose clock can be moved, so that
  * nothing has to sleep until a lease ends.
  */
+
+import type { Argument } from './redis/client.js';
 import { useBuild } from './scripts/run-script.js';
-import type { Argument } from './scripts/script-values.js';
 import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
 
 export { run } from './scripts/run-script.js';

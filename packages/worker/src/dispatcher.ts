@@ -2,7 +2,7 @@ import { parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { Shards } from './fetch/shards.js';
 import { Engagement } from './request/request-session.js';
-import type { WorkerCore } from './worker-context.js';
+import type { WorkerCore } from './shared/worker-context.js';
 
 /** A request to enter, with the epochs of the tokens that came for it. */
 interface Arrival {
@@ -93,7 +93,8 @@ export class Dispatcher {
         isContended: (priority, expedited) =>
           this.#shards.contended(shard, id, priority, expedited),
         onTokens: (tokens, from) => this.dispatch(shard, tokens, from),
-        onTurn: (waiting) => this.enterAll(waiting.shard, [{ ...waiting, epochs: [] }]),
+        onTurn: (waiting) =>
+          this.enterAll(this.#shards.named(waiting.shard.name), [{ ...waiting, epochs: [] }]),
         onOver: (over) => {
           if (this.#engagements.get(key) === over) {
             this.#engagements.delete(key);

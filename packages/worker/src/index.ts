@@ -1,4 +1,3 @@
-export { SlotPool } from './fetch/slots.js';
 export type { Handler, HandlerContext, TaskHandler, Told } from './handler/handler.js';
 export type { BackoffFunction } from './handler/retry-policy.js';
 export { type StartOptions, type WorkerOptions, workerOptions } from './options.js';
@@ -6,4 +5,5 @@ export type { SubRequest } from './pull/sub-request.js';
 export { type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests.js';
 export type { SettledEvent, WorkerEvents } from './report/events.js';
 export type { WorkerHealth, WorkerState } from './report/health.js';
+export { SlotPool } from './shared/slots.js';
 export { type Company, Worker } from './worker.js';

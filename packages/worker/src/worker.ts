@@ -21,7 +21,6 @@ import { Control } from './control-listener.js';
 import { Dispatcher } from './dispatcher.js';
 import { Shard } from './fetch/shard.js';
 import { Shards } from './fetch/shards.js';
-import { SlotPool } from './fetch/slots.js';
 import { Handlers } from './handler/handler.js';
 import { Leases } from './lease/heartbeat.js';
 import { Renewal } from './lease/renewal.js';
@@ -31,7 +30,8 @@ import type { SubRequest } from './pull/sub-request.js';
 import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests.js';
 import { Events, type WorkerEvents } from './report/events.js';
 import { judge, type WorkerHealth, type WorkerState } from './report/health.js';
-import { WorkerCore } from './worker-context.js';
+import { SlotPool } from './shared/slots.js';
+import { WorkerCore } from './shared/worker-context.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;

@@ -2,9 +2,9 @@ import { TIMES } from '../contract/defaults.js';
 import { PieceworkError } from '../contract/errors.js';
 import type { RequestKeys } from '../contract/keys.js';
 import { type Place, placeOf } from '../contract/lanes.js';
+import type { Argument } from '../redis/client.js';
 import type { Connection } from '../redis/connection.js';
 import { callOf, runCall, runCalls, type ScriptCall } from '../scripts/run-script.js';
-import type { Argument } from '../scripts/script-values.js';
 import type { Minted, QueueCommands } from './queue-commands.js';
 import type { RequestOutcome } from './request-outcome.js';
 

@@ -2,17 +2,11 @@ import { CLAIMS_PER_TICK, HISTORY_MAX, PARKED_PER_TICK, TIMES } from '../contrac
 import { type QueueKeys, queueKeys } from '../contract/keys.js';
 import { Lanes, laneKeys, type Place } from '../contract/lanes.js';
 import type { LongestRun } from '../contract/run-times.js';
+import type { Client } from '../redis/client.js';
 import type { Connection } from '../redis/connection.js';
 import { redisError } from '../redis/redis-error.js';
 import { runBehind } from '../scripts/run-behind.js';
-import {
-  type Client,
-  callOf,
-  type Reply,
-  run,
-  runCall,
-  type ScriptCall,
-} from '../scripts/run-script.js';
+import { callOf, type Reply, run, runCall, type ScriptCall } from '../scripts/run-script.js';
 
 /** What a script on the request side minted and the queue side is to push. */
 export interface Minted extends Place {

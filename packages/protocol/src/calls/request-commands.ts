@@ -2,11 +2,12 @@ import { TIMES } from '../contract/defaults.js';
 import type { CrashCause } from '../contract/kept-error.js';
 import { indexOf, type RequestKeys, requestKeys } from '../contract/keys.js';
 import { type Place, placeOf } from '../contract/lanes.js';
+import type { Argument, Client } from '../redis/client.js';
 import type { Connection } from '../redis/connection.js';
 import { isGone, redisError } from '../redis/redis-error.js';
 import { runBehind } from '../scripts/run-behind.js';
-import { type Arguments, type Client, callOf, type Reply, run } from '../scripts/run-script.js';
-import type { Argument, StreamRow } from '../scripts/script-values.js';
+import { type Arguments, callOf, type Reply, run } from '../scripts/run-script.js';
+import type { StreamRow } from '../scripts/script-values.js';
 import { type AllIn, createAllIn, type FirstToken, type WholeRequest } from './one-trip.js';
 import type { Complete, EndReason, Gone, RequestOutcome } from './request-outcome.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type OptionSpec, option } from '../common/options.js';
+import { type OptionSpec, option } from './options.js';
 
 /**
  * How the attempts of a request are made: what its producer asked for, as one JSON field of the

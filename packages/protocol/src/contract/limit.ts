@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type OptionSpec, option } from '../common/options.js';
+import { type OptionSpec, option } from './options.js';
 
 /** The option `limit`: greatest number in flight at once; null or left out: as many as the fleet has slots. */
 export const limitOption: OptionSpec = option.custom(

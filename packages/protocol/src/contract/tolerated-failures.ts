@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type OptionSpec, option } from '../common/options.js';
+import { type OptionSpec, option } from './options.js';
 
 /** How many sub-requests may fail: a count, or a share of all: '5%' or { percent: 5 }. */
 export type ToleratedFailures = number | `${number}%` | { readonly percent: number };

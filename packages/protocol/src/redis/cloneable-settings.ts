@@ -6,7 +6,7 @@ import {
   type Redis,
   type RedisOptions,
 } from 'ioredis';
-import type { Client } from '../scripts/run-script.js';
+import type { Client } from './client.js';
 
 /**
  * Where a client is connected to, as plain data that another thread can be given. How it behaves

@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from 'ioredis';
-import type { Client } from '../scripts/run-script.js';
+import type { Client } from './client.js';
 
 /*
  * What ioredis' cluster client does not do by itself: count what it lost, and come to an end.

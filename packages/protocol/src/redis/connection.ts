@@ -2,7 +2,7 @@ import { Cluster, type Redis, type RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
 import { pause } from '../common/waiting.js';
 import { ConnectionError, type PieceworkError, ServerError } from '../contract/errors.js';
-import type { Client } from '../scripts/run-script.js';
+import type { Client } from './client.js';
 import { dbOf } from './cloneable-settings.js';
 import { cutCluster, historyOf, retryHangs } from './cluster-client.js';
 import { whyDown } from './cluster-state.js';

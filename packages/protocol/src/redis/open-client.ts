@@ -1,7 +1,7 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
-import type { Client } from '../scripts/run-script.js';
+import type { Client } from './client.js';
 import { isDb, isRedisUrl, namesSentinels, nodeUrls, sentinelsOf, wrongDb } from './redis-url.js';
 
 /**

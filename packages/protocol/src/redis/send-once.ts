@@ -1,5 +1,5 @@
 import { Command, type Redis } from 'ioredis';
-import type { Argument } from '../scripts/script-values.js';
+import type { Argument } from './client.js';
 
 /*
  * ioredis sends what it got no answer to again behind a new connection, and what was asked of it in between.

@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
 import { ConnectionError, type PieceworkError } from '../contract/errors.js';
-import type { Client } from '../scripts/run-script.js';
+import type { Client } from './client.js';
 import { redisError } from './redis-error.js';
 
 const ALL_ASKED = /^All sentinels are unreachable.*?(?: Last error: (.*))?$/s;

@@ -1,6 +1,6 @@
 // Written by scripts/build-lua.mjs from the headers in lua/. DO NOT EDIT: run `npm run lua`.
+import type { Argument } from '../redis/client.js';
 import {
-  type Argument,
   groupsIn,
   numberIn,
   optionalText,

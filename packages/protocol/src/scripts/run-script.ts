@@ -1,12 +1,10 @@
-import type { Cluster, Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { PieceworkError } from '../contract/errors.js';
+import type { Argument, Client } from '../redis/client.js';
 import { redisError } from '../redis/redis-error.js';
 import { sendOnce } from '../redis/send-once.js';
 import { calls } from './calls.generated.js';
-import type { Argument } from './script-values.js';
 import { type ScriptName, scripts } from './scripts.generated.js';
-
-export type Client = Redis | Cluster;
 
 /** What a script is given, and what it answers, by the names of its header in lua/. */
 export type Keys<Name extends ScriptName> = Parameters<(typeof calls)[Name]['keys']>[0];

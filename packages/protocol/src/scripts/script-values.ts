@@ -2,9 +2,6 @@
  * How the values of a script's arguments and replies look in TypeScript; used by calls.generated.ts.
  */
 
-/** One argument of a script, as ioredis sends it. */
-export type Argument = string | number;
-
 /** An entry of a stream: its id, and field, value, … */
 export type StreamRow = readonly [string, readonly string[]];
 

@@ -2,10 +2,10 @@ import type { Claim, QueueCommands, Seeking, Tick } from '../calls/queue-command
 import { type Crashed, RequestCommands, type Tended } from '../calls/request-commands.js';
 import { giveUp, tellOpen, tellOver } from '../calls/tell-open.js';
 import { pause } from '../common/waiting.js';
-import { noteCrashes } from '../contract/crash-errors.js';
 import { CLAIMS_PER_TICK } from '../contract/defaults.js';
 import { parseToken } from '../contract/keys.js';
 import type { Connection } from '../redis/connection.js';
+import { noteCrashes } from './crash-errors.js';
 
 /**
  * Looks at the agenda from time to time and tends what is due. Every worker, producer and notifier

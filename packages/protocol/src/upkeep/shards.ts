@@ -6,8 +6,8 @@ import {
   type RegisteredWorker,
   type Whereabouts,
 } from '../calls/queue-commands.js';
-import { type OptionSpec, option } from '../common/options.js';
 import { InvalidOptionError } from '../contract/errors.js';
+import { type OptionSpec, option } from '../contract/options.js';
 import type { Connection } from '../redis/connection.js';
 
 /** Most shards of one queue: a worker has a blocking connection for each. */

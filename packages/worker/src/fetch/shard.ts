@@ -10,10 +10,10 @@ import {
 } from '@piecework/protocol';
 import { ErrorLog } from '../report/error-log.js';
 import { Pulse } from '../report/pulse.js';
-import type { WorkerCore } from '../worker-context.js';
+import type { Slots } from '../shared/slots.js';
+import type { WorkerCore } from '../shared/worker-context.js';
 import { ParkedSearch } from './parked-search.js';
 import { PauseWatch } from './queue-pause.js';
-import type { Slots } from './slots.js';
 import { Intake } from './token-fetcher.js';
 
 /** How soon, in ms, a worker with named handlers looks for what was parked; sooner when there was. */

@@ -20,6 +20,11 @@ export class Shards {
     this.#insist = insist;
   }
 
+  /** The one of this name, which is one of them. */
+  named(name: string): Shard {
+    return this.all.find((shard) => shard.name === name) as Shard;
+  }
+
   /** Pauses the queue for so many ms, here at once. */
   readonly hold = async (ms: number): Promise<void> => {
     const hold = async (shard: Shard) =>

@@ -9,10 +9,10 @@ import type { Redis } from 'ioredis';
 import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
 import type { Events } from '../report/events.js';
-import { whenLate } from '../watchdog.js';
+import type { Slots } from '../shared/slots.js';
+import type { Unblocking } from '../shared/unblocking.js';
 import { isOnItsWay, popSingly } from './migrating-pop.js';
-import type { Slots } from './slots.js';
-import type { Unblocking } from './unblocking.js';
+import { whenLate } from './watchdog.js';
 
 /**
  * Waits for tokens: one blocking connection of its own over all priority lists (and the lanes that are

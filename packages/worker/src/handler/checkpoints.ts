@@ -1,5 +1,4 @@
 import { encodeCheckpoint, type RequestCommands } from '@piecework/protocol';
-import type { WorkerCore } from '../worker-context.js';
 
 /** Most checkpoints in one call: with their greatest size a script has a good 800 KB of them. */
 const AT_ONCE = 100;
@@ -54,6 +53,14 @@ export function unsentOf(reporters: Iterable<Reporter>): Sent[] {
 export const reportsOf = (sent: readonly Sent[]): string[] =>
   sent.flatMap(({ index, text }) => [`${index}:checkpoint`, text]);
 
+/** The worker that sends them. */
+interface Caller {
+  readonly id: string;
+  readonly leaseMs: number;
+  /** Sends a call again until it is answered. */
+  insist<T>(requestId: string, call: () => Promise<T>): Promise<T>;
+}
+
 /**
  * Checkpoints of sub-requests that ended without success and are not settled yet. They go to the server
  * before the settle, or whoever runs the sub-request next would not find them.
@@ -71,7 +78,7 @@ export class LastCheckpoints {
   }
 
   /** The server takes those that are still this worker's; of the others there is a newer one. */
-  async send(core: WorkerCore, commands: RequestCommands, generation: number): Promise<void> {
+  async send(core: Caller, commands: RequestCommands, generation: number): Promise<void> {
     while (this.#left.length > 0) {
       const sent = unsentOf(this.#left.splice(0, AT_ONCE));
       const reports = reportsOf(sent);

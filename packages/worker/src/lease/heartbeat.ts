@@ -1,7 +1,18 @@
 import { ConnectionError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Events } from '../report/events.js';
-import type { Engagement } from '../request/request-session.js';
+
+/** What is held under one lease: an engagement. */
+interface Leased {
+  readonly id: string;
+  /** Stops believing in the lease by the own clock. */
+  fence(): void;
+  noteSlow(): void;
+  /** Hands back what only the server believes to run here, every `everyMs` at most. */
+  compare(everyMs: number): void;
+  /** Extends the lease if nothing else did for `everyMs`. */
+  renew(everyMs: number): Promise<void>;
+}
 
 /**
  * Keeps the leases of everything that this process holds: renews each at a third of its time unless
@@ -11,12 +22,12 @@ import type { Engagement } from '../request/request-session.js';
  */
 export class Leases {
   readonly #leaseMs: number;
-  readonly #held: () => Iterable<Engagement>;
+  readonly #held: () => Iterable<Leased>;
   readonly #logger: Logger;
   readonly #events: Events;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(leaseMs: number, held: () => Iterable<Engagement>, logger: Logger, events: Events) {
+  constructor(leaseMs: number, held: () => Iterable<Leased>, logger: Logger, events: Events) {
     this.#leaseMs = leaseMs;
     this.#held = held;
     this.#logger = logger;

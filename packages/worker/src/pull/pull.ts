@@ -1,6 +1,6 @@
-import type { Slots } from '../fetch/slots.js';
 import type { PullContext } from '../handler/handler.js';
 import { NotAskedFor, type Run } from '../handler/handler.js';
+import type { Slots } from '../shared/slots.js';
 import { PulledSubRequest, type SubRequest } from './sub-request.js';
 
 type Answer = IteratorResult<SubRequest, undefined>;

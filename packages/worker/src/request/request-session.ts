@@ -20,7 +20,6 @@ import {
   tellOver,
 } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
-import type { Waiting } from '../fetch/waiting-room.js';
 import { Running } from '../handler/attempt.js';
 import { LastCheckpoints, reportsOf, unsentOf } from '../handler/checkpoints.js';
 import { AttemptTerms } from '../handler/retry-policy.js';
@@ -28,12 +27,13 @@ import type { Holding } from '../lease/renewal.js';
 import { Listeners } from '../pull/listeners.js';
 import type { ServerMemory } from '../report/memory.js';
 import { RunLog } from '../report/run-log.js';
-import type { WorkerCore } from '../worker-context.js';
-import type { Growth } from './growth.js';
+import type { Growth } from '../shared/growth.js';
+import type { Usual } from '../shared/usual.js';
+import type { Waiting } from '../shared/waiting-room.js';
+import type { WorkerCore } from '../shared/worker-context.js';
 import { Outcomes } from './outcomes.js';
 import { ReadSize } from './read-size.js';
 import { TokenReturn } from './token-return.js';
-import type { Usual } from './usual.js';
 
 /** Most progress reports in one call: Lua unpacks no more than some thousand arguments. */
 const REPORTS = 1_000;

@@ -1,6 +1,6 @@
 import { type Minted, parseToken, RequestCommands, tellOpen } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
-import type { WorkerCore } from '../worker-context.js';
+import type { WorkerCore } from '../shared/worker-context.js';
 
 /** Most tokens that one call takes: Lua unpacks no more than some thousand arguments. */
 const TAKE = 500;

@@ -1,7 +1,7 @@
+import { TIMES } from '../contract/defaults.js';
+import { queueKeys } from '../contract/keys.js';
 import type { Connection } from '../redis/connection.js';
 import { redisError } from '../redis/redis-error.js';
-import { TIMES } from './defaults.js';
-import { queueKeys } from './keys.js';
 
 /** One failed attempt, as the queue remembers the last of them. */
 export interface QueueError {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { InvalidOptionError } from '../contract/errors.js';
+import { InvalidOptionError } from './errors.js';
 
 /**
  * Options are tables: for each its schema, its default and, in words, what is allowed. The check,

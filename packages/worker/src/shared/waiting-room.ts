@@ -1,11 +1,11 @@
 import { goesBefore, type Place } from '@piecework/protocol';
-import type { Shard } from './shard.js';
 
 /** A request that waits for a slot of this worker. */
 export interface Waiting extends Place {
   readonly id: string;
   readonly generation: number;
-  readonly shard: Shard;
+  /** The queue of the request, and whether it is paused. */
+  readonly shard: { readonly name: string; readonly paused: boolean };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { FailureCommands } from '../calls/failure-commands.js';
+import { QueueErrors } from '../calls/queue-errors.js';
+import { decodeError } from '../contract/codec.js';
 import type { Connection } from '../redis/connection.js';
-import { decodeError } from './codec.js';
-import { QueueErrors } from './queue-errors.js';
 
 /**
  * Adds sub-requests that failed because their workers ended too often to the last errors of the queue. Their

@@ -1,19 +1,19 @@
 import { backoff, type Connection, PieceworkError, pause } from '@piecework/protocol';
 import type { Logger } from 'pino';
-import type { Alone } from './fetch/isolation.js';
-import { Unblocking } from './fetch/unblocking.js';
-import { WaitingRoom } from './fetch/waiting-room.js';
-import type { Handlers } from './handler/handler.js';
-import type { BackoffFunction } from './handler/retry-policy.js';
-import type { Renewal } from './lease/renewal.js';
-import type { Events } from './report/events.js';
-import { Flood } from './report/flood.js';
-import { Leftovers } from './report/leftovers.js';
-import { Memory } from './report/memory.js';
-import { Stalls } from './report/stalls.js';
-import { Growth } from './request/growth.js';
-import { Remembered } from './request/remembered.js';
-import { Usual } from './request/usual.js';
+import type { Handlers } from '../handler/handler.js';
+import type { BackoffFunction } from '../handler/retry-policy.js';
+import type { Renewal } from '../lease/renewal.js';
+import type { Events } from '../report/events.js';
+import { Flood } from '../report/flood.js';
+import { Leftovers } from '../report/leftovers.js';
+import { Memory } from '../report/memory.js';
+import { Stalls } from '../report/stalls.js';
+import { Growth } from './growth.js';
+import type { Alone } from './isolation.js';
+import { Remembered } from './remembered.js';
+import { Unblocking } from './unblocking.js';
+import { Usual } from './usual.js';
+import { WaitingRoom } from './waiting-room.js';
 
 /** What the parts of one worker process share. */
 export class WorkerCore {
