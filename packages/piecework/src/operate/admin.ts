@@ -21,7 +21,7 @@ import {
   Shards,
   TIMES,
 } from '@piecework/protocol';
-import { type CheckedOptions, type DoctorOptions, doctor, doctorOptions } from './doctor/doctor.js';
+import type { CheckedOptions, DoctorOptions } from './doctor/doctor.js';
 import type { Finding } from './doctor/finding.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
 import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
@@ -323,6 +323,8 @@ export class Admin implements AsyncDisposable {
    * @throws InvalidOptionError · ConnectionError when Redis cannot be reached
    */
   async doctor(options: DoctorOptions = {}): Promise<Finding[]> {
+    // Loaded when it is asked for: most processes never do.
+    const { doctor, doctorOptions } = await import('./doctor/doctor.js');
     const checked = checkOptions<CheckedOptions>(doctorOptions, options);
     return doctor(this.#connection, this.#queue, checked, () => this.repair());
   }
