@@ -424,7 +424,7 @@ export const flagCure = {
   names: /^needs allow-oom in /,
 };
 
-const ENGAGEMENT = 'packages/worker/dist/request/request-session.js';
+const REQUEST_SESSION = 'packages/worker/dist/request/request-session.js';
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
 const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
 const TYPED_TASKS = 'test/flow/typed-tasks.test.ts';
@@ -574,7 +574,7 @@ export const codeCures = [
     cure: 'leave before push',
     test: 'test/flow/crossings.test.ts',
     name: 'is counted before it can be popped, also when its worker leaves',
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [
       {
         from: 'const numbers = { op, since, leaseMs, keep, running, read, answered: this.#answered };',
@@ -593,7 +593,7 @@ export const codeCures = [
     cure: 'give-back of unstarted reads',
     test: 'test/flow/lease.test.ts',
     name: 'gives back at once what it read while it was told to leave',
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [{ from: "this.#outcomes.push({ entry: entry.entry, kind: 'b' });", to: ';' }],
   },
   {
@@ -601,7 +601,7 @@ export const codeCures = [
     test: 'test/flow/worker.test.ts',
     name: 'finds what a lost reply took along, though it stays engaged',
     code: 'packages/worker/dist/lease/heartbeat.js',
-    edits: [{ from: 'engagement.compare(this.#leaseMs / 3);', to: '' }],
+    edits: [{ from: 'session.compare(this.#leaseMs / 3);', to: '' }],
   },
   {
     cure: 're-read after reconnect',
@@ -639,7 +639,7 @@ export const codeCures = [
     cure: 'self-fencing',
     test: 'test/flow/lease.test.ts',
     name: 'aborts its handlers by its own clock when nothing renews the lease',
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [
       {
         from: 'if (now >= this.#until - leaseMs / 10)',
@@ -756,7 +756,7 @@ export const codeCures = [
     cure: 'one look at the own clock before a handler starts',
     test: 'test/crash/thawed-worker.test.ts',
     name: "a worker that froze with the reply to 'settle' in hand starts nothing from it after its lease",
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [
       {
         from: 'this.fence();\n        // Claimed first',
@@ -772,7 +772,7 @@ export const codeCures = [
     cure: 'one look at the own clock before a suspect starts',
     test: 'test/crash/thawed-worker.test.ts',
     name: "a worker that froze with the reply to 'note' in hand starts nothing from it after its lease",
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [
       {
         from: 'this.fence();\n            if (this.#suspects !== suspects)',
@@ -853,7 +853,7 @@ export const codeCures = [
     cure: 'nothing is read while more waits than one settle takes',
     test: 'test/flow/nearly-full.test.ts',
     name: 'results that need more room than there is are waited with, and none is lost',
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [
       {
         from: ' || this.#outcomes.isMuch',
@@ -1076,7 +1076,7 @@ export const codeCures = [
     cure: 'a slow handler is logged once',
     test: 'test/flow/worker-log.test.ts',
     name: 'has one warning for a handler that runs far longer than usual',
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [{ from: 'if (!running.saidSlow)', to: 'if (true)' }],
   },
   {
@@ -1123,7 +1123,7 @@ export const codeCures = [
     cure: 'a handler that does not stop is seen',
     test: 'test/flow/worker-log.test.ts',
     name: 'has a warning for handlers that go on although they were told to stop, as probes and the doctor do',
-    code: ENGAGEMENT,
+    code: REQUEST_SESSION,
     edits: [
       {
         from: 'this.#core.leftovers.note(running.ended, () => this.#log.goesOn(running));',

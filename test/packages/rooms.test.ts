@@ -84,5 +84,29 @@ it('a circle is found', () => {
     ['d.ts', ['b.ts']],
   ]);
   expect(circleIn(imports)).toEqual(['b.ts', 'd.ts', 'b.ts']);
-  expect(existsSync(join(root, 'packages'))).toBe(true);
+});
+
+describe('docs/architecture.md', () => {
+  const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+  const tree = page.slice(page.indexOf('## The tree'), page.indexOf('## Why two sides'));
+
+  it('lists every package and its folders, from the lowest to the highest', () => {
+    for (const name of packages) {
+      const from = tree.indexOf(`- \`packages/${name}/src\``);
+      expect(from, name).toBeGreaterThan(-1);
+      const [, ...rows] = tree.slice(from).split('\n');
+      const end = rows.findIndex((row) => row.startsWith('- '));
+      const listed = rows.slice(0, end).flatMap((row) => /^ {2}- `(\w+)`/.exec(row)?.[1] ?? []);
+      expect(listed, name).toEqual(floors[name] ?? []);
+    }
+  });
+
+  it('names files that are there', () => {
+    const named = [...page.matchAll(/`((?:packages\/)?(\w+)\/src\/[\w/.-]+\.ts)`/g)];
+    expect(named.length).toBeGreaterThan(15);
+    for (const [, path = ''] of named) {
+      const whole = path.startsWith('packages/') ? path : `packages/${path}`;
+      expect(existsSync(join(root, whole)), path).toBe(true);
+    }
+  });
 });

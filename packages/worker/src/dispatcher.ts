@@ -1,8 +1,8 @@
 import { parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { Shards } from './fetch/shards.js';
-import { Engagement } from './request/request-session.js';
-import type { WorkerCore } from './shared/worker-context.js';
+import { RequestSession } from './request/request-session.js';
+import type { WorkerContext } from './shared/worker-context.js';
 
 /** A request to enter, with the epochs of the tokens that came for it. */
 interface Arrival {
@@ -11,43 +11,42 @@ interface Arrival {
   readonly epochs: string[];
 }
 
-/** Turns tokens into engagements: one for each request that this worker has to do with. */
+/** Turns tokens into sessions: one for each request that this worker has to do with. */
 export class Dispatcher {
-  readonly #core: WorkerCore;
+  readonly #core: WorkerContext;
   readonly #shards: Shards;
-  readonly #engagements = new Map<string, Engagement>();
+  readonly #sessions = new Map<string, RequestSession>();
 
-  constructor(core: WorkerCore, shards: Shards) {
+  constructor(core: WorkerContext, shards: Shards) {
     this.#core = core;
     this.#shards = shards;
   }
 
-  get engagements(): MapIterator<Engagement> {
-    return this.#engagements.values();
+  get sessions(): MapIterator<RequestSession> {
+    return this.#sessions.values();
   }
 
   get size(): number {
-    return this.#engagements.size;
+    return this.#sessions.size;
   }
 
   /** `<id>~<generation>` of each. */
   get names(): MapIterator<string> {
-    return this.#engagements.keys();
+    return this.#sessions.keys();
   }
 
-  of(id: string, generation: number): Engagement | undefined {
-    return this.#engagements.get(`${id}~${generation}`);
+  of(id: string, generation: number): RequestSession | undefined {
+    return this.#sessions.get(`${id}~${generation}`);
   }
 
   /** What is held of a paused queue is left as its handlers end. */
   leavePaused(paused: Shard): void {
     if (!paused.paused) return;
-    for (const engagement of this.#engagements.values())
-      if (engagement.shard === paused) engagement.leave();
+    for (const session of this.#sessions.values()) if (session.shard === paused) session.leave();
   }
 
   /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
-  dispatch(shard: Shard, tokens: readonly string[], from?: Engagement): void {
+  dispatch(shard: Shard, tokens: readonly string[], from?: RequestSession): void {
     const arrived = new Map<string, Arrival>();
     for (const token of tokens) {
       const { id, generation, epoch } = parseToken(token);
@@ -64,31 +63,31 @@ export class Dispatcher {
    * same: its tokens are counted out and minted again, to wait at the end of their list. That is how
    * a request that yields its turn lets the others pass, and how a closing worker hands tokens on.
    */
-  enterAll(shard: Shard, arrivals: readonly Arrival[], from?: Engagement): void {
+  enterAll(shard: Shard, arrivals: readonly Arrival[], from?: RequestSession): void {
     const entries = arrivals.map(({ id, generation, epochs }) => {
-      const engagement = this.#engagementOf(shard, id, generation);
-      const yields = engagement.yielding || (from?.yielding && from.id === id);
-      return { engagement, epochs, turn: !yields };
+      const session = this.#sessionOf(shard, id, generation);
+      const yields = session.yielding || (from?.yielding && from.id === id);
+      return { session, epochs, turn: !yields };
     });
     const nobodyElse = entries.every(({ turn }) => !turn);
     let free = this.#core.closing ? 0 : shard.slots.free;
     let left = entries.filter(({ turn }) => turn || nobodyElse).length;
-    for (const { engagement, epochs, turn } of entries) {
+    for (const { session, epochs, turn } of entries) {
       let want = 0;
       if (turn || nobodyElse) {
         want = Math.ceil(free / left);
         free -= want;
         left -= 1;
       }
-      engagement.enter(epochs, want);
+      session.enter(epochs, want);
     }
   }
 
-  #engagementOf(shard: Shard, id: string, generation: number): Engagement {
+  #sessionOf(shard: Shard, id: string, generation: number): RequestSession {
     const key = `${id}~${generation}`;
-    let engagement = this.#engagements.get(key);
-    if (!engagement) {
-      engagement = new Engagement(this.#core, shard, id, generation, {
+    let session = this.#sessions.get(key);
+    if (!session) {
+      session = new RequestSession(this.#core, shard, id, generation, {
         holdQueue: this.#shards.hold,
         isContended: (priority, expedited) =>
           this.#shards.contended(shard, id, priority, expedited),
@@ -96,15 +95,15 @@ export class Dispatcher {
         onTurn: (waiting) =>
           this.enterAll(this.#shards.named(waiting.shard.name), [{ ...waiting, epochs: [] }]),
         onOver: (over) => {
-          if (this.#engagements.get(key) === over) {
-            this.#engagements.delete(key);
-            if (this.#engagements.size === 0) this.#core.events.tell('drained');
+          if (this.#sessions.get(key) === over) {
+            this.#sessions.delete(key);
+            if (this.#sessions.size === 0) this.#core.events.tell('drained');
           }
           shard.lookForParked();
         },
       });
-      this.#engagements.set(key, engagement);
+      this.#sessions.set(key, session);
     }
-    return engagement;
+    return session;
   }
 }

@@ -22,7 +22,7 @@ import { Dispatcher } from './dispatcher.js';
 import { Shard } from './fetch/shard.js';
 import { Shards } from './fetch/shards.js';
 import { Handlers } from './handler/handler.js';
-import { Leases } from './lease/heartbeat.js';
+import { Heartbeat } from './lease/heartbeat.js';
 import { Renewal } from './lease/renewal.js';
 import { type StartOptions, startOptions, type WorkerOptions, workerOptions } from './options.js';
 import { Pull } from './pull/pull.js';
@@ -31,7 +31,7 @@ import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './pull
 import { Events, type WorkerEvents } from './report/events.js';
 import { judge, type WorkerHealth, type WorkerState } from './report/health.js';
 import { SlotPool } from './shared/slots.js';
-import { WorkerCore } from './shared/worker-context.js';
+import { WorkerContext } from './shared/worker-context.js';
 
 /** How long a close may take beyond its timeout to give back what was not finished. */
 const GIVE_BACK_MS = 5_000;
@@ -53,11 +53,11 @@ const CLEAR_UP_MS = 1_000;
  * time and more than once. What happens meanwhile it tells to listeners (WorkerEvents); none is needed.
  */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
-  readonly #core: WorkerCore;
+  readonly #core: WorkerContext;
   readonly #shards: readonly Shard[];
   readonly #queue: string;
   readonly #concurrency: number;
-  readonly #leases: Leases;
+  readonly #heartbeat: Heartbeat;
   readonly #pull: Pull | undefined;
   readonly #control: Control;
   readonly #dispatcher: Dispatcher;
@@ -83,7 +83,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#queue = checked.queue;
     this.#concurrency = pool.capacity;
     const names = shardNames(checked.queue, checked.shards);
-    const held = { held: () => this.#dispatcher.engagements, running: () => this.running };
+    const held = { held: () => this.#dispatcher.sessions, running: () => this.running };
     const slots = pool.joinAll(held, names.length);
     const demand = {
       capacity: pool.capacity,
@@ -123,7 +123,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       logger: ownLogger,
       events,
     };
-    const core = new WorkerCore(parts, queues);
+    const core = new WorkerContext(parts, queues);
     this.#core = core;
     const about = {
       pid: process.pid,
@@ -160,9 +160,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
     };
     this.#control = new Control(connection, this.#shards, hooks, ownLogger);
-    this.#leases = new Leases(
+    this.#heartbeat = new Heartbeat(
       core.leaseMs,
-      () => this.#dispatcher.engagements,
+      () => this.#dispatcher.sessions,
       core.logger,
       events,
     );
@@ -180,7 +180,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   /** What the registry is told at each tick. */
   get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest' | 'leftovers'> {
-    const held = [...this.#dispatcher.engagements].filter(({ oldest }) => oldest < Infinity);
+    const held = [...this.#dispatcher.sessions].filter(({ oldest }) => oldest < Infinity);
     held.sort((a, b) => a.oldest - b.oldest);
     const longest = held.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
     const { closing: draining, leftovers } = this.#core;
@@ -294,7 +294,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     client.on('ready', this.#onReady);
     await Promise.all(this.#shards.map((shard) => this.#register(shard, patience)));
     if (this.#closing) throw new ClosedError('worker');
-    this.#leases.start();
+    this.#heartbeat.start();
     this.#control.start();
     for (const shard of this.#shards) shard.start();
     this.#state = 'running';
@@ -345,7 +345,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     // Whoever ends in a moment need not say that it drains.
     if (started && this.running > 0) for (const shard of this.#shards) shard.tellRegistry();
     if (this.#starting) await this.#within(this.#starting);
-    for (const engagement of this.#dispatcher.engagements) engagement.leave();
+    for (const session of this.#dispatcher.sessions) session.leave();
     await Promise.all(this.#shards.map(({ intake }) => intake.stop()));
     this.#core.unblocking.close();
     const clearUpMs = Math.min(CLEAR_UP_MS, timeoutMs / 4);
@@ -356,11 +356,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       this.#core.logger.warn(about, 'handlers did not end in time; their work goes to others');
     }
     const end = performance.now() + clearUpMs;
-    for (const engagement of this.#dispatcher.engagements) engagement.abandon();
+    for (const session of this.#dispatcher.sessions) session.abandon();
     const reachable = this.#core.connection.client.status === 'ready';
     await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
     while (aborts && this.running > 0 && performance.now() < end) await pause(5);
-    this.#leases.stop();
+    this.#heartbeat.stop();
     await this.#within(this.#control.stop());
     await this.#core.renewal.stop();
     this.#core.ended = true;

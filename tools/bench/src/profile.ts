@@ -77,7 +77,7 @@ function selfTimes(
   return { head: [`client, by ${what}`, 'own time'], rows };
 }
 
-/** `ioredis`, `worker/engagement.js`, `node:net`; V8's own by the name of the function. */
+/** `ioredis`, `worker/session.js`, `node:net`; V8's own by the name of the function. */
 function moduleOf({ url, functionName }: CallFrame): string {
   if (url === '') return functionName || 'V8, without a name';
   const own = /\/packages\/([^/]+\/)dist\/(.+)$/.exec(url);

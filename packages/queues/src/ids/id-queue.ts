@@ -29,7 +29,7 @@ import {
   pullOptions,
 } from './id-queue-options.js';
 import { type IdReference, referenceOf, type TaskReference } from './id-reference.js';
-import { Rest } from './idle-backoff.js';
+import { IdleBackoff } from './idle-backoff.js';
 
 export interface IdQueueCounts {
   readonly pending: number;
@@ -70,7 +70,7 @@ export class IdQueue implements AsyncDisposable {
   readonly #commands: IdQueueCommands;
   readonly #life: string;
   readonly #adds: IdAdds;
-  readonly #rest: Rest;
+  readonly #rest: IdleBackoff;
   readonly #unavailableMs: number;
   readonly #closing = new AbortController();
   readonly #meters = new Set<Meters>();
@@ -90,7 +90,7 @@ export class IdQueue implements AsyncDisposable {
     this.#commands = commands;
     this.#connection = connection;
     this.#ownsConnection = !(redis instanceof Connection);
-    this.#rest = new Rest({ ...DEFAULT_REST, ...rest }, this.#closing.signal);
+    this.#rest = new IdleBackoff({ ...DEFAULT_REST, ...rest }, this.#closing.signal);
     this.#unavailableMs = unavailableMs;
     this.#adds = new IdAdds({
       commands,

@@ -2,7 +2,7 @@ import { pause } from '@piecework/protocol';
 import type { IdReference } from './id-reference.js';
 
 /** When the callers of one object rest: as soon as enough answers in a row were PROCESSING. */
-export class Rest {
+export class IdleBackoff {
   readonly #after: number;
   readonly #ms: number;
   readonly #closing: AbortSignal;

@@ -8,7 +8,7 @@ import {
   type TimedVerdict,
 } from '@piecework/protocol';
 import { Holding } from './holding.js';
-import { Leases } from './taken-leases.js';
+import { TakenLeases } from './taken-leases.js';
 import { restMs, type Taker, type Took } from './taker.js';
 import type { Wakes } from './wakes.js';
 
@@ -38,7 +38,7 @@ export interface ConsumerParts {
  */
 export class Consumer {
   readonly #parts: ConsumerParts;
-  readonly #leases: Leases;
+  readonly #leases: TakenLeases;
   readonly #ready: Holding[] = [];
   readonly #backoff = backoff(50, 5_000);
   #taking: Promise<unknown> = Promise.resolve();
@@ -50,7 +50,7 @@ export class Consumer {
   constructor(parts: ConsumerParts) {
     this.#parts = parts;
     const { leaseMs, renews, settle, onError } = parts;
-    this.#leases = new Leases(leaseMs, renews ? settle : undefined, onError);
+    this.#leases = new TakenLeases(leaseMs, renews ? settle : undefined, onError);
   }
 
   /** It has ended, and nothing of what it took is in anybody's hands. */

@@ -6,7 +6,7 @@ import type { Holding } from './holding.js';
  * Keeps the leases of one consumer, all by one timer: renews each at a third of its time, and tells
  * whoever works at it when, by our own clock, it is about to end.
  */
-export class Leases {
+export class TakenLeases {
   readonly #leaseMs: number;
   /** Undefined: leases are not renewed. */
   readonly #renew: ((outcome: TimedOutcome) => Promise<TimedVerdict>) | undefined;

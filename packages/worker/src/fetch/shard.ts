@@ -11,10 +11,10 @@ import {
 import { ErrorLog } from '../report/error-log.js';
 import { Pulse } from '../report/pulse.js';
 import type { Slots } from '../shared/slots.js';
-import type { WorkerCore } from '../shared/worker-context.js';
+import type { WorkerContext } from '../shared/worker-context.js';
 import { ParkedSearch } from './parked-search.js';
 import { PauseWatch } from './queue-pause.js';
-import { Intake } from './token-fetcher.js';
+import { TokenFetcher } from './token-fetcher.js';
 
 /** How soon, in ms, a worker with named handlers looks for what was parked; sooner when there was. */
 const LOOK_MS = 1_000;
@@ -42,9 +42,9 @@ export class Shard {
   readonly queue: QueueCommands;
   readonly control: QueueControlCommands;
   readonly slots: Slots;
-  readonly intake: Intake;
+  readonly intake: TokenFetcher;
   readonly errors: ErrorLog;
-  readonly #core: WorkerCore;
+  readonly #core: WorkerContext;
   readonly #hooks: ShardHooks;
   readonly pulse: Pulse;
   readonly #agenda: Agenda;
@@ -57,7 +57,7 @@ export class Shard {
   #lookAt = 0;
 
   /** `prompt`: what is due is moved at its time. */
-  constructor(core: WorkerCore, name: string, slots: Slots, prompt: boolean, hooks: ShardHooks) {
+  constructor(core: WorkerContext, name: string, slots: Slots, prompt: boolean, hooks: ShardHooks) {
     const { connection, logger, events, id, leaseMs } = core;
     this.#core = core;
     this.#hooks = hooks;
@@ -72,7 +72,15 @@ export class Shard {
       () => this.queue.learnLanes(),
       () => (connection.isOneServer ? core.answeredAt : 0),
     );
-    this.intake = new Intake(connection, this.queue, slots, logger, onTokens, events, unblocking);
+    this.intake = new TokenFetcher(
+      connection,
+      this.queue,
+      slots,
+      logger,
+      onTokens,
+      events,
+      unblocking,
+    );
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
       info: hooks.info,

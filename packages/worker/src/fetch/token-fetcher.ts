@@ -60,7 +60,7 @@ const OVER = 'the pop is over';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** In the first one, what ended in this turn of the event loop is settled (see Engagement). */
+/** In the first one, what ended in this turn of the event loop is settled (see RequestSession). */
 async function twoTurns(): Promise<void> {
   await turn();
   await turn();
@@ -74,7 +74,7 @@ const OPTIONS = {
   disconnectTimeout: 50,
 };
 
-export class Intake {
+export class TokenFetcher {
   readonly #connection: Connection;
   readonly #queue: QueueCommands;
   readonly #slots: Slots;

@@ -20,7 +20,7 @@ import type { Logger } from 'pino';
 import { Checkpoint } from './checkpoints.js';
 import type { PullContext, Told } from './handler.js';
 import { NotAskedFor, type Run } from './handler.js';
-import type { AttemptTerms } from './retry-policy.js';
+import type { RetryPolicy } from './retry-policy.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
 /** How long a handler may hold its request, or the queue, back. */
@@ -38,7 +38,7 @@ export interface Holds {
  * instead, which counts for nothing when somebody else has it. What was given back before is not
  * reported at all.
  */
-export class Running implements PullContext {
+export class Attempt implements PullContext {
   readonly requestId: string;
   readonly index: number;
   readonly attempt: number;
@@ -51,7 +51,7 @@ export class Running implements PullContext {
   /** Whether the log says that it runs far longer than usual. */
   saidSlow = false;
   readonly #logger: Logger;
-  readonly #terms: AttemptTerms;
+  readonly #terms: RetryPolicy;
   readonly #holds: Holds;
   #log: Logger | undefined;
   #controller: AbortController | undefined;
@@ -79,7 +79,7 @@ export class Running implements PullContext {
     requestId: string,
     { entry, index, tries, crashes, checkpoint = '', payload }: Entry,
     startedAt: number,
-    terms: AttemptTerms,
+    terms: RetryPolicy,
     parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
     this.requestId = requestId;
@@ -175,8 +175,8 @@ export class Running implements PullContext {
   run(
     handler: Run,
     payload: string,
-    onEnd: (running: Running, outcome: Outcome | undefined) => void,
-    onTimeout: (running: Running, outcome: Outcome) => void,
+    onEnd: (running: Attempt, outcome: Outcome | undefined) => void,
+    onTimeout: (running: Attempt, outcome: Outcome) => void,
   ): void {
     const end = (outcome: Outcome | undefined) => {
       this.#over = true;
@@ -235,7 +235,7 @@ export class Running implements PullContext {
     }
   }
 
-  #timeOut(onTimeout: (running: Running, outcome: Outcome) => void): void {
+  #timeOut(onTimeout: (running: Attempt, outcome: Outcome) => void): void {
     // Nobody waits for it any more, or somebody else has it by now.
     if (this.#fate !== 'wanted') return;
     const error = this.#late();

@@ -19,7 +19,7 @@ export type BackoffFunction = (attempt: number, error: unknown, context: Handler
 const NONE = -1;
 
 /** What the worker says about all attempts. */
-interface TermsOfWorker {
+interface PolicyOfWorker {
   readonly id: string;
   readonly maxResultBytes: number;
   readonly backoff: BackoffFunction | undefined;
@@ -29,18 +29,18 @@ interface TermsOfWorker {
 }
 
 /** Under which terms the attempts of one request are made here. */
-export class AttemptTerms {
+export class RetryPolicy {
   readonly maxResultBytes: number;
   /** How long an attempt may take, in ms; 0: no bound. */
   readonly timeoutMs: number;
   /** Id of this worker, if each outcome is to say when and where it ran. */
   readonly timedBy: string | undefined;
-  readonly #core: TermsOfWorker;
+  readonly #core: PolicyOfWorker;
   /** How often a sub-request is tried. */
   readonly attempts: number;
   readonly #policy: AttemptPolicy;
 
-  constructor(core: TermsOfWorker, attempts: number, policy: AttemptPolicy) {
+  constructor(core: PolicyOfWorker, attempts: number, policy: AttemptPolicy) {
     this.#core = core;
     this.attempts = attempts;
     this.#policy = policy;

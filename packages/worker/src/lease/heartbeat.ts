@@ -2,7 +2,7 @@ import { ConnectionError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Events } from '../report/events.js';
 
-/** What is held under one lease: an engagement. */
+/** What is held under one lease: an session. */
 interface Leased {
   readonly id: string;
   /** Stops believing in the lease by the own clock. */
@@ -16,11 +16,11 @@ interface Leased {
 
 /**
  * Keeps the leases of everything that this process holds: renews each at a third of its time unless
- * a settle did, sooner when handlers reported progress, and tells an engagement to stop when, by our
+ * a settle did, sooner when handlers reported progress, and tells an session to stop when, by our
  * own clock, its lease is about to end. In the same rhythm each compares what it runs with what the
  * server believes that it runs, and logs what runs far longer than usual.
  */
-export class Leases {
+export class Heartbeat {
   readonly #leaseMs: number;
   readonly #held: () => Iterable<Leased>;
   readonly #logger: Logger;
@@ -44,14 +44,14 @@ export class Leases {
   }
 
   #look(): void {
-    for (const engagement of this.#held()) {
-      engagement.fence();
-      engagement.noteSlow();
-      engagement.compare(this.#leaseMs / 3);
-      engagement.renew(this.#leaseMs / 3).catch((error: unknown) => {
+    for (const session of this.#held()) {
+      session.fence();
+      session.noteSlow();
+      session.compare(this.#leaseMs / 3);
+      session.renew(this.#leaseMs / 3).catch((error: unknown) => {
         // Tried again at the next look; the fence acts if it never succeeds.
         if (!(error instanceof ConnectionError)) this.#logger.warn({ err: error }, 'renew failed');
-        this.#events.tellError(error, { requestId: engagement.id });
+        this.#events.tellError(error, { requestId: session.id });
       });
     }
   }

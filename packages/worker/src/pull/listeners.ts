@@ -1,11 +1,11 @@
 import type { Outcome } from '@piecework/protocol';
-import type { Running } from '../handler/attempt.js';
+import type { Attempt } from '../handler/attempt.js';
 
 /** Those of one request that are to hear what became of the outcomes that wait to be settled. */
 export class Listeners {
-  readonly #waiting = new Map<Outcome, Running>();
+  readonly #waiting = new Map<Outcome, Attempt>();
 
-  add(outcome: Outcome, running: Running): void {
+  add(outcome: Outcome, running: Attempt): void {
     this.#waiting.set(outcome, running);
   }
 

@@ -1,6 +1,6 @@
 import { decodeError, type Outcome } from '@piecework/protocol';
 import type { Logger } from 'pino';
-import type { Running } from '../handler/attempt.js';
+import type { Attempt } from '../handler/attempt.js';
 import { type Flood, isLogged } from './flood.js';
 
 /** What lines of one kind have in common. */
@@ -10,7 +10,7 @@ export interface Where {
   readonly task?: string;
 }
 
-/** What came of the attempts that one engagement reported. */
+/** What came of the attempts that one session reported. */
 interface Tally {
   succeeded: number;
   failed: number;
@@ -50,14 +50,14 @@ export class RunLog {
     this.#begun = false;
   }
 
-  started(running: Running): void {
+  started(running: Attempt): void {
     const { attempt, crashes } = running;
     if (attempt > 1 || crashes > 0)
       this.#say('debug', 'sub-request runs again', () => ({ ...about(running), crashes }));
   }
 
   /** `isFinal`: of a failure, whether no attempt follows. */
-  reported(running: Running, outcome: Outcome, isFinal: boolean): void {
+  reported(running: Attempt, outcome: Outcome, isFinal: boolean): void {
     if (outcome.kind !== 'f') {
       this.#tally[outcome.kind === 's' ? 'succeeded' : 'returned'] += 1;
       return;
@@ -76,17 +76,17 @@ export class RunLog {
     this.#say(level, what, fields, { error: kept.name });
   }
 
-  overTime(running: Running): void {
+  overTime(running: Attempt): void {
     const what = 'attempt over its time; its handler is told to stop';
     this.#say('info', what, () => ({ ...about(running), ...ranFor(running) }));
   }
 
-  goesOn(running: Running): void {
+  goesOn(running: Attempt): void {
     const what = 'handler goes on although it was told to stop, and keeps its slot';
     this.#say('warn', what, () => ({ ...about(running), ...ranFor(running) }));
   }
 
-  slow(running: Running, medianMs: number | undefined): void {
+  slow(running: Attempt, medianMs: number | undefined): void {
     const median = medianMs === undefined ? {} : { medianMs: Math.round(medianMs) };
     const more = () => ({ ...about(running), ...ranFor(running), ...median });
     this.#say('warn', 'handler runs far longer than usual', more);
@@ -103,6 +103,6 @@ export class RunLog {
   }
 }
 
-const about = ({ index, attempt }: Running) => ({ index, attempt });
+const about = ({ index, attempt }: Attempt) => ({ index, attempt });
 
-const ranFor = (running: Running) => ({ ranMs: Math.round(performance.now() - running.startedAt) });
+const ranFor = (running: Attempt) => ({ ranMs: Math.round(performance.now() - running.startedAt) });

@@ -20,9 +20,9 @@ import {
   tellOver,
 } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
-import { Running } from '../handler/attempt.js';
+import { Attempt } from '../handler/attempt.js';
 import { LastCheckpoints, reportsOf, unsentOf } from '../handler/checkpoints.js';
-import { AttemptTerms } from '../handler/retry-policy.js';
+import { RetryPolicy } from '../handler/retry-policy.js';
 import type { Holding } from '../lease/renewal.js';
 import { Listeners } from '../pull/listeners.js';
 import type { ServerMemory } from '../report/memory.js';
@@ -30,7 +30,7 @@ import { RunLog } from '../report/run-log.js';
 import type { Growth } from '../shared/growth.js';
 import type { Usual } from '../shared/usual.js';
 import type { Waiting } from '../shared/waiting-room.js';
-import type { WorkerCore } from '../shared/worker-context.js';
+import type { WorkerContext } from '../shared/worker-context.js';
 import { Outcomes } from './outcomes.js';
 import { ReadSize } from './read-size.js';
 import { TokenReturn } from './token-return.js';
@@ -62,20 +62,20 @@ const NOBODY: ReadonlySet<Entry> = new Set();
  * One call at a time: the replies carry absolute permits, so their order must be that of the calls.
  * What a crash leaves: permits, which expire with the lease, and entries, which a tend reclaims.
  */
-export class Engagement {
+export class RequestSession {
   readonly id: string;
   readonly generation: number;
   /** Where its tokens are. */
   readonly shard: Shard;
-  readonly #core: WorkerCore;
+  readonly #core: WorkerContext;
   readonly #commands: RequestCommands;
   readonly #control: ControlCommands;
   readonly #isContended: (priority: number, expedited?: Expedited) => Promise<boolean>;
   readonly #onTurn: (waiting: Waiting) => void;
-  readonly #onOver: (engagement: Engagement) => void;
-  readonly #running = new Map<string, Running>();
+  readonly #onOver: (session: RequestSession) => void;
+  readonly #running = new Map<string, Attempt>();
   /** Handlers whose lease was lost: told to stop, under no permit, their slots still taken. */
-  readonly #zombies = new Set<Running>();
+  readonly #zombies = new Set<Attempt>();
   readonly #outcomes = new Outcomes();
   /** Who pulled, and is to hear what became of the outcomes. */
   readonly #listeners = new Listeners();
@@ -111,9 +111,9 @@ export class Engagement {
   /** Of the connection, when it was last asked what it holds. */
   #epoch = 0;
   #task = '';
-  #terms: AttemptTerms;
+  #terms: RetryPolicy;
   /** What every sub-request is given alike. */
-  readonly #parts: ConstructorParameters<typeof Running>[4];
+  readonly #parts: ConstructorParameters<typeof Attempt>[4];
   /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
   readonly #heard = new Map<string, number>();
   #place: Place = { priority: 0 };
@@ -130,7 +130,7 @@ export class Engagement {
   #tail: Promise<void> = Promise.resolve();
 
   constructor(
-    core: WorkerCore,
+    core: WorkerContext,
     shard: Shard,
     id: string,
     generation: number,
@@ -140,10 +140,10 @@ export class Engagement {
       /** Whether anybody else of the same or a higher priority waits. */
       isContended: (priority: number, expedited?: Expedited) => Promise<boolean>;
       /** Tokens that came for slots that are free now. */
-      onTokens: (tokens: readonly string[], from: Engagement) => void;
+      onTokens: (tokens: readonly string[], from: RequestSession) => void;
       /** Somebody in the waiting room whose turn it is. */
       onTurn: (waiting: Waiting) => void;
-      onOver: (engagement: Engagement) => void;
+      onOver: (session: RequestSession) => void;
     },
   ) {
     this.#core = core;
@@ -152,7 +152,7 @@ export class Engagement {
     this.generation = generation;
     this.#commands = new RequestCommands(core.connection, id);
     this.#control = new ControlCommands(core.connection, id);
-    this.#terms = new AttemptTerms(core, 1, {});
+    this.#terms = new RetryPolicy(core, 1, {});
     this.#parts = {
       logger: core.logger,
       holds: { request: this.#hold, queue: hooks.holdQueue },
@@ -416,7 +416,7 @@ export class Engagement {
     this.#permits = entered.permits;
     this.#task = entered.task;
     const { attempts, policy } = entered;
-    this.#terms = new AttemptTerms(this.#core, attempts, decodePolicy(policy));
+    this.#terms = new RetryPolicy(this.#core, attempts, decodePolicy(policy));
     this.#place = { priority, due };
     this.#dueNow = entered.dueNow;
     this.#account();
@@ -665,7 +665,7 @@ export class Engagement {
     // It may have been told to leave while the read was under way, or its process stood still.
     const mayStart = () => this.#mode === 'working' && this.#busy < Math.min(this.#permits, end);
     this.fence();
-    // Claimed first: this engagement leaves with all others, and what came along goes back.
+    // Claimed first: this session leaves with all others, and what came along goes back.
     const wait = this.#claim(entries, Math.min(this.#permits, end) - this.#busy);
     for (const entry of entries) {
       if (wait.has(entry)) continue;
@@ -728,7 +728,7 @@ export class Engagement {
   #start(entry: Entry, now: number): void {
     const handler = this.#core.handlers.for(this.#task);
     if (!handler) throw new Error(`no handler for task ${this.#task}`);
-    const running = new Running(this.id, entry, now, this.#terms, this.#parts);
+    const running = new Attempt(this.id, entry, now, this.#terms, this.#parts);
     this.#running.set(entry.entry, running);
     this.#core.running += 1;
     if (this.#terms.timeoutMs > 0) this.#holding.runsFor(this.#terms.timeoutMs);
@@ -744,7 +744,7 @@ export class Engagement {
     this.shard.lookWithin(ms + SLACK_MS);
   };
 
-  readonly #onEnd = (running: Running, outcome: Outcome | undefined): void => {
+  readonly #onEnd = (running: Attempt, outcome: Outcome | undefined): void => {
     this.#core.running -= 1;
     const wanted = this.#running.get(running.entry) === running;
     if (wanted) this.#running.delete(running.entry);
@@ -758,7 +758,7 @@ export class Engagement {
   };
 
   /** The attempt is over, its permit free; the slot is when the handler has really ended. */
-  readonly #onTimeout = (running: Running, outcome: Outcome): void => {
+  readonly #onTimeout = (running: Attempt, outcome: Outcome): void => {
     if (this.#running.get(running.entry) !== running) return;
     this.#log.overTime(running);
     this.#running.delete(running.entry);
@@ -768,7 +768,7 @@ export class Engagement {
   };
 
   /** To a handler that was told to stop, until it has ended. */
-  #leaveSlot(running: Running): void {
+  #leaveSlot(running: Attempt): void {
     const { slots } = this.shard;
     slots.take(1);
     void running.ended.then(() => slots.take(-1));
@@ -776,7 +776,7 @@ export class Engagement {
   }
 
   /** What came of an attempt, however it ended, and what goes with it. */
-  #report(running: Running, outcome: Outcome): void {
+  #report(running: Attempt, outcome: Outcome): void {
     this.#outcomes.push(outcome);
     if (this.#core.handlers.pulled) this.#listeners.add(outcome, running);
     if (this.#core.events.heard('settled')) this.#heard.set(outcome.entry, running.attempt);
@@ -794,7 +794,7 @@ export class Engagement {
   }
 
   /** What settling it takes of the server's memory, and gives back. */
-  #weigh(running: Running, outcome: Outcome): void {
+  #weigh(running: Attempt, outcome: Outcome): void {
     if (outcome.kind === 'b') return;
     const { length } = outcome.value;
     this.#memory.settled(length);
@@ -860,8 +860,8 @@ export class Engagement {
       .catch((error: unknown) => {
         const { logger, ended } = this.#core;
         const about = { err: error, requestId: this.id };
-        if (ended) logger.warn(about, 'engagement cut off by the close');
-        else logger.error(about, 'engagement failed');
+        if (ended) logger.warn(about, 'session cut off by the close');
+        else logger.error(about, 'session failed');
         if (!ended) this.#core.events.tellError(error, { requestId: this.id });
         this.#end(undefined);
       })

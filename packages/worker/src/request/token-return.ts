@@ -1,6 +1,6 @@
 import { type Minted, parseToken, RequestCommands, tellOpen } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
-import type { WorkerCore } from '../shared/worker-context.js';
+import type { WorkerContext } from '../shared/worker-context.js';
 
 /** Most tokens that one call takes: Lua unpacks no more than some thousand arguments. */
 const TAKE = 500;
@@ -12,13 +12,13 @@ const OUTSTANDING = 40;
  * lost here was counted, and is found lost by the epochs.
  */
 export class TokenReturn {
-  readonly #core: WorkerCore;
+  readonly #core: WorkerContext;
   readonly #shard: Shard;
   readonly #isYielding: () => boolean;
   readonly #onTokens: (tokens: readonly string[]) => void;
 
   constructor(
-    core: WorkerCore,
+    core: WorkerContext,
     shard: Shard,
     hooks: { isYielding: () => boolean; onTokens: (tokens: readonly string[]) => void },
   ) {

@@ -3,7 +3,7 @@ const NEW = 1 / 8;
 
 /**
  * Whether settling a request makes the server fuller: its results and errors, as they are kept, against the
- * payloads that go. Known from the first that is settled here, and remembered beyond an engagement.
+ * payloads that go. Known from the first that is settled here, and remembered beyond an session.
  */
 export class Growth {
   #payload = 0;

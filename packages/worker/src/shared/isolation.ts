@@ -1,6 +1,6 @@
 import type { Entry } from '@piecework/protocol';
 
-/** What may hold sub-requests in this process: an engagement. */
+/** What may hold sub-requests in this process: an session. */
 interface Holder {
   /** Reads no more, and returns what it has not started. */
   leave(): void;
@@ -22,7 +22,7 @@ interface Capacity {
   take(n: number): void;
 }
 
-/** Suspects of one engagement. */
+/** Suspects of one session. */
 interface Party {
   readonly size: number;
   /** Starts them; told how many suspects run in all. */
@@ -42,13 +42,13 @@ const SHRINK = 4;
  *
  *   off → clearing → running → off
  *
- * clearing: somebody claimed the process for its suspects. Every engagement leaves, all slots are taken,
+ * clearing: somebody claimed the process for its suspects. Every session leaves, all slots are taken,
  *           so that no token is popped; what runs may end, what was only read goes back. Suspects that
  *           others had asked for by then join, as far as the company of each allows.
  * running:  nothing is left but the suspects, which run now. When all are settled the slots are free
  *           again, and work goes on as usual.
  */
-export class Alone {
+export class Isolation {
   readonly #slots: Capacity;
   readonly #held: () => Iterable<Holder>;
   readonly #handlers: () => number;

@@ -1,4 +1,4 @@
-import { Alone, type Held } from './isolation.js';
+import { type Held, Isolation } from './isolation.js';
 
 /**
  * Among how many requests the slots of a big worker are shared at first. With a slot for each of a
@@ -25,7 +25,7 @@ const LATELY = 8;
 export class SlotPool {
   readonly capacity: number;
   /** What runs a suspect alone in this process, whichever queue it is of. */
-  readonly alone: Alone;
+  readonly alone: Isolation;
   readonly #workers: Held[] = [];
   readonly #members: Slots[] = [];
   /** Equals together, in the order in which they have their turn. */
@@ -34,7 +34,7 @@ export class SlotPool {
 
   constructor(capacity: number) {
     this.capacity = capacity;
-    this.alone = new Alone(
+    this.alone = new Isolation(
       this,
       () => this.#workers.flatMap((worker) => [...worker.held()]),
       () => this.#workers.reduce((sum, { running }) => sum + running(), 0),

@@ -9,19 +9,19 @@ import { Leftovers } from '../report/leftovers.js';
 import { Memory } from '../report/memory.js';
 import { Stalls } from '../report/stalls.js';
 import { Growth } from './growth.js';
-import type { Alone } from './isolation.js';
+import type { Isolation } from './isolation.js';
 import { Remembered } from './remembered.js';
 import { Unblocking } from './unblocking.js';
 import { Usual } from './usual.js';
 import { WaitingRoom } from './waiting-room.js';
 
 /** What the parts of one worker process share. */
-export class WorkerCore {
+export class WorkerContext {
   /** Boot id: a new one for every start, so that a restarted process inherits nothing. */
   readonly id: string;
   readonly connection: Connection;
   readonly handlers: Handlers;
-  readonly alone: Alone;
+  readonly alone: Isolation;
   readonly renewal: Renewal;
   readonly leaseMs: number;
   readonly quantumMs: number;
@@ -56,7 +56,7 @@ export class WorkerCore {
 
   constructor(
     parts: Pick<
-      WorkerCore,
+      WorkerContext,
       | 'id'
       | 'connection'
       | 'handlers'

@@ -21,7 +21,7 @@ interface Process {
 }
 
 /** What a worker process has to do with one request: permits, handlers, outcomes to be settled. */
-interface Engagement {
+interface RequestSession {
   readonly worker: Process;
   readonly request: number;
   permits: number;
@@ -39,7 +39,7 @@ interface Engagement {
  * swap, which carries it along. Counted in real runs (docs/scaling.md), not derived.
  */
 const PUSHES_PER_ENTER = 0.65;
-/** Shorter than anything else: what ends at the same time ends before its engagement looks. */
+/** Shorter than anything else: what ends at the same time ends before its session looks. */
 const ONE_TURN_MS = 1e-6;
 /** Longest list of waits that is kept for the quantiles. */
 const SAMPLES = 50_000;
@@ -48,8 +48,8 @@ const SAMPLES = 50_000;
  * A discrete-event simulation of masters, worker processes and handlers, from measured costs. All
  * slots are full from the start and there is work without end. Times in ms.
  *
- * A handler ends → its engagement gathers what ended, asks whether to stay when its slice is over,
- * settles and reads in one round trip → the next handlers start. An engagement that has to leave
+ * A handler ends → its session gathers what ended, asks whether to stay when its slice is over,
+ * settles and reads in one round trip → the next handlers start. An session that has to leave
  * settles, swaps its tokens for others, and enters those requests. The rules are those of
  * packages/worker/src/request/request-session.ts, without failures.
  */
@@ -155,9 +155,9 @@ export class Fleet {
         const sliceStart = -this.#random() * quantumMs;
         // In turn, as limits share the slots out; by chance where tokens decide.
         const request = contended ? this.#anyRequest() : (i * parts + part) % requests;
-        const engagement = engage(worker, request, permits, sliceStart);
+        const session = engage(worker, request, permits, sliceStart);
         for (let n = 0; n < permits; n += 1) {
-          this.#start(engagement, this.#random() * this.#handlerMs() + this.#random());
+          this.#start(session, this.#random() * this.#handlerMs() + this.#random());
         }
       }
     }
@@ -175,80 +175,78 @@ export class Fleet {
     return this.#setting.handlerMs * (0.5 + this.#random());
   }
 
-  #start(engagement: Engagement, forMs: number): void {
-    engagement.running += 1;
+  #start(session: RequestSession, forMs: number): void {
+    session.running += 1;
     const { timerMs } = this.#setting;
     const end = this.#now + forMs;
     const at = timerMs ? Math.ceil(end / timerMs) * timerMs : end;
-    this.#at(at, () => this.#end(engagement));
+    this.#at(at, () => this.#end(session));
   }
 
-  #end(engagement: Engagement): void {
-    engagement.running -= 1;
-    engagement.ended.push(this.#now);
-    this.#kick(engagement);
+  #end(session: RequestSession): void {
+    session.running -= 1;
+    session.ended.push(this.#now);
+    this.#kick(session);
   }
 
-  #kick(engagement: Engagement): void {
-    if (engagement.busy) return;
-    engagement.busy = true;
+  #kick(session: RequestSession): void {
+    if (session.busy) return;
+    session.busy = true;
     // Whatever ends until the thread gets to it, or in the same moment, is gathered.
-    this.#at(Math.max(this.#now, engagement.worker.freeAt) + ONE_TURN_MS, () =>
-      this.#pump(engagement),
-    );
+    this.#at(Math.max(this.#now, session.worker.freeAt) + ONE_TURN_MS, () => this.#pump(session));
   }
 
-  #pump(engagement: Engagement): void {
+  #pump(session: RequestSession): void {
     const { quantumMs, contended } = this.#setting;
-    const age = this.#now - engagement.sliceStart;
-    if (engagement.leaving || age < quantumMs) {
-      this.#settle(engagement);
+    const age = this.#now - session.sliceStart;
+    if (session.leaving || age < quantumMs) {
+      this.#settle(session);
       return;
     }
     const { contended: asked } = this.#costs.server;
-    this.#call('contended', engagement.worker, this.#queueMaster, asked.micros, () => {
-      engagement.sliceStart = this.#now;
-      engagement.leaving = contended && this.#setting.requests > 1;
-      this.#settle(engagement);
+    this.#call('contended', session.worker, this.#queueMaster, asked.micros, () => {
+      session.sliceStart = this.#now;
+      session.leaving = contended && this.#setting.requests > 1;
+      this.#settle(session);
     });
   }
 
-  #settle(engagement: Engagement): void {
-    const { worker, request, running, ended } = engagement;
-    const read = engagement.leaving ? 0 : engagement.permits - running;
-    engagement.ended = [];
+  #settle(session: RequestSession): void {
+    const { worker, request, running, ended } = session;
+    const read = session.leaving ? 0 : session.permits - running;
+    session.ended = [];
     const filling = ended.length * fillMicros(this.#costs);
     const micros = settleMicros(this.#costs, ended.length, read) + filling;
     const home = this.#homes[request] as Master;
     const clientMicros = ended.length * this.#costs.client.perOutcomeMicros;
-    const then = () => this.#settledBy(engagement, read, running, ended);
+    const then = () => this.#settledBy(session, read, running, ended);
     this.#call('settle', worker, home, micros, then, clientMicros);
   }
 
-  #settledBy(engagement: Engagement, read: number, running: number, ended: number[]): void {
+  #settledBy(session: RequestSession, read: number, running: number, ended: number[]): void {
     this.#settled += ended.length;
-    engagement.busy = false;
-    if (engagement.leaving) {
-      const freed = engagement.permits - running;
-      engagement.permits = running;
-      this.#swap(engagement, freed, ended);
+    session.busy = false;
+    if (session.leaving) {
+      const freed = session.permits - running;
+      session.permits = running;
+      this.#swap(session, freed, ended);
     } else {
       this.#waited(ended);
-      this.#startNew(engagement, read);
+      this.#startNew(session, read);
     }
-    if (engagement.ended.length > 0) this.#kick(engagement);
+    if (session.ended.length > 0) this.#kick(session);
   }
 
-  #startNew(engagement: Engagement, count: number): void {
+  #startNew(session: RequestSession, count: number): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.#setting.handlerMs > 0) this.#start(engagement, this.#handlerMs());
-      else engagement.ended.push(this.#now);
+      if (this.#setting.handlerMs > 0) this.#start(session, this.#handlerMs());
+      else session.ended.push(this.#now);
     }
-    if (engagement.ended.length > 0) this.#kick(engagement);
+    if (session.ended.length > 0) this.#kick(session);
   }
 
   /** Tokens of other requests for those that it left; each of them is entered, and minted anew. */
-  #swap({ worker }: Engagement, freed: number, ended: readonly number[]): void {
+  #swap({ worker }: RequestSession, freed: number, ended: readonly number[]): void {
     if (freed === 0) return;
     const { swap, enter, push } = this.#costs.server;
     this.#call('swap', worker, this.#queueMaster, swap.micros, () => {
@@ -266,13 +264,13 @@ export class Fleet {
     });
   }
 
-  #firstRead(engagement: Engagement, freeSince: number | undefined): void {
-    const { worker, request } = engagement;
+  #firstRead(session: RequestSession, freeSince: number | undefined): void {
+    const { worker, request } = session;
     const home = this.#homes[request] as Master;
     this.#call('settle', worker, home, settleMicros(this.#costs, 0, 1), () => {
-      engagement.busy = false;
+      session.busy = false;
       if (freeSince !== undefined) this.#waited([freeSince]);
-      this.#startNew(engagement, 1);
+      this.#startNew(session, 1);
     });
   }
 
@@ -315,7 +313,7 @@ const engage = (
   request: number,
   permits: number,
   sliceStart: number,
-): Engagement => ({
+): RequestSession => ({
   ...{ worker, request, permits, sliceStart, running: 0, ended: [] },
   ...{ busy: false, leaving: false },
 });
