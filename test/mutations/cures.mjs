@@ -904,8 +904,8 @@ export const codeCures = [
     code: 'packages/cli/dist/fleet.js',
     edits: [
       {
-        from: 'this.#awaitAtStop(noteEnd(redis, worker, cause, dead));',
-        to: ';',
+        from: 'worker ? noteEnd(redis, worker, cause, dead) : Promise.resolve([])',
+        to: 'Promise.resolve([])',
       },
     ],
   },
