@@ -96,6 +96,23 @@ describe('a suspect', { tags: 'one-server' }, () => {
     expect(since()).toHaveLength(11);
   });
 
+  test('goes to another process when what runs beside it does not end', async ({ flow }) => {
+    const { id, slow, other, worker, since } = await waitingSuspect(flow, 2);
+    const { events, handler } = diary({});
+    const idle = flow.worker({ concurrency: 4, handler });
+    await idle.start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 2, failed: 0 });
+    expect(events).toContain('start suspected 0 after 1');
+    expect(worker.running).toBe(1);
+    // The process whose handler hangs works on.
+    await idle.close();
+    const late = await flow.producer().submit([0], { id: flow.id('late') });
+    expect(await flow.complete(late.id)).toMatchObject({ succeeded: 1 });
+    expect(since()).toContain('end late 0');
+    slow.open();
+    expect(await flow.complete(other)).toMatchObject({ succeeded: 4 });
+  });
+
   test('is given back when its worker closes before it ran', async ({ flow }) => {
     const { id, request, slow, worker, other, since } = await waitingSuspect(flow, 1);
     const closing = worker.close();

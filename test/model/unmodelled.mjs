@@ -243,6 +243,7 @@ export const unmodelled = [
   { cure: 'workers log what failed as its workers ended too often', why: OUTSIDE },
   { cure: 'who redrove a request knows the new life', why: TOLD },
   { cure: 'one run of a name at a time', why: OUTSIDE },
+  { cure: 'suspects go back where what runs beside them does not end', why: OUTSIDE },
   { cure: 'what ended workers of the last run hold is freed', why: OUTSIDE },
   { cure: 'a handler that does not stop is seen', why: OUTSIDE },
   { cure: 'what runs may end after the first Ctrl-C', why: OUTSIDE },

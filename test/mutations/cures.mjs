@@ -781,6 +781,13 @@ export const codeCures = [
     ],
   },
   {
+    cure: 'suspects go back where what runs beside them does not end',
+    test: 'test/flow/alone.test.ts',
+    name: 'goes to another process when what runs beside it does not end',
+    code: 'packages/worker/dist/shared/isolation.js',
+    edits: [{ from: 'giveBack(waitedMs);', to: ';' }],
+  },
+  {
     cure: 'a take of fewer than were asked for goes on',
     test: 'test/flow/timed-large.test.ts',
     name: 'are taken in several calls, as many as were asked for',

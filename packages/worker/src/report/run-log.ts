@@ -1,4 +1,4 @@
-import { decodeError, type Outcome } from '@piecework/protocol';
+import { decodeError, type Entry, type Outcome } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Attempt } from '../handler/attempt.js';
 import { type Flood, isLogged } from './flood.js';
@@ -84,6 +84,12 @@ export class RunLog {
   goesOn(running: Attempt): void {
     const what = 'handler goes on although it was told to stop, and keeps its slot';
     this.#say('warn', what, () => ({ ...about(running), ...ranFor(running) }));
+  }
+
+  passedOn(suspects: readonly Entry[], waitedMs: number): void {
+    const what = 'suspects go back: handlers beside them did not end';
+    const indexes = suspects.slice(0, 10).map(({ index }) => index);
+    this.#say('info', what, () => ({ count: suspects.length, indexes, waitedMs }));
   }
 
   slow(running: Attempt, medianMs: number | undefined): void {

@@ -55,7 +55,7 @@ const NOBODY: ReadonlySet<Entry> = new Set();
  * leaving: it reads no more; each handler that ends gives its permit back. It leaves when a read
  *          brought less than was asked (dry), at the end of its time slice when somebody else waits
  *          (yielding), when its results need room that the server has not (memory.ts), when its lease is
- *          lost, when suspects are to run (alone.ts), and when the
+ *          lost, when suspects are to run (isolation.ts), and when the
  *          worker closes. A new token makes it enter again.
  * over:    nothing held, nothing running; forgotten.
  *
@@ -93,6 +93,8 @@ export class RequestSession {
   readonly #holding: Holding;
   #mode: 'entering' | 'working' | 'leaving' | 'over' = 'entering';
   #yielding = false;
+  /** It left so that another process takes its suspects. */
+  #passesOn = false;
   #permits = 0;
   #reserved = 0;
   #held = 0;
@@ -485,6 +487,7 @@ export class RequestSession {
     this.#mode = willing ? 'working' : 'leaving';
     if (!willing) return;
     this.#yielding = false;
+    this.#passesOn = false;
     this.#sliceStart = performance.now();
     this.#comparedAt = this.#sliceStart;
   }
@@ -594,7 +597,9 @@ export class RequestSession {
     this.#goOn();
     const minted = this.#minted(settled.mint, settled.epoch);
     const waiting = this.#yielding && freed > 0 ? this.#nextWaiting() : undefined;
-    if (this.#mode === 'leaving' && !waiting) this.#tokens.handOn(minted, freed);
+    // Whoever waits for tokens has waited longer than this process would by then.
+    const handsOn = this.#mode === 'leaving' && !waiting && !this.#passesOn;
+    if (handsOn) this.#tokens.handOn(minted, freed);
     else this.#tokens.push(minted);
     if (waiting) this.#onTurn(waiting);
     // Sent twice: what came with the first reply, if anything did, is with us and unknown.
@@ -684,10 +689,21 @@ export class RequestSession {
     const may = this.#mode === 'working' || (alone.clearing && !closing && !this.shard.paused);
     if (room <= 0 || !may || !entries.some(({ suspect }) => suspect)) return NOBODY;
     const suspects = entries.filter(({ suspect }) => suspect);
-    const run = (company: number) => this.#runAlone(company);
-    const admitted = alone.claim(this, suspects.slice(0, room), run);
+    const admitted = alone.claim(this, suspects.slice(0, room), {
+      run: (company) => this.#runAlone(company),
+      giveBack: (waitedMs) => this.#passOn(waitedMs),
+    });
     this.#suspects = [...this.#suspects, ...admitted];
     return new Set(admitted);
+  }
+
+  /** Gives suspects back that have waited in vain for what runs here to end. */
+  #passOn(waitedMs: number): void {
+    if (this.#suspects.length === 0) return;
+    this.#log.passedOn(this.#suspects, waitedMs);
+    this.#returnSuspects();
+    this.#passesOn = true;
+    this.leave();
   }
 
   /** Starts the suspects; nothing else runs in this process, and the server is told so first. */
