@@ -76,6 +76,9 @@ console.warn = (...words) => {
   if (!String(words[0]).startsWith('Skipping the ready check')) warn(...words);
 };
 
+// A terminal that was closed takes no words; what they are about goes on to its end.
+process.stderr.on('error', () => {});
+
 // Whoever reads our output may have seen enough, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // These have something to clear up, and learn of it themselves.

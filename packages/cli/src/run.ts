@@ -44,12 +44,13 @@ import {
   setLimit,
   whatThereIs,
 } from './run-again.js';
-import { ALL, abandon, leave, openFiles, type RunFiles } from './run-files.js';
+import { abandon, leave, openFiles, type RunFiles } from './run-files.js';
 import { freeLeftovers, type Leftovers } from './run-leftovers.js';
 import { reportRun, reportStopped } from './run-report.js';
 import { sourceOf } from './run-source.js';
+import { Salvage } from './salvage.js';
 import { type Slots, slotsOf } from './slots.js';
-import { onStopSignals } from './stop-signals.js';
+import { ALL_SIGNALS, codeOf, onStopSignals } from './stop-signals.js';
 import { checkWork, type WorkValues } from './work.js';
 import { passedOn } from './worker.js';
 
@@ -200,6 +201,10 @@ async function run(
   let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
   /** Whether it was said how it ended. */
   let told = false;
+  /** Settles when the results that a run leaves behind are written, which nothing else has. */
+  let rescue: (() => Promise<void>) | undefined;
+  /** By a second signal, before the end of the process. */
+  let hardEnd: Promise<void> | undefined;
   const leftoversOf = ({ id }: RequestStatus): Leftovers => ({
     ...{ redis: redis.url, queue, shards, id, here: lock?.followsEnded ?? false },
     work: values.persistent ? 'persistent programs' : values.exec ? 'programs' : 'handler',
@@ -232,8 +237,14 @@ async function run(
       () => {
         workers?.kill();
         say('ended at once');
-        if (request && outlives) for (const line of keptLines(unended(request.id))) say(line);
+        const tell = () => {
+          if (request && outlives) for (const line of keptLines(unended(request.id))) say(line);
+        };
+        hardEnd = rescue?.().then(tell);
+        if (!hardEnd) tell();
+        return hardEnd;
       },
+      ALL_SIGNALS,
     );
     const ownId = named || options.dedupe !== undefined ? {} : { id: `run-${nanoid(10)}` };
     const open = before ?? (await pw.open({ ...ownId, ...options }));
@@ -250,7 +261,7 @@ async function run(
     await files.joblog?.begin(named !== undefined);
     stopping.signal.addEventListener('abort', () => {
       if (named) open.leave();
-      else void endEarly(workers, open);
+      else void endEarly(workers, open, () => hardEnd !== undefined);
       // Whoever types or pipes the items is not waited for.
       items.close();
     });
@@ -258,16 +269,27 @@ async function run(
     const quiet = values.json || (values.out === '-' && process.stdout.isTTY);
     const leaving = new AbortController();
     const { signal } = leaving;
-    const all = { ...ALL, signal };
     const logged = { order: 'completion', failed: true, signal } as const;
     const format = resultFormats[values.format ?? 'ndjson'];
     const writer = values.timing ? format : untimed(format);
+    const { out, joblog } = files;
+    const salvage = out && new Salvage(handle, out, values.format ?? 'ndjson', signal);
+    const writing = salvage && out && writeResultsLive(salvage, out, values.json, writer);
+    const logging = joblog && writeJoblogLive(handle.results(logged), joblog, values.json);
+    // The next run of a name writes them.
+    if (salvage && writing && !named)
+      rescue = async () => {
+        rescue = undefined;
+        const said = await salvage.end(writing);
+        await joblog?.flush().catch(() => {});
+        if (!values.json) say(said);
+      };
     // What a run that is left still does, `leaving` ends.
     const parts = [
       handle.completion({ signal }),
       open.allIn ? undefined : feed(items, open, stopping.signal),
-      files.out && writeResultsLive(handle.results(all), files.out, values.json, writer),
-      files.joblog && writeJoblogLive(handle.results(logged), files.joblog, values.json),
+      writing,
+      logging,
       quiet ? undefined : showProgress(handle.progress({ signal })),
     ] as const;
     const ending = Promise.all(parts).then(
@@ -294,14 +316,16 @@ async function run(
       await Promise.allSettled(parts);
       return late ?? undefined;
     }
+    await hardEnd;
     unlisten();
+    rescue = undefined;
     if (!ended) {
       kept = unended(handle.id);
       const { counts, status } = await handle.status();
       const tookMs = performance.now() - started;
       reportStopped({ kept, counts, tookMs, isOpen: status === 'open' }, values.json);
       if (lost !== undefined) throw lost;
-      return stoppedBy === 'SIGTERM' ? 143 : 130;
+      return codeOf(stoppedBy ?? 'SIGINT');
     }
     const [outcome, fed, cut, logCut] = ended;
     const wrong = lost ?? fed;
@@ -328,10 +352,12 @@ async function run(
     told = true;
     reportRun({ ...end, note: workers ? note : undefined, ...left }, values.json);
     if (wrong !== undefined) throw wrong;
+    if (status === 'cancelled' && stoppedBy) return codeOf(stoppedBy);
     return status === 'succeeded' && !cut && !logCut ? 0 : 1;
   } catch (error) {
     // Whoever reads the output may have seen enough.
     const seen = (error as NodeJS.ErrnoException).code === 'EPIPE';
+    if (!seen) await rescue?.();
     if (request && outlives && !kept && !told && !seen) {
       kept = unended(request.id);
       if (!values.json) for (const line of keptLines(kept)) say(line);
@@ -351,8 +377,11 @@ async function run(
 async function endEarly(
   workers: WorkerFleet | undefined,
   open: Pick<OpenRequest, 'cancel'>,
+  isEnded: () => boolean,
 ): Promise<void> {
   await workers?.stop();
+  // At once: all stays as it is.
+  if (isEnded()) return;
   await open.cancel().catch(() => {});
 }
 
