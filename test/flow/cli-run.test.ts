@@ -310,3 +310,27 @@ describe('how many run at once', () => {
     expect(stderr).toContain('at most one of --processes and --concurrency');
   });
 });
+
+describe('without --out', () => {
+  const LOST = 'no --out: what the programs printed was discarded (--out - shows it)\n';
+
+  test('what programs print is discarded, however long it is, and that is said', {
+    tags: 'processes',
+  }, async ({ commandLine: { file } }) => {
+    const input = await file('many.txt', lines(5));
+    const args = ['run', '--input', input, '--exec'];
+    const { code, stderr } = await cli([...args, 'head -c 3000000 /dev/zero']);
+    expect(code, stderr).toBe(0);
+    expect(stderr.endsWith(LOST)).toBe(true);
+    expect((await cli([...args, 'test {}'])).stderr).not.toContain(LOST);
+  });
+
+  test('what a handler gives may have any size', { tags: 'processes' }, async ({
+    commandLine: { file },
+  }) => {
+    const input = await file('many.txt', lines(2));
+    const large = await file('large.mjs', "export default () => 'x'.repeat(3_000_000);");
+    const { code, stderr } = await cli(['run', '--input', input, '--handler', large]);
+    expect(code, stderr).toBe(0);
+  });
+});

@@ -309,8 +309,8 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--exec-output <how>',
-    'what --exec writes: text (one last line end is left out) or json',
-    option.word('text', 'json'),
+    'what --exec writes: text (one last line end is left out), json, or none: it is read and discarded',
+    option.word('text', 'json', 'none'),
   ),
   flag(
     '--exec-input <how>',

@@ -34,6 +34,8 @@ export interface WorkerFleetOptions {
    * @default they share the standard error of this process
    */
   readonly onErrorLine?: (line: string) => void;
+  /** Told when programs have written what `--exec-output none` discards. */
+  readonly onDiscarded?: () => void;
   /** Told of each process that ended and is started again. @default nobody is told */
   readonly onRestart?: (restart: WorkerRestart) => void;
   /** Ends the start: the processes are stopped as soon as they can be, and none is waited for. */
@@ -180,13 +182,14 @@ export class WorkerFleet implements AsyncDisposable {
   }
 
   #begin(place: Place, onReady: () => void): void {
-    const { redis, queue, handler, flags = [], onLine, onErrorLine } = this.#options;
+    const { redis, queue, handler, flags = [], onLine, onErrorLine, onDiscarded } = this.#options;
     const handled = handler === undefined ? [] : ['--handler', handler];
     const process = new WorkerProcess({
       redis,
       args: ['--queue', queue, ...handled, ...flags],
       onLine,
       onErrorLine,
+      onDiscarded,
       onReady: () => {
         place.why = '';
         onReady();

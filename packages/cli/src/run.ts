@@ -4,6 +4,7 @@ import type { OpenRequest, RequestOptions } from '@piecework/producer';
 import {
   AbortError,
   InvalidOptionError,
+  LARGEST_VALUE_BYTES,
   pause,
   RequestExistsError,
   SealedError,
@@ -62,6 +63,8 @@ const CATCH_UP_MS = 1_000;
 interface RunValues extends RequestOptions, InputValues, WorkValues {
   redis?: string;
   queue: string;
+  /** Whether only its own workers serve that. */
+  hasOwnQueue: boolean;
   shards: number;
   json: boolean;
   dryRun: boolean;
@@ -107,7 +110,10 @@ export function runCommand(program: Command): void {
     withDefaults(workerFlags, { logLevel: { value: 'warn' } }),
   ];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
-    const read = readFlags<Omit<RunValues, 'queue'> & { queue?: string }>(given, ...groups);
+    const read = readFlags<Omit<RunValues, 'queue' | 'hasOwnQueue'> & { queue?: string }>(
+      given,
+      ...groups,
+    );
     const { id, out, joblog } = read;
     const unseen = out === undefined && joblog === undefined;
     const results = read.results ?? (unseen ? 'discard' : 'keep');
@@ -115,7 +121,7 @@ export function runCommand(program: Command): void {
     const logFormat = read.logFormat ?? defaultLogFormat();
     const { unused, ...slots } = slotsOf(given, read);
     const values: RunValues = {
-      ...{ ...read, ...slots, queue, logFormat, results },
+      ...{ ...read, ...slots, queue, hasOwnQueue: read.queue === undefined, logFormat, results },
       ...execInputOf(read),
     };
     checkWork(values);
@@ -148,6 +154,8 @@ export function runCommand(program: Command): void {
   });
 }
 
+const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
+
 const NO_REDIS =
   'only with --redis or REDIS_URL does a run go on: a Redis of its own ends with each';
 
@@ -162,11 +170,24 @@ function execInputOf({
   return asLines ? { execInput: execInput ?? 'lines' } : {};
 }
 
-function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
+/** What nobody keeps may have any size. Workers of a queue that is shared may work for others as well. */
+function discarding(values: RunValues): Partial<RunValues> {
+  const { results, exec, execOutput, persistent, hasOwnQueue } = values;
+  if (results !== 'discard' || !hasOwnQueue) return {};
+  return exec !== undefined && !persistent && execOutput === 'text'
+    ? { execOutput: 'none' }
+    : { maxResultBytes: LARGEST_VALUE_BYTES };
+}
+
+function startWorkers(
+  redis: string,
+  values: RunValues,
+  onDiscarded: () => void,
+): Promise<WorkerFleet> {
   const { queue, processes, maxRestarts, handler } = values;
   return WorkerFleet.start({
-    ...{ redis, queue, handler, processes, maxRestarts },
-    flags: passedOn({ ...values }),
+    ...{ redis, queue, handler, processes, maxRestarts, onDiscarded },
+    flags: passedOn({ ...values, ...discarding(values) }),
     // What handlers write to standard output is theirs, and not part of the results.
     onLine: say,
     // Not over the bar.
@@ -201,6 +222,8 @@ async function run(
   let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
   /** Whether it was said how it ended. */
   let told = false;
+  /** Whether programs have written what nobody keeps. */
+  let discarded = false;
   /** Settles when the results that a run leaves behind are written, which nothing else has. */
   let rescue: (() => Promise<void>) | undefined;
   /** By a second signal, before the end of the process. */
@@ -223,7 +246,10 @@ async function run(
     const retries = wasComplete && retryFailed;
     if (was) sayWhatThereIs(was, retryFailed);
     if (was && lock && !wasComplete) await freeLeftovers(lock.connection, leftoversOf(was));
-    if (!wasComplete || retries) fleet = await startWorkers(redis.url, values);
+    if (!wasComplete || retries)
+      fleet = await startWorkers(redis.url, values, () => {
+        discarded = true;
+      });
     const workers = fleet;
     const stopping = new AbortController();
     let stoppedBy: NodeJS.Signals | undefined;
@@ -346,11 +372,12 @@ async function run(
         },
       };
     const tookMs = performance.now() - started;
-    const note = unused(counts.total);
+    const slots = workers ? unused(counts.total) : undefined;
+    const notes = [slots, discarded ? DISCARDED : undefined].filter((one) => one !== undefined);
     const left = await leave(handle, { files, cut, outlives, failed: hasFailed });
     const end = { id: handle.id, outcome, tookMs, cut, kept };
     told = true;
-    reportRun({ ...end, note: workers ? note : undefined, ...left }, values.json);
+    reportRun({ ...end, notes, ...left }, values.json);
     if (wrong !== undefined) throw wrong;
     if (status === 'cancelled' && stoppedBy) return codeOf(stoppedBy);
     return status === 'succeeded' && !cut && !logCut ? 0 : 1;

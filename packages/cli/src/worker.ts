@@ -119,7 +119,7 @@ async function serve(
   signal: AbortSignal,
 ): Promise<void> {
   const options = optionsOf<Partial<WorkerOptions>>(workerOptions, { ...values });
-  const work = await openWork(values);
+  const work = await openWork(values, () => tellParent({ discarded: true }));
   const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
   await using _ = await healthEndpoint(() => worker.health(), values, logger);
   process.on('message', (message) => {
