@@ -57,6 +57,8 @@ import { passedOn } from './worker.js';
 
 /** How long a request whose workers cannot go on may take to end, in ms. */
 const ENDING_MS = 5_000;
+/** How often it is looked whether all that was read has been run, in ms. */
+const IDLE_LOOK_MS = 200;
 /** How long results of a run that is left are still read, in ms; the next one writes the others. */
 const CATCH_UP_MS = 1_000;
 
@@ -313,7 +315,7 @@ async function run(
     // What a run that is left still does, `leaving` ends.
     const parts = [
       handle.completion({ signal }),
-      open.allIn ? undefined : feed(items, open, stopping.signal),
+      open.allIn ? undefined : feed(items, open, handle, values.json, stopping.signal),
       writing,
       logging,
       quiet ? undefined : showProgress(handle.progress({ signal })),
@@ -415,10 +417,15 @@ async function endEarly(
 const aborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));
 
-/** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
+/**
+ * Appends all items and seals. Where an item or source is wrong, the request is cancelled when all before that has been
+ * run: sealed, it would seem whole. Answers what is wrong.
+ */
 async function feed(
   items: Input,
   open: Pick<OpenRequest, 'append' | 'seal' | 'cancel'>,
+  handle: RequestHandle,
+  json: boolean,
   stopping: AbortSignal,
 ): Promise<unknown> {
   try {
@@ -433,10 +440,24 @@ async function feed(
     // It ended before its items did: its outcome says why.
     if (error instanceof SealedError && error.status !== 'sealed') return undefined;
     const wrong = items.blame(error);
+    if (!json && wrong instanceof Error)
+      say(`${wrong.message}; what was read before that is run, the rest is not read`);
+    await untilIdle(handle, stopping).catch(() => {});
+    if (stopping.aborted) return wrong;
     await open.cancel().catch(() => {
       throw wrong;
     });
     return wrong;
+  }
+}
+
+/** Nothing of it is left to be run, or it is to stop. */
+async function untilIdle(handle: RequestHandle, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    const { status, counts } = await handle.status();
+    const left = counts.ready + counts.inFlight + counts.delayed;
+    if (status !== 'open' || left === 0) return;
+    await pause(IDLE_LOOK_MS, stopping);
   }
 }
 
