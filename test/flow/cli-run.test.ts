@@ -227,6 +227,18 @@ test('all that stands before a line that is wrong is run, and is in the output',
   expect(jsonLines(await readFile(out, 'utf8'))).toHaveLength(counts.succeeded);
 });
 
+test('so is what was not yet sent when the line was read', async ({
+  commandLine: { file, run },
+}) => {
+  const input = await file('wrong.csv', 'a,b\n1,2\n3,4\n5\n');
+  const args = ['run', '--input', input, '--split', 'csv', '--exec', 'echo {a}', '--out', '-'];
+  const { code, stdout, stderr } = await run(...args, '--format', 'text');
+  expect([code, stdout]).toEqual([1, '1\n3\n']);
+  expect(stderr).toMatch(
+    /wrong\.csv: line 4 has 1 field, the header 2 fields; what was read before that is run/,
+  );
+});
+
 test('a request that ends before its items have been read says why', async ({
   commandLine: { file, run },
 }) => {

@@ -101,6 +101,11 @@ export class Output {
     }
   }
 
+  /** Whether it is a file, and not standard output. */
+  get isFile(): boolean {
+    return this.#file !== undefined;
+  }
+
   /** Bytes that it holds. */
   async size(): Promise<number> {
     return (await this.#file?.stat())?.size ?? 0;

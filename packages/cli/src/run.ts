@@ -39,6 +39,7 @@ import {
   expectNew,
   isNamed,
   lockRun,
+  lostRun,
   namedOptions,
   ownQueue,
   sayWhatThereIs,
@@ -387,6 +388,8 @@ async function run(
     // Whoever reads the output may have seen enough.
     const seen = (error as NodeJS.ErrnoException).code === 'EPIPE';
     if (!seen) await rescue?.();
+    const lost = named ? lostRun(error, id, files) : undefined;
+    if (lost) throw lost;
     if (request && outlives && !kept && !told && !seen) {
       kept = unended(request.id);
       if (!values.json) for (const line of keptLines(kept)) say(line);
@@ -423,7 +426,7 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
  */
 async function feed(
   items: Input,
-  open: Pick<OpenRequest, 'append' | 'seal' | 'cancel'>,
+  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
   handle: RequestHandle,
   json: boolean,
   stopping: AbortSignal,
@@ -442,7 +445,10 @@ async function feed(
     const wrong = items.blame(error);
     if (!json && wrong instanceof Error)
       say(`${wrong.message}; what was read before that is run, the rest is not read`);
-    await untilIdle(handle, stopping).catch(() => {});
+    await open
+      .flush()
+      .then(() => untilIdle(handle, stopping))
+      .catch(() => {});
     if (stopping.aborted) return wrong;
     await open.cancel().catch(() => {
       throw wrong;
