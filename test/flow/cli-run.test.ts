@@ -56,6 +56,14 @@ test('an output that cannot be written ends a command before it has begun, in on
   expect((await run('list', '--state', 'all')).stdout).toMatch(/^no requests in the queue /);
 });
 
+test('a folder that takes no files is not said to be missing', async ({
+  commandLine: { file, run },
+}) => {
+  const input = await file('one.txt', 'a\n');
+  const { code, stderr } = await run('run', '--input', input, '--exec', 'cat', '--out', '/proc/x');
+  expect([code, stderr]).toEqual([2, expect.stringContaining('(its folder takes no new files)')]);
+});
+
 test('what is in a file stays when a run could not begin', async ({ commandLine: { file } }) => {
   const input = await file('one.txt', 'a\n');
   const out = await file('out.ndjson', 'of an earlier run\n');

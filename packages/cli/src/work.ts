@@ -53,7 +53,11 @@ export function checkWork(values: WorkValues): void {
   if (execStderr !== 'keep' && exec === undefined)
     throw new InvalidOptionError('--exec-stderr', execStderr, 'together with --exec');
   if (exec?.includes("'{}'"))
-    throw new InvalidOptionError('--exec', exec, '{} without single quotes: it needs none');
+    throw new InvalidOptionError(
+      '--exec',
+      exec,
+      "{} without single quotes: it needs none (with a blank, '{ }', it is text)",
+    );
   if (exec !== undefined && persistent && new ExecCommand(exec).takesItem)
     throw new InvalidOptionError('--exec', exec, 'no {} with --persistent: it gets lines');
 }
