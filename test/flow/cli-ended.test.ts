@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect } from 'vitest';
+import { Redis } from 'ioredis';
+import { describe, expect, onTestFinished } from 'vitest';
 import { STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, test } from '../support/command-line.js';
+import { startOwnRedis } from '../support/redis.js';
 import { hasTerminals, startOnTerminal } from '../support/terminal.js';
 import { until } from '../support/until.js';
 
@@ -118,4 +120,23 @@ describe('a run that is stopped lets end what runs, and no more', () => {
       expect(await count(began)).toBe(AT_ONCE);
     },
   );
+});
+
+test('a run whose request the server lost says what is to be moved away, and what to do then', {
+  tags: ['own-server', 'processes'],
+}, async ({ commandLine: { file, folder } }) => {
+  const { url, stop } = await startOwnRedis();
+  onTestFinished(stop);
+  const input = await file('items.txt', lines(TOTAL));
+  const out = join(folder, 'out');
+  const args = ['run', '--id', 'lost', '--input', input, '--exec', 'sleep 0.3; echo {}'];
+  const { finished } = startCli([...args, '-j', '1', '--out', out], { redis: url });
+  await until(async () => (await count(out)) > 0, { what: 'some are done', ...STARTS });
+  const operator = new Redis(url);
+  onTestFinished(() => operator.disconnect());
+  await operator.flushall();
+  const { code, stderr } = await finished;
+  expect(code).toBe(1);
+  expect(stderr).toContain(`move ${out} away, then give the same command again\n`);
+  expect(stderr).not.toContain('to go on');
 });
