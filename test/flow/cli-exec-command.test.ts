@@ -167,6 +167,27 @@ describe('{column} in a command', () => {
     expect(second?.error?.message).toBe('the item has no field for {url}');
   });
 
+  test('of GNU parallel is said to be none, unless something else is meant', async ({
+    commandLine: { run, file },
+  }) => {
+    const input = await file('a.txt', 'a/b.txt\n');
+    const saidOf = async (exec: string) => {
+      const ended = await run('run', '--input', input, '--exec', exec, '--dry-run');
+      return ended.stderr.replace(/\s+/g, ' ');
+    };
+    expect(await saidOf('echo {/} "{.}" {#} {%} {1} {}')).toContain(
+      '--exec: {/}, {.}, {#}, {%}, {1} stay as they are: here {} is the item',
+    );
+    expect(await saidOf("grep -E 'x{2}' {} | grep -E ab{3} | tr '{1}' x")).not.toContain('stay');
+  });
+
+  test('in single quotes is refused, with a way out', async ({ commandLine: { run, file } }) => {
+    const input = await file('a.txt', 'a\n');
+    const { code, stderr } = await run('run', '--input', input, '--exec', "jq -n '{}'");
+    expect(code).toBe(2);
+    expect(stderr.replace(/\s+/g, ' ')).toContain("(with a blank, '{ }', it is text)");
+  });
+
   test.for<[string, string, string]>([
     ['of no such name', 'echo {nam}', 'no {nam}, as the columns are name, First Name, n'],
     ['in single quotes', "echo '{name}'", '{name} without single quotes'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { failureKinds } from '../../packages/cli/dist/failure-kinds.js';
+import { failureKinds, kindLine } from '../../packages/cli/dist/failure-kinds.js';
 
 /** The kinds of failures of which programs, or a handler, said this. */
 async function kindsOf(name: string, messages: readonly string[]) {
@@ -15,6 +15,12 @@ async function kindsOf(name: string, messages: readonly string[]) {
 }
 
 describe('failures of a run', () => {
+  test('that took too long are not told by the name of one of them', () => {
+    const message = 'attempt 1 of sub-request 0 of run-x: not within 500 ms';
+    const kind = { name: 'TimeoutError', message, count: 200, indexes: [0, 1, 2] };
+    expect(kindLine(kind, 80)).toBe('  200 × TimeoutError: not within 500 ms (index 0, 1, 2, …)');
+  });
+
   test('of one exit code are told apart by what the programs said, the most frequent first', async () => {
     expect(
       await kindsOf('ExitError', [

@@ -298,6 +298,17 @@ describe('programs of --exec', () => {
     expect((await written())[1]).toContain('"value":"b"');
   });
 
+  test('run again at once when their worker was killed, and has ended them', {
+    timeout: 120_000,
+  }, async ({ commandLine: { file, folder, run } }) => {
+    const input = await file('one.txt', 'one\n');
+    const began = join(folder, 'began');
+    const command = `test -e ${began} || { touch ${began}; kill -9 $PPID; sleep 1000; }; echo {}`;
+    const args = ['run', '--input', input, '--exec', command, '--lease-ms', '600000'];
+    const { code, stdout, stderr } = await run(...args, '--out', '-', '--format', 'text');
+    expect([code, stdout], stderr).toEqual([0, 'one\n']);
+  });
+
   test('end when their worker is killed', { timeout: 120_000 }, async ({
     commandLine: { connection, file, folder, queue, start, run },
   }) => {

@@ -3,9 +3,11 @@
  * Looks at every key there is.
  * @module-tag own-server
  */
+import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
@@ -13,6 +15,8 @@ import { cli } from '../support/cli.js';
 
 import { startOwnRedis } from '../support/redis.js';
 import { startTlsServer, type TlsServer } from '../support/tls-server.js';
+
+const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
 
 const FILES: Readonly<Record<string, string>> = {
   'in.txt': '1\n2\n3\n',
@@ -90,6 +94,17 @@ const HANDLERS: readonly Case[] = [
 const FLAGS: readonly Case[] = [
   [['run', '--nonsense', '--other'], 2, /^run: unknown option '--nonsense'; piecework run --help/],
   [['run', '--inptu', 'x'], 2, /^run: unknown option '--inptu' \(did you mean --input\?\); /],
+  [
+    ['run', '--resume-failed'],
+    2,
+    /^run: unknown option '--resume-failed' \(see --retry-failed\); /,
+  ],
+  [['run', '-q'], 2, /^run: unknown option '-q' \(items need no quotes; see --log-level/],
+  [
+    ['run', 'echo', ':::', 'a'],
+    2,
+    /^run: the command is given by --exec, .* piecework run --input - --exec 'echo \{\}' --out -$/,
+  ],
   [['run', '--halt', 'now'], 2, /^run: unknown option '--halt' \(see --on-exceeded cancel and /],
   [['list', '--nonsense'], 2, /^list: unknown option '--nonsense'; piecework list --help lists/],
   [['--nonsense'], 2, /^unknown option '--nonsense'; piecework --help lists what there is$/],
@@ -128,7 +143,11 @@ const PLACES: readonly Case[] = [
   [['results', 'nobody', '--out', 'new.out'], 1, /^no request nobody is known: /],
   [['results', 'nobody', '--out', 'kept.txt'], 1, /^no request nobody is known: /],
   [['submit', '--input', 'in.txt', '--out', 'new.out'], 2, /^--out: .*together with --wait$/],
-  [['run', ...WORK], 2, /^--input is missing; allowed: a file, a folder or -$/],
+  [
+    ['run', ...WORK],
+    2,
+    /^--input is missing; allowed: a file, a folder or -(, which is standard input: --input -)?$/,
+  ],
   [['run', '--input', 'nowhere', ...WORK], 2, /^--input: "nowhere" is not allowed; /],
   [
     ['run', '--input', '.', '--split', 'lines', ...WORK],
@@ -302,4 +321,10 @@ test('the help has the defaults of its command', async () => {
   expect(ofWorker).toMatch(
     /--log-level <level> what is logged on standard error \(default: info\)/,
   );
+});
+
+test('who pipes the items is told how they are read', async () => {
+  const line = `printf a | ${process.execPath} ${PROGRAM} run --exec cat`;
+  const { stderr } = spawnSync('/bin/sh', ['-c', line], { encoding: 'utf8' });
+  expect(stderr.replace(/\s+/g, ' ')).toContain('which is standard input: --input - ');
 });

@@ -56,6 +56,14 @@ test('an output that cannot be written ends a command before it has begun, in on
   expect((await run('list', '--state', 'all')).stdout).toMatch(/^no requests in the queue /);
 });
 
+test('a folder that takes no files is not said to be missing', async ({
+  commandLine: { file, run },
+}) => {
+  const input = await file('one.txt', 'a\n');
+  const { code, stderr } = await run('run', '--input', input, '--exec', 'cat', '--out', '/proc/x');
+  expect([code, stderr]).toEqual([2, expect.stringContaining('(its folder takes no new files)')]);
+});
+
 test('what is in a file stays when a run could not begin', async ({ commandLine: { file } }) => {
   const input = await file('one.txt', 'a\n');
   const out = await file('out.ndjson', 'of an earlier run\n');
@@ -210,7 +218,7 @@ test('items of a slow input are run as they come, and their results are written'
   expect([code, jsonLines(stdout).length]).toEqual([0, 2]);
 });
 
-test('what was done before a line that is wrong is in the output', async ({
+test('all that stands before a line that is wrong is run, and is in the output', async ({
   commandLine: { file, folder, run },
 }) => {
   const out = join(folder, 'out.ndjson');
@@ -223,8 +231,20 @@ test('what was done before a line that is wrong is in the output', async ({
   expect(stderr).toContain('line 20001');
   const { status, counts, kept } = last(stdout);
   expect([status, kept]).toEqual(['cancelled', true]);
-  expect(counts.succeeded).toBeGreaterThan(0);
+  expect([counts.succeeded, counts.cancelled]).toEqual([20_000, 0]);
   expect(jsonLines(await readFile(out, 'utf8'))).toHaveLength(counts.succeeded);
+});
+
+test('so is what was not yet sent when the line was read', async ({
+  commandLine: { file, run },
+}) => {
+  const input = await file('wrong.csv', 'a,b\n1,2\n3,4\n5\n');
+  const args = ['run', '--input', input, '--split', 'csv', '--exec', 'echo {a}', '--out', '-'];
+  const { code, stdout, stderr } = await run(...args, '--format', 'text');
+  expect([code, stdout]).toEqual([1, '1\n3\n']);
+  expect(stderr).toMatch(
+    /wrong\.csv: line 4 has 1 field, the header 2 fields; what was read before that is run/,
+  );
 });
 
 test('a request that ends before its items have been read says why', async ({
@@ -308,5 +328,29 @@ describe('how many run at once', () => {
     const { code, stderr } = await run('run', '--input', input, '--exec', 'cat', ...flags);
     expect(code).toBe(2);
     expect(stderr).toContain('at most one of --processes and --concurrency');
+  });
+});
+
+describe('without --out', () => {
+  const LOST = 'no --out: what the programs printed was discarded (--out - shows it)\n';
+
+  test('what programs print is discarded, however long it is, and that is said', {
+    tags: 'processes',
+  }, async ({ commandLine: { file } }) => {
+    const input = await file('many.txt', lines(5));
+    const args = ['run', '--input', input, '--exec'];
+    const { code, stderr } = await cli([...args, 'head -c 3000000 /dev/zero']);
+    expect(code, stderr).toBe(0);
+    expect(stderr.endsWith(LOST)).toBe(true);
+    expect((await cli([...args, 'test {}'])).stderr).not.toContain(LOST);
+  });
+
+  test('what a handler gives may have any size', { tags: 'processes' }, async ({
+    commandLine: { file },
+  }) => {
+    const input = await file('many.txt', lines(2));
+    const large = await file('large.mjs', "export default () => 'x'.repeat(3_000_000);");
+    const { code, stderr } = await cli(['run', '--input', input, '--handler', large]);
+    expect(code, stderr).toBe(0);
   });
 });

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 /** What `--help` of each command shows below its flags. */
 const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   run: [
-    'piecework run --input big.ndjson --split ndjson --handler h.js -j 100 --out out.ndjson',
+    'piecework run --input big.ndjson --split ndjson --handler h.mjs -j 100 --out out.ndjson',
     `piecework run --input photos/ --exec 'identify {}' -j 4 --out sizes.txt --format text`,
     "piecework run --input 'logs/*.gz' --batch 1000 --exec 'wc -w' --out - | jq .value",
     "piecework run --input people.csv --split csv --exec 'node letter.js' --dry-run",
@@ -14,7 +14,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'seq 1000 | piecework submit --input - --id numbers',
   ],
   worker: [
-    'piecework worker --handler h.js --processes 4 --concurrency 50 --health-port 8080',
+    'piecework worker --handler h.mjs --processes 4 --concurrency 50 --health-port 8080',
     "piecework worker --exec 'python3 square.py' --persistent",
   ],
   watch: ['piecework watch numbers', 'piecework watch --json | jq .open'],

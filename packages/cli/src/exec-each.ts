@@ -5,16 +5,25 @@ import type { ExecCommand } from './exec-command.js';
 import { ExecProgram, ExitError, programEnvironment, programError } from './exec-program.js';
 import type { LiveStderr } from './live-stderr.js';
 
+/** What becomes of standard output. */
+export type ExecOutput = 'text' | 'json' | 'none';
+
+interface OutputTerms {
+  readonly as: ExecOutput;
+  readonly maxBytes: number;
+  /** Told of each program that wrote what is discarded. */
+  readonly discarded: () => Promise<void>;
+}
+
 /**
  * `--exec`: a program of its own for each sub-request. The payload is on standard input, a text or bytes as
  * they are and anything else as JSON, or it is an argument, where the command has `{}`; standard output
  * without its last line end is the result, read as JSON with `--exec-output json`. What is not UTF-8 stays
- * as it is. Any exit code but 0 fails the sub-request.
+ * as it is. With `--exec-output none` it is read and discarded, however long it is. Any exit code but 0 fails the sub-request.
  */
 export function execEach(
   command: ExecCommand,
-  output: 'text' | 'json',
-  maxResultBytes: number,
+  output: OutputTerms,
   live: (context: HandlerContext) => LiveStderr | undefined,
 ): Handler<unknown> {
   return async (payload, context) => {
@@ -27,9 +36,13 @@ export function execEach(
     if (signal.aborted) stop();
     try {
       program.stdin.end(stdin);
-      const [bytes, how] = await Promise.all([readAll(program, maxResultBytes), program.ended]);
+      const { as, maxBytes, discarded } = output;
+      const reading = as === 'none' ? readNothing(program) : readAll(program, maxBytes);
+      const [read, how] = await Promise.all([reading, program.ended]);
       if (how !== '') throw new ExitError(how, program.stderr);
-      return output === 'json' ? parse(bytes.toString()) : textOf(bytes);
+      if (read === 'nothing') return undefined;
+      if (read === 'something') return await discarded();
+      return as === 'json' ? parse(read.toString()) : textOf(read);
     } finally {
       signal.removeEventListener('abort', stop);
     }
@@ -61,6 +74,18 @@ async function readAll(program: ExecProgram, maxBytes: number): Promise<Buffer> 
     program.stdout.once('close', resolve);
   });
   return Buffer.concat(parts);
+}
+
+/** Reads it all the same: a program that cannot write would wait, or fail. */
+async function readNothing(program: ExecProgram): Promise<'nothing' | 'something'> {
+  let some = false;
+  await new Promise<void>((resolve) => {
+    program.stdout.on('data', () => {
+      some = true;
+    });
+    program.stdout.once('close', resolve);
+  });
+  return some ? 'something' : 'nothing';
 }
 
 function textOf(bytes: Buffer): string | Binary {

@@ -24,6 +24,7 @@ interface FieldValues extends WorkValues {
 export async function execFieldsOf(values: FieldValues, input: Input): Promise<string | undefined> {
   const { exec, execFields, persistent, split, json } = values;
   if (exec === undefined) return undefined;
+  if (!json && !persistent) sayForeign(exec);
   const names = namesIn(exec);
   const hasHeader = split === 'csv' || split === 'tsv';
   if (!hasHeader) {
@@ -65,6 +66,20 @@ export async function execFieldsOf(values: FieldValues, input: Input): Promise<s
     throw refuse(`no {${first}} with --persistent: it gets lines`);
   input.require(used);
   return used.length === 0 ? undefined : used.join(',');
+}
+
+/** What stands for parts of an item, for its number or for its slot with GNU parallel. */
+const FOREIGN = /(?<=^|[\s"=/])\{(?:\d+|\d*(?:\/{1,2}\.?|\.)|[#%])\}/g;
+
+/** Says what is no placeholder here. In single quotes and in a word, as in `a{2}`, it means something else. */
+function sayForeign(exec: string): void {
+  const found = new Set(exec.replace(/'[^']*'/g, "''").match(FOREIGN) ?? []);
+  if (found.size === 0) return;
+  const stays = found.size === 1 ? 'stays as it is' : 'stay as they are';
+  const said = [...found].join(', ');
+  say(
+    `--exec: ${said} ${stays}: here {} is the item and {index} its number; $(basename {}) and $(dirname {}) are parts of a path`,
+  );
 }
 
 /** So many columns are listed. */

@@ -48,10 +48,13 @@ export function programError(message: string, name = 'Error'): Error {
   return error;
 }
 
+/** Names the worker process that started a program, for whoever wants to know whether it has ended. */
+export const WORKER_PID = 'PIECEWORK_WORKER_PID';
+
 /** The environment of programs: ours, but not where Redis is, which may name its password. */
 export function programEnvironment(): NodeJS.ProcessEnv {
   const { REDIS_URL: _, ...env } = process.env;
-  return env;
+  return { ...env, [WORKER_PID]: String(process.pid) };
 }
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;

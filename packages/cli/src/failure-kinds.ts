@@ -68,7 +68,10 @@ function shapeOf(message: string): string {
 /** `20 × exit code 127: nosuchprog: not found (index 0, 1, 2, …)`, no longer than `columns`. */
 export function kindLine({ name, message, count, indexes }: FailureKind, columns: number): string {
   const what =
-    name === 'ExitError' ? message.replace(/\/bin\/sh: (line )?\d+: /, '') : `${name}: ${message}`;
+    name === 'ExitError'
+      ? message.replace(/\/bin\/sh: (line )?\d+: /, '')
+      : // It stands for all of them, and not for the one that it names.
+        `${name}: ${message.replace(/^attempt \d+ of sub-request \d+ of \S+: /, '')}`;
   const more = count > indexes.length ? ', …' : '';
   const begin = `  ${count.toLocaleString('en-US')} × `;
   const end = ` (index ${indexes.join(', ')}${more})`;

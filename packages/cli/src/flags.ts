@@ -304,13 +304,13 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--exec <command>',
-    'instead of a handler: a shell command for each sub-request, payload on stdin, or as an argument for {}; of CSV and TSV, {column} for one field; {index}; result on stdout',
+    'instead of a handler: a command for each sub-request, run by /bin/sh (whatever $SHELL is), payload on stdin, or as an argument for {}; of CSV and TSV, {column} for one field; {index}; result on stdout',
     custom((v) => text(v) && String(v).trim() !== '', 'a shell command'),
   ),
   flag(
     '--exec-output <how>',
-    'what --exec writes: text (one last line end is left out) or json',
-    option.word('text', 'json'),
+    'what --exec writes: text (one last line end is left out), json, or none: it is read and discarded',
+    option.word('text', 'json', 'none'),
   ),
   flag(
     '--exec-input <how>',

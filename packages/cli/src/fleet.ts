@@ -1,7 +1,9 @@
 import { type CrashCause, onAbort, PieceworkError } from '@piecework/protocol';
 import type { WorkerHealth } from '@piecework/worker';
+import { WORKER_PID } from './exec-program.js';
+import { programsEnded } from './programs-ended.js';
 import { RestartBudget } from './restart-budget.js';
-import { noteEnd } from './worker-end.js';
+import { type EndedWorker, noteEnd } from './worker-end.js';
 import { ANSWER_MS, type ProcessEnd, WorkerProcess } from './worker-process.js';
 
 /**
@@ -34,6 +36,8 @@ export interface WorkerFleetOptions {
    * @default they share the standard error of this process
    */
   readonly onErrorLine?: (line: string) => void;
+  /** Told when programs have written what `--exec-output none` discards. */
+  readonly onDiscarded?: () => void;
   /** Told of each process that ended and is started again. @default nobody is told */
   readonly onRestart?: (restart: WorkerRestart) => void;
   /** Ends the start: the processes are stopped as soon as they can be, and none is waited for. */
@@ -180,13 +184,14 @@ export class WorkerFleet implements AsyncDisposable {
   }
 
   #begin(place: Place, onReady: () => void): void {
-    const { redis, queue, handler, flags = [], onLine, onErrorLine } = this.#options;
+    const { redis, queue, handler, flags = [], onLine, onErrorLine, onDiscarded } = this.#options;
     const handled = handler === undefined ? [] : ['--handler', handler];
     const process = new WorkerProcess({
       redis,
       args: ['--queue', queue, ...handled, ...flags],
       onLine,
       onErrorLine,
+      onDiscarded,
       onReady: () => {
         place.why = '';
         onReady();
@@ -202,10 +207,8 @@ export class WorkerFleet implements AsyncDisposable {
   }
 
   #replace(place: Place, { pid, why, cause, worker, wrong }: ProcessEnd): void {
-    const { redis, handler, onRestart } = this.#options;
-    // A program that a handler started may go on for a while.
-    const dead = handler !== undefined;
-    const noted = worker ? noteEnd(redis, worker, cause, dead) : Promise.resolve([]);
+    const { onRestart } = this.#options;
+    const noted = worker ? this.#note(worker, pid, cause) : Promise.resolve([]);
     this.#awaitAtStop(noted.then(() => {}));
     const said = `worker process ${pid} ${why}`;
     const delayMs = this.#budget.spend(place.index, worker !== undefined);
@@ -227,6 +230,19 @@ export class WorkerFleet implements AsyncDisposable {
     place.restart = setTimeout(() => this.#begin(place, () => {}), delayMs);
     if (onRestart)
       this.#awaitAtStop(noted.then((ran) => onRestart({ pid, why: said, delayMs, ran, ...cause })));
+  }
+
+  async #note(
+    worker: EndedWorker,
+    pid: number | undefined,
+    cause: CrashCause,
+  ): Promise<readonly string[]> {
+    const { redis, handler } = this.#options;
+    if (handler !== undefined) return await noteEnd(redis, worker, cause, true);
+    // The guard ends its programs in a moment. Until then others must not run what they had.
+    const ran = await noteEnd(redis, worker, cause, false);
+    if (await programsEnded(WORKER_PID, String(pid))) await noteEnd(redis, worker, cause, true);
+    return ran;
   }
 
   #awaitAtStop(work: Promise<void>): void {

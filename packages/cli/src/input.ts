@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, fstatSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { split } from '@piecework/producer';
 import {
@@ -32,8 +32,10 @@ export interface InputValues {
  */
 export async function openInput(values: InputValues): Promise<Input> {
   const { input } = values;
-  if (input === undefined)
-    throw new InvalidOptionError('--input', undefined, 'a file, a folder or -');
+  if (input === undefined) {
+    const allowed = `a file, a folder or -${isPiped() ? ', which is standard input: --input -' : ''}`;
+    throw new InvalidOptionError('--input', undefined, allowed);
+  }
   const named = (await Promise.all(input.map(pathsOf))).flat();
   const by = values.split ?? (named.every(isFolder) ? 'files' : 'lines');
   checkFit(named, by, values);
@@ -55,6 +57,16 @@ async function pathsOf(input: string): Promise<string[]> {
   if (found.length > 0) return found.sort();
   const allowed = 'a file or folder that exists, or a pattern that some file matches';
   throw new InvalidOptionError('--input', input, allowed);
+}
+
+/** Whether something is piped or redirected into this command. */
+function isPiped(): boolean {
+  try {
+    const stdin = fstatSync(0);
+    return stdin.isFIFO() || stdin.isFile();
+  } catch {
+    return false;
+  }
 }
 
 const isFolder = (path: string) => path !== '-' && statSync(path).isDirectory();

@@ -21,6 +21,8 @@ import { workerCommand } from './worker.js';
 const OF_OTHERS: Readonly<Record<string, string>> = {
   '--halt': 'see --on-exceeded cancel and --tolerated-failures',
   '--retries': 'see --attempts',
+  '--resume-failed': 'see --retry-failed',
+  '-q': 'items need no quotes; see --log-level for less to read',
   '--timeout': 'see --attempt-timeout-ms',
   '--max-procs': 'see --jobs',
   '--keep-order': 'results are in the order of the input',
@@ -31,6 +33,10 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   '--null': "see --split 'delimiter:\\0'",
   '-0': "see --split 'delimiter:\\0'",
 };
+
+/** For whoever gives a command and its items as to GNU parallel. */
+const AS_FLAGS =
+  "the command is given by --exec, and its items by --input, as in: printf '%s\\n' a b c | piecework run --input - --exec 'echo {}' --out -";
 
 const { version } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
@@ -76,6 +82,9 @@ console.warn = (...words) => {
   if (!String(words[0]).startsWith('Skipping the ready check')) warn(...words);
 };
 
+// A terminal that was closed takes no words; what they are about goes on to its end.
+process.stderr.on('error', () => {});
+
 // Whoever reads our output may have seen enough, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // These have something to clear up, and learn of it themselves.
@@ -119,12 +128,13 @@ function asFailure(error: unknown): { code: string; message: string } {
 }
 
 /** "run: unknown option '--inptu' (did you mean --input?); piecework run --help lists what there is" */
-function misuse({ message }: CommanderError): string {
+function misuse({ code, message }: CommanderError): string {
   const [first = '', ...more] = message.replace(/^error: /, '').split('\n');
   const [, flag = ''] = /^unknown option '(.+)'/.exec(first) ?? [];
   const ours = OF_OTHERS[flag];
   const meant = more.join(' ').replace('Did you mean', 'did you mean');
   const hint = ours ? `(${ours})` : meant;
+  if (code === 'commander.excessArguments' && misused.name() === 'run') return `run: ${AS_FLAGS}`;
   const name = misused === program ? '' : `${misused.name()}: `;
   const help = misused === program ? 'piecework --help' : `piecework ${misused.name()} --help`;
   const said = first.replace(

@@ -1,5 +1,6 @@
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
@@ -96,9 +97,18 @@ export class Output {
       const file = await open(path, constants.O_CREAT | flags, mode);
       return new Output(path, file, isNew);
     } catch (error) {
-      const why = reasonOf(error as NodeJS.ErrnoException);
+      const { code } = error as NodeJS.ErrnoException;
+      const isThere = code === 'ENOENT' && existsSync(dirname(path));
+      const why = isThere
+        ? 'its folder takes no new files'
+        : reasonOf(error as NodeJS.ErrnoException);
       throw new InvalidOptionError(flag, path, `a file that can be written (${why})`);
     }
+  }
+
+  /** Whether it is a file, and not standard output. */
+  get isFile(): boolean {
+    return this.#file !== undefined;
   }
 
   /** Bytes that it holds. */

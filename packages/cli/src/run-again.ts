@@ -162,6 +162,19 @@ export async function expectNew({ out, joblog }: RunFiles, why: string): Promise
   }
 }
 
+/** Of a run that is not on the server any more: it cannot go on, only begin anew, and what it wrote is in the way. */
+export function lostRun(
+  error: unknown,
+  id: string,
+  { out, joblog }: RunFiles,
+): PieceworkError | undefined {
+  if (!(error instanceof LostError)) return undefined;
+  const names = [out, joblog].flatMap((file) => (file?.isFile ? [file.name] : []));
+  const move = names.length > 0 ? `move ${names.join(' and ')} away, then ` : '';
+  const message = `run ${id} is not on the server any more, which may have lost it (a restart without its data, a failover, deleted keys), and cannot go on; to run all of it from the start, ${move}give the same command again`;
+  return new PieceworkError(message, { code: error.code });
+}
+
 /** Nothing is there, for one reason or another. */
 const ABSENT = new Set(['NOT_FOUND', 'EXPIRED', 'DROPPED', 'LOST']);
 

@@ -1,13 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import {
   type Connection,
-  pause,
   QueueCommands,
   RequestCommands,
   RunningCommands,
   shardNames,
 } from '@piecework/protocol';
+import { programsEnded } from './programs-ended.js';
 import { say } from './progress-bar.js';
 import { runs } from './run-lock.js';
 import { noteEnd } from './worker-end.js';
@@ -17,10 +16,6 @@ import { noteEnd } from './worker-end.js';
  * is silent. That wait ends early where it is certain that the worker has ended, and all that it had started; else it
  * is said how long it may take.
  */
-
-/** How often, and at which distance in ms, it is looked whether programs of an ended worker have ended too. */
-const LOOKS = 10;
-const LOOK_MS = 100;
 
 export interface Leftovers {
   readonly redis: string;
@@ -91,22 +86,5 @@ function waitLine(held: readonly Holder[]): string {
 async function hasEnded({ work, id }: Leftovers): Promise<boolean> {
   if (work === 'handler') return true;
   if (work === 'persistent programs') return false;
-  for (let look = 0; look < LOOKS; look += 1) {
-    const some = await someProgram(id).catch(() => true);
-    if (!some) return true;
-    await pause(LOOK_MS);
-  }
-  return false;
-}
-
-/** Whether a program of this request runs; what it was started with names it. @throws Error where there is no /proc */
-async function someProgram(id: string): Promise<boolean> {
-  const mark = `\0PIECEWORK_REQUEST_ID=${id}\0`;
-  for (const entry of await readdir('/proc')) {
-    if (!/^\d+$/.test(entry)) continue;
-    // Those of other users, and what ended meanwhile, cannot be read.
-    const environment = await readFile(`/proc/${entry}/environ`, 'latin1').catch(() => '');
-    if (`\0${environment}\0`.includes(mark)) return true;
-  }
-  return false;
+  return await programsEnded('PIECEWORK_REQUEST_ID', id);
 }

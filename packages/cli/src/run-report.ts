@@ -13,8 +13,8 @@ export interface RunEnd extends Left {
   readonly tookMs: number;
   /** Why `--out` does not have all results. */
   readonly cut: OutputError | undefined;
-  /** What the request left unused, in words. */
-  readonly note: string | undefined;
+  /** What else is to be known, as what the request left unused. */
+  readonly notes: readonly string[];
   /** How it can be looked at; undefined: it has gone. */
   readonly kept: Kept | undefined;
 }
@@ -56,7 +56,7 @@ export function reportStopped({ kept, counts, tookMs, isOpen }: RunStop, json: b
 }
 
 function jsonOf(end: RunEnd) {
-  const { id, outcome, tookMs, kinds, failuresFile, cut, resultsFile, note, kept } = end;
+  const { id, outcome, tookMs, kinds, failuresFile, cut, resultsFile, notes, kept } = end;
   const { status, counts, generation } = outcome;
   return {
     ...{ id, status, counts, generation, tookMs: Math.round(tookMs) },
@@ -65,14 +65,14 @@ function jsonOf(end: RunEnd) {
       failuresFile,
       resultsFile,
       outError: cut?.message,
-      note,
+      note: notes.length > 0 ? notes.join('; ') : undefined,
       kept: kept !== undefined,
     },
   };
 }
 
 function linesOf(end: RunEnd): string[] {
-  const { kinds, failuresFile, cut, resultsFile, note, kept } = end;
+  const { kinds, failuresFile, cut, resultsFile, notes, kept } = end;
   const columns = process.stderr.columns || COLUMNS;
   const lines = [summary(end), ...kinds.slice(0, SHOWN).map((kind) => kindLine(kind, columns))];
   const others = kinds.slice(SHOWN);
@@ -83,7 +83,7 @@ function linesOf(end: RunEnd): string[] {
   if (cut) lines.push(`${cut.message}; it has ${number(cut.written)} of ${results(end)} results`);
   if (resultsFile) lines.push(`all results: ${resultsFile}`);
   else if (cut && !kept) lines.push('no other folder had room for the results: they are lost');
-  if (note) lines.push(note);
+  lines.push(...notes);
   if (kept) lines.push(...keptLines(kept));
   return lines;
 }

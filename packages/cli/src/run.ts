@@ -4,6 +4,7 @@ import type { OpenRequest, RequestOptions } from '@piecework/producer';
 import {
   AbortError,
   InvalidOptionError,
+  LARGEST_VALUE_BYTES,
   pause,
   RequestExistsError,
   SealedError,
@@ -38,29 +39,35 @@ import {
   expectNew,
   isNamed,
   lockRun,
+  lostRun,
   namedOptions,
   ownQueue,
   sayWhatThereIs,
   setLimit,
   whatThereIs,
 } from './run-again.js';
-import { ALL, abandon, leave, openFiles, type RunFiles } from './run-files.js';
+import { abandon, leave, openFiles, type RunFiles } from './run-files.js';
 import { freeLeftovers, type Leftovers } from './run-leftovers.js';
 import { reportRun, reportStopped } from './run-report.js';
 import { sourceOf } from './run-source.js';
+import { Salvage } from './salvage.js';
 import { type Slots, slotsOf } from './slots.js';
-import { onStopSignals } from './stop-signals.js';
+import { ALL_SIGNALS, codeOf, onStopSignals } from './stop-signals.js';
 import { checkWork, type WorkValues } from './work.js';
 import { passedOn } from './worker.js';
 
 /** How long a request whose workers cannot go on may take to end, in ms. */
 const ENDING_MS = 5_000;
+/** How often it is looked whether all that was read has been run, in ms. */
+const IDLE_LOOK_MS = 200;
 /** How long results of a run that is left are still read, in ms; the next one writes the others. */
 const CATCH_UP_MS = 1_000;
 
 interface RunValues extends RequestOptions, InputValues, WorkValues {
   redis?: string;
   queue: string;
+  /** Whether only its own workers serve that. */
+  hasOwnQueue: boolean;
   shards: number;
   json: boolean;
   dryRun: boolean;
@@ -106,7 +113,10 @@ export function runCommand(program: Command): void {
     withDefaults(workerFlags, { logLevel: { value: 'warn' } }),
   ];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
-    const read = readFlags<Omit<RunValues, 'queue'> & { queue?: string }>(given, ...groups);
+    const read = readFlags<Omit<RunValues, 'queue' | 'hasOwnQueue'> & { queue?: string }>(
+      given,
+      ...groups,
+    );
     const { id, out, joblog } = read;
     const unseen = out === undefined && joblog === undefined;
     const results = read.results ?? (unseen ? 'discard' : 'keep');
@@ -114,7 +124,7 @@ export function runCommand(program: Command): void {
     const logFormat = read.logFormat ?? defaultLogFormat();
     const { unused, ...slots } = slotsOf(given, read);
     const values: RunValues = {
-      ...{ ...read, ...slots, queue, logFormat, results },
+      ...{ ...read, ...slots, queue, hasOwnQueue: read.queue === undefined, logFormat, results },
       ...execInputOf(read),
     };
     checkWork(values);
@@ -147,6 +157,8 @@ export function runCommand(program: Command): void {
   });
 }
 
+const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
+
 const NO_REDIS =
   'only with --redis or REDIS_URL does a run go on: a Redis of its own ends with each';
 
@@ -161,11 +173,24 @@ function execInputOf({
   return asLines ? { execInput: execInput ?? 'lines' } : {};
 }
 
-function startWorkers(redis: string, values: RunValues): Promise<WorkerFleet> {
+/** What nobody keeps may have any size. Workers of a queue that is shared may work for others as well. */
+function discarding(values: RunValues): Partial<RunValues> {
+  const { results, exec, execOutput, persistent, hasOwnQueue } = values;
+  if (results !== 'discard' || !hasOwnQueue) return {};
+  return exec !== undefined && !persistent && execOutput === 'text'
+    ? { execOutput: 'none' }
+    : { maxResultBytes: LARGEST_VALUE_BYTES };
+}
+
+function startWorkers(
+  redis: string,
+  values: RunValues,
+  onDiscarded: () => void,
+): Promise<WorkerFleet> {
   const { queue, processes, maxRestarts, handler } = values;
   return WorkerFleet.start({
-    ...{ redis, queue, handler, processes, maxRestarts },
-    flags: passedOn({ ...values }),
+    ...{ redis, queue, handler, processes, maxRestarts, onDiscarded },
+    flags: passedOn({ ...values, ...discarding(values) }),
     // What handlers write to standard output is theirs, and not part of the results.
     onLine: say,
     // Not over the bar.
@@ -200,6 +225,12 @@ async function run(
   let lock: Awaited<ReturnType<typeof lockRun>> | undefined;
   /** Whether it was said how it ended. */
   let told = false;
+  /** Whether programs have written what nobody keeps. */
+  let discarded = false;
+  /** Settles when the results that a run leaves behind are written, which nothing else has. */
+  let rescue: (() => Promise<void>) | undefined;
+  /** By a second signal, before the end of the process. */
+  let hardEnd: Promise<void> | undefined;
   const leftoversOf = ({ id }: RequestStatus): Leftovers => ({
     ...{ redis: redis.url, queue, shards, id, here: lock?.followsEnded ?? false },
     work: values.persistent ? 'persistent programs' : values.exec ? 'programs' : 'handler',
@@ -218,7 +249,10 @@ async function run(
     const retries = wasComplete && retryFailed;
     if (was) sayWhatThereIs(was, retryFailed);
     if (was && lock && !wasComplete) await freeLeftovers(lock.connection, leftoversOf(was));
-    if (!wasComplete || retries) fleet = await startWorkers(redis.url, values);
+    if (!wasComplete || retries)
+      fleet = await startWorkers(redis.url, values, () => {
+        discarded = true;
+      });
     const workers = fleet;
     const stopping = new AbortController();
     let stoppedBy: NodeJS.Signals | undefined;
@@ -232,8 +266,14 @@ async function run(
       () => {
         workers?.kill();
         say('ended at once');
-        if (request && outlives) for (const line of keptLines(unended(request.id))) say(line);
+        const tell = () => {
+          if (request && outlives) for (const line of keptLines(unended(request.id))) say(line);
+        };
+        hardEnd = rescue?.().then(tell);
+        if (!hardEnd) tell();
+        return hardEnd;
       },
+      ALL_SIGNALS,
     );
     const ownId = named || options.dedupe !== undefined ? {} : { id: `run-${nanoid(10)}` };
     const open = before ?? (await pw.open({ ...ownId, ...options }));
@@ -250,7 +290,7 @@ async function run(
     await files.joblog?.begin(named !== undefined);
     stopping.signal.addEventListener('abort', () => {
       if (named) open.leave();
-      else void endEarly(workers, open);
+      else void endEarly(workers, open, () => hardEnd !== undefined);
       // Whoever types or pipes the items is not waited for.
       items.close();
     });
@@ -258,16 +298,27 @@ async function run(
     const quiet = values.json || (values.out === '-' && process.stdout.isTTY);
     const leaving = new AbortController();
     const { signal } = leaving;
-    const all = { ...ALL, signal };
     const logged = { order: 'completion', failed: true, signal } as const;
     const format = resultFormats[values.format ?? 'ndjson'];
     const writer = values.timing ? format : untimed(format);
+    const { out, joblog } = files;
+    const salvage = out && new Salvage(handle, out, values.format ?? 'ndjson', signal);
+    const writing = salvage && out && writeResultsLive(salvage, out, values.json, writer);
+    const logging = joblog && writeJoblogLive(handle.results(logged), joblog, values.json);
+    // The next run of a name writes them.
+    if (salvage && writing && !named)
+      rescue = async () => {
+        rescue = undefined;
+        const said = await salvage.end(writing);
+        await joblog?.flush().catch(() => {});
+        if (!values.json) say(said);
+      };
     // What a run that is left still does, `leaving` ends.
     const parts = [
       handle.completion({ signal }),
-      open.allIn ? undefined : feed(items, open, stopping.signal),
-      files.out && writeResultsLive(handle.results(all), files.out, values.json, writer),
-      files.joblog && writeJoblogLive(handle.results(logged), files.joblog, values.json),
+      open.allIn ? undefined : feed(items, open, handle, values.json, stopping.signal),
+      writing,
+      logging,
       quiet ? undefined : showProgress(handle.progress({ signal })),
     ] as const;
     const ending = Promise.all(parts).then(
@@ -294,14 +345,16 @@ async function run(
       await Promise.allSettled(parts);
       return late ?? undefined;
     }
+    await hardEnd;
     unlisten();
+    rescue = undefined;
     if (!ended) {
       kept = unended(handle.id);
       const { counts, status } = await handle.status();
       const tookMs = performance.now() - started;
       reportStopped({ kept, counts, tookMs, isOpen: status === 'open' }, values.json);
       if (lost !== undefined) throw lost;
-      return stoppedBy === 'SIGTERM' ? 143 : 130;
+      return codeOf(stoppedBy ?? 'SIGINT');
     }
     const [outcome, fed, cut, logCut] = ended;
     const wrong = lost ?? fed;
@@ -322,16 +375,21 @@ async function run(
         },
       };
     const tookMs = performance.now() - started;
-    const note = unused(counts.total);
+    const slots = workers ? unused(counts.total) : undefined;
+    const notes = [slots, discarded ? DISCARDED : undefined].filter((one) => one !== undefined);
     const left = await leave(handle, { files, cut, outlives, failed: hasFailed });
     const end = { id: handle.id, outcome, tookMs, cut, kept };
     told = true;
-    reportRun({ ...end, note: workers ? note : undefined, ...left }, values.json);
+    reportRun({ ...end, notes, ...left }, values.json);
     if (wrong !== undefined) throw wrong;
+    if (status === 'cancelled' && stoppedBy) return codeOf(stoppedBy);
     return status === 'succeeded' && !cut && !logCut ? 0 : 1;
   } catch (error) {
     // Whoever reads the output may have seen enough.
     const seen = (error as NodeJS.ErrnoException).code === 'EPIPE';
+    if (!seen) await rescue?.();
+    const lost = named ? lostRun(error, id, files) : undefined;
+    if (lost) throw lost;
     if (request && outlives && !kept && !told && !seen) {
       kept = unended(request.id);
       if (!values.json) for (const line of keptLines(kept)) say(line);
@@ -351,18 +409,26 @@ async function run(
 async function endEarly(
   workers: WorkerFleet | undefined,
   open: Pick<OpenRequest, 'cancel'>,
+  isEnded: () => boolean,
 ): Promise<void> {
   await workers?.stop();
+  // At once: all stays as it is.
+  if (isEnded()) return;
   await open.cancel().catch(() => {});
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));
 
-/** Appends all items and seals. An item or source that is wrong cancels the request; answers what is wrong. */
+/**
+ * Appends all items and seals. Where an item or source is wrong, the request is cancelled when all before that has been
+ * run: sealed, it would seem whole. Answers what is wrong.
+ */
 async function feed(
   items: Input,
-  open: Pick<OpenRequest, 'append' | 'seal' | 'cancel'>,
+  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
+  handle: RequestHandle,
+  json: boolean,
   stopping: AbortSignal,
 ): Promise<unknown> {
   try {
@@ -377,10 +443,27 @@ async function feed(
     // It ended before its items did: its outcome says why.
     if (error instanceof SealedError && error.status !== 'sealed') return undefined;
     const wrong = items.blame(error);
+    if (!json && wrong instanceof Error)
+      say(`${wrong.message}; what was read before that is run, the rest is not read`);
+    await open
+      .flush()
+      .then(() => untilIdle(handle, stopping))
+      .catch(() => {});
+    if (stopping.aborted) return wrong;
     await open.cancel().catch(() => {
       throw wrong;
     });
     return wrong;
+  }
+}
+
+/** Nothing of it is left to be run, or it is to stop. */
+async function untilIdle(handle: RequestHandle, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    const { status, counts } = await handle.status();
+    const left = counts.ready + counts.inFlight + counts.delayed;
+    if (status !== 'open' || left === 0) return;
+    await pause(IDLE_LOOK_MS, stopping);
   }
 }
 

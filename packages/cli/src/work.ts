@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import { ExecCommand, type ExecInput } from './exec-command.js';
-import { execEach } from './exec-each.js';
+import { type ExecOutput, execEach } from './exec-each.js';
 import { PersistentPrograms } from './exec-persistent.js';
 import { ExecProgram } from './exec-program.js';
 import { LiveStderr, type StderrPrefix } from './live-stderr.js';
@@ -14,7 +14,7 @@ export interface WorkValues {
   /** Names with commas between them. */
   execFields?: string;
   execInput?: ExecInput;
-  execOutput: 'text' | 'json';
+  execOutput: ExecOutput;
   execStderr: 'keep' | 'index' | 'request';
   persistent: boolean;
   maxResultBytes: number;
@@ -38,7 +38,7 @@ export function checkWork(values: WorkValues): void {
   if (exec === undefined && persistent) {
     throw new InvalidOptionError('--persistent', true, 'together with --exec');
   }
-  if (execOutput === 'json' && (exec === undefined || persistent)) {
+  if (execOutput !== 'text' && (exec === undefined || persistent)) {
     throw new InvalidOptionError(
       '--exec-output',
       execOutput,
@@ -53,7 +53,11 @@ export function checkWork(values: WorkValues): void {
   if (execStderr !== 'keep' && exec === undefined)
     throw new InvalidOptionError('--exec-stderr', execStderr, 'together with --exec');
   if (exec?.includes("'{}'"))
-    throw new InvalidOptionError('--exec', exec, '{} without single quotes: it needs none');
+    throw new InvalidOptionError(
+      '--exec',
+      exec,
+      "{} without single quotes: it needs none (with a blank, '{ }', it is text)",
+    );
   if (exec !== undefined && persistent && new ExecCommand(exec).takesItem)
     throw new InvalidOptionError('--exec', exec, 'no {} with --persistent: it gets lines');
 }
@@ -64,7 +68,11 @@ const PREFIXES: Readonly<Record<WorkValues['execStderr'], StderrPrefix | undefin
   request: ({ requestId, index }) => `${requestId} ${index}`,
 };
 
-export async function openWork(values: WorkValues): Promise<Work> {
+/** @param onDiscarded told once, when a program has written what `--exec-output none` discards; is waited for */
+export async function openWork(
+  values: WorkValues,
+  onDiscarded: () => Promise<void> = async () => {},
+): Promise<Work> {
   const { handler, exec = '', execFields, execInput, execOutput, execStderr, persistent } = values;
   const { maxResultBytes } = values;
   const nothing = async () => {};
@@ -75,7 +83,13 @@ export async function openWork(values: WorkValues): Promise<Work> {
     const close = () => ExecProgram.stopAll();
     const live = (context: HandlerContext) => prefix && new LiveStderr(() => prefix(context));
     const command = new ExecCommand(exec, execInput, execFields?.split(','));
-    return { handlers: { handler: execEach(command, execOutput, maxResultBytes, live) }, close };
+    let telling: Promise<void> | undefined;
+    const discarded = () => {
+      telling ??= onDiscarded();
+      return telling;
+    };
+    const output = { as: execOutput, maxBytes: maxResultBytes, discarded };
+    return { handlers: { handler: execEach(command, output, live) }, close };
   }
   const programs = new PersistentPrograms(exec, maxResultBytes, prefix);
   return { handlers: { handler: programs.handler }, close: () => programs.close() };

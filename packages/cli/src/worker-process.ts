@@ -36,6 +36,8 @@ export interface WorkerNews {
   readonly failed?: { readonly why: string; readonly wrong?: string };
   /** A handler has succeeded or failed, and the server took the outcome. */
   readonly settled?: true;
+  /** A program has written what `--exec-output none` discards. */
+  readonly discarded?: true;
   readonly health?: WorkerHealth;
 }
 
@@ -60,6 +62,7 @@ export interface ProcessOptions {
   readonly onReady: () => void;
   /** Told at most once a second, and of the first at once. */
   readonly onSettled: () => void;
+  readonly onDiscarded?: (() => void) | undefined;
   readonly onEnd: (end: ProcessEnd) => void;
 }
 
@@ -158,11 +161,12 @@ export class WorkerProcess {
     });
   }
 
-  #hear({ ready, failed, settled, health }: WorkerNews): void {
+  #hear({ ready, failed, settled, discarded, health }: WorkerNews): void {
     this.#silentMs = 0;
     if (health) this.#unfit = health.live ? '' : health.why.join('; ');
     if (failed) this.#failed = failed;
     if (settled) this.#options.onSettled();
+    if (discarded) this.#options.onDiscarded?.();
     if (!ready) return;
     this.#worker = ready;
     this.#limitMs = Math.max(ANSWER_MS, ready.blockMs);

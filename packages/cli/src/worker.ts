@@ -8,7 +8,7 @@ import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
 import { HandlerError } from './handler-error.js';
 import { defaultLogFormat, type LogFormat, openLog } from './log.js';
 import { existingRedis } from './redis-url.js';
-import { onStopSignals } from './stop-signals.js';
+import { ALL_SIGNALS, onStopSignals } from './stop-signals.js';
 import { withCause } from './with-cause.js';
 import { checkWork, openWork, type WorkValues } from './work.js';
 import type { WorkerNews } from './worker-process.js';
@@ -27,9 +27,6 @@ interface WorkerValues extends WorkValues {
   healthPort?: number;
   healthHost: string;
 }
-
-/** A terminal that is closed ends no worker in the midst of its work. */
-const WORKER_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 const PASSED_ON = [
   ...['shards', 'concurrency', 'leaseMs', 'maxBlockMs', 'slowMs', 'quantumMs', 'drainMs'],
@@ -93,7 +90,7 @@ async function runWorker(
   onStopSignals(
     stop,
     () => logger.warn('ended at once by a second signal; its work goes to others'),
-    WORKER_SIGNALS,
+    ALL_SIGNALS,
   );
   process.once('disconnect', stop);
   const ofFleet = process.send !== undefined;
@@ -122,7 +119,7 @@ async function serve(
   signal: AbortSignal,
 ): Promise<void> {
   const options = optionsOf<Partial<WorkerOptions>>(workerOptions, { ...values });
-  const work = await openWork(values);
+  const work = await openWork(values, () => tellParent({ discarded: true }));
   const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
   await using _ = await healthEndpoint(() => worker.health(), values, logger);
   process.on('message', (message) => {
@@ -184,7 +181,7 @@ async function runFleet(redis: string, values: WorkerValues, logger: Logger): Pr
       );
       fleet?.kill();
     },
-    WORKER_SIGNALS,
+    ALL_SIGNALS,
   );
   const begins = { live: true, ready: false, why: ['the worker processes start'] };
   await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
