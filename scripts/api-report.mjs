@@ -66,7 +66,9 @@ try {
     writeFileSync(target, report);
     console.log(`wrote ${report.split('\n').length} lines`);
   } else if (readFileSync(target, 'utf8') !== report) {
-    console.error('docs/api/piecework.api.md is stale: run `npm run api`, look at its diff, commit it');
+    console.error(
+      'docs/api/piecework.api.md is stale: run `npm run api`, look at its diff, commit it',
+    );
     process.exitCode = 1;
   } else {
     console.log('piecework.api.md is fresh');
