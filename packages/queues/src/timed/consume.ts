@@ -9,10 +9,10 @@ import {
   pause,
 } from '@piecework/protocol';
 import { z } from 'zod';
-import type { TaskOptions } from './options.js';
+import type { TakeOptions } from './options.js';
 import type { RetryTask } from './retry-task.js';
 
-export interface ConsumeOptions extends TaskOptions {
+export interface ConsumeOptions extends TakeOptions {
   /** With which failure a task is discarded. 1 to 1000000. @default 10 */
   readonly maxFailures?: number;
   /** After how many ms a task comes again that has failed so often. @default 1 s, doubling, an hour at most */

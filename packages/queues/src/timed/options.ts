@@ -14,7 +14,10 @@ export interface TimedOptions {
   readonly redis: RedisInput | Connection;
   /** Whoever gives the same name has the same queue. Also its hash tag. */
   readonly name?: string;
-  /** How long each call goes on trying while Redis is unreachable, in ms; 0: not at all. @default 30000 */
+  /**
+   * How long each call goes on trying while Redis is unreachable, in ms; 0: not at all. A Redis that was never
+   * reached is told at once. @default 30000
+   */
   readonly unavailableMs?: number;
   /**
    * Holds the queue back: a predicate in Lua, registered here and never made of input, which says at
@@ -75,7 +78,8 @@ export const pollMs = option.ms(1, 86_400_000);
 export const isConnection = (redis: RedisInput | Connection): redis is Connection =>
   redis instanceof Connection;
 
-export interface TaskOptions {
+/** What a stream of `RetryQueue.tasks` takes, and how it waits. */
+export interface TakeOptions {
   /** Most tasks that are held at once, given out or not. 1 to 10000. @default 1 */
   readonly demand?: number;
   /** How long a task is believed to be in work without a sign of life, in ms. 100 to a day. @default 30000 */

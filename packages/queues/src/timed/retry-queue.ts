@@ -19,7 +19,7 @@ import {
   moment,
   pollMs,
   signal,
-  type TaskOptions,
+  type TakeOptions,
   type TimedOptions,
   timedOptions,
 } from './options.js';
@@ -120,10 +120,11 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
    * ends when `signal` aborts or the queue is closed. All that is due, up to the demand, is taken in one
    * call. `from()` of RxJS takes it as it is: what the subscriber has not settled is held, and no more
    * than `demand` of that.
-   * @throws InvalidOptionError · in the loop: ConditionError, and what asking again does not help against
+   * @throws InvalidOptionError · in the loop: ConnectionError when there never was a Redis, ConditionError, and
+   *   what asking again does not help against
    */
-  tasks(options: TaskOptions = {}): AsyncGenerator<RetryTask<T>, void, undefined> {
-    const parts = checkOptions<Required<TaskOptions>>(taskOptions, options);
+  tasks(options: TakeOptions = {}): AsyncGenerator<RetryTask<T>, void, undefined> {
+    const parts = checkOptions<Required<TakeOptions>>(taskOptions, options);
     this.#set.expectOpen();
     const { settle } = this.#set;
     return streamOf(

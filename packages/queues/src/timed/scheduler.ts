@@ -182,7 +182,8 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   /**
    * What is due, one by one, the earliest first. At most `demand` are locked for this stream and not
    * removed, moved or out of their lock.
-   * @throws InvalidOptionError · in the loop: ConditionError, and what asking again does not help against
+   * @throws InvalidOptionError · in the loop: ConnectionError when there never was a Redis, ConditionError, and
+   *   what asking again does not help against
    */
   due(options: DueOptions = {}): AsyncGenerator<Due<T>, void, undefined> {
     const checked = checkOptions<Required<DueOptions>>(dueOptions, options);
