@@ -72,7 +72,7 @@ describe('an item that is no payload', () => {
     const small = piecework(flow).submit(items, { maxPayloadBytes: 10 });
     expect(await thrownBy(small)).toMatchObject({
       index: 4_321,
-      message: 'item 4321: payload has 13 bytes; allowed: 10',
+      message: 'item 4321: payload has 13 bytes; allowed: 10 (maxPayloadBytes)',
     });
     expect(await flow.keys()).toEqual([]);
   });
@@ -88,6 +88,15 @@ describe('an item that is no payload', () => {
     ['an Error', () => new Error('x'), /it is an Error; throw it/],
     ['NaN', () => Number.NaN, /it is NaN; use null or a text/],
     ['-Infinity', () => -Infinity, /it is -Infinity; use null or a text/],
+    ['an invalid Date', () => new Date('x'), /it is an invalid Date; use null/],
+    ['nested NaN', () => ({ id: 1, n: Number.NaN }), /JSON: \.n is NaN; use null/],
+    ['a nested Map', () => ({ a: [null, { m: new Map() }] }), /: \.a\[1\]\.m is a Map; spread it/],
+    ['a nested Set', () => [{}, new Set([1])], /: \[1\] is a Set; spread it/],
+    ['a nested function', () => ({ id: 1, f: () => 1 }), /: \.f is a function; leave it out/],
+    ['a nested symbol', () => ({ 'a b': Symbol('s') }), /: \["a b"\] is a symbol; leave it out/],
+    ['a nested Error', () => ({ e: new Error('x') }), /: \.e is an Error; throw it/],
+    ['a nested promise', () => ({ p: Promise.resolve(1) }), /: \.p is a promise; await it/],
+    ['a nested RegExp', () => ({ r: /x/ }), /: \.r is a RegExp; use its source/],
   ] as const)(
     'as %s, of which nothing would be kept, is refused',
     async ([, item, why], { flow }) => {
@@ -105,6 +114,25 @@ describe('an item that is no payload', () => {
       await open.cancel();
     },
   );
+
+  test('of which JSON keeps what is there is taken, however it looks', async ({ flow }) => {
+    const pw = piecework(flow);
+    class Empty {}
+    const inherited = Object.create({ method: () => 1 });
+    let deep: unknown = 'bottom';
+    for (let i = 0; i < 1_000; i += 1) deep = { deep };
+    const fine = [
+      ...[
+        { a: {}, b: null, c: [], d: [null, {}], e: undefined },
+        { at: new Date(0) },
+        ['null', '{}'],
+      ],
+      ...[{ empty: new Empty() }, { inherited }, { bytes: new Uint8Array() }, [undefined], deep],
+    ];
+    const request = await pw.submit(fine, { id: flow.id('fine') });
+    expect(await payloadsOf(flow, request.id)).toEqual(JSON.parse(JSON.stringify(fine)));
+    await request.cancel();
+  });
 
   test('is no result either, which says what to do', async ({ flow }) => {
     const pw = piecework(flow);
