@@ -15,7 +15,8 @@ interface Deed {
   readonly n: number;
 }
 
-type Validated = { value: Deed } | { issues: { message: string; path: string[] }[] };
+type Issue = { message: string; path: string[] };
+type Validated = { value: Deed } | { issues: Issue[] };
 
 /** A schema of numbers as any library makes one, which answers at once or in its own time. */
 const schemaOf = (slowly?: (n: unknown) => Promise<unknown>) => ({
@@ -32,6 +33,30 @@ const schemaOf = (slowly?: (n: unknown) => Promise<unknown>) => ({
     },
   },
 });
+
+/** A schema of `{ at }`, which may be left out and has to be a Date once `coerced`. */
+const atOf = (coerced: (at: unknown) => unknown) => ({
+  '~standard': {
+    version: 1 as const,
+    vendor: 'test',
+    validate: (value: unknown): { value: { at?: Date } } | { issues: Issue[] } => {
+      const { at } = value as { at?: unknown };
+      if (at === undefined) return { value: {} };
+      const made = coerced(at);
+      return made instanceof Date
+        ? { value: { at: made } }
+        : { issues: [{ message: 'no date', path: ['at'] }] };
+    },
+  },
+});
+
+const schemaOfAnything = {
+  '~standard': {
+    version: 1 as const,
+    vendor: 'test',
+    validate: (value: unknown) => ({ value }),
+  },
+};
 
 function piecework(flow: Flow): Piecework {
   const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
@@ -114,6 +139,34 @@ describe('an item that is no payload', () => {
       await open.cancel();
     },
   );
+
+  test('when it has travelled as JSON is refused before it is submitted', async ({ flow }) => {
+    const pw = piecework(flow);
+    const date = defineTask('date', { payload: atOf((at) => at) });
+    const coerced = defineTask('coerced', { payload: atOf((at) => new Date(at as Date)) });
+    const anything = defineTask('any', { payload: schemaOfAnything });
+    const at = new Date(5);
+    const refusal = {
+      index: 1,
+      message: expect.stringMatching(
+        /^item 1: payload\.at: no date; payloads travel as JSON, .* z\.coerce\.date\(\)/,
+      ),
+    };
+    expect(await thrownBy(pw.submit([{}, { at }], { task: date }))).toMatchObject(refusal);
+    expect(await thrownBy(pw.submit([{ at: new Map() }], { task: anything }))).toMatchObject({
+      message: expect.stringMatching(/^item 0: payload cannot .* \.at is a Map/),
+    });
+    expect(await flow.keys()).toEqual([]);
+    const open = await pw.open({ task: date, id: flow.id('open') });
+    expect(await thrownBy(open.append({}, { at }))).toMatchObject(refusal);
+    await open.append({});
+    await open.cancel();
+    const request = await pw.submit([{ at }], { task: coerced, id: flow.id('coerced') });
+    const handlers = [coerced.handler((payload) => payload.at?.getTime())];
+    await flow.worker({ handlers }).start();
+    await request.completion();
+    expect((await flow.results(request.id)).get(0)).toBe(5);
+  });
 
   test('of which JSON keeps what is there is taken, however it looks', async ({ flow }) => {
     const pw = piecework(flow);
