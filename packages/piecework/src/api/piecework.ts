@@ -24,17 +24,17 @@ export interface PieceworkOptions {
   /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
   readonly redis: RedisInput;
   /** @default 'req' */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /**
    * How long `status`, and all that `admin` and handles do to a request, go on trying while Redis is away,
    * in ms (see AdminOptions). A submission has its own. @default 30000
    */
-  readonly unavailableMs?: number;
+  readonly unavailableMs?: number | undefined;
   /**
    * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a cluster
    * shares the load of one that is hot. The same for all who use it. @default 1
    */
-  readonly shards?: number;
+  readonly shards?: number | undefined;
 }
 
 /**
@@ -42,7 +42,7 @@ export interface PieceworkOptions {
  * types of the task, and each payload is checked by its schema, if it has one.
  */
 export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
-  readonly task?: string | Task<Payload, Result, unknown>;
+  readonly task?: string | Task<Payload, Result, unknown> | undefined;
 };
 
 /** An open request with the handle's methods beside it. */

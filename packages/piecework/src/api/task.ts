@@ -46,7 +46,7 @@ const taskOptions: OptionTable = {
  */
 export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   name: string,
-  options: { payload?: StandardSchemaV1<Payload, Parsed> } = {},
+  options: { payload?: StandardSchemaV1<Payload, Parsed> | undefined } = {},
 ): Task<Payload, Result, Parsed> {
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw new InvalidOptionError('task', name, '1 to 128 of A-Z a-z 0-9 _ . : -');
