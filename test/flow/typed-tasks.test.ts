@@ -81,6 +81,17 @@ async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
   return rows.map(([, [, payload = '']]) => JSON.parse(payload));
 }
 
+test('a handle may be given its task, or the name of one', async ({ flow }) => {
+  const pw = piecework(flow);
+  const task = defineTask<number, number>('any');
+  const { id } = await pw.submit([1], { task });
+  for (const one of [task, 'any', undefined])
+    expect(await pw.request(id, { task: one }).status()).toMatchObject({ task: 'any' });
+  expect(() => pw.request(id, { task: {} as never })).toThrow(InvalidOptionError);
+  expect(() => pw.request(id, { tusk: task } as never)).toThrow(InvalidOptionError);
+  await pw.request(id).cancel();
+});
+
 describe('an item that is no payload', () => {
   test('of an array is named by its index, before anything is written', async ({ flow }) => {
     const items: unknown[] = numbers(5_000);

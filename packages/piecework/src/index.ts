@@ -64,6 +64,7 @@ export {
   type WorkerState,
 } from '@piecework/worker';
 export {
+  type HandleOptions,
   type OpenHandle,
   Piecework,
   type PieceworkOptions,

@@ -11,10 +11,12 @@ import {
   checkOption,
   checkOptions,
   InvalidOptionError,
+  type OptionTable,
   option,
   type RedisInput,
 } from '@piecework/protocol';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { z } from 'zod';
 import { Admin, adminOptions } from '../operate/admin.js';
 import { RequestHandle } from './request-handle.js';
 import { SubmittedRequest } from './submitted-request.js';
@@ -43,6 +45,22 @@ export interface PieceworkOptions {
  */
 export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
   readonly task?: string | Task<Payload, Result, unknown> | undefined;
+};
+
+export interface HandleOptions<Result> {
+  /** The task of the request, only for the types: which one it has is known to Redis alone. */
+  // biome-ignore lint/suspicious/noExplicitAny: a task of any payload.
+  readonly task?: string | Task<any, Result, any> | undefined;
+}
+
+const isTask = (task: unknown) =>
+  typeof (task as Partial<Task<unknown, unknown>>).handler === 'function';
+
+const handleOptions: OptionTable = {
+  task: option.custom(
+    z.union([option.name().schema, z.custom((task) => task instanceof Object && isTask(task))]),
+    `a task, or the name of one`,
+  ),
 };
 
 /** An open request with the handle's methods beside it. */
@@ -124,9 +142,16 @@ export class Piecework implements AsyncDisposable {
     return this.#connection.check();
   }
 
-  /** The handle of a request that was submitted anywhere. No I/O. @throws InvalidOptionError */
-  request<Result = unknown>(id: string): RequestHandle<Result> {
+  /**
+   * The handle of a request that was submitted anywhere. With its `task` the results have the type of the task's.
+   * No I/O. @throws InvalidOptionError
+   */
+  request<Result = unknown>(
+    id: string,
+    options: HandleOptions<Result> = {},
+  ): RequestHandle<Result> {
     checkOption('id', id, option.name());
+    checkOptions(handleOptions, options);
     return new RequestHandle<Result>(id, this.#notifier, this.admin);
   }
 
