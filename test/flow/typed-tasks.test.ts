@@ -81,6 +81,19 @@ async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
   return rows.map(([, [, payload = '']]) => JSON.parse(payload));
 }
 
+test('a submission that is aborted says why, where a reason was given', async ({ flow }) => {
+  const pw = piecework(flow);
+  const messageOf = async (reason?: unknown) => {
+    const signal = AbortSignal.abort(reason);
+    const error: unknown = await pw.submit([1], { signal }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ name: 'AbortError', code: 'ABORTED', cause: signal.reason });
+    return (error as Error).message;
+  };
+  expect(await messageOf(new Error('enough'))).toBe('submission: aborted: enough');
+  expect(await messageOf('the user left')).toBe('submission: aborted: the user left');
+  expect(await messageOf()).toBe('submission: aborted');
+});
+
 test('a handle may be given its task, or the name of one', async ({ flow }) => {
   const pw = piecework(flow);
   const task = defineTask<number, number>('any');
