@@ -124,6 +124,14 @@ describe('a handler', () => {
         { name: 'Error', message: 'odd' },
       ],
       [Object.assign(new Error('gone'), { code: 'ENOENT' }), { message: 'gone', code: 'ENOENT' }],
+      [{ code: 5 }, { name: 'Error', message: '{"code":5}' }],
+      [
+        { code: 'E5', at: [1] },
+        { message: '{"code":"E5","at":[1]}', code: 'E5' },
+      ],
+      [[{ a: 1 }], { message: '[{"a":1}]' }],
+      [{ toString: () => 'said' }, { message: 'said' }],
+      [{ long: 'x'.repeat(5_000) }, { message: expect.stringMatching(/^{"long":"x{1000}/) }],
       ...THROWS.map((hostile): [unknown, Partial<KeptError>] => [
         new Error('of another', { cause: hostile() }),
         { message: expect.stringMatching(/^of another/) },

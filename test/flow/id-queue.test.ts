@@ -196,6 +196,9 @@ describe('to join', () => {
       );
       expect(error, String(call)).toBeInstanceOf(NoQueueError);
       expect(error).toMatchObject({ code: 'NO_QUEUE', retryable: false });
+      expect((error as Error).message).toMatch(
+        /was dropped, or the server may have lost it .* join/,
+      );
     }
     await other.drop();
     expect(await fresh.counts()).toEqual({ pending: 0, running: 0, completed: 0, failures: 0 });

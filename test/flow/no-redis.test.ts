@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { startRedis } from '@piecework/embedded';
 import { Connection } from '@piecework/protocol';
 import { Redis } from 'ioredis';
-import { Piecework } from 'piecework';
+import { IdQueue, Piecework, RetryQueue, Scheduler } from 'piecework';
 import { describe, expect } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { cli } from '../support/cli.js';
@@ -88,6 +88,36 @@ describe('where nothing listens', () => {
     ...{ name: 'ConnectionError', code: 'CONNECTION', retryable: true },
     message: expect.stringMatching(/^connect: ECONNREFUSED .*: nothing listens there; /),
   };
+
+  test('queues are told so too, and go on with the first Redis that they find', async ({
+    flow,
+  }) => {
+    const port = await freePort();
+    const redis = `redis://127.0.0.1:${port}`;
+    await using retries = new RetryQueue<string>({ redis, name: flow.queue });
+    await using scheduler = new Scheduler<string>({ redis, name: flow.queue });
+    const calls = () => ({
+      ...{ put: retries.put('a'), counts: retries.counts(), drop: retries.drop() },
+      ...{ tasks: firstOf(retries.tasks()), failures: firstOf(retries.failures()) },
+      ...{ enqueue: scheduler.enqueue('a', 0), remove: scheduler.remove('a') },
+      ...{ takeDue: scheduler.takeDue(), due: firstOf(scheduler.due()) },
+      ...{ locks: scheduler.counts(), join: IdQueue.join(flow.queue, { redis, timeoutMs: 1_000 }) },
+    });
+    for (let round = 0; round < 2; round += 1) {
+      const told = Object.entries(calls()).map(([name, call]) => [name, thrownBy(call)] as const);
+      for (const [name, error] of told) expect(await error, name).toMatchObject(refusal);
+    }
+    const server = await startRedis({ port });
+    flow.after(() => server.stop());
+    await retries.put('b');
+    for await (const task of retries.tasks()) {
+      expect(task.payload).toBe('b');
+      expect(await task.done()).toBe(true);
+      break;
+    }
+    await scheduler.enqueue('c', 0);
+    expect(await scheduler.takeDue()).toMatchObject([{ object: 'c' }]);
+  });
 
   test('every call is told so, and the first that finds a Redis goes on', async ({ flow }) => {
     const port = await freePort();

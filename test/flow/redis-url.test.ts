@@ -53,6 +53,14 @@ it('of nodes of a cluster names IPv6 addresses as they are connected to', () => 
   });
 });
 
+it('with a port that there is none of says so', () => {
+  const urls = ['redis://127.0.0.1:99999', 'rediss://:p@a:65536/1', 'redis://[::1]:70000?db=1'];
+  for (const url of [...urls, 'redis://a:x', 'redis://a:1,redis://b:99999', 'redis://u:p:w@a:1x'])
+    expect(() => Connection.open(url), url).toThrow(/as port a whole number up to 65535$/);
+  for (const url of ['redis://a:65535', 'redis://[::1]', 'redis://u:99999@a', 'redis://u:x/y@a'])
+    expect(() => Connection.open(url), url).not.toThrow(/as port/);
+});
+
 describe('a db', () => {
   it('that is no number is refused before anything connects', () => {
     const wrong = ['abc', '-1', '1.5', '1e3', '0/x', 'NaN', '%31'];

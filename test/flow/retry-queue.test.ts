@@ -1,5 +1,6 @@
 import { ConditionError, InvalidOptionError, PayloadError } from '@piecework/protocol';
-import { LostError, type RetryTask } from '@piecework/queues';
+import type { RetryTask } from '@piecework/queues';
+import { LeaseLostError } from 'piecework';
 import { from, mergeMap } from 'rxjs';
 import { describe, expect } from 'vitest';
 import { mayAlso } from '../support/acl.js';
@@ -161,7 +162,7 @@ describe('a stream of tasks', () => {
       break;
     }
     await until(() => left!.signal.aborted);
-    expect(left!.signal.reason).toBeInstanceOf(LostError);
+    expect(left!.signal.reason).toBeInstanceOf(LeaseLostError);
     const tasks = queue.tasks(poll);
     const again = await first(tasks);
     expect(again).toMatchObject({ payload: 'x', numFailures: 0 });

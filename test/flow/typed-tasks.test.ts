@@ -15,7 +15,8 @@ interface Deed {
   readonly n: number;
 }
 
-type Validated = { value: Deed } | { issues: { message: string; path: string[] }[] };
+type Issue = { message: string; path: string[] };
+type Validated = { value: Deed } | { issues: Issue[] };
 
 /** A schema of numbers as any library makes one, which answers at once or in its own time. */
 const schemaOf = (slowly?: (n: unknown) => Promise<unknown>) => ({
@@ -32,6 +33,30 @@ const schemaOf = (slowly?: (n: unknown) => Promise<unknown>) => ({
     },
   },
 });
+
+/** A schema of `{ at }`, which may be left out and has to be a Date once `coerced`. */
+const atOf = (coerced: (at: unknown) => unknown) => ({
+  '~standard': {
+    version: 1 as const,
+    vendor: 'test',
+    validate: (value: unknown): { value: { at?: Date } } | { issues: Issue[] } => {
+      const { at } = value as { at?: unknown };
+      if (at === undefined) return { value: {} };
+      const made = coerced(at);
+      return made instanceof Date
+        ? { value: { at: made } }
+        : { issues: [{ message: 'no date', path: ['at'] }] };
+    },
+  },
+});
+
+const schemaOfAnything = {
+  '~standard': {
+    version: 1 as const,
+    vendor: 'test',
+    validate: (value: unknown) => ({ value }),
+  },
+};
 
 function piecework(flow: Flow): Piecework {
   const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
@@ -56,6 +81,30 @@ async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
   return rows.map(([, [, payload = '']]) => JSON.parse(payload));
 }
 
+test('a submission that is aborted says why, where a reason was given', async ({ flow }) => {
+  const pw = piecework(flow);
+  const messageOf = async (reason?: unknown) => {
+    const signal = AbortSignal.abort(reason);
+    const error: unknown = await pw.submit([1], { signal }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ name: 'AbortError', code: 'ABORTED', cause: signal.reason });
+    return (error as Error).message;
+  };
+  expect(await messageOf(new Error('enough'))).toBe('submission: aborted: enough');
+  expect(await messageOf('the user left')).toBe('submission: aborted: the user left');
+  expect(await messageOf()).toBe('submission: aborted');
+});
+
+test('a handle may be given its task, or the name of one', async ({ flow }) => {
+  const pw = piecework(flow);
+  const task = defineTask<number, number>('any');
+  const { id } = await pw.submit([1], { task });
+  for (const one of [task, 'any', undefined])
+    expect(await pw.request(id, { task: one }).status()).toMatchObject({ task: 'any' });
+  expect(() => pw.request(id, { task: {} as never })).toThrow(InvalidOptionError);
+  expect(() => pw.request(id, { tusk: task } as never)).toThrow(InvalidOptionError);
+  await pw.request(id).cancel();
+});
+
 describe('an item that is no payload', () => {
   test('of an array is named by its index, before anything is written', async ({ flow }) => {
     const items: unknown[] = numbers(5_000);
@@ -72,7 +121,7 @@ describe('an item that is no payload', () => {
     const small = piecework(flow).submit(items, { maxPayloadBytes: 10 });
     expect(await thrownBy(small)).toMatchObject({
       index: 4_321,
-      message: 'item 4321: payload has 13 bytes; allowed: 10',
+      message: 'item 4321: payload has 13 bytes; allowed: 10 (maxPayloadBytes)',
     });
     expect(await flow.keys()).toEqual([]);
   });
@@ -88,6 +137,15 @@ describe('an item that is no payload', () => {
     ['an Error', () => new Error('x'), /it is an Error; throw it/],
     ['NaN', () => Number.NaN, /it is NaN; use null or a text/],
     ['-Infinity', () => -Infinity, /it is -Infinity; use null or a text/],
+    ['an invalid Date', () => new Date('x'), /it is an invalid Date; use null/],
+    ['nested NaN', () => ({ id: 1, n: Number.NaN }), /JSON: \.n is NaN; use null/],
+    ['a nested Map', () => ({ a: [null, { m: new Map() }] }), /: \.a\[1\]\.m is a Map; spread it/],
+    ['a nested Set', () => [{}, new Set([1])], /: \[1\] is a Set; spread it/],
+    ['a nested function', () => ({ id: 1, f: () => 1 }), /: \.f is a function; leave it out/],
+    ['a nested symbol', () => ({ 'a b': Symbol('s') }), /: \["a b"\] is a symbol; leave it out/],
+    ['a nested Error', () => ({ e: new Error('x') }), /: \.e is an Error; throw it/],
+    ['a nested promise', () => ({ p: Promise.resolve(1) }), /: \.p is a promise; await it/],
+    ['a nested RegExp', () => ({ r: /x/ }), /: \.r is a RegExp; use its source/],
   ] as const)(
     'as %s, of which nothing would be kept, is refused',
     async ([, item, why], { flow }) => {
@@ -105,6 +163,53 @@ describe('an item that is no payload', () => {
       await open.cancel();
     },
   );
+
+  test('when it has travelled as JSON is refused before it is submitted', async ({ flow }) => {
+    const pw = piecework(flow);
+    const date = defineTask('date', { payload: atOf((at) => at) });
+    const coerced = defineTask('coerced', { payload: atOf((at) => new Date(at as Date)) });
+    const anything = defineTask('any', { payload: schemaOfAnything });
+    const at = new Date(5);
+    const refusal = {
+      index: 1,
+      message: expect.stringMatching(
+        /^item 1: payload\.at: no date; payloads travel as JSON, .* z\.coerce\.date\(\)/,
+      ),
+    };
+    expect(await thrownBy(pw.submit([{}, { at }], { task: date }))).toMatchObject(refusal);
+    expect(await thrownBy(pw.submit([{ at: new Map() }], { task: anything }))).toMatchObject({
+      message: expect.stringMatching(/^item 0: payload cannot .* \.at is a Map/),
+    });
+    expect(await flow.keys()).toEqual([]);
+    const open = await pw.open({ task: date, id: flow.id('open') });
+    expect(await thrownBy(open.append({}, { at }))).toMatchObject(refusal);
+    await open.append({});
+    await open.cancel();
+    const request = await pw.submit([{ at }], { task: coerced, id: flow.id('coerced') });
+    const handlers = [coerced.handler((payload) => payload.at?.getTime())];
+    await flow.worker({ handlers }).start();
+    await request.completion();
+    expect((await flow.results(request.id)).get(0)).toBe(5);
+  });
+
+  test('of which JSON keeps what is there is taken, however it looks', async ({ flow }) => {
+    const pw = piecework(flow);
+    class Empty {}
+    const inherited = Object.create({ method: () => 1 });
+    let deep: unknown = 'bottom';
+    for (let i = 0; i < 1_000; i += 1) deep = { deep };
+    const fine = [
+      ...[
+        { a: {}, b: null, c: [], d: [null, {}], e: undefined },
+        { at: new Date(0) },
+        ['null', '{}'],
+      ],
+      ...[{ empty: new Empty() }, { inherited }, { bytes: new Uint8Array() }, [undefined], deep],
+    ];
+    const request = await pw.submit(fine, { id: flow.id('fine') });
+    expect(await payloadsOf(flow, request.id)).toEqual(JSON.parse(JSON.stringify(fine)));
+    await request.cancel();
+  });
 
   test('is no result either, which says what to do', async ({ flow }) => {
     const pw = piecework(flow);

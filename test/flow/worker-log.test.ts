@@ -4,7 +4,7 @@
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import type { WorkerOptions } from '@piecework/worker';
-import { Admin } from 'piecework';
+import { Admin, UnrecoverableError } from 'piecework';
 import { describe, expect } from 'vitest';
 import { deadHolder, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -57,6 +57,26 @@ describe('the log of a worker', () => {
     ]);
     expect(lines).toHaveLength(1);
     expect(JSON.stringify(lines)).not.toContain('secret');
+  });
+
+  test('has the class of what was thrown, and no stack where there was none', async ({ flow }) => {
+    const { saying, logger } = logging('warn');
+    const thrown = ['a text', { code: 5 }, new UnrecoverableError('no more')];
+    const handler = (n: number) => Promise.reject(thrown[n]);
+    await flow.worker({ handler, logger, concurrency: 1 }).start();
+    const { id } = await flow.producer().submit(numbers(3));
+    await flow.complete(id);
+    const said = saying('sub-request failed') as unknown as { index: number; err: object }[];
+    const errors = said.sort((a, b) => a.index - b.index).map(({ err }) => err);
+    const plain = { type: 'Error', name: 'Error' };
+    expect(errors).toEqual([
+      { ...plain, message: 'a text', stack: 'Error: a text' },
+      { ...plain, message: '{"code":5}', stack: 'Error: {"code":5}' },
+      {
+        ...{ type: 'UnrecoverableError', name: 'UnrecoverableError', code: 'UNRECOVERABLE' },
+        ...{ message: 'no more', stack: expect.stringContaining('worker-log.test') },
+      },
+    ]);
   });
 
   test('has at debug how a request went here, with each attempt that another follows', async ({

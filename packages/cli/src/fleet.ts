@@ -18,30 +18,30 @@ export interface WorkerFleetOptions {
   /** File whose default export is the handler. Or name a program in `flags`, by `--exec`. */
   readonly handler?: string | undefined;
   /** How many processes. @default 1 */
-  readonly processes?: number;
+  readonly processes?: number | undefined;
   /**
    * How often, for each process, one may be started again until the fleet gives up; counted anew when a
    * handler has finished something. An end before the process was ready counts as ten. @default 100
    */
-  readonly maxRestarts?: number;
+  readonly maxRestarts?: number | undefined;
   /** Further flags of `piecework worker`, such as `['--concurrency', '50']`. */
-  readonly flags?: readonly string[];
+  readonly flags?: readonly string[] | undefined;
   /**
    * Told of each line that a handler writes to standard output. Line by line, because processes
    * that share one output break each other's long lines. @default such lines are dropped
    */
-  readonly onLine?: (line: string) => void;
+  readonly onLine?: ((line: string) => void) | undefined;
   /**
    * Told of each line on standard error, such as those of their logs.
    * @default they share the standard error of this process
    */
-  readonly onErrorLine?: (line: string) => void;
+  readonly onErrorLine?: ((line: string) => void) | undefined;
   /** Told when programs have written what `--exec-output none` discards. */
-  readonly onDiscarded?: () => void;
+  readonly onDiscarded?: (() => void) | undefined;
   /** Told of each process that ended and is started again. @default nobody is told */
-  readonly onRestart?: (restart: WorkerRestart) => void;
+  readonly onRestart?: ((restart: WorkerRestart) => void) | undefined;
   /** Ends the start: the processes are stopped as soon as they can be, and none is waited for. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A worker process that ended although nobody asked it to, and how: see CrashCause. */

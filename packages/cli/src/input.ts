@@ -181,9 +181,10 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   /** An error about the last item, with the place where it stands. */
   blame(error: unknown): unknown {
     if (!(error instanceof PayloadError) || error.index === undefined) return error;
-    const message = error.message.replace(/^item \d+: /, '');
-    const cure = /; allowed: \d+$/.test(message) ? ' (--max-payload-bytes allows more)' : '';
-    return new PayloadError(`${this.#where}: ${message}${cure}`);
+    const message = error.message
+      .replace(/^item \d+: /, '')
+      .replace(/\(maxPayloadBytes\)$/, '(--max-payload-bytes allows more)');
+    return new PayloadError(`${this.#where}: ${message}`);
   }
 
   /** Lets go of what is being read; nobody is waited for. */

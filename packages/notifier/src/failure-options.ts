@@ -3,13 +3,13 @@ import { z } from 'zod';
 
 export interface FailuresOptions extends WaitOptions {
   /** Only those whose error has this name, as 'TypeError'. @default all */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Only those of these indexes, at most 100,000. @default all */
-  readonly indexes?: readonly number[];
+  readonly indexes?: readonly number[] | undefined;
   /** Whether payloads are read too. @default true */
-  readonly payload?: boolean;
+  readonly payload?: boolean | undefined;
   /** The `cursor` of the last failure that was dealt with: goes on behind it. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
 }
 
 export const failuresOptions: OptionTable = {

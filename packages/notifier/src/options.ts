@@ -14,23 +14,23 @@ export interface NotifierOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
   readonly redis: RedisInput | Connection;
   /** Queue whose agenda is looked at while somebody waits, and that knows which ids ended. @default 'req' */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
-  readonly shards?: number;
+  readonly shards?: number | undefined;
   /**
    * How often the state of everything awaited is read although nothing was heard, in ms, ±20 % of a tenth.
    * It is what a lost notice costs at most; a tenth of it where up to 150 are awaited, for up to five minutes
    * at the default. @default 15000
    */
-  readonly sweepMs?: number;
+  readonly sweepMs?: number | undefined;
   /**
    * How long `status` goes on trying while Redis is unreachable, loading, or a hash slot is on its way or
    * served by nobody, in ms, before it throws what it was answered last; 0: not at all. What waits has
    * `timeoutMs` instead. A Redis that was never reached is told at once by all of them. @default 30000
    */
-  readonly unavailableMs?: number;
+  readonly unavailableMs?: number | undefined;
   /** Told of what went wrong and is tried again, as a broken connection. @default nothing is told */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export const notifierOptions: OptionTable = {
@@ -53,20 +53,20 @@ export interface ResultsOptions extends WaitOptions {
    * As they were settled (of what one worker settled in one call, successes first), or in the order
    * of the items. @default 'completion'
    */
-  readonly order?: 'completion' | 'index';
+  readonly order?: 'completion' | 'index' | undefined;
   /** Whether failed sub-requests are given too. @default false */
-  readonly failed?: boolean;
+  readonly failed?: boolean | undefined;
   /** The `cursor` of the last item that was dealt with, of the same order: goes on behind it. */
-  readonly cursor?: string;
+  readonly cursor?: string | undefined;
   /**
    * For `order: 'index'`: how much text of results that came early is held, in bytes, about. What
    * does not fit is remembered by 8 bytes and read again when its turn comes. @default 8388608
    */
-  readonly bufferBytes?: number;
+  readonly bufferBytes?: number | undefined;
 }
 
 /** As they are without `failed`: each item is a success, and has a `value`. */
-export type SuccessesOptions = ResultsOptions & { readonly failed?: false };
+export type SuccessesOptions = ResultsOptions & { readonly failed?: false | undefined };
 
 export const resultsOptions: OptionTable = {
   order: option.word('completion', 'index'),
@@ -85,7 +85,7 @@ export type CheckedResultsOptions = Required<
 
 export interface ProgressOptions extends WaitOptions {
   /** Time between two reports, in ms. @default 1000 */
-  readonly everyMs?: number;
+  readonly everyMs?: number | undefined;
 }
 
 export const progressOptions: OptionTable = {

@@ -7,6 +7,7 @@ export {
   Producer,
   type ProducerOptions,
   type RequestOptions,
+  type Submitted,
   split,
 } from '@piecework/producer';
 export {
@@ -19,10 +20,13 @@ export {
   DroppedError,
   DurabilityError,
   EndedError,
+  type EndReason,
   ExpiredError,
   HeldError,
   IndeterminateError,
   InvalidOptionError,
+  type KeptError,
+  type KeptIdFailure,
   type LongestRun,
   LostError,
   NotCompleteError,
@@ -35,6 +39,7 @@ export {
   type RegisteredWorker,
   RequestExistsError,
   RequestFailedError,
+  type RequestOutcome,
   ResultsDiscardedError,
   ResultsLostError,
   SealedError,
@@ -64,6 +69,7 @@ export {
   type WorkerState,
 } from '@piecework/worker';
 export {
+  type HandleOptions,
   type OpenHandle,
   Piecework,
   type PieceworkOptions,

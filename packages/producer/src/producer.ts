@@ -42,9 +42,9 @@ export interface ProducerOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
   readonly redis: RedisInput | Connection;
   /** @default 'req' */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
-  readonly shards?: number;
+  readonly shards?: number | undefined;
 }
 
 export const producerOptions: OptionTable = {

@@ -22,7 +22,7 @@ export interface LinesOptions {
    * Longest line, in bytes, without its end; up to 256 MiB. A longer one is a PayloadError as soon as it is
    * read so far. For items of more, raise `maxPayloadBytes` of the request, too. @default 1048576
    */
-  readonly maxLineBytes?: number;
+  readonly maxLineBytes?: number | undefined;
 }
 
 export const linesOptions: OptionTable = {

@@ -12,8 +12,8 @@ export type {
   MetricsServer,
 } from './metrics/meters-options.js';
 export type { ConsumeOptions } from './timed/consume.js';
-export { LostError } from './timed/errors.js';
-export type { Moment, TaskOptions, TimedOptions } from './timed/options.js';
+export { LeaseLostError } from './timed/errors.js';
+export type { Moment, TakeOptions, TimedOptions } from './timed/options.js';
 export {
   type DiscardedTask,
   type PutOptions,

@@ -32,6 +32,11 @@ for await (const item of request.results({ failed: Math.random() > 0.5 })) {
 
 /* A handle of another process has the type that it is given. */
 for await (const { value } of pw.request<number>('id').results()) console.log(value.toFixed());
+for await (const { value } of pw.request('id', { task: resize }).results()) {
+  console.log(value.bytes);
+  // @ts-expect-error the type is that of its task
+  console.log(value.path);
+}
 for await (const { value } of pw.request('id').results()) {
   // @ts-expect-error nothing is known of it
   console.log(value.bytes);

@@ -11,10 +11,12 @@ import {
   checkOption,
   checkOptions,
   InvalidOptionError,
+  type OptionTable,
   option,
   type RedisInput,
 } from '@piecework/protocol';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { z } from 'zod';
 import { Admin, adminOptions } from '../operate/admin.js';
 import { RequestHandle } from './request-handle.js';
 import { SubmittedRequest } from './submitted-request.js';
@@ -24,17 +26,17 @@ export interface PieceworkOptions {
   /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
   readonly redis: RedisInput;
   /** @default 'req' */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /**
    * How long `status`, and all that `admin` and handles do to a request, go on trying while Redis is away,
    * in ms (see AdminOptions). A submission has its own. @default 30000
    */
-  readonly unavailableMs?: number;
+  readonly unavailableMs?: number | undefined;
   /**
    * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a cluster
    * shares the load of one that is hot. The same for all who use it. @default 1
    */
-  readonly shards?: number;
+  readonly shards?: number | undefined;
 }
 
 /**
@@ -42,7 +44,23 @@ export interface PieceworkOptions {
  * types of the task, and each payload is checked by its schema, if it has one.
  */
 export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
-  readonly task?: string | Task<Payload, Result, unknown>;
+  readonly task?: string | Task<Payload, Result, unknown> | undefined;
+};
+
+export interface HandleOptions<Result> {
+  /** The task of the request, only for the types: which one it has is known to Redis alone. */
+  // biome-ignore lint/suspicious/noExplicitAny: a task of any payload.
+  readonly task?: string | Task<any, Result, any> | undefined;
+}
+
+const isTask = (task: unknown) =>
+  typeof (task as Partial<Task<unknown, unknown>>).handler === 'function';
+
+const handleOptions: OptionTable = {
+  task: option.custom(
+    z.union([option.name().schema, z.custom((task) => task instanceof Object && isTask(task))]),
+    `a task, or the name of one`,
+  ),
 };
 
 /** An open request with the handle's methods beside it. */
@@ -124,9 +142,16 @@ export class Piecework implements AsyncDisposable {
     return this.#connection.check();
   }
 
-  /** The handle of a request that was submitted anywhere. No I/O. @throws InvalidOptionError */
-  request<Result = unknown>(id: string): RequestHandle<Result> {
+  /**
+   * The handle of a request that was submitted anywhere. With its `task` the results have the type of the task's.
+   * No I/O. @throws InvalidOptionError
+   */
+  request<Result = unknown>(
+    id: string,
+    options: HandleOptions<Result> = {},
+  ): RequestHandle<Result> {
     checkOption('id', id, option.name());
+    checkOptions(handleOptions, options);
     return new RequestHandle<Result>(id, this.#notifier, this.admin);
   }
 

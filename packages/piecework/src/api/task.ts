@@ -1,6 +1,8 @@
 import {
   checkOptions,
+  encodePayload,
   InvalidOptionError,
+  LARGEST_VALUE_BYTES,
   NAME,
   type OptionTable,
   option,
@@ -13,7 +15,8 @@ import { z } from 'zod';
 /**
  * A task: a name that producers and workers share, with the types of its payload and its result.
  * With a schema (any library that speaks Standard Schema) a payload is checked when it is submitted,
- * and the handler gets what the schema makes of it.
+ * and the handler gets what the schema makes of it. Payloads travel as JSON, so the schema also has to take what
+ * JSON makes of one: `z.coerce.date()` and not `z.date()`. Otherwise the submission is refused.
  */
 export interface Task<Payload, Result, Parsed = Payload> {
   readonly name: string;
@@ -43,7 +46,7 @@ const taskOptions: OptionTable = {
  */
 export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   name: string,
-  options: { payload?: StandardSchemaV1<Payload, Parsed> } = {},
+  options: { payload?: StandardSchemaV1<Payload, Parsed> | undefined } = {},
 ): Task<Payload, Result, Parsed> {
   if (typeof name !== 'string' || !NAME.test(name)) {
     throw new InvalidOptionError('task', name, '1 to 128 of A-Z a-z 0-9 _ . : -');
@@ -73,24 +76,57 @@ async function validate<Input, Output>(
   return result.value;
 }
 
-/** The same before it is submitted, for item `index`; no promise where the schema answers at once. */
+/**
+ * The same before it is submitted, for item `index`; no promise where the schema answers at once. The worker's
+ * schema gets what JSON makes of a payload: where that is something else, as the text of a Date, it is asked
+ * about that as well.
+ */
 export function check(
   schema: StandardSchemaV1,
   payload: unknown,
   index: number,
 ): void | Promise<void> {
-  const expectRight = ({ issues }: StandardSchemaV1.Result<unknown>) => {
-    if (issues) throw wrong(issues, index);
+  const ask = (value: unknown, cure: string, andThen: () => void | Promise<void>) => {
+    const told = ({ issues }: StandardSchemaV1.Result<unknown>) => {
+      if (issues) throw wrong(issues, { index, cure });
+      return andThen();
+    };
+    const result = schema['~standard'].validate(value);
+    return 'then' in result ? result.then(told) : told(result);
   };
-  const result = schema['~standard'].validate(payload);
-  return 'then' in result ? result.then(expectRight) : expectRight(result);
+  return ask(payload, '', () => {
+    if (isItsJson(payload, 0)) return;
+    const text = encodePayload(payload, LARGEST_VALUE_BYTES, index);
+    return ask(JSON.parse(text), TRAVELS, () => {});
+  });
 }
 
-function wrong(issues: readonly StandardSchemaV1.Issue[], index?: number): PayloadError {
+const TRAVELS =
+  '; payloads travel as JSON, and the worker checks what arrives: let the schema take that, as z.coerce.date() does';
+
+/** So deep a payload is looked at before its JSON is. */
+const DEEPEST = 100;
+
+/** Whether a payload is, for a schema, what its JSON is. */
+function isItsJson(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  if (depth === DEEPEST || 'toJSON' in value) return false;
+  if (Array.isArray(value))
+    return value.every((one) => one !== undefined && isItsJson(one, depth + 1));
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  return Object.values(value).every((one) => isItsJson(one, depth + 1));
+}
+
+function wrong(
+  issues: readonly StandardSchemaV1.Issue[],
+  { index, cure = '' }: { readonly index?: number; readonly cure?: string } = {},
+): PayloadError {
   const [issue] = issues;
   const path = (issue?.path ?? []).map((part) =>
     String(typeof part === 'object' ? part.key : part),
   );
-  const message = `payload${path.map((part) => `.${part}`).join('')}: ${issue?.message}`;
+  const where = path.map((part) => `.${part}`).join('');
+  const message = `payload${where}: ${issue?.message}${cure}`;
   return new PayloadError(message, undefined, index);
 }

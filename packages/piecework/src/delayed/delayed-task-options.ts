@@ -23,9 +23,9 @@ export interface TaskOptions
    * Its name everywhere. The same one again, with the same name, arguments and options, is the same task,
    * as long as it waits or is remembered. @default 16 random bytes, 22 characters of base64url
    */
-  readonly id?: string;
+  readonly id?: string | undefined;
   /** How long it is remembered after its end, how it ended and why it failed, in ms; at least 1000. @default 3600000, an hour */
-  readonly retentionMs?: number;
+  readonly retentionMs?: number | undefined;
 }
 
 const from = (table: OptionTable, ...names: string[]): OptionTable =>
@@ -48,7 +48,7 @@ export interface DelayedTasksOptions {
    * Queues in which this object moves what is due from the start. Those into which it puts delayed tasks
    * come by themselves. @default []
    */
-  readonly moves?: readonly string[];
+  readonly moves?: readonly string[] | undefined;
 }
 
 const redis = workerOptions['redis'] as OptionTable[string];

@@ -37,15 +37,15 @@ export interface AdminOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
   readonly redis: RedisInput | Connection;
   /** @default 'req' */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
   /**
    * How long each call goes on trying while Redis is unreachable, read-only, loading, or a hash slot is on
    * its way or served by nobody, in ms, before it throws what it was answered last; 0: not at all. A Redis
    * that was never reached is told at once. @default 30000
    */
-  readonly unavailableMs?: number;
+  readonly unavailableMs?: number | undefined;
   /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
-  readonly shards?: number;
+  readonly shards?: number | undefined;
 }
 
 export const adminOptions: OptionTable = {
@@ -55,12 +55,12 @@ export const adminOptions: OptionTable = {
 
 export interface ListOptions {
   /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
-  readonly state?: 'open' | 'ended' | 'all';
+  readonly state?: 'open' | 'ended' | 'all' | undefined;
 }
 
 export interface PauseQueueOptions {
   /** After how long the queue goes on by itself, in ms, up to a year; 0: when it is resumed. @default 0 */
-  readonly forMs?: number;
+  readonly forMs?: number | undefined;
 }
 
 export const pauseQueueOptions: OptionTable = { forMs: option.ms(0, 31_536_000_000, 0) };

@@ -27,11 +27,11 @@ import { z } from 'zod';
 /** Which failed sub-requests run again; of several conditions all must hold. */
 export interface RedriveOptions {
   /** Those of these indexes, at most 100,000; of the others nothing is said. @default all */
-  readonly indexes?: readonly number[];
+  readonly indexes?: readonly number[] | undefined;
   /** Those whose error has this name, as 'TypeError'. @default all */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Those for which it answers true. What it throws ends the redrive; what was moved runs. */
-  readonly where?: (failure: Failure) => boolean | Promise<boolean>;
+  readonly where?: ((failure: Failure) => boolean | Promise<boolean>) | undefined;
 }
 
 const index = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);

@@ -9,9 +9,9 @@ import {
 
 export interface RunningOptions {
   /** How many at most, from 1 to 10,000: those that run longest. @default 100 */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** Only what has run for so long, in ms. @default 0 */
-  readonly longerThanMs?: number;
+  readonly longerThanMs?: number | undefined;
 }
 
 export const runningOptions: OptionTable = {

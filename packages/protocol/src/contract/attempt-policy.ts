@@ -16,13 +16,13 @@ export interface Backoff {
    * fixed: always `delayMs`. exponential: `delayMs`, then twice as long each time. custom: what the
    * worker's option `backoff` says; `delayMs` where a worker has none. @default 'fixed'
    */
-  readonly type?: 'fixed' | 'exponential' | 'custom';
+  readonly type?: 'fixed' | 'exponential' | 'custom' | undefined;
   /** Delay before the second attempt, in ms. From 0 to a year. @default 1000 */
-  readonly delayMs?: number;
+  readonly delayMs?: number | undefined;
   /** No delay is longer than this, in ms. From `delayMs` to a year. @default 86400000, a day */
-  readonly maxDelayMs?: number;
+  readonly maxDelayMs?: number | undefined;
   /** Which part of each delay is left to chance, so that not all come back at once. 0 to 1. @default 0 */
-  readonly jitter?: number;
+  readonly jitter?: number | undefined;
 }
 
 export interface AttemptPolicy {

@@ -1,3 +1,4 @@
+import { emptiedIn } from './emptied.js';
 import { PayloadError } from './errors.js';
 import type { KeptError } from './kept-error.js';
 import { readThrown } from './thrown.js';
@@ -17,30 +18,19 @@ export const MAX_PAYLOAD_BYTES = 1_048_576;
  */
 export const LARGEST_VALUE_BYTES = 268_435_456;
 
-/** What JSON would keep nothing of, without a word, and what to do about it; looks at `value` alone, not into it. */
-function emptiedBy(value: unknown, text: string | undefined): string | undefined {
-  if (typeof value === 'number')
-    return text === 'null' ? `${value}; use null or a text instead` : undefined;
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (typeof (value as { then?: unknown }).then === 'function')
-    return 'a promise; await it first, all of an array by Promise.all';
-  // An object that says by itself what is kept of it means that.
-  if (text !== '{}' || 'toJSON' in value) return undefined;
-  if (value instanceof Map) return 'a Map; spread it into an array, or use Object.fromEntries';
-  if (value instanceof Set) return 'a Set; spread it into an array';
-  if (value instanceof Error) return 'an Error; throw it, or use its message';
-  if (Symbol.asyncIterator in value) return 'an async iterable; gather it into an array first';
-  if (Symbol.iterator in value && !ArrayBuffer.isView(value))
-    return 'an iterable; spread it into an array';
-  return undefined;
-}
+/** Which option bounds it. */
+const BOUNDS: Readonly<Record<string, string>> = {
+  payload: ' (maxPayloadBytes)',
+  object: ' (maxObjectBytes)',
+  result: ' (maxResultBytes, --max-result-bytes)',
+};
 
 function encode(value: unknown, what: string, maxBytes: number, index?: number): string {
   let text: string | undefined;
   let emptied: string | undefined;
   try {
     text = JSON.stringify(value);
-    emptied = emptiedBy(value, text);
+    if (text !== undefined) emptied = emptiedIn(value);
   } catch (cause) {
     const { message } = readThrown(cause);
     throw new PayloadError(`${what} cannot be encoded as JSON: ${message}`, cause, index);
@@ -50,13 +40,12 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
     throw new PayloadError(message, undefined, index);
   }
   if (emptied !== undefined)
-    throw new PayloadError(`${what} cannot be encoded as JSON: it is ${emptied}`, undefined, index);
+    throw new PayloadError(`${what} cannot be encoded as JSON: ${emptied}`, undefined, index);
   // A UTF-16 unit is at most 3 bytes of UTF-8, so most texts need no count.
   if (text.length * 3 > maxBytes) {
     const bytes = Buffer.byteLength(text);
     if (bytes > maxBytes) {
-      const cure = what === 'result' ? ' (maxResultBytes, --max-result-bytes)' : '';
-      const message = `${what} has ${bytes} bytes; allowed: ${maxBytes}${cure}`;
+      const message = `${what} has ${bytes} bytes; allowed: ${maxBytes}${BOUNDS[what] ?? ''}`;
       throw new PayloadError(message, undefined, index);
     }
   }
@@ -73,6 +62,11 @@ export function encodePayload(
   index?: number,
 ): string {
   return encode(value, 'payload', maxBytes, index);
+}
+
+/** Encodes an object of a `Scheduler`. @throws PayloadError as `encodePayload` */
+export function encodeObject(value: unknown, maxBytes: number): string {
+  return encode(value, 'object', maxBytes);
 }
 
 /**

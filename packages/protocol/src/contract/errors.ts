@@ -53,6 +53,9 @@ export class PayloadError extends PieceworkError {
 /** So much is repeated of what code of the user said, in characters. */
 const SAID = 300;
 
+const cut = (message: string): string =>
+  message.length > SAID ? `${message.slice(0, SAID)}…` : message;
+
 /** The item source of a submission threw; `onSourceError` says what became of the request. */
 export class SourceError extends PieceworkError {
   override readonly name = 'SourceError';
@@ -61,7 +64,7 @@ export class SourceError extends PieceworkError {
   constructor(requestId: string, kept: 'cancel' | 'leaveOpen', cause: unknown) {
     const fate = kept === 'cancel' ? 'was cancelled' : 'was left open';
     const { message } = readThrown(cause);
-    const why = message.length > SAID ? `${message.slice(0, SAID)}…` : message;
+    const why = cut(message);
     const what = why === '' ? 'the item source failed' : `the item source failed: ${why}`;
     super(`${what}; request ${requestId} ${fate}`, { code: 'SOURCE', cause });
     this.requestId = requestId;
@@ -219,7 +222,11 @@ export class AbortError extends PieceworkError {
   override readonly name = 'AbortError';
 
   constructor(what: string, cause?: unknown) {
-    super(`${what}: aborted`, { code: 'ABORTED', cause });
+    // The reason of a signal that was given none says no more.
+    const { name, message } = readThrown(cause);
+    const isTold = cause !== undefined && name !== 'AbortError' && message !== '';
+    const why = isTold ? `: ${cut(message)}` : '';
+    super(`${what}: aborted${why}`, { code: 'ABORTED', cause });
   }
 }
 

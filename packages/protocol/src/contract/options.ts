@@ -123,9 +123,9 @@ function fits(value: unknown, { schema }: OptionSpec): boolean {
 /** Options of everything that waits. */
 export interface WaitOptions {
   /** Ends the waiting with AbortError. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Ends the waiting with TimeoutError, in ms. @default none */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 export const waitOptions: OptionTable = {

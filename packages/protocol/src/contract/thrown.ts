@@ -63,23 +63,35 @@ function withCauses(message: string, thrown: unknown): string {
   return whole.slice(0, MESSAGE_LENGTH);
 }
 
+/** What is neither an error nor has a message: what it says of itself, or else its JSON. */
+function wordsOf(thrown: unknown): string {
+  const said = text(() => thrown, MESSAGE_LENGTH);
+  if (typeof thrown !== 'object' || (said && !said.includes('[object '))) return said ?? UNREADABLE;
+  const json = attempt(() => JSON.stringify(thrown)?.slice(0, MESSAGE_LENGTH));
+  return json ?? said ?? UNREADABLE;
+}
+
+function codeOf(thrown: unknown): { readonly code?: string } {
+  const code = textIn(thrown, 'code', NAME_LENGTH);
+  return code ? { code } : {};
+}
+
 /**
  * Its name, message with those of its causes, code and stack, each capped; of what is neither an error nor has a
- * message, what `String` makes of it.
+ * message, what `String` makes of it, or its JSON where that says nothing.
  */
 export function readThrown(thrown: unknown): KeptError {
   const isError = isThrown(thrown, Error);
   const said = textIn(thrown, 'message', MESSAGE_LENGTH);
   if (!isError && said === undefined)
-    return { name: 'Error', message: text(() => thrown, MESSAGE_LENGTH) ?? UNREADABLE };
+    return { name: 'Error', message: wordsOf(thrown), ...codeOf(thrown) };
   const message = said ?? text(() => (thrown as Error).message, MESSAGE_LENGTH) ?? UNREADABLE;
   const name = isError ? text(() => thrown.name, NAME_LENGTH) : textIn(thrown, 'name', NAME_LENGTH);
-  const code = textIn(thrown, 'code', NAME_LENGTH);
   const stack = textIn(thrown, 'stack', STACK_LENGTH);
   return {
     name: name ?? 'Error',
     message: withCauses(message, thrown),
-    ...(code ? { code } : {}),
+    ...codeOf(thrown),
     ...(stack ? { stack } : {}),
   };
 }

@@ -2,7 +2,15 @@ import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
 import type { Client } from './client.js';
-import { isDb, isRedisUrl, namesSentinels, nodeUrls, sentinelsOf, wrongDb } from './redis-url.js';
+import {
+  hasWrongPort,
+  isDb,
+  isRedisUrl,
+  namesSentinels,
+  nodeUrls,
+  sentinelsOf,
+  wrongDb,
+} from './redis-url.js';
 
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
@@ -178,6 +186,8 @@ export function checkInput(input: RedisInput): void {
         input,
         `as db ${DB}; in the URLs of a cluster 0 or none`,
       );
+    if (hasWrongPort(input))
+      throw new InvalidOptionError('redis', input, 'as port a whole number up to 65535');
     if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
     for (const url of nodeUrls(input)) refuse(queryOf(url));
     return;

@@ -37,6 +37,15 @@ export function wrongDb(text: string): string | undefined {
   return urls.map(dbOf).find((db) => db !== undefined && !fits(db));
 }
 
+/** Whether a URL of a server names a port that there cannot be. */
+export function hasWrongPort(text: string): boolean {
+  if (namesSentinels(text)) return false;
+  return nodeUrls(text).some((url) => {
+    const port = /^rediss?:\/\/(?:\S*@)?[^/?@\s]*:([^/?@:\]\s]+)(?![^/?]|\S*@)/.exec(url)?.[1];
+    return port !== undefined && !(/^\d+$/.test(port) && Number(port) <= 65_535);
+  });
+}
+
 /** As ioredis reads it: the path goes before what stands behind the question mark. */
 function dbOf(url: string): string | undefined {
   const named = new URLSearchParams(url.split('?')[1]).get('db') ?? undefined;

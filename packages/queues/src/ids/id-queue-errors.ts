@@ -1,12 +1,15 @@
 import { PieceworkError } from '@piecework/protocol';
 
-/** The queue of ids was dropped; one of the same name that was created later is another queue. */
+/** The queue of ids was dropped, or the server lost it; one of the same name that was created later is another queue. */
 export class NoQueueError extends PieceworkError {
   override readonly name = 'NoQueueError';
   readonly queue: string;
 
   constructor(queue: string) {
-    super(`no queue of ids ${queue} is known: it was dropped`, { code: 'NO_QUEUE' });
+    super(
+      `no queue of ids ${queue} is known: it was dropped, or the server may have lost it (a restart without its data, a failover); join it again`,
+      { code: 'NO_QUEUE' },
+    );
     this.queue = queue;
   }
 }

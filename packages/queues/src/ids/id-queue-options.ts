@@ -15,23 +15,25 @@ export interface IdQueueOptions {
    * How long a task may be in one hand, in ms, by the server's clock; then others are offered it. Between 1
    * and a year. Kept with the queue. @default that of the queue that is there; 60000 for a new one
    */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /**
    * Whether the same id, put twice, is one task while it is pending or running. Kept with the queue.
    * @default that of the queue that is there; false for a new one
    */
-  readonly unique?: boolean;
+  readonly unique?: boolean | undefined;
   /**
    * When the answers of `pull` were PROCESSING `after` times in a row (1 to 1000000), each further `pull`
    * rests `ms` before it asks (0 to 86400000), until there is another answer.
    * @default { after: 3, ms: 250 }
    */
-  readonly rest?: { readonly after?: number; readonly ms?: number };
+  readonly rest?:
+    | { readonly after?: number | undefined; readonly ms?: number | undefined }
+    | undefined;
   /**
    * How long each call goes on trying while Redis is unreachable, full, loading, read-only …, in ms,
    * before it throws; 0: not at all. At most a day. @default 30000
    */
-  readonly unavailableMs?: number;
+  readonly unavailableMs?: number | undefined;
 }
 
 /** `timeoutMs` of a queue that is created without. */

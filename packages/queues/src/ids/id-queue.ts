@@ -153,7 +153,7 @@ export class IdQueue implements AsyncDisposable {
    * offered again. An answer that took as long as the task has time, by the own clock, is TIMEDOUT.
    * @throws AbortError when `signal` aborts
    */
-  async pull(options: { readonly signal?: AbortSignal } = {}): Promise<IdReference> {
+  async pull(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<IdReference> {
     const { signal } = checkOptions<{ signal?: AbortSignal }>(pullOptions, options);
     await this.#rest.ifDue(signal);
     this.#throwIfClosed();
@@ -236,7 +236,7 @@ export class IdQueue implements AsyncDisposable {
    * @throws AbortError when `signal` aborts
    */
   async *references(
-    options: { readonly signal?: AbortSignal } = {},
+    options: { readonly signal?: AbortSignal | undefined } = {},
   ): AsyncGenerator<TaskReference<'READY'>> {
     for (;;) {
       const pulled = await this.pull(options);

@@ -4,28 +4,28 @@ import { z } from 'zod';
 /** Where a server of metrics listens, and what the names of the metrics begin with. */
 export interface MetricsServer {
   /** @default '127.0.0.1' */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** @default 2003 for Graphite, 8125 for StatsD */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /**
    * 1 to 200 of A-Z a-z 0-9 _ - and dots. Two processes that report to Graphite under the same names overwrite
    * each other's numbers: put the host and the process into it. StatsD adds them up.
    * @default 'piecework.ids.' and the name of the queue, with _ for dots and colons
    */
-  readonly prefix?: string;
+  readonly prefix?: string | undefined;
 }
 
 export interface MetersOptions {
   /** Time between two readings, in ms, 10 to 86400000. @default 10000 */
-  readonly everyMs?: number;
+  readonly everyMs?: number | undefined;
   /** Carbon's plaintext protocol over TCP. */
-  readonly graphite?: MetricsServer;
+  readonly graphite?: MetricsServer | undefined;
   /** Over UDP. Needs the package `hot-shots`, which is not installed by itself. */
-  readonly statsd?: MetricsServer;
+  readonly statsd?: MetricsServer | undefined;
   /** Is given every reading. */
-  readonly onReading?: (reading: MetersReading) => void;
+  readonly onReading?: ((reading: MetersReading) => void) | undefined;
   /** Is told what went wrong; reporting goes on. Nothing else is done with it. */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 /** How much happened so far. */

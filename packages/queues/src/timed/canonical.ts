@@ -1,4 +1,4 @@
-import { encodePayload } from '@piecework/protocol';
+import { encodeObject } from '@piecework/protocol';
 import { stringify } from 'safe-stable-stringify';
 
 /**
@@ -7,5 +7,5 @@ import { stringify } from 'safe-stable-stringify';
  * @throws PayloadError when it is not JSON, or larger than `maxBytes`
  */
 export function canonical(value: unknown, maxBytes: number): string {
-  return stringify(JSON.parse(encodePayload(value, maxBytes))) as string;
+  return stringify(JSON.parse(encodeObject(value, maxBytes))) as string;
 }

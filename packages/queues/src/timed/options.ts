@@ -13,17 +13,20 @@ export interface TimedOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
   readonly redis: RedisInput | Connection;
   /** Whoever gives the same name has the same queue. Also its hash tag. */
-  readonly name?: string;
-  /** How long each call goes on trying while Redis is unreachable, in ms; 0: not at all. @default 30000 */
-  readonly unavailableMs?: number;
+  readonly name?: string | undefined;
+  /**
+   * How long each call goes on trying while Redis is unreachable, in ms; 0: not at all. A Redis that was never
+   * reached is told at once. @default 30000
+   */
+  readonly unavailableMs?: number | undefined;
   /**
    * Holds the queue back: a predicate in Lua, registered here and never made of input, which says at
    * each take how many may be taken now. Every process of the queue has to give the same.
    * @default none
    */
-  readonly condition?: Condition;
+  readonly condition?: Condition | undefined;
   /** Told what a stream that waits bears and goes on after. @default nobody is told */
-  readonly onError?: (error: unknown) => void;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface CheckedTimedOptions {
@@ -75,13 +78,14 @@ export const pollMs = option.ms(1, 86_400_000);
 export const isConnection = (redis: RedisInput | Connection): redis is Connection =>
   redis instanceof Connection;
 
-export interface TaskOptions {
+/** What a stream of `RetryQueue.tasks` takes, and how it waits. */
+export interface TakeOptions {
   /** Most tasks that are held at once, given out or not. 1 to 10000. @default 1 */
-  readonly demand?: number;
+  readonly demand?: number | undefined;
   /** How long a task is believed to be in work without a sign of life, in ms. 100 to a day. @default 30000 */
-  readonly leaseMs?: number;
+  readonly leaseMs?: number | undefined;
   /** Looks so often, in ms, instead of being woken when something is due. @default it is woken */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
   /** Ends the stream, without an error; what was given out is still renewed and can be settled. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }

@@ -19,7 +19,7 @@ import {
   moment,
   pollMs,
   signal,
-  type TaskOptions,
+  type TakeOptions,
   type TimedOptions,
   timedOptions,
 } from './options.js';
@@ -29,11 +29,11 @@ import { TimedSet } from './timed-set.js';
 
 export interface RetryQueueOptions extends TimedOptions {
   /** @default 'retry' */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** How many discarded tasks are kept; the oldest go. 0 to 1000000. @default 10000 */
-  readonly keepFailures?: number;
+  readonly keepFailures?: number | undefined;
   /** Largest encoded payload, in bytes; up to 256 MiB. @default 1048576 */
-  readonly maxPayloadBytes?: number;
+  readonly maxPayloadBytes?: number | undefined;
 }
 
 export const retryQueueOptions: OptionTable = {
@@ -44,14 +44,14 @@ export const retryQueueOptions: OptionTable = {
 
 export interface PutOptions {
   /** When it is due. Not with `delayMs`. @default now */
-  readonly at?: Moment;
+  readonly at?: Moment | undefined;
   /** How long from now on, in ms. 0 to a year. Not with `at`. */
-  readonly delayMs?: number;
+  readonly delayMs?: number | undefined;
   /**
    * Its name: putting it again while it is there moves it, gives it this payload, and forgets its
    * failures. @default a random one
    */
-  readonly key?: string;
+  readonly key?: string | undefined;
 }
 
 export const putOptions: OptionTable = {
@@ -120,10 +120,11 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
    * ends when `signal` aborts or the queue is closed. All that is due, up to the demand, is taken in one
    * call. `from()` of RxJS takes it as it is: what the subscriber has not settled is held, and no more
    * than `demand` of that.
-   * @throws InvalidOptionError · in the loop: ConditionError, and what asking again does not help against
+   * @throws InvalidOptionError · in the loop: ConnectionError when there never was a Redis, ConditionError, and
+   *   what asking again does not help against
    */
-  tasks(options: TaskOptions = {}): AsyncGenerator<RetryTask<T>, void, undefined> {
-    const parts = checkOptions<Required<TaskOptions>>(taskOptions, options);
+  tasks(options: TakeOptions = {}): AsyncGenerator<RetryTask<T>, void, undefined> {
+    const parts = checkOptions<Required<TakeOptions>>(taskOptions, options);
     this.#set.expectOpen();
     const { settle } = this.#set;
     return streamOf(

@@ -52,7 +52,7 @@ export class RetryTask<T> {
   /** How often it was put back as failed. */
   readonly numFailures: number;
   readonly payload: T;
-  /** Aborts, with a LostError, when the lease ends by our own clock or somebody else has the task. */
+  /** Aborts, with a LeaseLostError, when the lease ends by our own clock or somebody else has the task. */
   readonly signal: AbortSignal;
   readonly #holding: Holding;
   readonly #settle: (outcome: TimedOutcome) => Promise<TimedVerdict>;

@@ -28,9 +28,9 @@ import { TimedSet } from './timed-set.js';
 
 export interface SchedulerOptions extends TimedOptions {
   /** @default 'scheduler' */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Largest object as JSON, in bytes. @default 65536 */
-  readonly maxObjectBytes?: number;
+  readonly maxObjectBytes?: number | undefined;
 }
 
 export const schedulerOptions: OptionTable = {
@@ -40,13 +40,13 @@ export const schedulerOptions: OptionTable = {
 
 export interface TakeDueOptions {
   /** How long what is taken is locked, in ms; then others get it. 100 to a day. @default 30000 */
-  readonly lockMs?: number;
+  readonly lockMs?: number | undefined;
   /** At most so many. 1 to 1000. @default 1 */
-  readonly count?: number;
+  readonly count?: number | undefined;
   /** How long to wait for something to be due, in ms. @default 0 */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** Ends the wait with AbortError. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export const takeDueOptions: OptionTable = {
@@ -58,13 +58,13 @@ export const takeDueOptions: OptionTable = {
 
 export interface DueOptions {
   /** How long what is taken is locked, in ms; then others get it. 100 to a day. @default 30000 */
-  readonly lockMs?: number;
+  readonly lockMs?: number | undefined;
   /** Most objects that this stream holds locked and that are not removed. 1 to 10000. @default 1 */
-  readonly demand?: number;
+  readonly demand?: number | undefined;
   /** Looks so often, in ms, instead of being woken. @default it is woken */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
   /** Ends the stream, without an error. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export const dueOptions: OptionTable = { lockMs: leaseMs, demand, pollMs, signal };
@@ -182,7 +182,8 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   /**
    * What is due, one by one, the earliest first. At most `demand` are locked for this stream and not
    * removed, moved or out of their lock.
-   * @throws InvalidOptionError · in the loop: ConditionError, and what asking again does not help against
+   * @throws InvalidOptionError · in the loop: ConnectionError when there never was a Redis, ConditionError, and
+   *   what asking again does not help against
    */
   due(options: DueOptions = {}): AsyncGenerator<Due<T>, void, undefined> {
     const checked = checkOptions<Required<DueOptions>>(dueOptions, options);

@@ -15,6 +15,7 @@ export async function* streamOf<Given>(
   // Whether the reader has one in hand, and so is who leaves if anybody does.
   let forgotten = false;
   try {
+    await set.reach();
     for (;;) {
       const holding = await consumer.next();
       if (!holding) return;

@@ -1,5 +1,5 @@
 import type { TimedOutcome, TimedVerdict } from '@piecework/protocol';
-import { LostError } from './errors.js';
+import { LeaseLostError } from './errors.js';
 import type { Holding } from './holding.js';
 
 /**
@@ -62,7 +62,7 @@ export class TakenLeases {
   keeps(holding: Holding, now = performance.now()): boolean {
     // What is renewed is stopped before its lease ends, and not behind it.
     const margin = this.#renew ? this.#beatMs : 0;
-    if (now + margin >= holding.endsMs) holding.end(new LostError(holding.taken.key));
+    if (now + margin >= holding.endsMs) holding.end(new LeaseLostError(holding.taken.key));
     return !holding.isOver;
   }
 
@@ -83,7 +83,7 @@ export class TakenLeases {
       const outcome = { key: taken.key, token, verb: 'keep', value: this.#leaseMs } as const;
       const verdict = await this.#renew(outcome);
       if (verdict === 'lost') {
-        holding.end(new LostError(taken.key));
+        holding.end(new LeaseLostError(taken.key));
       } else {
         holding.renewedMs = sentMs;
         holding.endsMs = sentMs + this.#leaseMs;

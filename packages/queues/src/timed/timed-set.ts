@@ -1,6 +1,7 @@
 import {
   ClosedError,
   Connection,
+  ConnectionError,
   checkOption,
   option,
   Patience,
@@ -49,6 +50,7 @@ export class TimedSet {
   readonly #consumers = new Set<Consumer>();
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
+  #reached = false;
 
   constructor(kind: TimedKind, options: CheckedTimedOptions, keepFailures = 0) {
     const { redis, name, condition, unavailableMs } = options;
@@ -77,8 +79,24 @@ export class TimedSet {
     });
   }
 
+  /**
+   * That there is no Redis is told at once; what answers, or did before, is waited for.
+   * @throws ConnectionError
+   */
+  async reach(): Promise<void> {
+    if (this.#reached) return;
+    const seen = this.#connection.watchReach();
+    try {
+      await this.#connection.check();
+      this.#reached = true;
+    } catch (error) {
+      if (error instanceof ConnectionError && !seen.reached()) throw error;
+    }
+  }
+
   /** Tries a call while Redis is away. @throws IndeterminateError, ConnectionError, ServerError */
-  call<T>(call: () => Promise<T>): Promise<T> {
+  async call<T>(call: () => Promise<T>): Promise<T> {
+    await this.reach();
     const { name, unavailableMs } = this.#options;
     const signals = [this.#closing.signal];
     const patience = new Patience(this.#connection, name, { forMs: unavailableMs, signals });

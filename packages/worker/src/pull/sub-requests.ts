@@ -8,7 +8,7 @@ export interface SubRequestsOptions {
    * Ends the iteration: a `next()` that waits rejects with an AbortError, and no more is taken. What was
    * given out stays with the consumer.
    */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export const subRequestsOptions: OptionTable = {

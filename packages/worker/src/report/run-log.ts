@@ -1,4 +1,4 @@
-import { decodeError, type Entry, type Outcome } from '@piecework/protocol';
+import { decodeError, type Entry, type KeptError, type Outcome } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Attempt } from '../handler/attempt.js';
 import { type Flood, isLogged } from './flood.js';
@@ -71,7 +71,7 @@ export class RunLog {
       ...about(running),
       ...ranFor(running),
       ...(isFinal ? {} : { delayMs: outcome.delayMs }),
-      err: Object.assign(new Error(), kept),
+      err: shownAs(kept),
     });
     this.#say(level, what, fields, { error: kept.name });
   }
@@ -112,3 +112,10 @@ export class RunLog {
 const about = ({ index, attempt }: Attempt) => ({ index, attempt });
 
 const ranFor = (running: Attempt) => ({ ranMs: Math.round(performance.now() - running.startedAt) });
+
+/** For a logger: it has the class that was thrown, which pino asks of `constructor` first, and no stack of ours. */
+function shownAs(kept: KeptError): Error {
+  const stack = kept.stack ?? `${kept.name}: ${kept.message}`;
+  const error = Object.assign(new Error(kept.message), kept, { stack });
+  return Object.defineProperty(error, 'constructor', { value: undefined });
+}

@@ -28,22 +28,22 @@ import { checkVersion } from './version.js';
 
 export interface DoctorOptions {
   /** Also looks for requests that the queue does not know: goes through all keys (SCAN). @default false */
-  readonly deep?: boolean;
+  readonly deep?: boolean | undefined;
   /**
    * First does what is safe: has living requests that the queue lost looked at again (goes through all
    * keys), and looks at the agenda now. @default false
    */
-  readonly repair?: boolean;
+  readonly repair?: boolean | undefined;
   /**
    * ACL users whose rights are compared with what their role needs, as `{ worker: 'pw-worker' }`.
    * @default who asks, as admin
    */
-  readonly users?: Users;
+  readonly users?: Users | undefined;
   /**
    * From when on a handler that runs is a warning, in ms. @default ten times the median of its request, at least
    * 60000; 600000 where no worker knows one
    */
-  readonly slowMs?: number;
+  readonly slowMs?: number | undefined;
 }
 
 /** With the defaults. */
