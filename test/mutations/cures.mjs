@@ -911,8 +911,8 @@ export const codeCures = [
     code: 'packages/cli/dist/fleet.js',
     edits: [
       {
-        from: 'worker ? noteEnd(redis, worker, cause, dead) : Promise.resolve([])',
-        to: 'Promise.resolve([])',
+        from: 'return await noteEnd(redis, worker, cause, true);',
+        to: 'return [];',
       },
     ],
   },
@@ -1121,8 +1121,8 @@ export const codeCures = [
     code: 'packages/cli/dist/run.js',
     edits: [
       {
-        from: 'await workers?.stop();\n    await open.cancel()',
-        to: 'await open.cancel()',
+        from: 'await workers?.stop();\n    // At once',
+        to: '// At once',
       },
     ],
   },
