@@ -115,6 +115,11 @@ const FLAGS: readonly Case[] = [
   [['redrive', 'x', '--index', 'a'], 2, /^--index: "a" is not allowed; allowed: indexes like/],
   [run('--backoff', '{x'), 2, /^--backoff: "\{x" is not allowed; /],
   [run('--run-at', 'tomorrow'), 2, /^--run-at: "tomorrow" is not allowed; /],
+  [
+    ['doctor', '--users', 'worker=few,producer=p,worker=nobody'],
+    2,
+    /^--users: .*role=user with commas between them, each role once; roles: /,
+  ],
   [['complete', 'nosh'], 2, /^shell: "nosh" is not allowed; allowed: bash, /],
   [['status', 'nobody'], 1, /^no request nobody is known: /],
 ];
