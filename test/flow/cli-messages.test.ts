@@ -266,6 +266,23 @@ describe('a server that cannot be used', () => {
   });
 });
 
+test('a worker without the rights to work says so once, as one line of its log', async () => {
+  await probe.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>p', '+@connection', '+info', '~*');
+  const few = redis.url.replace('//', '//few:p@');
+  for (const processes of [[], ['--processes', '2']]) {
+    const args = ['worker', ...WORK, ...processes, '--log-format', 'json'];
+    const { code, stdout, stderr } = await cli(args, { redis: few, cwd: folder });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    const [line, ...more] = stderr.trim().split('\n');
+    expect(more).toEqual([]);
+    expect(JSON.parse(line ?? '')).toMatchObject({
+      level: 60,
+      msg: expect.stringMatching(/may not run .*its ACL needs \+/),
+    });
+  }
+  await probe.call('ACL', 'DELUSER', 'few');
+});
+
 test('with --json it is one line of JSON, with the code', async () => {
   const codes: readonly (readonly [args: string[], exit: number, code: string])[] = [
     [['list', '--nonsense'], 2, 'INVALID_OPTION'],
