@@ -421,6 +421,12 @@ export const failuresFlags: readonly Flag[] = [
     'switch',
   ),
   flag('--payload', 'with what was submitted', option.boolean(false), 'switch'),
+  flag(
+    '--stack',
+    'with the stack of each error, where it has one; --json always has it',
+    option.boolean(false),
+    'switch',
+  ),
   flag('--cursor <cursor>', 'go on behind this failure', failuresOptions['cursor']),
 ];
 

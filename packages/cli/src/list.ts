@@ -29,7 +29,7 @@ export function listCommands(program: Command): void {
     }
     if (values.json) return;
     const nothing = rows.length === 0 ? await emptyText(values) : '';
-    console.log(plainTable(REQUEST_COLUMNS, rows, nothing));
+    console.log(plainTable(LISTED_COLUMNS, rows, nothing));
   });
 
   const workers = program.command('workers').description('show the workers of a queue');
@@ -77,6 +77,11 @@ export const REQUEST_COLUMNS: readonly Column[] = [
   { head: 'total' },
 ];
 
+const LISTED_COLUMNS = REQUEST_COLUMNS.map((column) => ({
+  ...column,
+  isId: column.head === 'request',
+}));
+
 /** Why a request does not move, as short as a column; `status ID` says more. */
 const STANDS: Readonly<Record<WaitingFor, string>> = {
   resume: 'paused',
@@ -96,7 +101,7 @@ export function requestRow(request: RequestStatus): Cell[] {
 }
 
 const WORKER_COLUMNS: readonly Column[] = [
-  { head: 'worker', shrinks: true },
+  { head: 'worker', shrinks: true, isId: true },
   { head: 'state' },
   { head: 'running' },
   { head: 'longest', shrinks: true },
