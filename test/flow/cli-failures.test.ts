@@ -71,6 +71,27 @@ test('errors shows the last attempts that failed in a queue', async ({ commandLi
   expect((await run('errors')).stdout).toBe('no errors\n');
 });
 
+test('a submission that failed says how to look at it, and its failures have stacks', async ({
+  commandLine,
+}) => {
+  const { run, start, queue, file, connection } = commandLine;
+  const handler = await file('fails.mjs', "export default () => { throw new TypeError('no'); };");
+  const worker = start('worker', '--handler', handler);
+  const input = await file('one.txt', 'a\n');
+  const { stderr } = await run('submit', '--input', input, '--wait');
+  const [id = ''] = stderr.split(' ');
+  expect(stderr).toContain(`piecework redrive ${id} --wait --queue ${queue}`);
+  // The hint is a command that runs as it is.
+  const [, hint = ''] = /piecework (failures \S+ --stack --queue \S+)/.exec(stderr) ?? [];
+  expect((await run(...hint.split(' '))).stdout).toMatch(
+    /^0 {2}TypeError: no .*\n {4}at .*fails\.mjs:1:\d+/,
+  );
+  expect((await run('failures', id, '--stack', '--group')).code).toBe(2);
+  worker.kill('SIGTERM');
+  await worker.finished;
+  await new Admin({ redis: connection, queue }).drop(id);
+});
+
 test('redrive runs what failed again, and can wait for it', async ({ commandLine }) => {
   const { run, start, queue, file } = commandLine;
   const { id } = await someFailed(queue);

@@ -240,6 +240,21 @@ describe('a fleet of worker processes', () => {
     expect(pids.split(',').map(Number).some(runs)).toBe(false);
   });
 
+  test('whose parent is killed ends as well, and says why', { timeout: 120_000 }, async ({
+    commandLine: { file, start },
+  }) => {
+    const handler = await file('quiet.mjs', 'export default () => 1;');
+    const worker = start('worker', '--handler', handler, '--processes', '2');
+    const [, pids = ''] = await saysIn(worker, 'stderr', /"pids":\[([\d,]+)\]/);
+    const children = pids.split(',').map(Number);
+    worker.kill('SIGKILL');
+    await worker.finished;
+    await until(() => !children.some(runs), { what: 'its processes have ended', ...STARTS });
+    const said = jsonLines<{ pid: number; msg: string }>(worker.said.stderr);
+    const orphans = said.filter(({ msg }) => msg.startsWith('the parent process has ended'));
+    expect(orphans.map(({ pid }) => pid).sort()).toEqual(children.sort());
+  });
+
   test('that cannot start says why once, at once', async ({ commandLine: { file, run } }) => {
     const handler = await file('broken.mjs', "throw new Error('no such table');");
     const ended = await run('worker', '--handler', handler, '--processes', '3');

@@ -130,6 +130,11 @@ const FLAGS: readonly Case[] = [
   [['redrive', 'x', '--index', 'a'], 2, /^--index: "a" is not allowed; allowed: indexes like/],
   [run('--backoff', '{x'), 2, /^--backoff: "\{x" is not allowed; /],
   [run('--run-at', 'tomorrow'), 2, /^--run-at: "tomorrow" is not allowed; /],
+  [
+    ['doctor', '--users', 'worker=few,producer=p,worker=nobody'],
+    2,
+    /^--users: .*role=user with commas between them, each role once; roles: /,
+  ],
   [['complete', 'nosh'], 2, /^shell: "nosh" is not allowed; allowed: bash, /],
   [['status', 'nobody'], 1, /^no request nobody is known: /],
 ];
@@ -278,6 +283,23 @@ describe('a server that cannot be used', () => {
     await probe.call('ACL', 'DELUSER', 'lacking');
     expect(await probe.keys('*')).toEqual([]);
   });
+});
+
+test('a worker without the rights to work says so once, as one line of its log', async () => {
+  await probe.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>p', '+@connection', '+info', '~*');
+  const few = redis.url.replace('//', '//few:p@');
+  for (const processes of [[], ['--processes', '2']]) {
+    const args = ['worker', ...WORK, ...processes, '--log-format', 'json'];
+    const { code, stdout, stderr } = await cli(args, { redis: few, cwd: folder });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    const [line, ...more] = stderr.trim().split('\n');
+    expect(more).toEqual([]);
+    expect(JSON.parse(line ?? '')).toMatchObject({
+      level: 60,
+      msg: expect.stringMatching(/may not run .*its ACL needs \+/),
+    });
+  }
+  await probe.call('ACL', 'DELUSER', 'few');
 });
 
 test('with --json it is one line of JSON, with the code', async () => {

@@ -4,7 +4,7 @@ import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { QueueCommands, queueKeys } from '@piecework/protocol';
+import { QueueCommands, queueKeys, shardOf } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect, onTestFinished } from 'vitest';
@@ -248,6 +248,32 @@ test('the help of every command has examples, and every example is one of its co
       name,
     ).toBe(true);
   }
+});
+
+test('an empty queue that is there with another number of shards is named', async ({
+  commandLine,
+}) => {
+  const { file, run } = commandLine;
+  const input = await file('shards.txt', 'a\n');
+  const says = (count: string) =>
+    new RegExp(`^the queue \\S+${count} has open requests: [1-9]`, 'm');
+  await run('submit', '--input', input, '--id', `${unique}-whole`);
+  const list = await run('list', '--shards', '4');
+  expect(list.stdout).toMatch(/^no open requests in the queue \S+ \(4 shards looked at\); /);
+  expect(list.stdout).toMatch(says(''));
+  expect((await run('workers', '--shards', '4')).stdout).toMatch(/^no workers\nthe queue /);
+  expect((await run('doctor', '--shards', '4')).stdout).toMatch(
+    /^warning\s+queue\s+nothing is open in 4 shards of \S+, and the queue \S+ has open requests: 1/m,
+  );
+  expect((await run('doctor')).stdout).not.toContain('nothing is open in');
+  await run('drop', `${unique}-whole`);
+  expect((await run('list')).stdout).toMatch(/^no open requests in [^\n]*\n$/);
+
+  const names = Array.from({ length: 100 }, (_, n) => `${unique}-part-${n}`);
+  const inFirst = names.find((id) => shardOf(id, 2) === 0) ?? '';
+  await run('submit', '--input', input, '--id', inFirst, '--shards', '2');
+  expect((await run('list')).stdout).toMatch(says('\\.0'));
+  await run('drop', inFirst, '--shards', '2');
 });
 
 test('a queue of several shards is one queue for every command', async ({ commandLine }) => {

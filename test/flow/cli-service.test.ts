@@ -24,6 +24,7 @@ import {
 import { nodesOf, numbers } from '../support/flow.js';
 import { freshName } from '../support/given.js';
 import { underAcl } from '../support/mode.js';
+import { runs } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -179,6 +180,31 @@ test('a fleet is live as long as one process is, and ready when all are', async 
   expect((await worker.finished).code).toBe(0);
 });
 
+test('a fleet that stops says that a process has ended, and not that one starts', async ({
+  commandLine,
+}) => {
+  const { worker, port, letGo } = await busyWorker(commandLine, '--processes', '2');
+  const [, pids = ''] = await saysIn(worker, 'stderr', /"pids":\[([\d,]+)\]/);
+  const [stays = 0, ends = 0] = pids.split(',').map(Number);
+  process.kill(stays, 'SIGSTOP');
+  worker.kill('SIGTERM');
+  await until(async () => (await ask(port, '/ready')).why.length > 0, STARTS);
+  // It may have had nothing to wait for.
+  if (runs(ends)) process.kill(ends, 'SIGKILL');
+  const { why } = await until(async () => {
+    const verdict = await ask(port, '/ready');
+    return verdict.why.join().includes('a process has ended') && verdict;
+  }, STARTS);
+  expect(why.join()).not.toMatch(/undefined|starts|replaced/);
+  process.kill(stays, 'SIGCONT');
+  await letGo();
+  expect((await worker.finished).code).toBe(0);
+  // Killed in the midst of the end, it was struck out by nobody.
+  const { connection, queue } = commandLine;
+  await using admin = new Admin({ redis: connection, queue });
+  for (const { id } of await admin.workers()) await new QueueCommands(connection, queue).depart(id);
+});
+
 test('a worker whose Redis has gone is live, not ready, and says why; and ready when it is back', {
   tags: 'processes',
 }, async () => {
@@ -330,7 +356,9 @@ describe('a worker that is stopped while it starts', () => {
     // Whoever is not stopped is told after a while.
     const ended = await cli(['list'], { redis: `redis://127.0.0.1:${port}` });
     expect(ended.code).toBe(1);
-    expect(ended.stderr).toContain('no answer within 10 s');
+    const where = `no answer within 10 s from 127.0.0.1:${port}: `;
+    expect(ended.stderr).toContain(where);
+    expect(ended.stderr).toContain('then try again');
     silent.close();
   });
 });

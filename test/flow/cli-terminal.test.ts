@@ -130,6 +130,17 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
         expect(narrow[1]).toMatch(/^nightly\S*…\S+ +failed /);
         expect(wide[1]).toContain(id);
       }
+      const cut = /^\(ids are shortened; --json has them whole\)$/;
+      if (args[0] === 'list' || args[0] === 'errors') {
+        expect(narrow.filter((line) => cut.test(line))).toHaveLength(1);
+        expect(wide.filter((line) => cut.test(line))).toEqual([]);
+      }
+      if (args[0] === 'errors') {
+        // The message is what an operator looks for.
+        const [head = ''] = narrow;
+        expect(80 - head.indexOf('message')).toBeGreaterThanOrEqual(40);
+        expect(head).not.toContain('worker');
+      }
     }
     // For other programs it is whole.
     expect((await run('list', '--state', 'all')).stdout).toContain(`${id}  failed`);

@@ -73,6 +73,31 @@ test('an error is the exit code of the command line, with what to do', async ({ 
   expect(ended.stdout).toMatch(/→ CONFIG SET maxmemory-policy noeviction/);
 });
 
+test('a user with few rights is told what could not be looked at, and nothing that is not known', async ({
+  flow,
+}) => {
+  const { client, url } = await server(flow);
+  await client.call('ACL', 'SETUSER', 'few', 'on', '>p', '+info', '+ping', '+client|setname', '~*');
+  const asFew = url.replace('//', '//few:p@');
+  const said = async () => {
+    const ended = await cli(['doctor', '--json', '--queue', flow.queue], { redis: asFew });
+    expect(ended.code).toBe(1);
+    return jsonLines<Finding>(ended.stdout);
+  };
+  const found = await said();
+  for (const check of ['persistence', 'clocks', 'acl', 'queue', 'books'] as const)
+    expect(of(found, check).join()).toMatch(/^(warning|error) .*could not be looked at/);
+  expect(of(found, 'persistence').join()).toMatch(
+    /no append-only file; .*the server does not tell/,
+  );
+  for (const check of ['queue', 'books'] as const)
+    expect(of(found, check).join()).toMatch(/^error .*may not run /);
+  await client.config('SET', 'appendonly', 'yes');
+  expect(of(await said(), 'persistence').join()).toMatch(
+    /^warning .*append-only file; .*could not be looked at/,
+  );
+});
+
 test('no Redis is an error of its own', async ({ flow }) => {
   const killed = await server(flow);
   killed.client.on('error', () => {});

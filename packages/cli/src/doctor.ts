@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type Finding, Piecework } from 'piecework';
 import { addFlags, commonFlags, doctorFlags, readFlags, usersOf } from './flags.js';
+import { otherShards, SAME_SHARDS } from './other-shards.js';
 import { existingRedis } from './redis-url.js';
 import { wrapped } from './table.js';
 
@@ -31,10 +32,22 @@ export function doctorCommand(program: Command): void {
       ...(slowMs === undefined ? {} : { slowMs }),
     };
     const findings = await pw.admin.doctor({ deep, repair, ...asked });
+    findings.push(...(await shardsAmiss(pw, values)));
     for (const finding of findings)
       console.log(values.json ? JSON.stringify(finding) : lines(finding));
     if (findings.some(({ level }) => level === 'error')) process.exitCode = 1;
   });
+}
+
+/** A queue in which nothing is open is well, unless it was looked for with a wrong number of shards. */
+async function shardsAmiss({ admin }: Piecework, values: DoctorValues): Promise<Finding[]> {
+  const counts = await admin.counts().catch(() => undefined);
+  const what = counts?.open === 0 ? await otherShards(values) : undefined;
+  if (what === undefined) return [];
+  const { queue, shards } = values;
+  const looked = shards === 1 ? `${queue} as one shard` : `${shards} shards of ${queue}`;
+  const said = `nothing is open in ${looked}, and ${what}`;
+  return [{ level: 'warning', check: 'queue', what: said, advice: SAME_SHARDS }];
 }
 
 /** Where the words of a finding begin. */

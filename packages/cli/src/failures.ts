@@ -1,6 +1,7 @@
 import type { Failure, FailureGroup, FailuresOptions } from '@piecework/notifier';
 import { InvalidOptionError, type QueueError } from '@piecework/protocol';
 import type { Command } from 'commander';
+import prettyMs from 'pretty-ms';
 import { addFlags, commonFlags, failuresFlags, readFlags } from './flags.js';
 import { firstLine } from './plain-text.js';
 import { openPiecework } from './redis-url.js';
@@ -14,6 +15,7 @@ interface FailuresValues {
   error?: string;
   group: boolean;
   payload: boolean;
+  stack: boolean;
   cursor?: string;
 }
 
@@ -45,20 +47,20 @@ export function failureCommands(program: Command): void {
 
 const ERROR_COLUMNS: readonly Column[] = [
   { head: 'at' },
-  { head: 'request', shrinks: true },
+  { head: 'request', shrinks: true, isId: true },
   { head: 'index' },
   { head: 'attempt', short: 'try' },
   { head: 'error', shrinks: true },
-  { head: 'message', shrinks: true },
-  { head: 'worker', shrinks: true },
+  { head: 'message', shrinks: true, half: true },
+  { head: 'worker', shrinks: true, drops: true },
 ];
 
 function errorRow({ at, requestId, index, attempt, name, message, worker }: QueueError): Cell[] {
   const time = new Date(at).toISOString();
   const numbers = [String(index), String(attempt)];
   const error = [firstLine(name), firstLine(message)];
-  // Without the year and milliseconds.
-  return [[time, `${time.slice(5, 19)}Z`], requestId, ...numbers, ...error, worker];
+  const ago = `${prettyMs(Math.max(0, Date.now() - at), { compact: true })} ago`;
+  return [[time, ago], requestId, ...numbers, ...error, worker];
 }
 
 const GROUP_COLUMNS: readonly Column[] = [
@@ -72,6 +74,7 @@ async function showGroups(id: string, values: FailuresValues): Promise<void> {
   const { error, cursor, payload, json } = values;
   if (error !== undefined) throw new InvalidOptionError('--error', error, 'without --group');
   if (cursor !== undefined) throw new InvalidOptionError('--cursor', cursor, 'without --group');
+  if (values.stack) throw new InvalidOptionError('--stack', true, 'without --group');
   await using pw = await openPiecework(values);
   const groups = await pw.request(id).failureGroups();
   if (json) {
@@ -99,6 +102,7 @@ async function showFailures(id: string, values: FailuresValues): Promise<void> {
   for await (const failure of pw.request(id).failures(options)) {
     none = false;
     console.log(json ? JSON.stringify(shown(failure, payload)) : line(failure, payload));
+    if (values.stack && !json) console.log(stackOf(failure));
   }
   if (none && !json) console.log('no failures');
 }
@@ -113,6 +117,14 @@ const shownGroup = ({ name, count, example }: FailureGroup, withPayload: boolean
   count,
   example: shown(example, withPayload),
 });
+
+/** Where it was thrown; its first lines, the message, stay out, as they were said. */
+function stackOf({ error }: Failure): string {
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  return frames.length > 0
+    ? frames.map((frame) => `    ${firstLine(frame)}`).join('\n')
+    : '    (no stack was kept)';
+}
 
 function line({ index, attempts, crashes, error, payload }: Failure, withPayload: boolean): string {
   const runs = `  (attempts ${attempts}, crashes ${crashes})`;

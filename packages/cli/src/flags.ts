@@ -421,6 +421,12 @@ export const failuresFlags: readonly Flag[] = [
     'switch',
   ),
   flag('--payload', 'with what was submitted', option.boolean(false), 'switch'),
+  flag(
+    '--stack',
+    'with the stack of each error, where it has one; --json always has it',
+    option.boolean(false),
+    'switch',
+  ),
   flag('--cursor <cursor>', 'go on behind this failure', failuresOptions['cursor']),
 ];
 
@@ -502,8 +508,10 @@ export const doctorFlags: readonly Flag[] = [
     '--users <list>',
     'ACL users whose rights are looked at: worker=NAME,producer=NAME, and so on',
     custom(
-      (v) => doctorOptions['users']?.schema.safeParse(usersOf(String(v))).success === true,
-      `role=user with commas between them; roles: ${ROLES.join(', ')}`,
+      (v) =>
+        !namesTwice(String(v)) &&
+        doctorOptions['users']?.schema.safeParse(usersOf(String(v))).success === true,
+      `role=user with commas between them, each role once; roles: ${ROLES.join(', ')}`,
     ),
   ),
   flag(
@@ -523,6 +531,11 @@ export function usersOf(list: string): Record<string, string> {
       return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );
+}
+
+/** An object would keep the last user of a role, and the others would not be looked at. */
+function namesTwice(list: string): boolean {
+  return list.split(',').length > Object.keys(usersOf(list)).length;
 }
 
 export const devFlags: readonly Flag[] = [

@@ -260,8 +260,8 @@ interface Answer {
 
 async function askHealth({ process, why }: Place): Promise<Answer> {
   if (!process?.isReady) {
-    const words = why === '' ? `process ${process?.pid} starts` : `${why}; it is being replaced`;
-    return { live: true, words: [words] };
+    const starts = process ? `process ${process.pid} starts` : 'a process has ended, as was asked';
+    return { live: true, words: [why === '' ? starts : `${why}; it is being replaced`] };
   }
   const verdict = await process.health();
   if (verdict === 'ended') return { live: true, words: [`process ${process.pid} has ended`] };

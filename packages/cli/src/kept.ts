@@ -37,4 +37,4 @@ export function keptLines(kept: Kept): string[] {
 }
 
 /** Everybody may look at a terminal: a URL with a password is left to the user. */
-const shownUrl = (url: string) => (/:\/\/[^/]*@/.test(url) ? 'URL' : `'${url}'`);
+export const shownUrl = (url: string) => (/:\/\/[^/]*@/.test(url) ? 'URL' : `'${url}'`);

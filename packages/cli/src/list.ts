@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { ListOptions } from 'piecework';
 import prettyMs from 'pretty-ms';
 import { addFlags, commonFlags, listFlags, readFlags } from './flags.js';
+import { otherShards, SAME_SHARDS } from './other-shards.js';
 import { openPiecework } from './redis-url.js';
 import { longestOf } from './running.js';
 import { type Cell, type Column, plainTable } from './table.js';
@@ -26,11 +27,9 @@ export function listCommands(program: Command): void {
       if (values.json) console.log(JSON.stringify(request));
       else rows.push(requestRow(request));
     }
-    const nothing =
-      values.state === 'all'
-        ? `no requests in the queue ${values.queue}; --queue names another, such as run-ID of a run`
-        : `no ${values.state ?? 'open'} requests in the queue ${values.queue}; there is --state all, and --queue`;
-    if (!values.json) console.log(plainTable(REQUEST_COLUMNS, rows, nothing));
+    if (values.json) return;
+    const nothing = rows.length === 0 ? await emptyText(values) : '';
+    console.log(plainTable(LISTED_COLUMNS, rows, nothing));
   });
 
   const workers = program.command('workers').description('show the workers of a queue');
@@ -41,15 +40,28 @@ export function listCommands(program: Command): void {
     if (values.json)
       for (const worker of found)
         console.log(JSON.stringify({ ...worker, silent: isSilent(worker, found.length) }));
-    else
-      console.log(
-        plainTable(
-          WORKER_COLUMNS,
-          found.map((worker) => workerRow(worker, found.length)),
-          'no workers',
-        ),
-      );
+    else {
+      const rows = found.map((worker) => workerRow(worker, found.length));
+      const nothing = rows.length === 0 ? `no workers${await elsewhere(values)}` : '';
+      console.log(plainTable(WORKER_COLUMNS, rows, nothing));
+    }
   });
+}
+
+async function emptyText(values: ListValues): Promise<string> {
+  const { state = 'open', queue, shards } = values;
+  const where = `the queue ${queue}${shards === 1 ? '' : ` (${shards} shards looked at)`}`;
+  const nothing =
+    state === 'all'
+      ? `no requests in ${where}; --queue names another, such as run-ID of a run`
+      : `no ${state} requests in ${where}; there is --state all, and --queue`;
+  return nothing + (await elsewhere(values));
+}
+
+/** A second line when the number of shards seems to be another one. */
+async function elsewhere(values: ListValues): Promise<string> {
+  const found = await otherShards(values);
+  return found === undefined ? '' : `\n${found}; ${SAME_SHARDS}`;
 }
 
 export const REQUEST_COLUMNS: readonly Column[] = [
@@ -64,6 +76,11 @@ export const REQUEST_COLUMNS: readonly Column[] = [
   { head: 'failed' },
   { head: 'total' },
 ];
+
+const LISTED_COLUMNS = REQUEST_COLUMNS.map((column) => ({
+  ...column,
+  isId: column.head === 'request',
+}));
 
 /** Why a request does not move, as short as a column; `status ID` says more. */
 const STANDS: Readonly<Record<WaitingFor, string>> = {
@@ -84,7 +101,7 @@ export function requestRow(request: RequestStatus): Cell[] {
 }
 
 const WORKER_COLUMNS: readonly Column[] = [
-  { head: 'worker', shrinks: true },
+  { head: 'worker', shrinks: true, isId: true },
   { head: 'state' },
   { head: 'running' },
   { head: 'longest', shrinks: true },

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { dryRun } from './dry-run.js';
 import { addFlags, commonFlags, outFlags, readFlags, requestFlags, requestOf } from './flags.js';
 import { type InputValues, openInput } from './input.js';
-import { keptLines } from './kept.js';
+import { keptLines, shownUrl } from './kept.js';
 import { Output, writeResultsLive } from './output.js';
 import { say, showProgress } from './progress-bar.js';
 import { existingRedis, openPiecework } from './redis-url.js';
@@ -39,6 +39,14 @@ function unfinished(error: unknown, id: string | undefined): unknown {
   const advice = `if a part of it is in, drop that before you submit it again: piecework drop ${id}`;
   const { code, retryable } = error;
   return new PieceworkError(`${withCause(error)}; ${advice}`, { code, retryable, cause: error });
+}
+
+/** What one does about failures, to be copied. */
+function sayNext(id: string, { redis, queue, shards }: SubmitValues): void {
+  const at = redis === undefined ? '' : ` --redis ${shownUrl(redis)}`;
+  const of = `${queue === 'req' ? '' : ` --queue ${queue}`}${shards === 1 ? '' : ` --shards ${shards}`}`;
+  say(`  what failed, and where:  piecework failures ${id} --stack${of}${at}`);
+  say(`  to run it again:         piecework redrive ${id} --wait${of}${at}`);
 }
 
 /** `piecework submit`: hands a request to a fleet that runs elsewhere. */
@@ -91,6 +99,7 @@ export function submitCommand(program: Command): void {
     const text = JSON.stringify({ id: request.id, status, counts, generation });
     if (values.json) console.log(text);
     else console.error(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
+    if (counts.failed > 0 && !values.json && !cut) sayNext(request.id, values);
     if (cut && values.json) throw cut;
     if (cut) {
       const { redis, retentionMs } = values;

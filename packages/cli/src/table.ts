@@ -13,6 +13,12 @@ export interface Column {
   readonly short?: string;
   /** Whether its texts may be shortened. @default false */
   readonly shrinks?: boolean;
+  /** Whether it is to have half of the line, if its texts are so long, before others shrink less. @default false */
+  readonly half?: boolean;
+  /** Whether it goes where there is little room. @default false */
+  readonly drops?: boolean;
+  /** Whether it holds ids, which nobody can copy once they are shortened: a last line says where they are whole. */
+  readonly isId?: boolean;
 }
 
 /** A number; a text; or a text with a shorter one for where there is little room. */
@@ -20,11 +26,15 @@ export type Cell = string | number | readonly [long: string, short: string];
 
 /** What is done for want of room, the least first. `least`: characters that a text keeps. */
 const STEPS = [
-  { brief: false, gap: 2, least: 16 },
-  { brief: true, gap: 2, least: 16 },
-  { brief: true, gap: 1, least: 16 },
-  { brief: true, gap: 1, least: 5 },
+  { brief: false, gap: 2, least: 16, drops: false, half: true },
+  { brief: true, gap: 2, least: 16, drops: false, half: true },
+  { brief: true, gap: 1, least: 16, drops: false, half: true },
+  { brief: true, gap: 1, least: 16, drops: true, half: true },
+  { brief: true, gap: 1, least: 5, drops: true, half: true },
+  { brief: true, gap: 1, least: 5, drops: true, half: false },
 ] as const;
+
+const CUT = '(ids are shortened; --json has them whole)';
 
 const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
@@ -33,22 +43,28 @@ export const columnsOf = ({ isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' |
   isTTY ? columns || 80 : Number.POSITIVE_INFINITY;
 
 export function plainTable(
-  columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
+  all: readonly Column[],
+  allRows: readonly (readonly Cell[])[],
   whenEmpty: string,
   room = columnsOf(process.stdout),
 ): string {
-  if (rows.length === 0) return whenEmpty;
+  if (allRows.length === 0) return whenEmpty;
   for (const step of STEPS) {
-    const { brief, gap, least } = step;
+    const { brief, gap, least, drops, half } = step;
+    const stays = (_: unknown, i: number) => !(drops && all[i]?.drops);
+    const columns = all.filter(stays);
+    const rows = allRows.map((row) => row.filter(stays));
     const head = columns.map(({ head, short }) => (brief ? (short ?? head) : head));
     const lines = [head, ...rows.map((row) => row.map((cell) => textOf(cell, brief)))];
     const natural = columns.map((_, i) =>
       Math.max(...lines.map((line) => stringWidth(line[i] ?? ''))),
     );
-    const widths = squeezed(natural, columns, room - gap * (columns.length - 1), least);
-    if (widths || step === STEPS.at(-1))
-      return lines.map((line) => joined(line, widths ?? natural, gap)).join('\n');
+    const leasts = columns.map((column) => (half && column.half ? Math.floor(room / 2) : least));
+    const widths = squeezed(natural, columns, room - gap * (columns.length - 1), leasts);
+    if (!widths && step !== STEPS.at(-1)) continue;
+    const shown = lines.map((line) => joined(line, widths ?? natural, gap));
+    const cut = columns.some(({ isId }, i) => isId && (widths?.[i] ?? 0) < (natural[i] ?? 0));
+    return [...shown, ...(widths && cut ? [CUT] : [])].join('\n');
   }
   return whenEmpty;
 }
@@ -64,13 +80,14 @@ function squeezed(
   natural: readonly number[],
   columns: readonly Column[],
   room: number,
-  least: number,
+  leasts: readonly number[],
 ): number[] | undefined {
   const widths = [...natural];
   for (let over = widths.reduce((sum, width) => sum + width, 0) - room; over > 0; over -= 1) {
     let widest = -1;
     for (const [i, width] of widths.entries())
-      if (columns[i]?.shrinks && width > least && width > (widths[widest] ?? 0)) widest = i;
+      if (columns[i]?.shrinks && width > (leasts[i] ?? 0) && width > (widths[widest] ?? 0))
+        widest = i;
     if (widest < 0) return undefined;
     (widths[widest] as number) -= 1;
   }

@@ -17,6 +17,7 @@ interface WorkerValues extends WorkValues {
   redis?: string;
   queue: string;
   shards: number;
+  json: boolean;
   processes: number;
   maxRestarts: number;
   leaseMs: number;
@@ -64,9 +65,20 @@ export function workerCommand(program: Command): void {
       given['processes'] !== undefined
         ? runFleet(redis, { ...values, logFormat }, logger)
         : runWorker(redis, values, queues, logger);
-    await run.finally(end);
+    await run
+      .catch((error: unknown) => {
+        if (logFormat !== 'json' || values.json || !isOfService(error)) throw error;
+        const { code } = error;
+        logger.fatal({ code, queue: values.queue }, withCause(error));
+        process.exitCode = 1;
+      })
+      .finally(end);
   });
 }
+
+/** Whoever reads the log is to read of it: what is wrong with the command is for the person who gave it. */
+const isOfService = (error: unknown): error is PieceworkError =>
+  error instanceof PieceworkError && !/^(INVALID_OPTION|HANDLER.*)$/.test(error.code);
 
 /** Who reads JSON lines cannot read the stack that Node prints. A handler module may have a listener of its own. */
 function logUncaught(logger: Logger): void {
@@ -92,7 +104,10 @@ async function runWorker(
     () => logger.warn('ended at once by a second signal; its work goes to others'),
     ALL_SIGNALS,
   );
-  process.once('disconnect', stop);
+  process.once('disconnect', () => {
+    logger.warn('the parent process has ended; this worker drains, and ends');
+    stop();
+  });
   const ofFleet = process.send !== undefined;
   if (ofFleet && !process.connected) stop();
 

@@ -12,6 +12,7 @@ import {
   PieceworkError,
   pause,
   type RegisteredWorker,
+  ServerError,
   shardNames,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
@@ -63,7 +64,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   readonly #dispatcher: Dispatcher;
   #starting: Promise<void> | undefined;
   #state: WorkerState = 'new';
-  #registered = false;
+  /** With how many shards it is registered, or may be. */
+  #registrations = 0;
   #closing: Promise<void> | undefined;
   /** Somebody who was to be told something in closing gave no answer. */
   #hangs = false;
@@ -288,7 +290,6 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       throw this.#closing ? new ClosedError('worker') : error;
     });
     if (this.#closing) throw new ClosedError('worker');
-    this.#registered = true;
     const { client } = connection;
     client.off('ready', this.#onReady);
     client.on('ready', this.#onReady);
@@ -304,9 +305,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   async #register(shard: Shard, patience: Patience): Promise<void> {
+    this.#registrations += 1;
     try {
       await patience.call(() => shard.register());
     } catch (error) {
+      if (error instanceof ServerError) this.#registrations -= 1;
       if (this.#closing) throw new ClosedError('worker');
       const cause = error instanceof IndeterminateError ? error.cause : error;
       if (!(cause instanceof PieceworkError)) throw cause;
@@ -370,7 +373,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     // Before it departs: the last one to leave clears them away.
     await this.#within(this.#ofAllShards(({ errors }) => errors.flush()));
     const departed = () => this.#ofAllShards(({ queue }) => queue.depart(this.id));
-    if (this.#registered && !(await this.#within(departed())))
+    if (this.#registrations > 0 && !(await this.#within(departed())))
       this.#core.logger.warn('the registry forgets this worker by itself');
     // A connection that is not ours is closed at once, by doing nothing.
     const { connection } = this.#core;

@@ -56,10 +56,21 @@ function refuseUnfit(info: string): void {
   }
 }
 
-/** A server may accept a connection and never answer. */
-function within<T>(milliseconds: number, call: Promise<T>): Promise<T> {
-  const message = new ConnectionError(`connect: no answer within ${milliseconds / 1_000} s`);
+/** A server may accept a connection and never answer. `where`: who was asked, if it is told. */
+function within<T>(milliseconds: number, call: Promise<T>, where = ''): Promise<T> {
+  const from = where === '' ? '' : ` from ${where}`;
+  const message = new ConnectionError(
+    `connect: no answer within ${milliseconds / 1_000} s${from}: it takes connections and says nothing; see that its process is not stopped or busy, then try again`,
+  );
   return pTimeout(call, { milliseconds, message });
+}
+
+/** Where a client looks for its server, without user and password. */
+function whereabouts(client: Client): string {
+  if (client instanceof Cluster) return 'the nodes of the cluster';
+  const { path, host, port, sentinels, name } = client.options;
+  if (sentinels) return `the servers of '${name}', or their Sentinels`;
+  return path ?? `${host}:${port}`;
 }
 
 /** What a server says of its memory, in bytes. `most`: its `maxmemory`; 0: no limit. */
@@ -176,7 +187,7 @@ export class Connection {
     // Of a client that was given nothing is heard but now: its errors are its owner's.
     if (!this.#owned) this.client.on('error', this.#noteTrouble);
     try {
-      return await within(CHECK_MS, call);
+      return await within(CHECK_MS, call, whereabouts(this.client));
     } catch (error) {
       throw await this.explained(redisError(error, 'connect'));
     } finally {

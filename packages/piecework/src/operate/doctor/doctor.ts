@@ -169,10 +169,13 @@ function split(users: Users): { whole?: Users; sharded?: Users } {
   };
 }
 
+/** What the doctor is asked about: who saw nothing of it cannot say that it is well. */
+const SUBJECT: readonly Check[] = ['queue', 'books'];
+
 function notLooked(check: Check, thrown: Error): Finding {
   const { code, message } = redisError(thrown, 'ask');
   const what = `could not be looked at: ${message}`;
-  if (code === 'NO_RIGHT')
-    return warning(check, what, 'ask as an admin: docs/operations.md lists the rights');
-  return error(check, what, 'see to the server, then ask again');
+  if (code !== 'NO_RIGHT') return error(check, what, 'see to the server, then ask again');
+  const level = SUBJECT.includes(check) ? error : warning;
+  return level(check, what, 'ask as an admin: docs/operations.md lists the rights');
 }

@@ -15,6 +15,7 @@ async function look({ name, info, client }: Server): Promise<Finding[]> {
   if (failed.length > 0) return failed;
   if (info.text('aof_enabled') === '1') {
     const fsync = await setting(client, 'appendfsync');
+    if (fsync === undefined) return [untold(`${name}: append-only file`, 'appendfsync')];
     if (fsync === 'no') {
       const what = `${name}: appendfsync is no: a crash of its machine may lose about 30 s of writes`;
       return [warning('persistence', what, 'set appendfsync everysec, or always')];
@@ -23,6 +24,7 @@ async function look({ name, info, client }: Server): Promise<Finding[]> {
     return [ok('persistence', `${name}: append-only file; a crash loses ${lost}`)];
   }
   const save = await setting(client, 'save');
+  if (save === undefined) return [untold(`${name}: no append-only file`, 'save')];
   if (save === '') {
     const what = `${name}: neither append-only file nor snapshots: a restart loses everything that is here`;
     return [warning('persistence', what, AOF)];
@@ -31,6 +33,12 @@ async function look({ name, info, client }: Server): Promise<Finding[]> {
   const changes = info.number('rdb_changes_since_last_save');
   const what = `${name}: snapshots only; a crash now would lose ${changes} changes, the last ${Math.max(0, Math.round(sinceMs / 1_000))} s`;
   return [warning('persistence', what, AOF)];
+}
+
+/** What a crash would lose hangs on a setting that this user, or nobody, may ask for. */
+function untold(known: string, name: string): Finding {
+  const what = `${known}; what a crash would lose could not be looked at: the server does not tell \`${name}\``;
+  return warning('persistence', what, 'ask as a user with +config|get, or ask who runs the server');
 }
 
 /** Redis refuses all writes (MISCONF) when it cannot write its file. */

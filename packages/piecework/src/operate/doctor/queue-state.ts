@@ -49,6 +49,9 @@ function paused(queue: string, until: string | null, now: number): Finding {
   return warning('queue', `queue ${queue} is paused ${end}: nothing is started`, advice);
 }
 
+const START =
+  'start one: `piecework worker --handler FILE`, with the --queue and --shards of this command';
+
 function served(open: number, workers: number, silent: readonly string[]): Finding[] {
   const findings: Finding[] = [];
   if (silent.length > 0) {
@@ -59,7 +62,7 @@ function served(open: number, workers: number, silent: readonly string[]): Findi
   }
   if (workers === 0 && open > 0) {
     const what = `no worker is registered; open requests: ${open}`;
-    findings.push(warning('workers', what, 'start one: `piecework worker --queue …`'));
+    findings.push(warning('workers', what, START));
   }
   return findings.length > 0
     ? findings
