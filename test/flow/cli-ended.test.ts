@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished } from 'vitest';
 import { STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, test } from '../support/command-line.js';
+import { keysOf } from '../support/leaks.js';
 import { startOwnRedis } from '../support/redis.js';
 import { hasTerminals, startOnTerminal } from '../support/terminal.js';
 import { until } from '../support/until.js';
@@ -118,6 +119,12 @@ describe('a run that is stopped lets end what runs, and no more', () => {
         ...STARTS,
       });
       expect(await count(began)).toBe(AT_ONCE);
+      // Nobody else knows its process: it has ended when nothing of it is left.
+      const { connection, queue } = commandLine;
+      await until(async () => (await keysOf(connection.client, queue)).length === 0, {
+        what: 'nothing of the run is left',
+        ...STARTS,
+      });
     },
   );
 });
