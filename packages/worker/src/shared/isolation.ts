@@ -147,7 +147,11 @@ export class Isolation {
     const waitedMs = this.#patienceMs;
     this.#patienceMs = Math.min(2 * waitedMs, LONGEST_PATIENCE_MS);
     this.#refusesUntil = performance.now() + this.#patienceMs;
-    for (const { giveBack } of [...this.#parties.values()]) giveBack(waitedMs);
+    for (const [holder, { giveBack }] of [...this.#parties]) {
+      giveBack(waitedMs);
+      // Its request may be over, and with it the suspects, while a handler of it still runs.
+      this.end(holder);
+    }
   }
 
   get #size(): number {
