@@ -69,9 +69,10 @@ state.heldUntil = endsHold(request, state.heldUntil, v[10], at)
 local deadline = notBeyond(request, 'deadline', tonumber(v[7]) or math.huge, at, v[9])
 local leaseMs = tonumber(v[8])
 local producerUntil = notBeyond(request, 'producerUntil', tonumber(v[1]), at, leaseMs)
--- Under way for so long, it was sent before anybody could know that Redis was away: every lease has its
--- time again, and the next look, soon, knows better. That one does as it is told: where the clocks of two
--- servers differ by so much, all looks seem late, and a dead worker would keep its permits for ever.
+-- This tend was under way for longer than an outage is long: it was sent before anybody knew that Redis was away.
+-- It gives every lease its full term again, and the next tend, which comes soon, decides. That one is not treated
+-- as late again: if the clocks of two servers differ by so much, every tend would seem late, and a dead worker
+-- would keep its permits for ever.
 local late, lateTick = tickedAt > 0 and at - tickedAt > awayMs, tonumber(v[6])
 if lateTick and lateTick - tickedAt > 4 * awayMs then
   -- Of a clock that went back since.

@@ -1,7 +1,7 @@
--- What the last one to leave turns off. With no open request every token is a dead one, so the
--- lists and their counts go; with no worker and no history left either, the queue itself is gone.
--- `lanes` says which lanes are among the keys. Answers '' when nothing is left to do, else which lanes
--- are used: to be called again with those.
+-- Deletes the keys of a queue that nobody needs any more. When no request is open, every token is void:
+-- the lists and their counts go. When no worker and no history is left either, all keys of the queue go.
+-- `lanes` says which lanes are among the keys. Returns '' when nothing is left to delete; otherwise the lanes
+-- that are in use, and the caller calls again with those.
 local function sweep(open, workers, history, pushed, lanes, perOpen, perQueue)
   if redis.call('EXISTS', open) == 1 then
     return ''

@@ -54,8 +54,8 @@ export interface RequestOptions {
    */
   readonly attempts?: number | undefined;
   /**
-   * How long a sub-request that failed waits for its next attempt: a fixed delay in ms, or see there.
-   * It waits nowhere near a slot or a permit. @default 0: it is tried again at once
+   * How long a failed sub-request waits before its next attempt: a fixed delay in ms, or a `Backoff`.
+   * While it waits it uses neither a slot nor a permit. @default 0: it is tried again at once
    */
   readonly backoff?: number | Backoff | undefined;
   /**

@@ -43,9 +43,9 @@ export interface WorkerOptions {
   readonly leaseMs?: number | undefined;
   /**
    * How long, in ms, a handler may hold up the event loop and keep its lease: a thread of its own
-   * renews meanwhile (one more connection, and some memory). Longer, and others take the work over
-   * as from a dead worker, while the handler still runs. Too long, and what a handler that is stuck
-   * for ever holds waits for so long. 0: no thread. @default 120000
+   * renews meanwhile (one more connection, and some memory). After that time others take the work over
+   * as from a dead worker, while the handler still runs. Too high a value delays the recovery of work that
+   * a stuck handler holds. 0: no thread. @default 120000
    */
   readonly maxBlockMs?: number | undefined;
   /**

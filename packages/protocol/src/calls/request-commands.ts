@@ -260,7 +260,7 @@ export class RequestCommands {
 
   /**
    * Settles what ended and reads up to `read` new sub-requests (0: none), as far as permits are left
-   * without a handler. `unsure`: it was carried out before, and what that read is with the worker, unknown.
+   * without a handler. `unsure`: this call is a repeat, so the worker may own entries that it never saw.
    * `since`: the hold under which all successes were read, '' when unsure ·
    * `keep`: permits to hold, absolute · `running`: handlers still running · `op`: number of this call,
    * counted with the enters and takes of this process in the order of sending; without it, none may come

@@ -271,7 +271,7 @@ export class EndedError extends PieceworkError {
   readonly status: string;
 
   constructor(requestId: string, status: string) {
-    super(`${requestId} goes on no more: it is ${status}`, { code: 'ENDED' });
+    super(`${requestId} has already ended: it is ${status}`, { code: 'ENDED' });
     this.requestId = requestId;
     this.status = status;
   }

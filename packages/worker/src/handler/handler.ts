@@ -78,7 +78,7 @@ export interface TaskHandler {
 /** What the worker runs for one sub-request: a handler, or what gives it out to who pulls. */
 export type Run = (payload: never, context: PullContext) => unknown;
 
-/** Came although nobody waits for it any more: it goes back, at no attempt. */
+/** Thrown for a sub-request that arrived after its consumer had left: it is returned, and no attempt is counted. */
 export class NotAskedFor extends Error {}
 
 /** Which handler runs what, and how the protocol is told. */

@@ -116,7 +116,7 @@ export class RequestSession {
   #terms: RetryPolicy;
   /** What every sub-request is given alike. */
   readonly #parts: ConstructorParameters<typeof Attempt>[4];
-  /** While somebody listens: which attempt the outcomes are of that are not settled yet, by entry. */
+  /** The attempt number of each unsettled outcome, by entry; kept only while somebody listens for 'settled'. */
   readonly #heard = new Map<string, number>();
   #place: Place = { priority: 0 };
   #sliceStart = 0;
@@ -280,7 +280,7 @@ export class RequestSession {
     if (granted) for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
     if (this.#permits === 0) return;
     if (verdict === 'cancelling') this.#cancel();
-    // A settle or enter that was answered meanwhile knows better, but not that it is over.
+    // A settle or enter that was answered meanwhile is newer than this reply, unless the request is gone.
     if (replies !== this.#replies && verdict !== 'gone') return;
     if (granted) this.#extend(asked);
     else this.#lose(verdict === 'gone' ? 'the request is gone' : 'the lease was withdrawn');
