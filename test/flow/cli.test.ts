@@ -170,7 +170,7 @@ test('a handler module that does not load ends the run with its message', async 
   expect(ended.stderr).toContain('cannot load me');
 });
 
-test('Ctrl-C lets what runs end, cancels the rest, and exits 1', async () => {
+test('Ctrl-C lets what runs end, cancels the rest, and exits 130', async () => {
   const begun = await file('begun', '');
   const slow = await file(
     'slow-handler.mjs',
@@ -191,7 +191,7 @@ test('Ctrl-C lets what runs end, cancels the rest, and exits 1', async () => {
   await until(async () => (await lines()) >= 4, { what: 'four sub-requests run', ...STARTS });
   run.child.kill('SIGINT');
   const ended = await run.finished;
-  expect(ended.code).toBe(1);
+  expect(ended.code).toBe(130);
   const { status, counts } = JSON.parse(ended.stdout);
   expect(status).toBe('cancelled');
   expect(counts.succeeded).toBe(await lines());

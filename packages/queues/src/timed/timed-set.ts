@@ -90,6 +90,8 @@ export class TimedSet {
       await this.#connection.check();
       this.#reached = true;
     } catch (error) {
+      // Closed meanwhile: what was asked for says so itself.
+      if (this.#closing.signal.aborted) return;
       if (error instanceof ConnectionError && !seen.reached()) throw error;
     }
   }
