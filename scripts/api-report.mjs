@@ -57,7 +57,8 @@ function buildReport() {
       message.handled = true;
     },
   });
-  return readFileSync(join(folder, 'piecework.api.md'), 'utf8');
+  // It names places in other packages from the root of the machine.
+  return readFileSync(join(folder, 'piecework.api.md'), 'utf8').replaceAll(root, '');
 }
 
 try {
