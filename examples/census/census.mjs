@@ -149,4 +149,4 @@ What to try next, here in the clone:
   npx piecework run --input README.md --exec 'wc -c' --out results.ndjson
                                                any program, for each line
   npx piecework dev                            a Redis for programs of yours
-README.md has a program to copy ("In code"), examples/ has more.`);
+README.md has a program to copy ("The first program"), examples/ has more.`);
