@@ -57,7 +57,9 @@ it.each(folders.filter((entry) => entry.isDirectory()).map(({ name }) => name))(
 );
 
 const readmes = ['packages', 'tools'].flatMap((folder) =>
-  readdirSync(join(root, folder)).map((name) => `${folder}/${name}/README.md`),
+  readdirSync(join(root, folder))
+    .filter((name) => existsSync(join(root, folder, name, 'package.json')))
+    .map((name) => `${folder}/${name}/README.md`),
 );
 it.each(['README.md', ...readmes])('every link of %s to a file leads to one', (path) => {
   for (const [, link] of read(path).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g))

@@ -15,7 +15,10 @@ const floors: Record<string, readonly string[]> = {
   queues: ['metrics', 'timed', 'ids'],
   piecework: ['processes', 'operate', 'api', 'delayed'],
 };
-const packages = readdirSync(join(root, 'packages'));
+// A folder may be left of a package that moved.
+const packages = readdirSync(join(root, 'packages')).filter((name) =>
+  existsSync(join(root, 'packages', name, 'package.json')),
+);
 
 /** Each source file of a package and the files of the same package that it imports, as `room/file.ts`. */
 function importsOf(name: string): Map<string, readonly string[]> {

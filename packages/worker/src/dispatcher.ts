@@ -1,6 +1,6 @@
 import { parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
-import type { Shards } from './fetch/shards.js';
+import type { WorkerShards } from './fetch/worker-shards.js';
 import { RequestSession } from './request/request-session.js';
 import type { WorkerContext } from './shared/worker-context.js';
 
@@ -14,10 +14,10 @@ interface Arrival {
 /** Turns tokens into sessions: one for each request that this worker has to do with. */
 export class Dispatcher {
   readonly #core: WorkerContext;
-  readonly #shards: Shards;
+  readonly #shards: WorkerShards;
   readonly #sessions = new Map<string, RequestSession>();
 
-  constructor(core: WorkerContext, shards: Shards) {
+  constructor(core: WorkerContext, shards: WorkerShards) {
     this.#core = core;
     this.#shards = shards;
   }

@@ -21,7 +21,7 @@ import { pino } from 'pino';
 import { Control } from './control-listener.js';
 import { Dispatcher } from './dispatcher.js';
 import { Shard } from './fetch/shard.js';
-import { Shards } from './fetch/shards.js';
+import { WorkerShards } from './fetch/worker-shards.js';
 import { Handlers } from './handler/handler.js';
 import { Heartbeat } from './lease/heartbeat.js';
 import { Renewal } from './lease/renewal.js';
@@ -151,7 +151,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       if (company) shard.queue.lanes.learnAll();
       return shard;
     });
-    const shards = new Shards(this.#shards, (about, call) => core.insist(about, call));
+    const shards = new WorkerShards(this.#shards, (about, call) => core.insist(about, call));
     this.#dispatcher = new Dispatcher(core, shards);
     const hooks = {
       onRequest: ({ id, generation }: { id: string; generation: number }) =>

@@ -71,27 +71,27 @@ export async function runCall<Name extends ScriptName>(
   { name, keys, args }: ScriptCall<Name>,
   text: ScriptText = build.scripts[name],
 ): Promise<Reply<Name>> {
-  const { sha, lua } = text;
   const rest = [...keys, ...args, ...build.clock()];
   try {
-    return read(name, (await evaluate(client, sha, lua, keys.length, rest)) as unknown[]);
+    const reply = await bySha(text, (command, script) =>
+      client[command](script, keys.length, ...rest),
+    );
+    return read(name, reply as unknown[]);
   } catch (error) {
     throw redisError(error, name, { text, keys });
   }
 }
 
-async function evaluate(
-  client: Client,
-  sha: string,
-  lua: string,
-  keys: number,
-  rest: Argument[],
-): Promise<unknown> {
+/** Sends a script by its name; by its text where the server does not know it. */
+async function bySha<Answer>(
+  { sha, lua }: ScriptText,
+  send: (command: 'evalsha' | 'eval', script: string) => Promise<Answer>,
+): Promise<Answer> {
   try {
-    return await client.evalsha(sha, keys, ...rest);
+    return await send('evalsha', sha);
   } catch (error) {
     if (!hasNoScript(error)) throw error;
-    return client.eval(lua, keys, ...rest);
+    return send('eval', lua);
   }
 }
 
@@ -103,13 +103,11 @@ export async function runCallOnce<Name extends ScriptName>(
   client: Redis,
   { name, keys, args }: ScriptCall<Name>,
 ): Promise<Reply<Name> | undefined> {
-  const { sha, lua } = build.scripts[name];
   const rest = [keys.length, ...keys, ...args, ...build.clock()];
   try {
-    const reply = await sendOnce(client, 'evalsha', [sha, ...rest]).catch((error: unknown) => {
-      if (!hasNoScript(error)) throw error;
-      return sendOnce(client, 'eval', [lua, ...rest]);
-    });
+    const reply = await bySha(build.scripts[name], (command, script) =>
+      sendOnce(client, command, [script, ...rest]),
+    );
     return reply === undefined ? undefined : read(name, reply as unknown[]);
   } catch (error) {
     throw redisError(error, name);

@@ -9,7 +9,7 @@ const ASK_MS = 500;
 type Insist = <T>(about: string, call: () => Promise<T>) => Promise<T>;
 
 /** The queues that a worker takes work from: one, or the shards of one. */
-export class Shards {
+export class WorkerShards {
   readonly all: readonly Shard[];
   readonly #insist: Insist;
   /** Those that have not answered in time. */
