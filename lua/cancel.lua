@@ -1,4 +1,4 @@
---- Cancels a request: what nobody runs at once, what runs keeps its outcome if it succeeds.
+--- Cancels a request: what no worker runs at once; what runs keeps its outcome if it succeeds.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -12,10 +12,10 @@
 --   generation  int     of the request
 --   channel     string  shard channel of the request
 -- REPLIES
---   {'cancelling', left: int}  it completes when the last running one is settled; left: parked ones that
+--   {'cancelling', left: int}  it completes when the last running one is settled; left: returned ones that
 --                         the next tends will cancel
 --   {'complete', outcome: outcome, spentAt: int?}  the request is complete, perhaps it was before · spentAt: for `finish`
---   {'gone'}               no such life
+--   {'gone'}               no such generation
 -- REPEAT  the same reply, or 'complete'
 -- FLAGS allow-oom
 
@@ -30,6 +30,7 @@ if not state then
   return { 'gone' }
 end
 if state.status == 'complete' then
+  -- cure: every reply on a completion says what to unlink, of cancel
   return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at

@@ -1,9 +1,9 @@
---- Notes why a worker will not renew its lease, for the error of whatever fails by that crash: whoever
---- saw its process end says so, or a thread beside an event loop that stands still. Once the process has
---- ended, its handlers have too, and the lease is over at once.
+--- Notes why a worker will not renew its lease, for the error of sub-requests that fail by that crash. The caller
+--- has seen the process of the worker end, or is a thread beside an event loop that is blocked. Once the process
+--- has ended, its handlers have too, and the lease ends at once.
 --
 -- KEYS
---   request   hash    state of the request
+--   request  hash  state of the request
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
@@ -11,8 +11,8 @@
 --   dead        int     1: its handlers have ended; 0: they may still run
 -- REPLIES
 --   {'ok'}    noted; counts until the worker renews its lease
---   {'lost'}  the worker holds no permit
---   {'gone'}  no such life, or complete
+--   {'lost'}  the worker has no permit
+--   {'gone'}  no such generation, or complete
 -- REPEAT  noted again
 -- FLAGS allow-oom
 
@@ -32,6 +32,7 @@ end
 redis.call('HSET', request, 'cause:' .. worker, state.at .. ' ' .. cause)
 if dead then
   local ends = tonumber(redis.call('HGET', request, leaseField)) or 0
+  -- cure: the lease of a dead process ends
   redis.call('HSET', request, leaseField, math.min(ends, state.at))
 end
 return { 'ok' }

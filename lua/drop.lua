@@ -1,6 +1,6 @@
---- Removes everything of one life of a request, whatever its state, but a short-lived tombstone that
---- tells waiters and late calls. Workers that run its sub-requests learn it at their next call. A drop
---- that comes late leaves the next life of the id alone.
+--- Removes everything of one generation of a request, whatever its state. A short-lived tombstone stays for waiters
+--- and late calls. Workers that run its sub-requests learn of the drop at their next call. A drop that comes late
+--- leaves the next generation of the id alone.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -11,13 +11,13 @@
 --   failed    hash    index -> error; 'index:payload' -> payload
 --   results   stream  outcomes in the order of settling
 -- ARGV
---   generation   int     of the life that is to go
+--   generation   int     that is removed
 --   channel      string  shard channel of the request
 --   tombstoneMs  int     how long it is remembered that it was dropped
 -- REPLIES
 --   {'dropped', generation: int, queue: text}  now, or by an earlier call; generation: what to finish, perhaps a
 --                                   later one that was refused or came to nothing
---   {'gone'}                        no such life
+--   {'gone'}                        no such generation
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
@@ -27,12 +27,13 @@ local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, channel, tombstoneMs = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
-local v = redis.call('HMGET', request, 'generation', 'status', 'queue', 'voided')
+local v = redis.call('HMGET', request, 'generation', 'status', 'queue', 'voided', 'notify')
 if not v[1] or v[2] == 'void' then
   return { 'gone' }
 end
 local known, dropped = tonumber(v[1]), v[2] == 'dropped'
--- A tombstone stands for all lives up to its own; a life only for itself.
+-- A tombstone covers all generations up to its own; a request only for itself.
+-- cure: generation on drop
 if generation > known or (generation < known and not dropped) then
   return { 'gone' }
 end
@@ -56,5 +57,9 @@ if not dropped then
   redis.call('HSET', request, 'generation', last, 'status', 'dropped', 'queue', v[3])
   redis.call('PEXPIRE', request, tombstoneMs)
   redis.pcall('SPUBLISH', channel, last .. ' dropped')
+  if v[5] then
+    -- cure: whoever submitted a request learns that it was dropped
+    redis.pcall('SPUBLISH', v[5], channel .. ' ' .. last .. ' dropped')
+  end
 end
 return { 'dropped', last, v[3] }

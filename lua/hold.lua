@@ -1,15 +1,15 @@
---- Holds a request back: until then no permit is granted, no token minted and nothing read of it; what
---- runs goes on. A longer hold that is there already stays.
+--- Holds a request: until then no permit is granted, no token minted and nothing read of it. What runs continues. A
+--- hold never shortens a longer one.
 --
 -- KEYS
---   request   hash    state of the request
+--   request  hash  state of the request
 -- ARGV
 --   generation  int  of the request
---   holdMs      int  for how long from here
+--   holdMs      int  how long from now
 -- REPLIES
---   {'held', until: int}  server time at which it goes on, if nobody holds it for longer
+--   {'held', until: int}  server time at which it continues, unless it is held for longer
 --   {'complete', outcome: outcome}  there is nothing to hold
---   {'gone'}         no such life
+--   {'gone'}         no such generation
 -- REPEAT  holds for as long from then on
 -- FLAGS allow-oom
 
@@ -26,9 +26,12 @@ if state.status == 'complete' then
   return { 'complete', redis.call('HGET', request, 'outcome') }
 end
 local known = endsHold(request, state.heldUntil, redis.call('HGET', request, 'heldFor'), state.at)
+-- cure: a hold is never made shorter
 local heldUntil = math.max(known, state.at + holdMs)
 if heldUntil > known then
+  -- cure: a hold is not believed beyond its length
   redis.call('HSET', request, 'heldFor', heldUntil .. ' ' .. holdMs)
 end
+-- cure: the end of a hold is on the agenda, 2
 redis.call('HSET', request, 'heldUntil', heldUntil)
 return { 'held', heldUntil }

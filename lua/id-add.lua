@@ -1,6 +1,6 @@
---- Adds ids to a queue of ids, behind those that are pending. A sender numbers its chunks upwards and
---- sends one after the other, so that a chunk that arrives twice, or late, adds nothing twice. Where the
---- chunk before it is missing, the server lost it, and the sender goes on from there.
+--- Adds ids to a queue of ids, behind those that are pending. A sender numbers its chunks upwards and sends them
+--- one after the other, so that a chunk that arrives twice, or late, adds nothing twice. If the chunk before it is
+--- missing, the server lost that one, and the sender continues from there.
 --
 -- KEYS
 --   state    hash  of the queue
@@ -8,12 +8,12 @@
 --   known    set   of a unique queue: ids that are pending or running
 --   senders  zset  sender -> time until which the number of its last chunk is kept
 -- ARGV
---   life    string  of the queue
---   sender  string  who adds
---   number  int     of this chunk
---   keepMs  int     for how long its number is kept from here: longer than a call may be late
---   first   int     number of the first chunk of the same add
---   ids...  string  at most 500
+--   incarnation  string  of the queue
+--   sender       string  who adds
+--   number       int     of this chunk
+--   keepMs       int     for how long its number is kept from here: longer than a call may be late
+--   first        int     number of the first chunk of the same add
+--   ids...       string  at most 500
 -- REPLIES
 --   {'ok', pending: int, added: int}  pending: now · added: by this call
 --   {'gap', number: int}         of the last chunk that is known: the next is missing; nothing is added
@@ -24,18 +24,20 @@
 --- @include now
 
 local state, pending, known, senders = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local life, sender, number, keepMs, first =
+local incarnation, sender, number, keepMs, first =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local sentField = 'sent:' .. sender
 local v = redis.call('HMGET', state, 'life', 'unique', sentField)
-if v[1] ~= life then
+if v[1] ~= incarnation then
   return { 'gone' }
 end
 local last = tonumber(v[3]) or 0
+-- cure: ids, numbered adds
 if number <= last then
   return { 'ok', redis.call('LLEN', pending), 0 }
 end
+-- cure: ids, a chunk that is missing
 if number > first and last < number - 1 then
   return { 'gap', last }
 end
@@ -49,6 +51,7 @@ redis.call('HSET', state, sentField, number)
 redis.call('ZADD', senders, at + keepMs, sender)
 local fresh = {}
 for i = 6, #ARGV do
+  -- cure: ids, known until completed, 2
   if v[2] == '0' or redis.call('SADD', known, ARGV[i]) == 1 then
     fresh[#fresh + 1] = ARGV[i]
   end

@@ -1,4 +1,4 @@
---- Removes a queue of ids with all that it holds.
+--- Removes a queue of ids with everything in it.
 --
 -- KEYS
 --   state    hash  of the queue
@@ -9,7 +9,7 @@
 --   failed   list  the latest failures
 --   senders  zset  sender -> time until which the number of its last chunk is kept
 -- ARGV
---   life  string  of the queue
+--   incarnation  string  of the queue
 -- REPLIES
 --   {'dropped'}  nothing of it is left
 --   {'gone'}     no such queue, or a later one of the name, which stays
@@ -18,9 +18,10 @@
 
 local state, pending, running, tasks, known, failed, senders =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local life = ARGV[1]
+local incarnation = ARGV[1]
 
-if redis.call('HGET', state, 'life') ~= life then
+-- cure: ids, one incarnation, 2
+if redis.call('HGET', state, 'life') ~= incarnation then
   return { 'gone' }
 end
 redis.call('UNLINK', state, pending, running, tasks, known, failed, senders)

@@ -6,20 +6,21 @@
 --   running  zset  number -> time at which its time runs out
 --   failed   list  the latest 100 failures, newest left: id, key, message, time of each
 -- ARGV
---   life   string  of the queue
---   first  int     of the failures that are wanted; 0 is the latest
---   count  int     how many; 0: none
+--   incarnation  string  of the queue
+--   first        int     of the failures that are wanted; 0 is the latest
+--   count        int     how many; 0: none
 -- REPLIES
---   {'ok', pending: int, running: int, completed: int, failures: int, failed: list(id text, key text, message text, at int)}  failed: four of each
+--   {'ok', pending: int, running: int, completed: int, failures: int,
+--    failed: list(id text, key text, message text, at int)}
 --   {'gone'}                                               no such queue
 -- REPEAT  reads only
 -- FLAGS no-writes
 
 local state, pending, running, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local life, first, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local incarnation, first, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local v = redis.call('HMGET', state, 'life', 'completed', 'failures')
-if v[1] ~= life then
+if v[1] ~= incarnation then
   return { 'gone' }
 end
 local found = {}

@@ -1,6 +1,6 @@
---- Ends a task of a queue of ids. A success counts from any attempt there was, as long as the task is
---- there; a failure from the current attempt only. Either counts once. Attempts of one task lie in one block of
---- 32 (id-pull); those of another block are of a task that the server forgot, and gave the number of to another id.
+--- Ends a task of a queue of ids. A success counts from any attempt, as long as the task is there; a failure only
+--- from the current attempt. Either counts once. The attempts of one task lie in one block of 32 (id-pull); an
+--- attempt of another block belongs to a task that the server forgot, and whose number it gave to another id.
 --
 -- KEYS
 --   state    hash  of the queue
@@ -9,11 +9,11 @@
 --   known    set   of a unique queue: ids that are pending or running
 --   failed   list  the latest 100 failures, newest left: id, key, message, time of each
 -- ARGV
---   life     string  of the queue
---   number   int     of the task
---   attempt  int     that reports
---   kind     string  's' success, 'f' failure
---   message  string  of the failure
+--   incarnation  string  of the queue
+--   number       int     of the task
+--   attempt      int     that reports
+--   kind         string  's' success, 'f' failure
+--   message      string  of the failure
 -- REPLIES
 --   {'counted'}  done
 --   {'late'}     it had ended, or is another's by now; nothing was counted
@@ -24,11 +24,12 @@
 --- @include now
 
 local state, running, tasks, known, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local life, number, attempt, kind, message =
+local incarnation, number, attempt, kind, message =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local v = redis.call('HMGET', state, 'life', 'unique')
-if v[1] ~= life then
+-- cure: ids, one incarnation
+if v[1] ~= incarnation then
   return { 'gone' }
 end
 local task = redis.call('HGET', tasks, number)
@@ -38,7 +39,11 @@ end
 local current, id = task:match('^(%d+):%d+:(.*)$')
 current = tonumber(current)
 local forgotten = math.floor(attempt / 32) ~= math.floor(current / 32)
-if forgotten or attempt > current or (kind == 'f' and attempt < current) then
+if
+  -- cure: ids, a number given again
+  forgotten or attempt > current or (
+  -- cure: ids, failures of the current attempt
+  kind == 'f' and attempt < current) then
   return { 'late' }
 end
 redis.call('HINCRBY', state, 'completed', 1)
@@ -50,6 +55,7 @@ end
 redis.call('ZREM', running, number)
 redis.call('HDEL', tasks, number)
 if v[2] == '1' then
+  -- cure: ids, known until completed
   redis.call('SREM', known, id)
 end
 return { 'counted' }

@@ -8,7 +8,7 @@
 -- ARGV
 --   fields...  string  of the state that are wanted; none: all
 -- REPLIES
---   {'ok', now: int, ready: int, inFlight: int, delayed: int, state: pairs, progress: pairs}  state and progress: field, value, …
+--   {'ok', now: int, ready: int, inFlight: int, delayed: int, state: pairs, progress: pairs}
 --   {'gone'}  no such request
 -- REPEAT  reads only
 -- FLAGS no-writes

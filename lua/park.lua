@@ -1,16 +1,16 @@
---- Notes that a worker met a request whose task it does not serve. A worker that serves the task
---- finds it here at its next tick and enters without a token.
+--- Notes that a worker met a request whose task it does not serve. A worker that serves the task finds the request
+--- here at its next tick and enters without a token.
 --
 -- KEYS
---   open    hash  id -> generation
---   agenda  zset  id -> time of its next attention
---   parked  hash  id -> 'generation task'
+--   open          hash  id -> generation
+--   agenda        zset  id -> time of its next attention
+--   parked        hash  id -> 'generation task'
 --   parkedByTask  zset  'task\0id' of those, all of score 0
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the request
 --   task        string  its task, perhaps empty
---   slowMs      int     until it is looked at in any case
+--   slowMs      int     until it is tended in any case
 -- REPLIES
 --   {'parked'}  noted
 --   {'closed'}  the id is not open under this generation

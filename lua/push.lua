@@ -5,11 +5,11 @@
 --   pushed  hash  priority -> tokens ever pushed to its list
 --   list    list  tokens of one priority; pushed left, popped right; with due, its lane, by due time
 -- ARGV
---   id          string  of the request
---   generation  int     of the request
---   epoch       int     in which the tokens were counted
---   count       int     how many; 0: only asks whether it is open
---   priority    int     of the list
+--   id          string   of the request
+--   generation  int      of the request
+--   epoch       int      in which the tokens were counted
+--   count       int      how many; 0: only asks whether it is open
+--   priority    int      of the list
 --   due         int?     when it was due, of one that is expedited; left out: it is not
 --   channel     string?  shard channel of the queue's workers, with due
 -- REPLIES

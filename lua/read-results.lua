@@ -1,5 +1,7 @@
---- Reads records of the results stream, no more than about a megabyte of them, but at least one. How long they are
---- is not known before, so as many are read at a time as may be had of the longest that was ever written.
+--- Reads records of the results stream: at most about a megabyte, but at least one. Their lengths are not known
+--- before, so it reads as many at a time as would fit if each were as long as the longest that was ever written.
+--- Long records are better read by a plain command, because a script makes strings of them, which costs several times
+--- as much as sending them: then it only says how many.
 --
 -- KEYS
 --   request  hash    state of the request
@@ -10,28 +12,48 @@
 --   count  int     how many at most
 -- REPLIES
 --   {'read', records...: record}  each as XRANGE answers it; none: there are no others
+--   {'long', most: int, to: text}  read them by XRANGE from `from` to this `to`, at most `most`; what is recorded later
+--      may be longer than all that `most` was calculated from
 -- REPEAT  reads only
 -- FLAGS no-writes
+
+--- @include record-id
 
 local request, results = KEYS[1], KEYS[2]
 local from, to, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
--- A settle of an earlier version does not say how long its record is.
-local longest = tonumber(redis.call('HGET', request, 'longest')) or 65536
+-- A settle of an earlier version does not say how long its record is; no record of a present one is longer than this
+-- where none is noted.
+local UNNOTED, BYTES = 65536, 1000000
+local v =
+  redis.call('HMGET', request, 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved')
+local longest = tonumber(v[1]) or UNNOTED
+-- Where a few are much longer than most, so few as fit if all were long would be too few.
+if tonumber(v[2] or 0) > math.max(UNNOTED, longest / 4) * redis.call('XLEN', results) then
+  local last = recordId({ generation = v[3], settled = v[4] + v[5] + v[6], moved = v[7] or 0 })
+  local most = math.max(1, math.floor(BYTES / longest))
+  return {
+    'long', --[[cure: a read of results is bounded by bytes, 3]] math.min(count, most),
+    --[[cure: a read of long results ends where it was calculated]] to == '+' and last or to,
+  }
+end
 local bytes = 0
 local reply = { 'read' }
 repeat
-  local some = math.min(math.max(1, math.floor((1000000 - bytes) / longest)), count + 1 - #reply)
+  local some = math.min(math.max(1, math.floor((BYTES - bytes) / longest)), count + 1 - #reply)
   local records = redis.call('XRANGE', results, from, to, 'COUNT', some)
   for _, record in ipairs(records) do
     reply[#reply + 1] = record
     -- The lengths decide only whether there is room for more.
     if #records == some then
-      local length = #table.concat(record[2])
+      local length = 0
+      for _, text in ipairs(record[2]) do
+        length = length + #text
+      end
       bytes = bytes + length
       longest = math.max(longest, length)
       from = '(' .. record[1]
     end
   end
-until #records < some or #reply > count or bytes >= 1000000
+until #records < some or #reply > count or --[[cure: a read of results is bounded by bytes]] bytes >= BYTES
 return reply

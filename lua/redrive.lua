@@ -1,21 +1,24 @@
---- Opens the next life of a request that is complete, in which failed sub-requests run again. It is
---- open under a producer lease, like one whose items are still coming: `run-again` moves them in,
---- `seal` ends that, and so does the end of the lease. What succeeded stays, and so do its results.
+--- Opens the next generation of a request that is complete, in which failed sub-requests run again. It is open
+--- under a producer lease, like a request whose items are still coming: `run-again` moves them in, and `seal` or
+--- the end of the lease closes it. What succeeded stays, and so do its results. Nothing is opened when none of the
+--- failures that were found is there any more, as somebody else has redriven them since.
 --
 -- KEYS
---   request   hash    state of the request
---   work      stream  its sub-requests; group 'workers'
---   failed    hash    index -> error; 'index:payload' -> payload
---   results   stream  outcomes in the order of settling
+--   request  hash    state of the request
+--   work     stream  its sub-requests; group 'workers'
+--   failed   hash    index -> error; 'index:payload' -> payload
+--   results  stream  outcomes in the order of settling
 -- ARGV
---   generation  int     of the new life, from intent
+--   generation  int     of the new one, from intent
 --   owner       string  who redrives; tells a repetition from somebody else's redrive
---   leaseMs     int     how long the owner is believed without a sign of life
+--   leaseMs     int     length of the lease of the owner
 --   clearing    string  where to go on with what workers left, from the reply before; '0' at first; '': all of it now
+--   indexes...  int     of failures that are to run again, the first ones; none: it opens whatever has failed
 -- REPLIES
---   {'opened', sealedBy: text, sent: int}  the new life is open and ours · sealedBy: the producer that sealed the
---      first life, or '' · sent: how many items that one appended
---   {'clearing', from: text}          thousands of workers held it, and what they left goes a page a call: call again with
+--   {'opened', sealedBy: text, sent: int, createdAt: int}  the new generation is open and ours · sealedBy: the producer
+--      that sealed the first one, or '' · sent: how many items that one appended · createdAt: of the first one
+--   {'none'}  none of `indexes` is failed any more; this generation is given up
+--   {'clearing', from: text}  thousands of workers had it, and what they left is removed a page a call: call again with
 --      `from`
 --   {'exists', status: text, generation: int}  it is not complete, or somebody else redrives it
 --   {'void', above: int}             this generation was given up; start again with an intent above that one
@@ -23,73 +26,121 @@
 -- REPEAT  'opened' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
---- @include now
+--- @include now, some-at-a-time
 
 local request, work, failed, results = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, owner, leaseMs, clearing = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local v = redis.call('HMGET', request, 'generation', 'status', 'redriving', 'voided', 'sealedBy',
-  'priority')
-local status, sealedBy = v[2], v[5] or ''
-if not v[1] or status == 'void' or status == 'dropped' then
+local current, status, redriving, refused, sealer, priority, createdAt = unpack(redis.call('HMGET', request,
+  'generation', 'status', 'redriving', 'voided', 'sealedBy', 'priority', 'createdAt'))
+if not current or status == 'void' or status == 'dropped' then
   return { 'gone' }
 end
-local known, asked, voided = tonumber(v[1]), tonumber(generation), tonumber(v[4]) or 0
+local known, asked, voided, sealedBy = tonumber(current), tonumber(generation), tonumber(refused) or 0, sealer or ''
 local complete = status == 'complete'
-if asked < known or (complete and asked > known and asked <= voided) then
-  -- A life that is not over is met under its own generation.
+
+-- Whether none of the failures that were found is there any more: another redrive has moved them.
+local function isNoneLeft()
+  local indexes = { unpack(ARGV, 5) }
+  if #indexes == 0 then
+    return false
+  end
+  for _, found in ipairs(redis.call('HMGET', failed, unpack(indexes))) do
+    if found then
+      return false
+    end
+  end
+  return true
+end
+
+-- cure: a redrive of nothing opens nothing
+if complete and asked > known and isNoneLeft() then
+  -- As below: others may have this generation from the same intent.
+  -- cure: a redrive of nothing is given up for good
+  redis.call('HSET', request, 'voided', math.max(asked, voided))
+  return { 'none' }
+end
+if asked < known or (
+  -- cure: a refused redrive is refused for good, 2
+  complete and asked > known and asked <= voided) then
+  -- A generation that has not ended is met under its own number.
   return { 'void', complete and math.max(known, voided) or known - 1 }
 end
 local sent = tonumber(redis.call('HGET', request, 'sent:' .. sealedBy)) or 0
 if asked == known then
-  if status == 'open' and v[3] == owner then
-    return { 'opened', sealedBy, sent }
+  -- cure: a redrive belongs to its owner
+  if status == 'open' and redriving == owner then
+    return { 'opened', sealedBy, sent, tonumber(createdAt) or 0 }
   end
   return { 'exists', status, known }
 end
+-- cure: only a complete request is redriven
 if not complete then
-  -- Whoever is refused takes this generation off the queue side, so nobody may open it later.
+  -- The refused caller takes this generation off the queue side, so nobody may open it later.
+  -- cure: a refused redrive is refused for good
   redis.call('HSET', request, 'voided', math.max(asked, voided))
   return { 'exists', status, known }
 end
 
--- Of the life before, what ended with it: permits and numbers of its workers, and how it stood.
+-- Whether a field belongs to a worker of the generation before: its permits, lease and numbers.
 local ofWorkers = { permits = 1, lease = 1, term = 1, since = 1, op = 1, crashed = 1 }
-if clearing ~= '' and redis.call('HLEN', request) > 2000 then
-  -- Of no use to anybody since it is complete, so it may go before the next life begins.
+local function isOfWorker(field)
+  return ofWorkers[field:match('^(%a+):') or '']
+end
+
+-- Removes a page of what thousands of workers left. It has been of no use since the request is complete, so it may go
+-- before the next generation begins. Returns where to continue; '': that was all.
+local function clearPage()
   local found, left = redis.call('HSCAN', request, clearing, 'MATCH', '*:*', 'COUNT', 1000), {}
   for i = 1, #found[2], 2 do
-    if ofWorkers[found[2][i]:match('^(%a+):') or ''] then
+    if isOfWorker(found[2][i]) then
       left[#left + 1] = found[2][i]
     end
   end
-  for i = 1, #left, 1000 do
-    redis.call('HDEL', request, unpack(left, i, math.min(i + 999, #left)))
+  someAtATime('HDEL', request, left)
+  return found[1] == '0' and '' or found[1]
+end
+
+-- Removes what ended with the generation before: what its workers left, how it ended, and what operators asked of it.
+local function forgetGeneration()
+  local over = {
+    'outcome', 'completedAt', 'endReason', 'parked', 'pinned', 'paused', 'heldUntil', 'deadline',
+    'producerLost', 'moved', 'movedTo', 'contested',
+      -- cure: an unlink belongs to its generation, 2
+      'spentAt', 'looked',
+  }
+  for _, field in ipairs(redis.call('HKEYS', request)) do
+    -- cure: a redrive clears pages, 2
+    if isOfWorker(field) then
+      -- cure: permits end with their generation
+      over[#over + 1] = field
+    end
   end
-  return { 'clearing', found[1] == '0' and '' or found[1] }
+  someAtATime('HDEL', request, over)
 end
-local over = {
-  'outcome', 'completedAt', 'endReason', 'parked', 'pinned', 'paused', 'heldUntil', 'deadline',
-  'producerLost', 'moved', 'movedTo', 'contested', 'spentAt', 'looked',
-}
-for _, field in ipairs(redis.call('HKEYS', request)) do
-  if ofWorkers[field:match('^(%a+):') or ''] then
-    over[#over + 1] = field
-  end
+
+-- Opens the next generation, with an empty stream. It has an owner of its own, so that the submitter of the first one
+-- does not take it for its own. It was not delayed, so it takes its turn among those that were not.
+local function open(at)
+  redis.call('DEL', work)
+  redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
+  redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'granted', 0,
+    'out', 0, 'outBefore', 0, 'epoch', 1, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
+
+      -- cure: a lost redrive is sealed
+      'onProducerLost', 'seal', 'redriving', owner, 'priority', priority:match('^%d+'))
+  -- cure: a redriven request is kept
+  redis.call('PERSIST', request)
+  -- cure: a redriven request is kept, 2
+  redis.call('PERSIST', failed)
+  -- cure: a redriven request is kept, 3
+  redis.call('PERSIST', results)
 end
-for i = 1, #over, 1000 do
-  redis.call('HDEL', request, unpack(over, i, math.min(i + 999, #over)))
+
+-- cure: a redrive clears pages
+if clearing ~= '' and redis.call('HLEN', request) > 2000 then
+  return { 'clearing', clearPage() }
 end
-local at = now()
-redis.call('DEL', work)
-redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
--- An owner of its own: whoever submitted the first life does not take this one for its own.
-redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'granted', 0,
-  'out', 0, 'outBefore', 0, 'epoch', 1, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
-  'onProducerLost', 'seal', 'redriving', owner,
-  -- It was not delayed, so it stands with those that were not.
-  'priority', v[6]:match('^%d+'))
-redis.call('PERSIST', request)
-redis.call('PERSIST', failed)
-redis.call('PERSIST', results)
-return { 'opened', sealedBy, sent }
+forgetGeneration()
+open(now())
+return { 'opened', sealedBy, sent, tonumber(createdAt) or 0 }

@@ -1,5 +1,5 @@
---- Extends the lease of the permits that a worker holds, and keeps what its handlers reported.
---- Never brings permits back that were withdrawn, and keeps no checkpoint of what is somebody else's by now.
+--- Extends the lease of the permits of a worker, and keeps what its handlers reported. Never brings withdrawn
+--- permits back, and keeps no checkpoint of a sub-request that another worker owns by now.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -10,12 +10,12 @@
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
 --   leaseMs     int     how long the permits last from here
---   reports...  value  index, number or 'index:checkpoint', JSON, … of handlers that reported since
+--   reports...  value   index, number or 'index:checkpoint', JSON, … of handlers that reported since
 -- REPLIES
 --   {'ok', permits: int}  extended
 --   {'cancelling', permits: int}  extended; the request is being cancelled: abort its handlers
---   {'lost'}         the worker holds no permit: abort its handlers
---   {'gone'}         no such life, or complete
+--   {'lost'}         the worker has no permit: abort its handlers
+--   {'gone'}         no such generation, or complete
 -- REPEAT  extends again
 -- FLAGS allow-oom
 
@@ -42,6 +42,7 @@ for i = 4, #ARGV, 2 do
     numbers[#numbers + 1] = value
   else
     local id = generation .. '-' .. index
+    -- cure: a checkpoint counts from its owner only
     if redis.call('XPENDING', work, 'workers', id, id, 1, worker)[1] then
       checkpoints[#checkpoints + 1] = field
       checkpoints[#checkpoints + 1] = value
@@ -53,6 +54,7 @@ if #numbers > 0 then
 end
 if #checkpoints > 0 then
   -- Tells `settle` that there are some to be taken out.
+  -- cure: a checkpoint goes with its success
   redis.call('HSET', request, 'checkpoints', 1)
   redis.call('HSET', tries, unpack(checkpoints))
 end

@@ -1,5 +1,5 @@
---- Opens the id of a living request again when the queue side does not know it any more, as after the
---- server lost its last writes: nothing would ever look at the request otherwise.
+--- Opens the id of an unfinished request again when the queue side does not know it any more, as after the server
+--- lost its last writes: otherwise no process would ever tend the request.
 --
 -- KEYS
 --   open      hash  id -> generation of every open request
@@ -7,12 +7,12 @@
 --   counters  hash  counts of this queue; 'generation' is the last one given out; 'openedAt' as in `intent`
 -- ARGV
 --   id          string  of the request
---   generation  int     of the life that the request side holds
---   idleMs      int     a queue that nobody uses for so long forgets its counts
---   instead     int     of an intent that the request side refused because of this life, which takes its
+--   generation  int     of the request on the request side
+--   idleMs      int     an unused queue forgets its counts after this time
+--   instead     int     of an intent that the request side refused because of this generation, which takes its
 --                       place; 0: none
 -- REPLIES
---   {'reopened'}  open under this generation from here on, and looked at next
+--   {'reopened'}  open under this generation from now on, and tended next
 --   {'open'}      it was open under this generation, or a later one
 -- REPEAT  'open', nothing changes
 -- FLAGS allow-oom
@@ -24,7 +24,9 @@ local id, generation, idleMs, instead = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV
 
 local known = tonumber(redis.call('HGET', open, id))
 -- In one step: were the refused one finished first, and the caller died, the living one would be lost again.
-if known and known >= tonumber(generation) and (known == tonumber(generation) or known ~= instead) then
+if known and known >= tonumber(generation) and (known == tonumber(generation) or
+  -- cure: an existing request takes the place of the intent that it refused
+  known ~= instead) then
   return { 'open' }
 end
 -- What was given out since the state that came back is forgotten too.

@@ -11,14 +11,14 @@
 -- ARGV
 --   generation  int     of the request
 --   producer    string  who seals
---   sent        int     how many items this producer has appended, all told
+--   sent        int     how many items this producer has appended in total
 --   channel     string  shard channel of the request
 -- REPLIES
 --   {'sealed', total: int}    no more will be added
 --   {'gap', sent: int}        this producer's items from number `sent` are missing; still open
 --   {'complete', outcome: outcome, spentAt: int?}  the request is complete · spentAt: for `finish`
 --   {'cancelling'}       it is being cancelled
---   {'gone'}             no such life
+--   {'gone'}             no such generation
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 

@@ -1,23 +1,23 @@
---- Gives sub-requests their outcome, keeps or returns permits, completes the request. The one hot
---- script: it takes everything that a worker finished for this request in one turn, and reads new ones for
---- the permits that are left without a handler.
+--- Settles what a worker finished of one request: counts the outcomes, keeps or returns permits, reads new
+--- sub-requests for the permits that are left, and completes the request after its last outcome. The hot script.
 ---
---- At most 1,000 outcomes a call. First the successes, the many: the entry of each, with all their results
---- in one text, as they are recorded (lib/outcomes). Then all others, four arguments each: index, kind,
---- value, number.
----   'f' failure  value: error                       number: delayMs before the next attempt, if any is left; -1: none is to be
----   'b' back     read or started, but not finished  value, number: unused
+--- At most 1,000 outcomes a call. The successes come first: the entry of each, and all their results in one text,
+--- as they are recorded. Then come all others, four arguments each: index, kind, value, number.
+---   'f' failure   value: error                       number: delayMs before the next attempt, if one is left;
+---                                                            -1: there is to be none
+---   'b' returned  read or started, but not finished  value, number: unused
 ---
---- `keep` is the number of permits that the worker means to hold, absolute, so that a call that
---- arrives twice frees nothing twice; it is never below `running`, the handlers that still run.
---- `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending: of a
---- call that arrives after a later one only the successes count, and it reads nothing.
+--- `keep` is the number of permits that the worker wants to keep. It is absolute, so that a call that arrives twice
+--- frees nothing twice, and never below `running`, the number of handlers that still run.
+--- `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending. Of a call
+--- that arrives after a later one only the successes count, and it reads nothing.
 ---
---- A worker that has held permits without a gap since it read what it reports still has all of it:
---- entries are taken from those without a permit only. `since` says which hold that was; if it is the
---- one that lasts, the successes are acknowledged together. Otherwise each is asked for on its own, and so
---- it is once a worker without a permit succeeded with what another one had by then, or this server lost
---- writes that a worker was told of (`contested`).
+--- A worker that has had permits without a gap since it read an entry still owns it: entries are taken only from workers
+--- without a permit. `grantNo` names the grant under which the successes were read. If it is the present one, they
+--- are acknowledged together. Otherwise each is asked for on its own. So it is once a worker without a permit has
+--- succeeded with an entry that another worker owned by then, and after this server lost writes of which a
+--- worker had received the reply (`contested`). Asked for on its own, a success does not count if only another worker
+--- has read the entry: the server lost the read, and perhaps the append, so that the entry is another item.
 --
 -- KEYS
 --   request   hash    state of the request
@@ -30,42 +30,51 @@
 -- ARGV
 --   generation   int     of the request
 --   worker       string  boot id of the worker process
---   op           int|''     number of this call; '' when none of this worker can come late
+--   op           int|''  number of this call; '' when none of this worker can come late
 --   leaseMs      int     how long the permits last from here
---   keep         int     permits to hold
+--   keep         int     permits to keep
 --   running      int     handlers still running
 --   channel      string  shard channel of the request
 --   successes    int     how many there are
---   since        string     number of the hold under which they were read, from enter; '' when unsure
+--   grantNo      string  number of the grant under which they were read, from enter; '' when unsure
 --   newest       int     greatest index among all outcomes; -1: there are none
 --   values       string  RS, index, space, result of each success, in their order; '' when none are kept
---   read         int     sub-requests to read; never more than permits are left without a handler, nor than
---                        about a mebibyte of them
+--   read         int     sub-requests to read; never more than permits are left without a handler and `ahead`, nor
+--                        more than about a mebibyte of them
+--   ahead        int     how many of these may have no permit: the worker starts each when a handler has ended
 --   answered     int     number of this worker's last call for the request that was answered; 0: none
---   outcomes...  value  one for each success, then four for each other
+--   outcomes...  value   one for each success, then four for each other
 -- REPLIES
---   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, nextDue: int, cancelling: int, entries: any, cut: int}  permits is absolute · nextDue:
---      time at which it has to be looked at; 0: none · cancelling: 1 or 0 · entries: what was read, one text of
---      entry, RS, payload, RS, …, or an array of entry, payload, … where a payload holds an RS; -1: a repeat or a
---      late call, which may not say what its first reply brought
+--   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, nextDue: int, cancelling: int,
+--    entries: any, cut: int, share: int, live: int}
+--      permits is absolute · nextDue: time at which the request has to be tended; 0: none · cancelling: 1 or 0
+--      entries: what was read, one text of entry, RS, payload, RS, …, or an array of entry, payload, … where payloads
+--      are long or contain an RS; -1: a repeat or a late call, which cannot know what its first reply brought
 --      cut: 1 when less was read than there is because it is long
+--      share: how many of the unread would be this worker's if they were shared out by permits; 0 where none were
+--      asked for; -1: it is to start nothing of what it read before, and to return it (lib/share)
+--      live: 1 while somebody follows the results; else 0
 --   {'complete', outcome: outcome, spentAt: int?}  the request is complete · spentAt: for `finish`
---   {'gone'}               no such life
--- REPEAT  the same permits; nothing is counted, parked, freed or read again
+--   {'gone'}  no such generation
+-- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, record-id, books, tokens, permits, outcomes, trim, cancel, exceeded, replace, complete, ended-early, read-some, fresh, forgotten
+--- @include now, state, forgotten, record-id, last-read, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, worker, op, leaseMs, keep, running, channel, successes =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]),
   ARGV[7], tonumber(ARGV[8])
-local since, newest, values, read, answered =
-  ARGV[9], tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12]), tonumber(ARGV[13])
+local grantNo, newest, values, read, ahead, answered =
+  ARGV[9], tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+local firstSuccess, firstOther = 15, 15 + successes
 local opField = 'op:' .. worker
 
-local state = readState(request, generation)
+local state, hasPermits, lastOp, presentGrant, keepsResults, pinned, checkpoints, contested, largest, kept, maxCrashes,
+  followedUntil =
+  readState(request, generation, 'permits:' .. worker, opField, 'since:' .. worker, 'results', 'pinned', 'checkpoints',
+    'contested', 'largest', 'kept', 'maxCrashes', 'followedUntil')
 if not state then
   return { 'gone' }
 end
@@ -73,129 +82,112 @@ if state.status == 'complete' then
   return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at
-local v = redis.call('HMGET', request, 'permits:' .. worker, 'results', 'attempts', 'pinned', opField,
-  'since:' .. worker, 'checkpoints', 'contested', 'largest', 'kept', 'longest')
-local permits, pinned, checkpoints = tonumber(v[1]) or 0, v[4], v[7]
-local known = tonumber((v[5] or '0'):match('^%d+'))
+local permits, known = tonumber(hasPermits) or 0, tonumber((lastOp or '0'):match('^%d+'))
 local late = op and op <= known
-local contested = noteForgotten(request, permits, known, answered) or v[8]
-state.keepResults, state.attempts, state.kept = v[2] == 'keep', tonumber(v[3]), 0
+contested = noteForgotten(request, permits, known, answered) or contested
+state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
+local settledBefore, failedBefore = state.settled, state.failed
 
-local keys = {
-  request = request, work = work, due = due, tries = tries, failed = failed, results = results, worker = worker,
-  held = redis.call('ZCARD', due), unparked = {}, tried = {},
-}
-local reporting = redis.call('EXISTS', progress) == 1
-local before, records, ended, gaveBack = state.settled, {}, {}, false
-local failedBefore = state.failed
-local readTo = pinned and lastRead(work)
-local function reported(id, index)
-  -- What is unread again will be delivered again.
-  if pinned and tonumber(index) <= readTo and not redis.call('XPENDING', work, 'workers', id, id, 1)[1] then
-    redis.call('XDEL', work, id)
-  end
-  if reporting then
-    ended[#ended + 1] = index
-  end
+-- How many of the successes were acknowledged together; nil: they may not all belong to this worker.
+local acknowledged
+if permits > 0 and not late and
+  -- cure: number of the grant
+  grantNo == presentGrant and
+  -- cure: no success together once one was contested
+  not contested then
+  acknowledged = acknowledge(work, firstSuccess, firstOther - 1)
+  state.succeeded = state.succeeded + --[[cure: XACK-gated counting, all together]] acknowledged
+  state.settled = state.settled + acknowledged
 end
-local prefix, others = generation .. '-', 14 + successes
-for i = 14, checkpoints and others - 1 or 0 do
-  keys.tried[#keys.tried + 1] = ARGV[i]:sub(#prefix + 1) .. ':checkpoint'
-end
-local refused
-if permits > 0 and not late and since == v[6] and not contested then
-  refused = succeedTogether(keys, state, 14, others - 1, pinned)
-  for i = 14, reporting and others - 1 or 0 do
-    ended[#ended + 1] = ARGV[i]:sub(#prefix + 1)
-  end
+
+local mint, dueNow, nextDue = 0, 0, 0
+local onlySuccesses = op and
+  -- cure: successes that are not acknowledged are looked into
+  acknowledged == successes and
+  -- cure: failures and returns are not usual
+  firstOther > #ARGV and
+  -- cure: a halted request is not usual
+  mayReadAhead(state) and
+  -- cure: a pinned request is not usual
+  not pinned and
+  -- cure: checkpoints are not usual
+  not checkpoints
+if onlySuccesses and
+  -- cure: permits that are given up are not usual
+  keep >= permits and isUsual(state, values, due, progress) then
+  writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values)
 else
-  refused = {}
-  for i = 14, others - 1 do
-    local id = ARGV[i]
-    refused[i - 13] = not succeed(keys, state, id) and '' or nil
-    reported(id, id:sub(#prefix + 1))
+  --- @include exceeded, replace, complete, usual-end
+  if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
+    local keys = { request = request, work = work, progress = progress, results = results }
+    local outcome =
+      endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0, values, channel)
+    return { 'complete', outcome, state.spentAt }
   end
-end
-recordSuccesses(state, values, refused, records)
-for i = others, #ARGV, 4 do
-  local index, kind, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local id = prefix .. index
-  if not late then
-    if kind == 'f' then
-      fail(keys, state, worker, id, index, value, tonumber(ARGV[i + 3]), at, records)
-    else
-      giveBack(keys, state, worker, id)
+
+  --- @include tokens, permits, reported, successes, failures, cancel, ended-early, cancel-exceeded, settled
+
+  -- What this call works on, and what it collects to write at the end: a key that became empty must not be touched
+  -- again.
+  local batch = {
+    request = request, work = work, due = due, tries = tries, progress = progress, failed = failed, results = results,
+    worker = worker, pinned = pinned, checkpoints = checkpoints, readTo = pinned and lastRead(work),
+    indexAt = #generation + 2,
+    inDue = redis.call('ZCARD', due), hasProgress = redis.call('EXISTS', progress) == 1,
+    records = {}, ended = {}, leavesDue = {}, tried = {},
+  }
+  state.kept = 0
+  settleSuccesses(batch, state, firstSuccess, firstOther - 1, values, acknowledged)
+  local gaveBack = settleOthers(batch, state, firstOther, late)
+  state.settled = state.succeeded + state.failed + state.cancelled
+  if batch.inDue > 0 and #batch.leavesDue > 0 then
+    -- cure: due entry removed on success
+    batch.inDue = batch.inDue - redis.call('ZREM', due, unpack(batch.leavesDue))
+  end
+
+  local left = 0
+  if state.failed > failedBefore then
+    left = cancelIfExceeded(batch, state)
+  end
+  local freed = 0
+  if permits > 0 and --[[cure: absolute keep in settle]] not late then
+    freed = permits
+    permits = keepPermits(request, state, worker, permits, keep, running, at + leaseMs)
+    freed = freed - permits
+    if op then
+      redis.call('HSET', request, opField, op)
     end
-    gaveBack = true
   end
-  reported(id, index)
-end
-state.settled = state.succeeded + state.failed + state.cancelled
-if keys.held > 0 and #keys.unparked > 0 then
-  keys.held = keys.held - redis.call('ZREM', due, unpack(keys.unparked))
+  writeOutcomes(batch, state, tonumber(kept) or 0)
+
+  local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
+  local outcome = completeIfDone(request, state, at, channel, spent)
+  if outcome then
+    return { 'complete', outcome, state.spentAt }
+  end
+
+  if --[[cure: top-up in leave]] freed > 0 or gaveBack then
+    mint = topUp(request, state, readBooks(state, work, due, at, batch.inDue))
+  end
+  dueNow, nextDue = dueTimes(due, at, batch.inDue)
+  if left > 0 then
+    nextDue = at
+  end
+  removeTraces(batch)
 end
 
--- Too many failed: what nobody runs is cancelled here, but for what is parked beyond 500.
-local left = 0
-if state.failed > failedBefore then
-  endIfExceeded(request, state)
-  if state.status == 'cancelling' then
-    keys.held = cancelIdle(request, state, work, due, at, keys.held)
-    left = keys.held
-  end
-end
-
-local freed = 0
-if permits > 0 and not late then
-  freed = permits
-  permits = keepPermits(request, state, worker, permits, keep, running, at + leaseMs)
-  freed = freed - permits
-  if op then
-    redis.call('HSET', request, opField, op)
-  end
-end
-redis.call('HSET', request, 'succeeded', state.succeeded, 'failed', state.failed,
-  'cancelled', state.cancelled, 'granted', state.granted, 'kept', (tonumber(v[10]) or 0) + state.kept)
-if #records > 0 then
-  if state.kept > (tonumber(v[11]) or 65536) then
-    redis.call('HSET', request, 'longest', state.kept)
-  end
-  redis.call('XADD', results, recordId(state), unpack(records))
-end
-
-local spent = { kept = { failed, results }, keys = { work, due, tries, progress } }
-local outcome = completeIfDone(request, state, at, channel, spent)
-if outcome then
-  return { 'complete', outcome, state.spentAt }
-end
-if newest >= 0 and math.floor(before / 64) < math.floor(state.settled / 64) then
+if newest >= 0 and math.floor(settledBefore / 64) < math.floor(state.settled / 64) then
+  --- @include trim
   trim(request, work, generation, newest, pinned)
 end
-local mint, dueNow, nextDue = 0, 0, 0
-if freed > 0 or gaveBack then
-  mint = topUp(request, state, readBooks(state, work, due, at, keys.held))
-end
-if keys.held > 0 then
-  dueNow = redis.call('ZCOUNT', due, '-inf', at)
-  nextDue = redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
-end
-if left > 0 then
-  nextDue = at
-end
-if #ended > 0 then
-  redis.call('HDEL', progress, unpack(ended))
-end
-if #keys.tried > 0 then
-  redis.call('HDEL', tries, unpack(keys.tried))
-end
-local entries, cut, count = '', false, math.min(read, permits - running)
+local asked = late and 0 or math.min(read, permits - running + (mayReadAhead(state) and ahead or 0))
+local entries, cut, newestRead = readNew(work, worker, asked, largest)
 if late and read > 0 then
   entries = -1
-elseif count > 0 then
-  entries, cut = readSome(work, worker, count, v[9])
-  entries = asText(entries)
 end
 local cancelling = state.status == 'cancelling' and 1 or 0
 return {
-  'ok', permits, mint, state.epoch, state.priority, dueNow, tonumber(nextDue), cancelling, entries, cut and 1 or 0,
+  'ok', permits, mint, state.epoch, state.priority, dueNow, nextDue, cancelling,
+  entries, --[[cure: a settle reads by bytes, 2]] cut, shareOfUnread(state, permits, newestRead, work, due),
+  isLive(followedUntil, at),
 }

@@ -1,4 +1,4 @@
---- Counts what a timed set holds, its leases a page at a time.
+--- Counts the keys of a timed set, and its leases a page at a time.
 --
 -- KEYS
 --   due       zset    key -> server time from which it may be taken
@@ -7,8 +7,8 @@
 -- ARGV
 --   cursor  string  '0', then what the call before answered, until that is '0'
 -- REPLIES
---   {'counts', keys: int, leased: int, failures: int, next: int, cursor: text}  leased: of this page · next: the least time from which any may be
---      taken; -1: none is there
+--   {'counts', keys: int, leased: int, failures: int, next: int, cursor: text}
+--      leased: of this page · next: the least time from which any may be taken; -1: there is none
 -- REPEAT  reads only
 -- FLAGS no-writes
 

@@ -1,4 +1,4 @@
---- Reads what was discarded of a timed set, the oldest first, no more than about a megabyte of it, but at least one.
+--- Reads discarded items of a timed set, the oldest first: at most about a megabyte, but at least one.
 --
 -- KEYS
 --   failures  stream  what was discarded
@@ -16,7 +16,7 @@ local from, count = ARGV[1], tonumber(ARGV[2])
 -- How long they are is not known before, so they are read one by one.
 local bytes = 0
 local reply = { 'read' }
-while #reply <= count and bytes < 1000000 do
+while #reply <= count and --[[cure: a read of discarded items is bounded by bytes]] bytes < 1000000 do
   local record = redis.call('XRANGE', failures, from, '+', 'COUNT', 1)[1]
   if not record then
     break

@@ -1,16 +1,16 @@
---- Unlinks what is kept of a request that keeps much when its retention is over, before it would expire: the
---- server frees what is unlinked beside its work, and what expires in the midst of it.
+--- Unlinks what is kept of a large request when its retention has ended, before it would expire: the server frees
+--- unlinked data in the background, but expired data in the middle of its work.
 --
 -- KEYS
 --   request  hash    state of the request
 --   failed   hash    index -> error; 'index:payload' -> payload
 --   results  stream  outcomes in the order of settling
 -- ARGV
---   generation  int  of the life that is over
+--   generation  int  that has ended
 -- REPLIES
 --   {'unlinked'}  by this call
 --   {'kept'}      not yet, by the clock of this server
---   {'gone'}      that life is not here any more, or lives on
+--   {'gone'}      that generation is not here any more, or was redriven
 -- REPEAT  'gone'
 -- FLAGS allow-oom
 
@@ -20,9 +20,11 @@ local request, failed, results = KEYS[1], KEYS[2], KEYS[3]
 local generation = ARGV[1]
 
 local v = redis.call('HMGET', request, 'generation', 'status', 'spentAt')
+-- cure: an unlink belongs to its generation
 if v[1] ~= generation or v[2] ~= 'complete' or not v[3] then
   return { 'gone' }
 end
+-- cure: large keys are unlinked before they expire, 5
 if tonumber(v[3]) > now() then
   return { 'kept' }
 end

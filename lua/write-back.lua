@@ -1,27 +1,27 @@
---- Ends a tend on the queue side: pushes what it minted, in any case and first, then, if the claim
---- still stands, puts the request to sleep until its tokens are popped or until its next time.
+--- Ends a tend on the queue side. First it pushes, in any case, what the tend minted. Then, if the claim is still
+--- the same, it puts the request to sleep until its tokens are popped or until its next time.
 --
 -- KEYS
---   open    hash  id -> generation
---   agenda  zset  id -> time of its next attention
---   wait    zset  id -> priority * 2^44 + mark; (100 + priority) * 2^44 + due
---   marks   hash  id -> 'epoch' or 'epoch:passedAt'
---   pushed  hash  priority -> tokens ever pushed to its list
---   parked  hash  id -> 'generation task'
+--   open          hash  id -> generation
+--   agenda        zset  id -> time of its next attention
+--   wait          zset  id -> priority * 2^44 + mark; (100 + priority) * 2^44 + due
+--   marks         hash  id -> 'epoch' or 'epoch:passedAt'
+--   pushed        hash  priority -> tokens ever pushed to its list
+--   parked        hash  id -> 'generation task'
 --   parkedByTask  zset  'task\0id' of those, all of score 0
---   list    list  tokens of the request's priority; with due, its lane
+--   list          list  tokens of the request's priority; with due, its lane
 -- ARGV
---   id          string  of the request
---   generation  int     of the request
---   claim       int     what the tick answered
---   mint        int     tokens to push
---   epoch       int     in which they were counted
---   priority    int     of the request
---   before      string     epoch whose tokens are still out, or ''
---   next        int     time of the next look, or 0
---   parkedTask  string  '+' and the task when the request is parked, or ''
---   graceMs     int     from a token's pop to its enter at the latest
---   slowMs      int     until it is looked at in any case
+--   id          string   of the request
+--   generation  int      of the request
+--   claim       int      what the tick answered
+--   mint        int      tokens to push
+--   epoch       int      in which they were counted
+--   priority    int      of the request
+--   before      string   epoch whose tokens are still out, or ''
+--   next        int      time of the next tend, or 0
+--   parkedTask  string   '+' and the task when the request is parked, or ''
+--   graceMs     int      from a token's pop to its enter at the latest
+--   slowMs      int      until it is tended in any case
 --   due         int?     when it was due, of one that is expedited; left out: it is not
 --   channel     string?  shard channel of the queue's workers, with due
 -- REPLIES
@@ -43,6 +43,7 @@ local due, channel = ARGV[12], ARGV[13]
 if pushTokens(open, pushed, list, priority, id, generation, epoch, mint, due, channel) == 'closed' then
   return { 'closed' }
 end
+-- cure: compare-and-set in write-back
 if tonumber(redis.call('ZSCORE', agenda, id)) ~= claim then
   return { 'moved' }
 end
@@ -66,7 +67,7 @@ end
 if parkedTask ~= '' then
   notePark(parked, parkedByTask, id, generation, parkedTask:sub(2))
 else
-  noteUnpark(parked, parkedByTask, id)
+  noteUnpark(parked, parkedByTask, { id })
 end
 
 local passedAt = mark:match(':(%d+)$')

@@ -1,5 +1,5 @@
-// Writes docs/api/piecework.api.md: everything that `import … from 'piecework'` gives, with its types. A change of
-// the public API is seen in its diff. With --check it writes nothing and fails when the report is not up to date.
+// Writes docs/api/piecework.api.md: everything that `import … from 'piecework'` exports, with its types. Its diff shows
+// a change of the public API. With --check it writes nothing and fails when the report is not up to date.
 // Reads the built packages: run `npm run build` before.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ function buildReport() {
         compilerMessageReporting: { default: none },
         extractorMessageReporting: {
           default: none,
-          // A type that the API uses and nobody can name: the report says so.
+          // Makes the report name each type that the API uses without exporting it.
           'ae-forgotten-export': { logLevel: 'warning', addToApiReportFile: true },
         },
         tsdocMessageReporting: { default: none },
@@ -57,7 +57,7 @@ function buildReport() {
       message.handled = true;
     },
   });
-  // It names places in other packages from the root of the machine.
+  // The report contains absolute paths of other packages.
   return readFileSync(join(folder, 'piecework.api.md'), 'utf8').replaceAll(root, '');
 }
 
@@ -68,7 +68,7 @@ try {
     console.log(`wrote ${report.split('\n').length} lines`);
   } else if (readFileSync(target, 'utf8') !== report) {
     console.error(
-      'docs/api/piecework.api.md is stale: run `npm run api`, look at its diff, commit it',
+      'docs/api/piecework.api.md is stale: run `npm run api`, review its diff and commit it',
     );
     process.exitCode = 1;
   } else {

@@ -1,5 +1,6 @@
-// Writes packages/protocol/src/scripts/scripts.generated.ts (the texts) and calls.generated.ts (how each is called) from
-// lua/. With --check it writes nothing and fails when a committed module is not what lua/ says.
+// Writes two modules in packages/protocol/src/scripts from lua/: scripts.generated.ts (the texts) and
+// calls.generated.ts (how each script is called). With --check it writes nothing, and fails when a committed module
+// does not match lua/.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { buildCalls } from './calls-source.mjs';
 import { buildScripts, checkLibrary, libraryNames } from './lua-source.mjs';

@@ -1,5 +1,5 @@
-// Writes, from the headers in lua/, the module by which TypeScript calls the scripts: keys and arguments by name
-// in, one object for each reply out.
+// Writes the module by which TypeScript calls the scripts, from the headers in lua/. It takes keys and arguments by
+// name and answers an object for each reply.
 import { parseHeader, readSource, scriptNames } from './lua-source.mjs';
 
 const ARGUMENT = { int: 'number', string: 'string', value: 'Argument' };

@@ -1,12 +1,12 @@
-// What tests ask of the Docker engine, by its command line: whether it answers, whether an image is
-// to be had, and that no container of a test run stays behind.
+// What tests need of the Docker engine, through its command line: whether it answers, whether an image is available,
+// and the removal of containers that a test run left behind.
 import { spawnSync } from 'node:child_process';
 import { hostname } from 'node:os';
 
-/** On every container of a test run, with `<host>:<process id>` of who runs the tests. */
+/** Label of every container of a test run. Its value is `<host>:<process id>` of the process that runs the tests. */
 export const RUN_LABEL = 'piecework.test.run';
 
-/** Runs `docker …`: undefined when it succeeds, or else why not, in one line. */
+/** Runs `docker …`. Answers undefined when it succeeds, else the reason in one line. */
 function refusal(args, timeoutMs) {
   const options = { encoding: 'utf8', timeout: timeoutMs, stdio: ['ignore', 'ignore', 'pipe'] };
   const { status, error, stderr } = spawnSync('docker', args, options);
@@ -16,20 +16,20 @@ function refusal(args, timeoutMs) {
   return status === 0 ? undefined : (stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
 }
 
-/** Undefined when a Docker engine answers, or else why not. */
+/** Undefined when a Docker engine answers, else the reason why not. */
 export function whyNoEngine() {
   const reason = refusal(['info'], 10_000);
   return reason && `no Docker engine answers: ${reason}`;
 }
 
-/** Undefined when the image is here, pulled if need be, or else why not. */
+/** Undefined when the image is available, pulled if necessary, else the reason why not. */
 export function whyNoImage(image, { pullMs }) {
   if (refusal(['image', 'inspect', image], 10_000) === undefined) return undefined;
   const reason = refusal(['pull', '--quiet', image], pullMs);
   return reason && `the image is not here and cannot be pulled: ${reason}`;
 }
 
-/** Removes the containers of test run `run`, and those of runs of this machine that are dead. */
+/** Removes the containers of test run `run`, and those of ended runs of this machine. */
 export function sweepContainers(run) {
   const format = `{{.ID}} {{.Label "${RUN_LABEL}"}}`;
   const args = ['ps', '--all', '--filter', `label=${RUN_LABEL}`, '--format', format];

@@ -1,4 +1,5 @@
 import type { installTestClock } from '@piecework/protocol/testing';
+import type { Change } from './anchors.mjs';
 
 export interface HeaderRow {
   readonly name: string;
@@ -38,4 +39,24 @@ export function checkHeader(name: string, source: string): Header;
 export const libraryNames: readonly string[];
 export function checkLibrary(name: string, source?: string): void;
 export function readLibrary(name: string): string;
-export function buildScripts(options?: { clock?: 'server' | 'test' }): BuiltScripts;
+
+/** A cure that is switched off in a script, or its flags. */
+export type ScriptMutation =
+  | { readonly script: ScriptName; readonly cure: string; readonly change?: Change }
+  | { readonly script: ScriptName; readonly flags: false };
+
+export interface BuildOptions {
+  readonly clock?: 'server' | 'test';
+  readonly mutations?: readonly ScriptMutation[];
+}
+
+export function buildScripts(options?: BuildOptions): BuiltScripts;
+export function buildScript(
+  name: ScriptName,
+  clock: 'server' | 'test',
+  mutations?: readonly ScriptMutation[],
+): { readonly sha: string; readonly lua: string };
+export function sourceWithIncludes(
+  name: ScriptName,
+  clock?: 'server' | 'test',
+): { readonly included: readonly string[]; readonly text: string };

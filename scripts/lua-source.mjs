@@ -1,18 +1,19 @@
-// Reads lua/*.lua: parses the header of each script, resolves its includes (one level, from
-// lua/lib), checks that header and body agree, and strips the comments. Used by the generator, by
-// the header test, and by the tests' own build, in which the clock can be moved.
+// Reads lua/*.lua: parses the header of each script, resolves its includes (one level, from lua/lib), checks that
+// header and body agree, and strips the comments. Used by the generator, by the header test, and by the build for
+// tests, whose clock can be moved.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import luaparse from 'luaparse';
+import { changeAt, withoutAnchors } from './anchors.mjs';
 
 const folder = new URL('../lua/', import.meta.url);
 const read = (name) => readFileSync(new URL(name, folder), 'utf8');
 
-/** The text of one script as it is written, header and all. */
+/** The source of one script, including its header. */
 export const readSource = (name) => read(`${name}.lua`);
 
-/** By this name the server knows a script. */
+/** The SHA-1 digest by which the server knows a script. */
 export const shaOf = (lua) => createHash('sha1').update(lua).digest('hex');
 
 /** Names of all scripts, sorted. */
@@ -22,8 +23,8 @@ export const scriptNames = readdirSync(fileURLToPath(folder))
   .sort();
 
 /**
- * Takes a header apart into its sections; throws when one is missing or a row cannot be read. What the types
- * of a row mean stands in lua/README.md.
+ * Parses a header into its sections. Throws when one is missing or a row cannot be parsed. lua/README.md explains the
+ * types of a row.
  */
 export function parseHeader(name, source) {
   const lines = source.split('\n');
@@ -58,7 +59,7 @@ export function parseHeader(name, source) {
     for (const line of list) {
       const [, key, rest, type, about] =
         /^(\w+)(\.\.\.)?\s+(\([^)]*\)|\S+)\s*(.*)$/.exec(line) ?? [];
-      // A further line of the row before.
+      // Continues the previous row.
       if (!key) found.at(-1).about += ` ${line.trim()}`;
       else found.push({ name: key, rest: Boolean(rest), ...typeOf(name, type, types), about });
     }
@@ -101,7 +102,7 @@ function typeOf(script, text, types) {
 /** Splits at the commas outside of brackets. */
 const parts = (text) => text.split(/,(?![^(]*\))/).map((part) => part.trim());
 
-/** `{'word', name: type, …}` wherever it stands: the word and its fields. */
+/** Each `{'word', name: type, …}` in a text: the word and its fields. */
 function repliesIn(script, text) {
   const replies = [];
   for (const [, word, , rest = ''] of text.matchAll(/\{'(\w+)'(,\s*([^}]*))?\}/g)) {
@@ -136,15 +137,15 @@ function namesGiven(body, table) {
   return names;
 }
 
-/** Throws when the header promises what the body does not do, or the other way round. */
+/** Throws when the header and the body of a script disagree. */
 export function checkHeader(name, source) {
   const header = parseHeader(name, source);
-  const body = bodyOf(source);
+  const body = withoutAnchors(bodyOf(source));
   const fail = (what) => {
     throw new Error(`lua/${name}.lua: ${what}`);
   };
   const expect = (table, rows, given) => {
-    // A rest of arguments may be walked in place: it needs no name.
+    // A list of remaining arguments may be read by a loop, so it needs no name.
     const declared = rows.map((row) => row.name);
     const named = rows
       .filter((row) => !row.rest || given.includes(row.name))
@@ -174,14 +175,14 @@ export function checkHeader(name, source) {
   return header;
 }
 
-/** Every table that a script answers with, as the parser sees it: its word, and how many values follow. */
+/** Every table that a script returns, from its syntax tree: its word, and how many values follow. */
 function repliesOf(name, body) {
   const found = [];
-  const look = (node, inFunction) => {
+  const visit = (node, inFunction) => {
     if (!node || typeof node !== 'object') return;
     const within = inFunction || node.type === 'FunctionDeclaration';
     const named = node.variables?.some((variable) => variable.name === 'reply');
-    // What a function within the script returns is no reply, unless it is called that.
+    // What a local function returns is no reply, unless the function is named so.
     const returned = node.type === 'ReturnStatement' && !within ? node.arguments : [];
     const answers = named ? node.init : returned;
     for (const table of answers) {
@@ -193,9 +194,9 @@ function repliesOf(name, body) {
       const least = rest.length - (open ? 1 : 0);
       found.push({ word, least, most: open ? undefined : rest.length });
     }
-    for (const child of Object.values(node)) look(child, within);
+    for (const child of Object.values(node)) visit(child, within);
   };
-  look(parse(name, body).body, false);
+  visit(parse(name, body).body, false);
   return found;
 }
 
@@ -207,25 +208,24 @@ const parse = (name, lua) => {
   }
 };
 
-/** What Redis gives a script, as far as ours use it. */
+/** The globals of Redis that our scripts use. */
 const PROVIDED = new Set([
   ...['KEYS', 'ARGV', 'redis', 'cjson', 'math', 'string', 'table'],
   ...['tonumber', 'tostring', 'type', 'ipairs', 'pairs', 'unpack', 'pcall'],
 ]);
 
-/** What `--- @include`, `--- @needs` or `--- @host` names. */
+/** What `--- @include`, `--- @needs` or `--- @host` names, on one line or several. */
 const namedBy = (tag, source) =>
-  new RegExp(`^--- @${tag} (.+)$`, 'm')
-    .exec(source)?.[1]
-    .split(',')
-    .map((part) => part.trim()) ?? [];
+  [...source.matchAll(new RegExp(`^ *--- @${tag} (.+)$`, 'gm'))].flatMap(([, names]) =>
+    names.split(',').map((part) => part.trim()),
+  );
 
 /** Names of all libraries, sorted. */
 export const libraryNames = readdirSync(fileURLToPath(new URL('lib/', folder)))
   .map((file) => file.slice(0, -'.lua'.length))
   .sort();
 
-/** What a library gives to those behind it, and what it takes from elsewhere. */
+/** The names that a library defines for later ones, and those that it uses from elsewhere. */
 function borderOf(name, source) {
   const { body, globals } = parse(`lib/${name}`, source);
   const gives = body.flatMap((statement) => {
@@ -237,10 +237,10 @@ function borderOf(name, source) {
   return { gives, takes: takes.filter((of) => script.has(of) || !PROVIDED.has(of)) };
 }
 
-/** The text of one library as it is written. */
+/** The source of one library. */
 export const readLibrary = (name) => read(`lib/${name}.lua`);
 
-/** Throws when a library takes what its head does not declare, or declares what it does not take. */
+/** Throws when the names that a library uses from elsewhere are not those that its head declares. */
 export function checkLibrary(name, source = readLibrary(name)) {
   const fail = (what) => {
     throw new Error(`lua/lib/${name}.lua: ${what}`);
@@ -261,7 +261,7 @@ export function checkLibrary(name, source = readLibrary(name)) {
   for (const of of takes) if (!declared.has(of)) fail(`uses ${of}, and does not say from where`);
 }
 
-/** Throws when a script includes a library before what that needs, or uses a name that nothing gives it. */
+/** Throws when a script includes a library before one that it needs, or uses a name that nothing defines. */
 function checkIncludes(name, included, lua) {
   included.forEach((part, i) => {
     const before = included.slice(0, i);
@@ -279,7 +279,7 @@ function checkIncludes(name, included, lua) {
 const bodyOf = (source) => source.replace(/^(?:--[^\n]*\n|\n)+/, '');
 
 const strip = (lua) =>
-  lua
+  withoutAnchors(lua)
     .split('\n')
     .map((line) => line.replace(/^\s*--.*$/, '').trim())
     .filter(Boolean)
@@ -287,23 +287,65 @@ const strip = (lua) =>
 
 /**
  * Builds every script: `{ name: { lua, sha } }`.
- * @param {{ clock?: 'server' | 'test' }} [options] `test`: the clock can be moved by the caller.
+ * @param {{ clock?: 'server' | 'test', mutations?: readonly Mutation[] }} [options] `test`: the clock can be moved by
+ *   the caller; `mutations`: cures that are switched off (see anchors.mjs), or the flags of a script
  */
-export function buildScripts({ clock = 'server' } = {}) {
+export function buildScripts({ clock = 'server', mutations = [] } = {}) {
   const scripts = {};
   for (const name of scriptNames) {
-    const source = readSource(name);
-    const header = checkHeader(name, source);
-    const included = namedBy('include', source);
-    // A script without a clock of its own still has to take the test clock's argument off.
-    if (clock === 'test' && !included.includes('now')) included.unshift('now');
-    const parts = included.map((part) =>
-      read(`lib/${part === 'now' && clock === 'test' ? 'now.test' : part}.lua`),
-    );
-    const shebang = header.flags ? `#!lua flags=${header.flags}` : '#!lua';
-    const lua = [shebang, ...parts.map(strip), strip(bodyOf(source))].join('\n');
-    checkIncludes(name, included, lua);
-    scripts[name] = { lua, sha: shaOf(lua) };
+    const mine = mutations.filter(({ script }) => script === name);
+    scripts[name] = buildScript(name, clock, mine);
   }
   return scripts;
+}
+
+/** What was built without mutations: the sources do not change while a process runs, and to check them takes long. */
+const healthy = new Map();
+const headers = new Map();
+
+const kept = (map, key, make) => {
+  if (!map.has(key)) map.set(key, make());
+  return map.get(key);
+};
+
+/** Builds one script, see `buildScripts`. */
+export function buildScript(name, clock, mutations = []) {
+  if (mutations.length > 0) return build(name, clock, mutations);
+  return kept(healthy, `${name} ${clock}`, () => build(name, clock, mutations));
+}
+
+function build(name, clock, mutations) {
+  const header = kept(headers, name, () => checkHeader(name, readSource(name)));
+  const { included, text } = sourceWithIncludes(name, clock);
+  const changed = mutations.reduce(
+    (lua, { cure, change }) => (cure ? changeAt('lua', lua, cure, change) : lua),
+    text,
+  );
+  const flags = mutations.some((one) => one.flags === false) ? '' : header.flags;
+  const lua = `${flags ? `#!lua flags=${flags}` : '#!lua'}\n${strip(changed)}`;
+  checkIncludes(name, included, lua);
+  return { lua, sha: shaOf(lua) };
+}
+
+/**
+ * A script and what it includes, comments and all: the libraries that stand before its first statement first, each
+ * other one where it is named.
+ */
+export function sourceWithIncludes(name, clock) {
+  const source = readSource(name);
+  const body = bodyOf(source);
+  const head = source.slice(0, source.length - body.length);
+  const first = namedBy('include', head);
+  // A script without a clock of its own still has to take the test clock's argument off.
+  if (clock === 'test' && !first.includes('now')) first.unshift('now');
+  const textOf = (part) =>
+    read(`lib/${part === 'now' && clock === 'test' ? 'now.test' : part}.lua`);
+  const inPlace = body.replace(/^ *--- @include .+$/gm, (line) =>
+    namedBy('include', line).map(textOf).join('\n'),
+  );
+  const included = [...first, ...namedBy('include', body)];
+  if (new Set(included).size < included.length) {
+    throw new Error(`lua/${name}.lua includes a library twice`);
+  }
+  return { included, text: [...first.map(textOf), head, inPlace].join('\n') };
 }

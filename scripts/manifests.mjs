@@ -1,6 +1,6 @@
-// Writes what the package.json of all packages and tools have in common, from the one of the repository: version,
-// addresses, what is shipped, and the versions of each other, which are one and the same. With --check it
-// writes nothing and fails when one differs; with --publish also while the addresses are not real ones.
+// Copies what all packages and tools have in common from the repository's package.json to theirs: version, addresses,
+// shipped files, and the versions of each other, which are all the same. With --check it writes nothing and fails when
+// one differs; with --publish it also fails while the addresses are placeholders.
 // No `workspace:` ranges: `npm pack` would leave them in the tarball.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -15,7 +15,7 @@ const names = ['packages', 'tools']
 const ours = new Set(names.map((name) => read(new URL(`${name}/package.json`, root)).name));
 const differing = [];
 
-/** A file, and what it has to be. */
+/** Writes a file, or with --check notes that it differs. */
 function write(name, file, content) {
   const url = new URL(`${name}/${file}`, root);
   let found;
@@ -35,10 +35,14 @@ const sameVersion = (dependencies) =>
     ]),
   );
 
-/** What all have, and what is published has besides. What it says itself of these goes. */
+/** The manifest of a package: common fields, more of them if it is published, then its own remaining fields. */
 function manifestOf(name, manifest) {
   const { version, license, type, engines, author, homepage, bugs, repository } = common;
   const { name: packageName, private: hidden, description, keywords } = manifest;
+  // The dashboard ships a page.
+  const bundles = existsSync(new URL(`${name}/page`, root))
+    ? ' && node ../../scripts/build-page.mjs'
+    : '';
   const head = { name: packageName, version, ...(hidden ? { private: true } : {}), description };
   const shared = hidden
     ? { ...head, license, type, engines }
@@ -48,10 +52,10 @@ function manifestOf(name, manifest) {
         ...{ license, author, homepage, bugs },
         repository: { ...repository, directory: name },
         ...{ type, engines },
-        // The maps point to the sources, so these go along.
+        // The source maps refer to the sources, so these are shipped too.
         files: ['dist', '!dist/.tsbuildinfo', 'src', ...(manifest.bin ? ['bin'] : [])],
         scripts: {
-          prepack: 'node ../../scripts/stale-output.mjs && tsc -b',
+          prepack: `node ../../scripts/stale-output.mjs && tsc -b${bundles}`,
           prepublishOnly: 'node ../../scripts/manifests.mjs --publish',
         },
         publishConfig: { access: 'public' },
@@ -69,7 +73,7 @@ for (const name of names) {
   if (!manifest.private) write(name, 'LICENSE', licence);
 }
 if (differing.length > 0) {
-  console.error(`not as package.json has it; run npm run manifests: ${differing.join(', ')}`);
+  console.error(`not up to date with package.json; run npm run manifests: ${differing.join(', ')}`);
   process.exitCode = 1;
 }
 if (process.argv.includes('--publish') && new URL(common.homepage).hostname.endsWith('.example')) {

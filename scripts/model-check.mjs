@@ -1,6 +1,6 @@
-// Checks the SPIN model of the protocol (test/model): every configuration has to hold in all its
-// states and to end, every variant (a cure switched off) has to fail. `--size full`: the large
-// configurations as well; `--size small`: what the tests go through. Exits with 1 when one did otherwise, with 2 when there is no SPIN or cc.
+// Checks the SPIN model of the protocol (test/model): every configuration must hold in all its states and end, and
+// every variant (a cure switched off) must fail. `--size full` adds the large configurations; `--size small` checks
+// only those that the tests check. Exits with 1 when a result is wrong, with 2 when SPIN or cc is missing.
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
@@ -24,7 +24,7 @@ const chosen = configurations.filter(({ size }) => upTo.includes(size));
 const ours = variants.filter(({ configuration }) =>
   chosen.some((one) => one.name === configuration),
 );
-// The large ones need the memory for themselves.
+// Each of the large configurations needs all of the memory.
 const concurrency = values.size === 'full' ? 1 : Math.min(2, availableParallelism());
 const shape = { chars: { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' } };
 

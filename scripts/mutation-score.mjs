@@ -1,22 +1,21 @@
-// Switches the cures of test/mutations/cures.mjs off, one by one, and says which test noticed.
-// Prints a line for each and the score; exits with 1 when one survived, when a test fails without
-// any change, or when a text that is to be changed does not occur exactly once.
-// Arguments: parts of the names of cures, to go through these only.
+// Switches off the cures of test/mutations/cures.mjs, one by one, and prints for each which test failed, then the
+// score. Exits with 1 when no test failed without a cure, when a test fails with all cures, or when an anchor does not
+// occur exactly once. Arguments: parts of the names of cures, to run these only.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import pMap from 'p-map';
 import { codeCures, flagCure, luaCures } from '../test/mutations/cures.mjs';
-import { change, TreeCopies } from './tree-copies.mjs';
+import { switchOff, TreeCopies } from './tree-copies.mjs';
 
 const AT_ONCE = 2;
 const RUN_MS = 120_000;
-/** For one test, changed or not: many a change makes it wait for ever. */
+/** Time limit of one test: without some cures a test waits for ever. */
 const TEST_MS = 25_000;
 const copies = new TreeCopies();
 
-/** Runs tests; answers their results, or why there are none. */
+/** Runs tests. Answers their results, or the reason why there are none. */
 async function runTests(tree, files, names) {
   const report = join(tree, 'report.json');
   const chosen = names ? ['-t', names.map(literally).join('|')] : [];
@@ -54,11 +53,10 @@ async function runTests(tree, files, names) {
 
 const literally = (text) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** The Lua cures: the tests themselves play with and without them. */
+/** The Lua cures: the tests themselves run with and without them. */
 function judgeLua(results, { cure, test, history }) {
   const ofHistory = ({ file, title }) =>
-    file === test &&
-    (title.endsWith(`(${history})`) || title.startsWith(`${history} fails without its cure`));
+    file === test && (title === history || title.startsWith(`${history}: fails without its cure`));
   const mine = results.filter(ofHistory);
   const passed = mine.length > 1 && mine.every(({ status }) => status === 'passed');
   return { cure, caughtBy: passed ? `${test} › ${history}` : undefined };
@@ -70,18 +68,19 @@ function judgeFlags(results, { cure, test, names }) {
   return { cure, caughtBy: passed ? `${test} › ${mine.length} scripts` : undefined };
 }
 
-async function judgeCode(healthy, { cure, test, name, code, edits }) {
+async function judgeCode(healthy, one) {
+  const { cure, test, name } = one;
   const wanted = ({ file, title }) => file === test && title === name;
   if (healthy.find(wanted)?.status !== 'passed') {
     return { cure, why: `${test} › ${name} does not pass without a change` };
   }
   const tree = copies.next();
   try {
-    const why = change(tree, code, edits);
+    const why = switchOff(tree, one);
     if (why) return { cure, why };
     const results = await runTests(tree, [test], [name]);
     const status = results.find(wanted)?.status;
-    // A change that cannot even be loaded runs no test, and proves nothing.
+    // A changed file that cannot be loaded runs no test, and proves nothing.
     if (status === undefined) return { cure, why: `${test} could not be run with the change` };
     return { cure, caughtBy: status === 'failed' ? `${test} › ${name}` : undefined };
   } finally {

@@ -1,6 +1,5 @@
-// Makes a fresh clone ready: checks Node, installs the dependencies, builds. Needs nothing but
-// Node itself. Says what it does and how long that took; on an unchanged tree it
-// does next to nothing.
+// Prepares a fresh clone: checks Node, installs the dependencies, builds. Needs nothing but Node. Reports each step and
+// its time. On an unchanged tree it does next to nothing.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,12 +7,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const OLDEST_NODE = 20;
-/** How long one hears nothing at most, in ms. */
+/** Longest time without a message, in ms. */
 const STILL_MS = 20_000;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stampFile = join(root, 'node_modules', '.setup-stamp');
 
-/** What the installed dependencies follow from. */
+/** The files that determine the installed dependencies. */
 function stamp() {
   const packages = ['packages', 'tools'].flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => `${folder}/${name}/package.json`),
@@ -28,8 +27,8 @@ function stamp() {
 }
 
 /**
- * The environment for the package manager. Inside `npm run`, npm describes itself in variables
- * that pnpm would take for its own settings; only where packages come from is passed on.
+ * The environment for the package manager. Inside `npm run`, npm sets variables that pnpm would read as its own
+ * settings; only those that say where packages come from are passed on.
  */
 function installEnvironment() {
   const ofNpm = /^(npm_|INIT_CWD$|NODE_ENV$)/i;
@@ -43,8 +42,8 @@ function installEnvironment() {
 const seconds = (sinceMs) => `${((performance.now() - sinceMs) / 1_000).toFixed(0)} s`;
 
 /**
- * Runs a command to its end, and says what is done, that it still is, and how long it took; ends this
- * process with the command's output when it fails.
+ * Runs a command to its end, and reports its begin, that it still runs, and its time. When it fails, prints the
+ * command's output and ends this process.
  */
 async function run([doing, done, cure], command, args, env = process.env) {
   const start = performance.now();
@@ -95,3 +94,4 @@ await run(
   join(root, 'node_modules', '.bin', 'tsc'),
   ['-b'],
 );
+await import('./build-page.mjs');

@@ -1,6 +1,6 @@
-// Removes what was built of sources that are gone, which `tsc -b` leaves in dist: a tarball would ship it.
+// Removes the output of deleted sources, which `tsc -b` leaves in dist and a tarball would ship.
 import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -11,7 +11,9 @@ for (const at of packages) {
   const dist = join(at, 'dist');
   if (!existsSync(dist)) continue;
   for (const path of readdirSync(dist, { recursive: true })) {
-    const [, source] = /^(.*?)(?:\.d\.ts|\.js)(?:\.map)?$/.exec(path) ?? [];
-    if (source && !existsSync(join(at, 'src', `${source}.ts`))) rmSync(join(dist, path));
+    // build-page.mjs writes this folder as a whole.
+    if (path.startsWith(`page${sep}`)) continue;
+    const [, source, kind] = /^(.*?)(?:\.d)?\.([cm]?)[tj]s(?:\.map)?$/.exec(path) ?? [];
+    if (source && !existsSync(join(at, 'src', `${source}.${kind}ts`))) rmSync(join(dist, path));
   }
 }

@@ -1,6 +1,6 @@
-// Runs the tests on containers of every server that Piecework supports, one image after the other.
-// Arguments are further images. An image that cannot be pulled is skipped, aloud. Fails when a test
-// does, and when nothing was tested. `--pull-seconds N`: how long one pull may take (default 120).
+// Runs the tests on containers of every server that Piecework supports, one image after the other. Arguments are
+// further images. An image that cannot be pulled is skipped with a message. Fails when a test fails, and when nothing
+// was tested. `--pull-seconds N`: how long one pull may take (default 120).
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -18,9 +18,9 @@ const { positionals, values } = parseArgs({
 const pullMs = Number(values['pull-seconds']) * 1_000;
 const tests = fileURLToPath(new URL('./test.mjs', import.meta.url));
 
-/** Runs the tests on one image; answers the last lines of what they say. */
+/** Runs the tests on one image. Answers the last lines of their output. */
 async function testOn(image) {
-  // Tests that start processes of this machine would tell the same every time.
+  // Tests that start servers of this machine would give the same result for each image.
   const args = [tests, '--tagsFilter=!processes'];
   const env = {
     ...process.env,
@@ -57,5 +57,5 @@ for (const image of [...IMAGES, ...positionals]) {
   lines.push(`${image}: ${summary}${failed ? ' (FAILED)' : ''}`);
 }
 console.log(`\n${lines.join('\n')}`);
-if (outcomes.length === 0) console.error('nothing was tested: no image is to be had');
+if (outcomes.length === 0) console.error('nothing was tested: no image is available');
 process.exitCode = outcomes.length === 0 || outcomes.includes(true) ? 1 : 0;

@@ -74,7 +74,7 @@ async function census(pw, fleet) {
   const show = showProgress(request.progress({ everyMs: 250 }));
   await Promise.race([fleet.lost, Promise.all([submit(), gather(), show])]);
   const outcome = await request.completion();
-  await fleet.stop();
+  await fleet.close();
   await request.drop();
   return outcome;
 }
@@ -100,9 +100,9 @@ try {
   say(`census of ${folder} by ${values.processes} worker processes`);
   outcome = await census(pw, fleet);
 } finally {
-  await fleet?.stop();
+  await fleet?.close();
   await pw.close();
-  await redis.stop();
+  await redis.close();
 }
 
 const style = { head: [], border: [], compact: true };

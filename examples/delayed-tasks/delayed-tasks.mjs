@@ -56,5 +56,5 @@ try {
   say(`${alarm} ${(await tasks.completion(alarms, alarm)).status}`);
 } finally {
   await tasks.close();
-  await redis.stop?.();
+  await redis.close?.();
 }

@@ -39,7 +39,7 @@ async function consume(who, diesAt) {
     else await queue.done(key);
     console.log(`${who} handled ${id}${attempt > 1 ? `, attempt ${attempt}` : ''}`);
   }
-  await queue.disconnect();
+  await queue.close();
 }
 
 const queue = await join();
@@ -54,6 +54,6 @@ try {
   process.exitCode = counts.completed === ids && counts.running === 0 ? 0 : 1;
 } finally {
   await queue.drop();
-  await queue.disconnect();
-  await redis.stop?.();
+  await queue.close();
+  await redis.close?.();
 }

@@ -60,7 +60,7 @@ for (const name of ['SIGINT', 'SIGTERM']) {
 }
 const say = (text) => console.error(text);
 const redis = options.redis
-  ? { url: options.redis, stop: async () => {} }
+  ? { url: options.redis, close: async () => {} }
   : await resolveRedisUrl({ onStatus: say });
 const queue = `pull-${nanoid(8)}`;
 const pw = new Piecework({ redis: redis.url, queue });
@@ -89,5 +89,5 @@ try {
   await worker.close({ timeoutMs: 1_000 });
   await request?.drop();
   await pw.close();
-  await redis.stop();
+  await redis.close();
 }

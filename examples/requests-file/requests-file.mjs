@@ -83,7 +83,7 @@ const show = (id, ...columns) =>
 async function main() {
   const requests = await countRequests(options.file);
   const redis = options.redis
-    ? { url: options.redis, stop: async () => {} }
+    ? { url: options.redis, close: async () => {} }
     : await resolveRedisUrl({ onStatus: say });
   const pw = new Piecework({ redis: redis.url, queue });
   let fleet;
@@ -109,9 +109,9 @@ async function main() {
     }
     signal.throwIfAborted();
   } finally {
-    await fleet?.stop();
+    await fleet?.close();
     await pw.close();
-    await redis.stop();
+    await redis.close();
   }
 }
 

@@ -56,4 +56,4 @@ for await (const { payload, numFailures, message } of queue.failures())
   console.log(`message ${payload.number} given up after ${numFailures} failures: ${message}`);
 await queue.drop();
 await queue.close();
-await server.stop?.();
+await server.close?.();

@@ -34,4 +34,4 @@ for await (const { object, at } of steady.due({ lockMs: LOCK_MS })) {
   if (left === 0) break;
 }
 await Promise.all([planner, steady].map((one) => one.close()));
-await server.stop?.();
+await server.close?.();

@@ -37,5 +37,5 @@ for (const name of ['SIGINT', 'SIGTERM']) process.on(name, stop);
 await Promise.race([consumer.ended, producer.ended]);
 stop();
 const codes = await Promise.all([consumer.ended, producer.ended]);
-await redis.stop();
+await redis.close();
 process.exitCode = Math.max(...codes);

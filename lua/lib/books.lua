@@ -1,8 +1,8 @@
--- The books of an unfinished request (I1). Delivered and unsettled is what the group has pending;
--- of that, what sits in `due` is not running. What is neither settled nor pending was never read:
--- by conservation, because the stream's own lag turns null after some XDELs (Redis 7.0.15).
--- `held`: how many are parked, if the caller knows.
-local function readBooks(state, work, due, at, held)
+-- The books of an unfinished request (I1). Pending in the group is what was delivered and is not settled; of that, what
+-- is in `due` does not run. Unread is what is neither settled nor pending. That is reckoned rather than asked for,
+-- because the stream's own lag turns null after some XDELs (Redis 7.0.15).
+-- `inDue`: how many are in `due`, if the caller knows.
+local function readBooks(state, work, due, at, inDue)
   local pending = 0
   local group = redis.call('XINFO', 'GROUPS', work)[1]
   for i = 1, #group, 2 do
@@ -10,17 +10,30 @@ local function readBooks(state, work, due, at, held)
       pending = group[i + 1]
     end
   end
-  held = held or redis.call('ZCARD', due)
+  inDue = inDue or redis.call('ZCARD', due)
   local dueNow = 0
-  if held > 0 then
+  if inDue > 0 then
     dueNow = redis.call('ZCOUNT', due, '-inf', at)
   end
   local unread = state.total - state.settled - pending
   return {
     unread = unread,
     dueNow = dueNow,
-    inFlight = pending - held,
+    inFlight = pending - inDue,
     ready = unread + dueNow,
-    delayed = held - dueNow,
+    delayed = inDue - dueNow,
   }
+end
+
+-- When the first delayed sub-request is due; nil: none is delayed.
+local function nextDelayed(due, at)
+  return tonumber(redis.call('ZRANGEBYSCORE', due, '(' .. at, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2])
+end
+
+-- How many sub-requests are due now, and when the next one is; 0: never.
+local function dueTimes(due, at, inDue)
+  if inDue == 0 then
+    return 0, 0
+  end
+  return redis.call('ZCOUNT', due, '-inf', at), nextDelayed(due, at) or 0
 end

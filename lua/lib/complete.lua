@@ -1,13 +1,15 @@
 --- @needs replace, exceeded
--- A create of this life may be on its way for longer than its retention lasts, and would bring it into
--- being once more, with nobody to look after it. Until it is too old to be heard, the stream stays, empty
--- and without its group, and says by its last id which life it was. Everybody but `create` sees nothing.
+-- A create of this generation may be on its way for longer than the retention lasts. It would create the request once
+-- more, and nothing would tend it. Until that create would be refused as too old, the stream stays, empty and without
+-- its group: its last id says which generation it was. Only `create` reads that.
 local function rememberLife(work, state, at, retentionMs, createdAt, createUntil, gone)
   -- Where the clock went back since, it is believed for no longer than it was meant.
   local left = math.min((createUntil or 0) - at, (createUntil or 0) - (createdAt or 0)) + 1000
+  -- cure: a generation is remembered until its create is too old, 2
   if left <= retentionMs then
     return false
   end
+  -- cure: a generation is remembered until its create is too old, 3
   local last = string.format('%s-%d', state.generation, state.total)
   if mayWriteAgain(gone) then
     -- What is unlinked is freed beside the server's work, what is trimmed in the midst of it.
@@ -22,41 +24,73 @@ local function rememberLife(work, state, at, retentionMs, createdAt, createUntil
   return true
 end
 
--- What is kept until the retention is over is freed at its expiry by the server's one thread, unless it was told
--- otherwise: a second for half a million failures. So of a request that keeps much, `spentAt` says when the
--- agenda is to have it unlinked, and the keys expire only if nobody did. The state of one that hundreds of workers
--- held is large itself.
+-- Data that expires is freed by the server's one thread, unless it is configured otherwise: half a million failures take
+-- a second. So for a request that keeps much, `spentAt` says when the agenda has it unlinked, and the keys expire
+-- only if that did not happen. The state of a request with hundreds of workers is large itself.
 local SPENT_GRACE_MS = 60000
 local function keepsMuch(request, state, results, kept)
   return state.failed >= 1000 or (results == 'keep' and state.succeeded >= 10000)
-    or (tonumber(kept) or 0) >= 16777216 or redis.call('HLEN', request) >= 2000
+    or (tonumber(kept) or 0) >= 16777216 or
+      -- cure: a large state is unlinked before it expires
+      redis.call('HLEN', request) >= 2000
+end
+
+-- The records of a request of which everything succeeded and little is kept, as text: of each GS (U+001D), its position
+-- and its successes. Returns '' when there is more or something else to tell: the reader reads the stream.
+local TOLD_BYTES, TOLD_FROM_MS = 1024, 60000
+local function fewResults(state, results, keeps, kept, retentionMs)
+  local bytes = tonumber(kept)
+  if keeps ~= 'keep' or not bytes or bytes > TOLD_BYTES or state.succeeded < state.total or
+    -- cure: results that expire soon are read
+    retentionMs < TOLD_FROM_MS then
+    return ''
+  end
+  local texts = {}
+  for _, record in ipairs(redis.call('XRANGE', results, '-', '+')) do
+    -- cure: a message brings no record of a failure
+    if #record[2] ~= 2 or record[2][1] ~= 'ok' then
+      return ''
+    end
+    texts[#texts + 1] = '\29' .. record[1] .. record[2][2]
+  end
+  return table.concat(texts)
 end
 
 -- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled:
 -- the outcome is written first, published second; what only served the running request goes last,
--- because no key may be touched after its delete. Returns the outcome, or nil.
-local function completeIfDone(request, state, at, channel, spent)
+-- because no key may be touched after its delete. `also`: `fields` to write with it, and how many bytes of
+-- results are `kept` by then. Returns the outcome, or nil.
+local function completeIfDone(request, state, at, channel, spent, also)
   local ending = state.status == 'sealed' or state.status == 'cancelling'
   if not ending or state.succeeded + state.failed + state.cancelled < state.total then
     return nil
   end
   local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'createUntil', 'endReason', 'createdAt',
-    'results', 'kept')
+    'results', 'kept', 'notify')
+  local kept =
+    -- cure: a usual end tells what it keeps
+    also and also.kept or v[7]
   local outcome = 'succeeded'
+  -- cure: the deadline is on the agenda, 3
   if v[4] == 'deadline' or v[4] == 'failures' then
     outcome = 'failed'
-  -- What an earlier life had cancelled, a redrive of the failed ones does not make good.
-  elseif state.status == 'cancelling' or state.cancelled > 0 then
+  -- A redrive of failed sub-requests does not undo what an earlier generation had cancelled.
+  elseif state.status == 'cancelling' or
+    -- cure: what an earlier generation cancelled stays cancelled
+    state.cancelled > 0 then
     outcome = 'cancelled'
   elseif exceeded(state, v[1]) then
     outcome = 'failed'
   end
+  -- cure: completion state before publish, 2
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,
-    'granted', 0, 'out', 0, 'outBefore', 0)
+    'granted', 0, 'out', 0, 'outBefore', 0, unpack(also and also.fields or {}))
   local retentionMs = tonumber(v[2])
-  if keepsMuch(request, state, v[6], v[7]) then
+  if keepsMuch(request, state, v[6], kept) then
     state.spentAt = at + retentionMs
+    -- cure: large keys are unlinked before they expire
     redis.call('HSET', request, 'spentAt', state.spentAt)
+    -- cure: large keys are unlinked before they expire, 2
     retentionMs = retentionMs + SPENT_GRACE_MS
   end
   for _, key in ipairs(spent.kept) do
@@ -65,7 +99,12 @@ local function completeIfDone(request, state, at, channel, spent)
   redis.call('PEXPIRE', request, retentionMs)
   -- A user without the right to publish completes all the same: waiters read from time to time.
   local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled, v[4] or '-' }
+  -- cure: completion state before publish
   redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
+  if v[8] then
+    local results = fewResults(state, spent.kept[#spent.kept], v[6], kept, tonumber(v[2]))
+    redis.pcall('SPUBLISH', v[8], channel .. ' ' .. table.concat(notice, ' ') .. results)
+  end
   local createdAt, createUntil = tonumber(v[5]), tonumber(v[3])
   local work, gone = spent.keys[1], spent.keys[#spent.keys]
   for i = 2, #spent.keys do

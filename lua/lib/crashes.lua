@@ -1,6 +1,6 @@
 --- @needs record-id
--- What is known of the end of a worker, in words and as fields of the error. `cause` is what `cause` noted
--- of it, or nil. A boot id tells host and process: <host>-<pid>-<eight characters>.
+-- The error for a sub-request whose worker ended: a message, and fields with what is known of the end. `cause` is what
+-- the script `cause` noted, or nil. A boot id contains host and process: <host>-<pid>-<eight characters>.
 local function crashError(worker, crashes, alone, cause)
   local known = { name = 'CrashError', crashes = crashes, worker = worker }
   for _, field in ipairs({ 'exitCode', 'signal', 'outOfMemory', 'blockedMs' }) do
@@ -28,52 +28,55 @@ local function crashError(worker, crashes, alone, cause)
   return cjson.encode(known)
 end
 
--- A worker ended, and this entry was with it: one crash more, and at `maxCrashes` the sub-request is
--- settled as failed, if it ran alone in its process when it crashed last (`run-alone`): whatever else a
--- worker held may be a bystander. That is a suspect, and tried in ever smaller company until it is
--- alone. (With maxCrashes 1 there is no such trial.) Returns whether it is settled; what to record,
--- and what to take out of `tries`, is collected, as a key that became empty must not be touched again.
-local function settledByCrash(keys, state, worker, id, records, cause)
+-- Counts a crash for an entry of a worker that ended. At `maxCrashes` the sub-request is settled as failed, if it ran
+-- isolated in its process at its last crash (`run-alone`). Otherwise another entry of the worker may have caused the
+-- crash: the sub-request is a suspect, and runs in ever smaller company until it is isolated. With maxCrashes 1 it
+-- fails at once. Returns whether the sub-request is settled. Records and fields of `tries` to delete are collected in
+-- `records` and `batch`, as a key that became empty must not be touched again.
+local function settledByCrash(batch, state, worker, id, records, cause)
   local index = id:match('%d+$')
-  local v = redis.call('HMGET', keys.tries, index, index .. ':crashes', index .. ':alone')
-  local crashes = (tonumber(v[2]) or 0) + 1
-  -- In a request that is being cancelled, what did not succeed counts as cancelled.
+  local tried, crashedBefore, ranAlone =
+    unpack(redis.call('HMGET', batch.tries, index, index .. ':crashes', index .. ':alone'))
+  local crashes = (tonumber(crashedBefore) or 0) + 1
+  -- In a request that is being cancelled, a sub-request that did not succeed counts as cancelled.
   if state.status == 'cancelling' then
     return false
   end
-  if crashes < state.maxCrashes or (crashes > 1 and v[3] ~= worker) then
-    redis.call('HSET', keys.tries, index .. ':crashes', crashes)
+  if crashes < state.maxCrashes or (
+    -- cure: the last crash counts only in isolation
+    crashes > 1 and ranAlone ~= worker) then
+    redis.call('HSET', batch.tries, index .. ':crashes', crashes)
     return false
   end
-  local entry = redis.call('XRANGE', keys.work, id, id)[1]
-  redis.call('XACK', keys.work, 'workers', id)
-  redis.call('HSET', keys.failed, index, crashError(worker, crashes, v[3] == worker, cause),
+  local entry = redis.call('XRANGE', batch.work, id, id)[1]
+  redis.call('XACK', batch.work, 'workers', id)
+  redis.call('HSET', batch.failed, index, crashError(worker, crashes, ranAlone == worker, cause),
     index .. ':payload', entry and entry[2][2] or '',
-    index .. ':runs', state.generation .. ' ' .. (v[1] or 0) .. ' ' .. crashes)
+    index .. ':runs', state.generation .. ' ' .. (tried or 0) .. ' ' .. crashes)
   state.failed = state.failed + 1
-  keys.crashed = keys.crashed or {}
-  keys.crashed[#keys.crashed + 1] = index
+  batch.crashed = batch.crashed or {}
+  batch.crashed[#batch.crashed + 1] = index
   state.kept = state.kept + (entry and #entry[2][2] or 0)
   records[#records + 1] = '!' .. index
-  records[#records + 1] = tonumber(v[1]) or 0
+  records[#records + 1] = tonumber(tried) or 0
   for _, field in ipairs({ index, index .. ':crashes', index .. ':alone', index .. ':company', index .. ':checkpoint' }) do
-    keys.tried[#keys.tried + 1] = field
+    batch.tried[#batch.tried + 1] = field
   end
   return true
 end
 
--- How many sub-requests were settled so, and the first 100 of their indexes: 'count index …'; '': none.
-local function crashedIn(keys)
-  local indexes = keys.crashed
+-- How many sub-requests failed by a crash, and the first 100 of their indexes: 'count index …'; '': none.
+local function crashedIn(batch)
+  local indexes = batch.crashed
   return indexes and table.concat({ #indexes, unpack(indexes, 1, math.min(100, #indexes)) }, ' ') or ''
 end
 
--- Writes down what `settledByCrash` settled of one worker.
-local function recordCrashes(keys, state, records)
+-- Records the sub-requests of one worker that `settledByCrash` settled.
+local function recordCrashes(batch, state, records)
   if #records == 0 then
     return
   end
   state.settled = state.succeeded + state.failed + state.cancelled
-  redis.call('HSET', keys.request, 'failed', state.failed)
-  redis.call('XADD', keys.results, recordId(state), unpack(records))
+  redis.call('HSET', batch.request, 'failed', state.failed)
+  redis.call('XADD', batch.results, recordId(state), unpack(records))
 end

@@ -4,7 +4,7 @@
 local function endEarly(request, state, reason)
   state.status = 'cancelling'
   redis.call('HSET', request, 'status', 'cancelling')
-  redis.call('HSETNX', request, 'endReason', reason)
+  redis.call(--[[cure: the first reason of an early end stays]] 'HSETNX', request, 'endReason', reason)
 end
 
 -- Ends a request in which too many failed, if that is how it wants to be ended. A share is one of all,
@@ -14,10 +14,13 @@ local function endIfExceeded(request, state)
     return
   end
   local v = redis.call('HMGET', request, 'onExceeded', 'toleratedFailures')
-  if v[1] ~= 'cancel' or (state.status == 'open' and v[2]:sub(-1) == '%') then
+  if v[1] ~= 'cancel' or (
+    -- cure: a share of failures waits for the seal
+    state.status == 'open' and v[2]:sub(-1) == '%') then
     return
   end
   if exceeded(state, v[2]) then
+    -- cure: too many failures end it in settle
     endEarly(request, state, 'failures')
   end
 end

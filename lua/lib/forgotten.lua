@@ -1,9 +1,10 @@
--- A worker says the number of its last call for this request that was answered (`answered`). Where the last
--- one that this server knows (`known`) is lower, the server lost writes that the worker builds on: what it
--- reports may be unread by now, or with somebody else. From then on nobody is believed to have all that
--- it reports. Only under permits: without them each success is asked for anyway, and the number may be gone.
+-- A worker names its last call for this request that was answered (`answered`). If the last call that this server knows
+-- (`known`) is older, the server lost writes that the worker relies on: an entry that it reports may be unread by now,
+-- or owned by another worker. From then on no worker is believed to own all that it reports. This holds only under
+-- permits: without them each success is asked for anyway, and the number may be gone.
 local function noteForgotten(request, permits, known, answered)
-  if permits == 0 or known >= answered then
+  -- cure: lost writes are noticed
+  if --[[cure: lost writes are noticed only under permits]] permits == 0 or known >= answered then
     return false
   end
   redis.call('HSET', request, 'contested', 1)

@@ -1,6 +1,6 @@
 --- @host ARGV
 -- The clock of the test build: the server's time moved by the offset that the caller appended as
--- the last argument, so that tests need not sleep. It is taken off before the script looks.
+-- the last argument, so that tests need not sleep. It is removed before the script reads its arguments.
 local clockOffset = tonumber(table.remove(ARGV))
 
 local function now()

@@ -1,7 +1,7 @@
--- A request that waits for a worker of its task stands in the hash `parked`, and in the index `parkedByTask`: a sorted
--- set of 'task\0id', all of score 0, of which a worker reads what it serves, a page at a time. The hash is what
--- counts: workers of an earlier version know no index, so an entry of it may be missing, or left behind. It goes by
--- itself when nobody has written into it for an hour.
+-- A request that waits for a worker that serves its task is in the hash `parked`, and in the index `parkedByTask`: a
+-- sorted set of 'task\0id', all with score 0, from which a worker reads the tasks that it serves, page by page. The
+-- hash is authoritative: workers of an earlier version do not know the index, so an entry of the index may be missing
+-- or stale. The index expires an hour after the last write.
 local INDEX_KEPT_MS = 3600000
 
 local function taskIn(value)
@@ -18,10 +18,12 @@ local function notePark(parked, parkedByTask, id, generation, task)
   redis.call('PEXPIRE', parkedByTask, INDEX_KEPT_MS)
 end
 
-local function noteUnpark(parked, parkedByTask, id)
-  local known = redis.call('HGET', parked, id)
-  if known then
-    redis.call('HDEL', parked, id)
-    redis.call('ZREM', parkedByTask, taskIn(known) .. '\0' .. id)
+-- Removes these ids from both.
+local function noteUnpark(parked, parkedByTask, ids)
+  for i, known in ipairs(redis.call('HMGET', parked, unpack(ids))) do
+    if known then
+      redis.call('HDEL', parked, ids[i])
+      redis.call('ZREM', parkedByTask, taskIn(known) .. '\0' .. ids[i])
+    end
   end
 end

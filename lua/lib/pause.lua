@@ -5,6 +5,7 @@ local function pauseEnds(paused, at)
   local ends = tonumber(v[1]) or -1
   if ends > 0 then
     local of, ms = (v[2] or ''):match('^(%d+) (%d+)$')
+    -- cure: the pause of a queue is not believed beyond its length
     if tonumber(of) == ends and ends > at + ms then
       ends = at + ms
       redis.call('HSET', paused, 'until', ends, 'length', ends .. ' ' .. ms)

@@ -1,6 +1,6 @@
 --- @needs lane
 -- Pushes tokens of an open request to the left of its priority list and counts them: head(list) =
--- pushed - length is then exactly how many were ever popped. Tokens of a dead life are dropped here.
+-- pushed - length is then exactly how many were ever popped. Tokens of an ended generation are dropped here.
 -- With `due`, `list` is the lane of the priority, and the tokens go to their place in it.
 local function pushTokens(open, pushed, list, priority, id, generation, epoch, count, due, channel)
   if redis.call('HGET', open, id) ~= generation then

@@ -17,6 +17,6 @@ local function readSome(work, worker, count, largest)
       found[#found + 1] = entry
       bytes = bytes + #entry[2][2]
     end
-  until #rows < some or #found >= count or bytes >= READ_BYTES
+  until #rows < some or #found >= count or --[[cure: a settle reads by bytes]] bytes >= READ_BYTES
   return found, #found < count and bytes >= READ_BYTES
 end

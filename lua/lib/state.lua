@@ -1,34 +1,27 @@
 --- @needs now
--- Reads the numbers that the books, the permits and the tokens are kept by. Returns nil when the
--- key holds no life of this generation (never created, dropped, voided, older or newer). `at` is the
--- time of the whole script; a request is halted while it is paused, or held back until later.
-local function readState(request, generation)
-  local v = redis.call('HMGET', request, 'generation', 'status', 'total', 'succeeded', 'failed',
-    'cancelled', 'limit', 'granted', 'out', 'outBefore', 'epoch', 'priority', 'paused', 'parked',
-    'heldUntil', 'moved')
+-- Reads the state of a request, and `more` of its fields, whose values are answered behind it. Returns nil when the key
+-- has no request of this generation: it was never created, was dropped or voided, or is an older or newer one. `at` is
+-- the time of the whole script. A request is halted while it is paused or held until a later time. `moved` counts what
+-- a redrive has taken back in this generation: the number of settled sub-requests falls by it and rises again.
+local function readState(request, generation, ...)
+  local v = redis.call('HMGET', request,
+    'generation', 'status', 'priority', 'paused', 'parked',
+    'total', 'succeeded', 'failed', 'cancelled', 'limit', 'granted', 'out', 'outBefore', 'epoch', 'heldUntil', 'moved',
+    ...)
   if v[1] ~= generation or v[2] == 'void' or v[2] == 'dropped' then
     return nil
   end
+  local at, heldUntil = now(), tonumber(v[15]) or 0
+  -- cure: a parked request does not stop workers that serve its task
+  local halted = v[4] == '1' or heldUntil > at
+  local succeeded, failed, cancelled = tonumber(v[7]), tonumber(v[8]), tonumber(v[9])
   local state = {
-    generation = generation,
-    status = v[2],
-    total = tonumber(v[3]),
-    succeeded = tonumber(v[4]),
-    failed = tonumber(v[5]),
-    cancelled = tonumber(v[6]),
-    limit = tonumber(v[7]),
-    granted = tonumber(v[8]),
-    out = tonumber(v[9]),
-    outBefore = tonumber(v[10]),
-    epoch = tonumber(v[11]),
-    priority = v[12],
-    parked = v[14] == '1',
-    heldUntil = tonumber(v[15]) or 0,
-    -- Taken back by a redrive in this life: what is settled falls by it and rises again.
-    moved = tonumber(v[16]) or 0,
-    at = now(),
+    at = at, generation = generation, status = v[2], priority = v[3],
+    halted = halted, parked = v[5] == '1',
+    total = tonumber(v[6]), succeeded = succeeded, failed = failed, cancelled = cancelled,
+    settled = succeeded + failed + cancelled,
+    limit = tonumber(v[10]), granted = tonumber(v[11]), out = tonumber(v[12]), outBefore = tonumber(v[13]),
+    epoch = tonumber(v[14]), heldUntil = heldUntil, moved = tonumber(v[16]) or 0,
   }
-  state.halted = v[13] == '1' or state.heldUntil > state.at
-  state.settled = state.succeeded + state.failed + state.cancelled
-  return state
+  return state, unpack(v, 17)
 end

@@ -1,8 +1,8 @@
--- No time that was written is believed beyond now and the longest wait that was meant by it: the server's clock
--- went back since, or it was another server's. And no lease ends by a jump of the clock, or while Redis
--- was away and nobody could renew it.
+-- A stored time is never believed to be further ahead than the wait that was meant by it: a time beyond that was
+-- written before the clock went back, or by another server. And no lease ends because the clock jumped, or while
+-- Redis was away and nobody could renew it.
 
--- The time in `field`, no later than `ms` from now; without `ms`, which an older release did not write, as it is.
+-- The time in `field`, at most `ms` from now. Without `ms`, which an older release did not write, it stays as it is.
 local function notBeyond(request, field, written, at, ms)
   if not ms or not (written > at + ms) or written == math.huge then
     return written
@@ -11,8 +11,8 @@ local function notBeyond(request, field, written, at, ms)
   return at + ms
 end
 
--- The end of a hold. `heldFor` says for how long the one until that time was meant; one until a time of the user's
--- own has none.
+-- The end of a hold. `heldFor` says how long the hold until that time was meant to last. A hold until a time that the
+-- user named has none.
 local function endsHold(request, heldUntil, heldFor, at)
   local of, ms = (heldFor or ''):match('^(%d+) (%d+)$')
   if tonumber(of) ~= heldUntil or heldUntil <= at + ms then
@@ -22,35 +22,24 @@ local function endsHold(request, heldUntil, heldFor, at)
   return at + ms
 end
 
--- Since when, by the clock of this server, all can renew again. That of the queue's side may be another one: where
--- its tick lies ahead, or seems to be late, only what lies between two of its times is taken from it.
-local function graceOf(stale, late, at, tickedAt, resumedAt, gapAt, gapMs)
-  local function own(time)
-    if late or tickedAt > at then
-      return at - math.max(0, tickedAt - time)
-    end
-    return math.min(time, at)
-  end
-  return {
-    from = stale and at or resumedAt > 0 and own(resumedAt) or 0,
-    gapAt = gapAt > 0 and own(gapAt) or 0,
-    gapMs = gapMs,
-  }
-end
-
--- When the lease in `field` ends, which lasts `term` from each renewal. After an outage each has the whole of its
--- term again. After a gap between two ticks that is longer than the term, as when the clock jumped, it has
--- that once: the half millisecond says that it had, until it is renewed.
+-- When the lease in `field` ends. It lasts `term` from each renewal. After an outage each lease gets its whole term
+-- again. After a gap between two ticks that is longer than the term, as when the clock jumped, a lease gets its
+-- term again once: half a millisecond in the stored time notes that, until the lease is renewed.
 local function leaseEnds(request, field, written, term, at, grace)
+  -- cure: a whole lease of grace after Redis was away
   local ends = math.max(written, grace.from + (term or 0))
-  if ends > at or not term or grace.gapMs <= term or grace.gapAt + term <= at or written % 1 > 0 then
+  if ends > at or not term or
+    -- cure: grace for a lease that is shorter than a gap between two ticks
+    grace.gapMs <= term or grace.gapAt + term <= at or
+    -- cure: that grace is given once
+    written % 1 > 0 then
     return ends
   end
   redis.call('HSET', request, field, ('%.1f'):format(at + term + 0.5))
   return at + term
 end
 
--- Delays of attempts that lie beyond the longest that was ever asked for are brought back to it.
+-- Shortens the delays of attempts that are longer than the longest delay that was ever asked for.
 local function delaysWentBack(due, at, longestMs)
   if not longestMs then
     return

@@ -1,6 +1,6 @@
---- @needs outcomes
--- Deletes those of the up to 512 entries below index `to`, but not below `first`, that are not pending:
--- all were delivered, so they are settled. Returns how far down it came.
+--- @needs last-read
+-- Checks the 512 entries below index `to`, or those from `first` on if they are fewer, and deletes the ones that are
+-- not pending. All were delivered, so an entry that is not pending is settled. Returns the lowest index checked.
 local function deleteSettled(work, generation, first, to)
   local from = math.max(first, to - 512)
   if from >= to then
@@ -25,17 +25,17 @@ local function deleteSettled(work, generation, first, to)
   return from
 end
 
--- Frees the memory of settled entries. XTRIM to the oldest pending one is cheap, but everything
--- behind that one stays. When it is far behind (a straggler, a retry due in an hour) the request is
--- `pinned`: from then on settled entries are deleted one by one, until the straggler is gone, and those
--- that were settled before, some at each trim, from the newest down: `pinned` is the index below which
--- they still stay. Entries up to index `upTo` were all delivered, as that was itself; but for a server
--- that lost writes, which will deliver them again.
+-- Frees the memory of settled entries. XTRIM to the oldest pending entry is cheap, but keeps everything behind it. If
+-- that entry is far behind (a straggler, or a retry due in an hour), the request becomes `pinned`. Until the straggler
+-- is gone, each settled entry is then deleted when it is settled, and each trim deletes some of those settled before,
+-- from the newest down. `pinned` is the index below which they are not yet deleted.
+-- The entry with index `upTo` was delivered, and so were all before it. A server that lost writes is the exception:
+-- it delivers entries behind `lastRead` again.
 local function trim(request, work, generation, upTo, pinned)
   local oldest = redis.call('XPENDING', work, 'workers', '-', '+', 1)[1]
   local first = oldest and tonumber(oldest[1]:match('%d+$')) or math.min(upTo, lastRead(work))
   redis.call('XTRIM', work, 'MINID', '~', string.format('%s-%d', generation, first))
-  -- Unpinned far below what pins it, or a request that goes to and fro there would pay each time.
+  -- The limit for unpinning is lower than the one for pinning, so that a request near the limit does not alternate.
   if pinned and upTo - first <= 2048 then
     redis.call('HDEL', request, 'pinned')
   elseif pinned or upTo - first > 4096 then

@@ -8,15 +8,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
+import { verdict } from '../../tools/bench/src/figure/figure.js';
+import { plot } from '../../tools/bench/src/figure/plot.js';
 import { jain } from '../../tools/bench/src/figures/fairness.js';
-import { verdict } from '../../tools/bench/src/figures/figure.js';
 import { gapsOf } from '../../tools/bench/src/figures/idle-gap.js';
 import { figureNames } from '../../tools/bench/src/figures/index.js';
-import { plot } from '../../tools/bench/src/figures/plot.js';
+import { perfectMakespanMs } from '../../tools/bench/src/fleet/perfect-sharing.js';
+import { isWanted } from '../../tools/bench/src/fleet/shape.js';
 import type { Outcome } from '../../tools/bench/src/outcome.js';
 import { Tally } from '../../tools/bench/src/tally.js';
 import { listen } from '../support/listen.js';
-import { testEvery } from '../support/mode.js';
+import { partOf } from '../support/mode.js';
 
 const PROGRAM = fileURLToPath(new URL('../../tools/bench/dist/main.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'piecework-bench-test-'));
@@ -95,12 +97,18 @@ describe('the bench', () => {
     expect(code).toBe(2);
     expect(stderr).toContain('--n <count>');
   });
+
+  test('ends with code 2 and lists the rows when no row has the name', async () => {
+    const { code, stderr } = await bench('--figures', 'fleet', '--rows', '41x5');
+    expect(code).toBe(2);
+    expect(stderr).toContain('40x5 50ms 20');
+  });
 });
 
 describe('the figures beyond the rates', () => {
   const tiny = ['--size', 'tiny', '--n', '300', '--warm-up', '50', '--rounds', '1'];
 
-  test.each(figureNames.filter((_, i) => i % testEvery === 0))(
+  test.each(partOf(figureNames))(
     '%s is measured, judged, reported and drawn',
     async (name) => {
       const file = join(folder, `${name}.md`);
@@ -147,6 +155,20 @@ describe('the figures beyond the rates', () => {
     const run = (startMs: number, endMs: number) => ({ requestId: 'r', n: 0, startMs, endMs });
     const first = [run(0, 10), run(0, 20), run(0, 30), run(0, 40)];
     expect(gapsOf([...first, run(11, 50), run(23, 50)])).toEqual([1, 3]);
+  });
+
+  test('a row is measured if its name has all words of one text', () => {
+    const name = '40x5 50ms 20';
+    for (const text of ['40x5', '40x5 20', name]) expect(isWanted(name, ['live', text])).toBe(true);
+    for (const text of ['0x5', '40x5 5ms']) expect(isWanted(name, [text])).toBe(false);
+    expect(isWanted(name, [])).toBe(true);
+  });
+
+  test('perfect sharing gives each sub-request to the slot that is free first', () => {
+    const quick = { fromMs: 0, slowness: 1 };
+    expect(perfectMakespanMs([4, 1, 1, 1, 1], [quick, quick])).toBe(4);
+    expect(perfectMakespanMs([2, 2, 2], [quick, { fromMs: 0, slowness: 4 }])).toBe(8);
+    expect(perfectMakespanMs([2, 2, 2], [quick, { fromMs: 3, slowness: 1 }])).toBe(5);
   });
 
   test('a plot escapes its texts and draws each target once', () => {

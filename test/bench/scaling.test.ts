@@ -107,7 +107,7 @@ describe('the simulation', () => {
     expect(bound({ workers: 2, handlerMs: 50 })).toBe('handlers');
     expect(bound({ workers: 1, handlerMs: 0 })).toBe('workers’ CPU');
     expect(bound({ workers: 60, handlerMs: 0, requests: 1 })).toBe('request slots');
-    expect(bound({ workers: 200, handlerMs: 50, contended: true, masters: 8 })).toBe('queue slot');
+    expect(bound({ workers: 300, handlerMs: 5, contended: true, masters: 8 })).toBe('queue slot');
   });
 
   test('of more workers than it simulates one by one, only the waits grow', () => {

@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Event } from '../../tools/chaos/src/history.js';
+import type { Event } from '../../tools/chaos/src/contract/history.js';
+import { KINDS, type Kind } from '../../tools/chaos/src/evidence/findings.js';
 import { judge } from '../../tools/chaos/src/judge/judge.js';
-import { KINDS, type Kind, type Verdict } from '../../tools/chaos/src/judge/verdict.js';
+import type { Verdict } from '../../tools/chaos/src/judge/verdict.js';
 
 export interface Line {
   readonly ms: number;

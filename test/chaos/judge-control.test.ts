@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Act } from '../../tools/chaos/src/plan.js';
+import type { Act } from '../../tools/chaos/src/contract/plan.js';
 import {
   at,
   countsOf,
@@ -46,7 +46,7 @@ describe('a limit that changes', () => {
   const lowered = [...begun, ...step(0, 'limit', 1, 100, 110), ...run(0, 50, 120)];
   const known = settled('worker-1', 0, 120, 130);
 
-  it('lets what runs go on, and the next one begin when it has ended', async () => {
+  it('lets running handlers continue, and the next one begin when it has ended', async () => {
     const lines = [...lowered, known, ...run(1, 50, 200), ...run(2, 200, 210), ...run(3, 210, 220)];
     expect(foundIn(await judged([...lines, ...over]))).toEqual({});
   });
@@ -111,7 +111,7 @@ describe('a request that was ended', () => {
     );
   });
 
-  it('has no zombies in handlers that were told to stop by that', async () => {
+  it('has no zombies in handlers whose signal it aborted', async () => {
     const deaf = [...ran('worker-1', 'r', 0, [10, 900]), ...ran('worker-1', 'r', 1, [10, 15])];
     const stop = at(50, 'worker-1', { did: 'abort', request: 'r', index: 0 });
     const lines = [...begun, ...deaf, stop, ...told2];
@@ -144,7 +144,7 @@ describe('a request that was dropped half-way', () => {
     expect(foundIn(await judged([...lines, left]))).toEqual({ 'key left': 1 });
   });
 
-  it('is told as complete to nobody who waits since', async () => {
+  it('is reported as complete to no waiter that began after it', async () => {
     const late = told('r', countsOf(2, 0), { ms: 1_000 });
     const lines = [...begun, ...allRan, ...step(0, 'drop', 2, 60, 70), ...end];
     const before = told('r', counts, { ms: 950 });
@@ -177,7 +177,7 @@ describe('a request that was redriven', () => {
     ...ended('r', counts).slice(1),
   ];
 
-  it('completes as a second life, whose results are each there once', async () => {
+  it('completes as a second generation, each of whose results exists once', async () => {
     const verdict = await judged([...first, ...redrive, ...again, ...second()]);
     expect(foundIn(verdict)).toEqual({});
     expect(verdict.requests.generations).toEqual({ first: 1, later: 1 });
@@ -185,7 +185,7 @@ describe('a request that was redriven', () => {
     expect(verdict.acts).toEqual({ redrive: 1 });
   });
 
-  it('may have runs of its first life left, which are zombies once that is known to be complete', async () => {
+  it('may have runs of its first generation left, which are zombies once that is known to be complete', async () => {
     // Who had 0 and 1 before reported them after all.
     const heirs = [0, 1].flatMap((index) => ran('worker-1', 'r', index, [50, 1_212]));
     const lines = [...first, ...heirs, ...again, ...second()];
@@ -196,7 +196,7 @@ describe('a request that was redriven', () => {
     expect(foundIn(await judged([...lines, ...early]))).toEqual({ 'cap exceeded': 1 });
   });
 
-  it('has no second life that nobody asked for', async () => {
+  it('has no second generation that was not requested', async () => {
     const lines = [...first, ...again, ...second()];
     expect(foundIn(await judged(lines))).toEqual({ 'completed twice': 1 });
   });
@@ -205,11 +205,15 @@ describe('a request that was redriven', () => {
     at(ms, 'producer-2', { did: 'seal', request: 'r', generation, total });
 
   it.each<[what: string, found: object, lines: Line[]]>([
-    ['is found in its second life by who submits it once more', {}, [sealed(1_232, 8)]],
-    ['is found there for good', {}, [sealed(1_232, 8), sealed(1_236, 8)]],
-    ['is in no life that no redrive began', { 'completed twice': 1 }, [sealed(1_232, 9)]],
     [
-      'is not in its first life again',
+      'is found in its second generation by a producer that submits it again',
+      {},
+      [sealed(1_232, 8)],
+    ],
+    ['is found there for good', {}, [sealed(1_232, 8), sealed(1_236, 8)]],
+    ['is in no generation that no redrive began', { 'completed twice': 1 }, [sealed(1_232, 9)]],
+    [
+      'is not in its first generation again',
       { 'completed twice': 1 },
       [sealed(1_232, 8), sealed(1_236, 7)],
     ],
@@ -247,27 +251,27 @@ describe('a request that was redriven', () => {
         [lost(1_190, 1_210), ...refused(1_206, 2_300)],
       ],
       [
-        'was acknowledged before, and is not lost',
+        'was acknowledged before, so it must not be lost',
         { lost: 1 },
         [lost(1_206, 1_210), ...refused(1_206, 1_300)],
       ],
       [
-        'was there anew for long, and is not lost',
+        'existed again for long, so it must not be lost',
         { lost: 1 },
         [lost(1_190, 1_210), ...refused(1_206, 3_400)],
       ],
       [
-        'is not lost to who began to wait since',
+        'is not lost to a waiter that began since',
         { lost: 1 },
         [lost(1_190, 1_210), ...refused(1_211, 1_300)],
       ],
       [
-        'is not lost to who was told so before',
+        'is not lost to a waiter that learned of its completion before',
         { lost: 1 },
         [lost(1_190, 1_250), ...refused(1_206, 1_240)],
       ],
       [
-        'takes nothing of its first life along',
+        'keeps nothing of its first generation',
         { lost: 1 },
         [lost(1_190, 1_210), ...refused(1_206, 1_300, 'NOT_FOUND')],
       ],
@@ -277,7 +281,7 @@ describe('a request that was redriven', () => {
     });
   });
 
-  it('is not told of its first life to who waits for the second', async () => {
+  it('does not report its first generation to a waiter for the second', async () => {
     const lines = [...first, ...redrive, ...again];
     expect(foundIn(await judged([...lines, ...second(undefined, 9)]))).toEqual({
       'completed twice': 1,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Kind } from '../../tools/chaos/src/judge/verdict.js';
+import type { Kind } from '../../tools/chaos/src/evidence/findings.js';
 import {
   at,
   countsOf,
@@ -138,11 +138,11 @@ function history(plans: readonly Plan[], spoiler?: Spoiler): Line[] {
     lines.push(...end.filter((line) => last || word(line) !== 'look for keys'));
   }
   const drained = ({ event }: Line) => 'did' in event && event.did === 'drain';
-  const looked = ({ event }: Line) => 'did' in event && event.did === 'look for keys';
+  const checked = ({ event }: Line) => 'did' in event && event.did === 'look for keys';
   if (spoiler === 'cut short') return lines.filter((line) => !drained(line));
-  // The look that found the key is the one that counts.
+  // The check that found the key is the one that counts.
   if (spoiler !== 'key left') return lines;
-  return lines.filter((line, i) => !looked(line) || i === lines.findIndex(looked));
+  return lines.filter((line, i) => !checked(line) || i === lines.findIndex(checked));
 }
 
 /** One that succeeded is counted as failed, or the other way round. */

@@ -1,29 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { slope } from '../../tools/chaos/src/judge/slope.js';
-import { type Soak, soak } from '../../tools/chaos/src/judge/soak.js';
+import { Dice } from '../../tools/chaos/src/contract/dice.js';
+import { slope } from '../../tools/chaos/src/growth/slope.js';
+import { type Soak, soak } from '../../tools/chaos/src/growth/soak.js';
 import { soakReport } from '../../tools/chaos/src/report/report.js';
 import { at, type Line, withJournals } from './journals.js';
 
 const MINUTES = 15;
 const MIB = 1_048_576;
 
-/** Repeatable noise between −1 and 1 (Mulberry32). */
-function noise(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 31 - 1;
-  };
-}
-
 /** Noise that remembers: what memory looks like between two collections of garbage. */
 function wave(seed: number, memory: number): () => number {
-  const next = noise(seed);
+  const dice = new Dice(seed);
   let value = 0;
   return () => {
-    value = memory * value + next();
+    value = memory * value + dice.between(-1, 1);
     return value;
   };
 }

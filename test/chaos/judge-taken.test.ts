@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Taken } from '../../tools/chaos/src/history.js';
+import type { Taken } from '../../tools/chaos/src/contract/history.js';
 import { at, foundIn, judged, type Line } from './journals.js';
 
 /** The last entries of a run without requests. */
@@ -40,6 +40,13 @@ const half = (...more: Line[]): Line[] => [
   at(910, 'nemesis', { did: 'fault', fault: 'kill taker', target: 'a' }),
   ...more,
   at(90_300, 'observer', { did: 'look for keys', left: ['sub:{k}', 'request:{k}'] }),
+];
+
+const delayed = { queue: 'delayed' } as const;
+/** A delayed task is taken, and its end is answered. */
+const ran = (ms: number, process: string): Line[] => [
+  taken(ms, process, delayed),
+  ...done(ms + 1, process, delayed),
 ];
 
 const whole = [...put(10), taken(20, 'a'), ...done(30, 'a')];
@@ -139,6 +146,38 @@ it.each<[what: string, found: object, lines: Line[]]>([
       at(8_000, 'a', { did: 'put', queue: 'delayed', key: 'k', sinceNs: String(7_990 * 1e6) }),
       ...[taken(9_000, 'a', { queue: 'delayed' }), ...done(9_010, 'a', { queue: 'delayed' })],
     ],
+  ],
+  [
+    'a task that came back, as the server lost the take of which its process heard a little later',
+    {},
+    [...put(5, 'k', 'delayed'), lost(15, 25), ...ran(30, 'a'), ...ran(9_000, 'b')],
+  ],
+  [
+    'the same, and it came back after its second end too',
+    { 'came back': 1 },
+    [
+      ...put(5, 'k', 'delayed'),
+      lost(15, 25),
+      ...ran(30, 'a'),
+      ...ran(9_000, 'b'),
+      ...ran(18_000, 'a'),
+    ],
+  ],
+  [
+    'a task that came back, and whose take was acknowledged before the loss',
+    { 'came back': 1 },
+    [
+      ...put(5, 'k', 'delayed'),
+      taken(10, 'a', delayed),
+      lost(15, 25),
+      ...done(30, 'a', delayed),
+      ...ran(9_000, 'b'),
+    ],
+  ],
+  [
+    'a task that came back, and that was taken long after the loss',
+    { 'came back': 1 },
+    [...put(5, 'k', 'delayed'), lost(15, 25), ...ran(3_000, 'a'), ...ran(12_000, 'b')],
   ],
 ])('%s', async (_what, found, lines) => {
   expect(foundIn(await judged([...lines, ...over]))).toEqual(found);

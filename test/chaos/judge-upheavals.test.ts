@@ -67,22 +67,22 @@ describe('when the server lost its last writes, the judge', () => {
       [...clean, lost(0, 60), sealed(90, 80, 7), refused(100, 'NOT_FOUND')],
     ],
     [
-      'excuses that one which is there again is another life',
+      'excuses that a request which exists again is another generation',
       {},
       [...but('seal'), lost(0, 20), sealed(10, 5, 6), sealed(50, 30, 7)],
     ],
     [
-      'finds two lives of one that was acknowledged since',
+      'finds two generations of a request that was acknowledged since',
       { 'completed twice': 1 },
       [...but('seal'), lost(0, 20), sealed(40, 30, 6), sealed(50, 41, 7)],
     ],
     [
-      'excuses that who heard of an end meanwhile heard of another one',
+      'excuses a waiter that learned of another end in between',
       {},
       [...clean, lost(500, 800), ...told('r', countsOf(2, 1), { process: 'early', ms: 790 })],
     ],
     [
-      'finds two ends of which both were heard of later',
+      'finds two ends that were both reported later',
       { 'completed twice': 1 },
       [
         ...clean.map((line) => ({ ...line, ms: line.ms + 9_000 })),
@@ -100,7 +100,7 @@ describe('when the server lost its last writes, the judge', () => {
       [...but('read'), lost(500, 510), wasRead('r', [value(0), value(2)])],
     ],
     [
-      'finds who was told of what is lost as of something that is over',
+      'finds a waiter to whom a lost request was reported as ended',
       { 'told as completed': 1 },
       [...clean, lost(0, 60), refused(100, 'EXPIRED')],
     ],

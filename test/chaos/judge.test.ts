@@ -109,12 +109,12 @@ describe('of what a run wrote down, the judge', () => {
       ],
     ],
     [
-      'two waiters who were told of two generations',
+      'two waiters that received two generations',
       { 'completed twice': 1 },
       [...clean, ...told('r', countsOf(3), { process: 'late', generation: 8 })],
     ],
     [
-      'two waiters who were told two outcomes',
+      'two waiters that received two outcomes',
       { 'completed twice': 1 },
       [...clean, ...told('r', countsOf(2, 1), { process: 'late' })],
     ],
@@ -132,7 +132,7 @@ describe('of what a run wrote down, the judge', () => {
       ],
     ],
     ['a run that was not drained', { 'cut short': 1 }, without(did('drain'))],
-    ['keys that nobody looked for', { 'cut short': 1 }, without(did('look for keys'))],
+    ['keys that nobody checked', { 'cut short': 1 }, without(did('look for keys'))],
     ['results that nobody read', { 'cut short': 1 }, without(did('read'))],
   ])('finds %s, and nothing else', async (_, found, lines) => {
     const verdict = await judged(lines);
@@ -190,7 +190,7 @@ describe('a journal whose last line is torn', () => {
 
   it('is whole when only its line feed is missing', async () => {
     const line = JSON.stringify({ ns: '60000000', process: 'worker-1', event: { does: 'x' } });
-    await expect(judged(clean, { 'worker-1': line })).rejects.toThrow('does not know');
+    await expect(judged(clean, { 'worker-1': line })).rejects.toThrow('unknown entry');
   });
 });
 
@@ -281,7 +281,7 @@ describe('more in flight than the limit', () => {
     expect(verdict.cap).toMatchObject({ mostOver: 1, zombieRuns: 1 });
   });
 
-  it('is marked apart in a handler that goes on although it was told to abort', async () => {
+  it('is marked separately in a handler that continues after its signal aborted', async () => {
     const told = (ms: number) => at(ms, 'worker-1', { did: 'abort', request: 'r', index: 2 });
     const deaf = [...long(4_000), told(1_800)];
     const doubtful = await judged([...deaf, ...again(1_850, 1_950)]);

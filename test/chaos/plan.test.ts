@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { pauseMs, planOf } from '../../tools/chaos/src/plan.js';
+import { pauseMs, planOf } from '../../tools/chaos/src/contract/plan.js';
 
 it('of a slow request is filled within 15 s, however large its pieces are', () => {
   const plans = Array.from({ length: 1_000 }, (_, number) => planOf(5, number));

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { AttackedServer, type LostWrites } from '../../tools/chaos/src/server.js';
+import { AttackedServer, type LostWrites } from '../../tools/chaos/src/attacked/server.js';
 import { listen } from '../support/listen.js';
 
 const PROGRAM = fileURLToPath(new URL('../../tools/chaos/dist/main.js', import.meta.url));

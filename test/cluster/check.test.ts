@@ -5,7 +5,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { startCluster } from '@piecework/embedded';
-import { Connection, RequestCommands } from '@piecework/protocol';
+import { Connection } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { ClusterOperator } from '../../tools/chaos/src/cluster/moves.js';
 import { mastersOf } from '../support/flow.js';
@@ -52,7 +53,7 @@ test('a master that would evict keys is found, whichever it is', async () => {
   }
 });
 
-test('closed while they look at the map of slots, connections let their process end', async () => {
+test('connections closed while they read the slot map let their process end', async () => {
   const { nodes } = await testCluster();
   const program = `
     import { Connection } from '@piecework/protocol';
@@ -72,7 +73,7 @@ test('closed while they look at the map of slots, connections let their process 
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
-test('whoever closes while a cluster is away has an answer to every call', async () => {
+test('a close while a cluster is away answers every call', async () => {
   // Nobody listens there. A port that is free now may be a server's of another test in a moment.
   const ports = [1, 2];
   const connection = Connection.open(ports.map((port) => `redis://127.0.0.1:${port}`).join());
@@ -90,7 +91,7 @@ test('whoever closes while a cluster is away has an answer to every call', async
 
 test('a cluster that is not whole yet, or of which a node hangs, is reached all the same', async () => {
   const cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
-  onTestFinished(() => cluster.stop());
+  onTestFinished(() => cluster.close());
   const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
   const operator = new ClusterOperator(nodes);
   onTestFinished(() => operator.close());

@@ -18,7 +18,7 @@ beforeAll(async () => {
   cluster = await startCluster({ replicasPerMaster: 0 });
   nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
 });
-afterAll(() => cluster?.stop());
+afterAll(() => cluster?.close());
 
 const of = (findings: readonly Finding[], check: Check) =>
   findings.filter((one) => one.check === check).map(({ level, what }) => `${level} ${what}`);
@@ -28,7 +28,7 @@ async function examine(deep = false): Promise<Finding[]> {
   return await admin.doctor({ deep });
 }
 
-test('every master is looked at, and every request where it lives', async () => {
+test('the doctor checks every master, and every request on its own server', async () => {
   await using pw = new Piecework({ redis: { nodes }, queue: 'doctor' });
   const ids = Array.from({ length: 20 }, () => freshName('request'));
   for (const id of ids) await pw.submit([1, 2], { id });
@@ -58,7 +58,7 @@ test('what the queue has lost is found by who asks for nothing else before', asy
   expect(await admin.repair()).toEqual([id]);
 });
 
-test('one master of several, named like a single server, is told', async () => {
+test('one master of several, named like a single server, is reported', async () => {
   const [first] = nodes;
   await using admin = new Admin({ redis: `redis://${first?.host}:${first?.port}` });
   const findings = await admin.doctor();

@@ -173,7 +173,7 @@ test('a master that hangs is replaced, and comes back as a replica', {
 });
 
 // The last one: it leaves the cluster with a node less.
-test('the master of the queue and of some requests is killed; its replica goes on', {
+test('the master of the queue and of some requests is killed; its replica takes over', {
   timeout: 240_000,
 }, async () => {
   const scene = await moving();

@@ -15,7 +15,7 @@ let cluster: EmbeddedCluster;
 beforeAll(async () => {
   cluster = await startCluster({ replicasPerMaster: 0 });
 });
-afterAll(() => cluster?.stop());
+afterAll(() => cluster?.close());
 
 test('a master comes, and gets the queue and some requests; the one that had them goes', {
   timeout: 300_000,
@@ -80,7 +80,7 @@ test('a master comes, and gets the queue and some requests; the one that had the
   const server = await startRedis({
     args: ['--cluster-enabled', 'yes', '--cluster-node-timeout', '3000'],
   });
-  onTestFinished(() => server.stop());
+  onTestFinished(() => server.close());
   const fresh = await operator.join(server);
   await operator.moveRange(given, fresh);
   expect((await operator.masterOf(slot)).id).toBe(fresh.id);

@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const client of clients) client.disconnect();
-  await cluster?.stop();
+  await cluster?.close();
 });
 
 /** Some requests through producer, worker and notifier. Answers what the worker logged. */

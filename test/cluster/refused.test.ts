@@ -11,11 +11,11 @@ import {
   IndeterminateError,
   Patience,
   type PieceworkError,
-  RequestCommands,
   ServerError,
   Subscriber,
   TimeoutError,
 } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
 import { Worker } from '@piecework/worker';
 import { Cluster } from 'ioredis';
@@ -138,7 +138,7 @@ test('slots that nobody holds', { timeout: 240_000 }, async () => {
   onTestFinished(async () => {
     await back();
     await cover('yes');
-    await Promise.all([retries.close(), scheduler.close(), admin.close(), ids.disconnect()]);
+    await Promise.all([retries.close(), scheduler.close(), admin.close(), ids.close()]);
   });
 
   const hasty = scene.notifier({ unavailableMs });
@@ -198,7 +198,7 @@ test('slots that nobody holds', { timeout: 240_000 }, async () => {
 test('a slot that was taken from a server that hangs', { timeout: 240_000 }, async () => {
   // Without replicas nobody replaces it, and it stays in the map.
   const cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
-  onTestFinished(() => cluster.stop());
+  onTestFinished(() => cluster.close());
   const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
   const operator = new ClusterOperator(nodes);
   onTestFinished(() => operator.close());
@@ -243,10 +243,10 @@ test('a server that is a little late to say that a slot has gone keeps its conne
     for (const one of masters)
       await operator.at(one).cluster('SETSLOT', slot, 'NODE', heir?.id as string);
     await until(async () => {
-      await connection.lookAtSlots();
+      await connection.refreshSlots();
       return !connection.knownAddressOf(queue)?.endsWith(`:${owner.port}`);
     });
-    for (let i = 0; i < 5; i += 1) await connection.lookAtSlots();
+    for (let i = 0; i < 5; i += 1) await connection.refreshSlots();
     const state = await asked;
     const lateMs = performance.now() - began;
     await waited?.catch(() => {});

@@ -4,9 +4,10 @@
  * @module-tag processes
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Connection, Patience, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, Patience, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { confirmDurability } from '../../packages/producer/src/durability.js';
+import { confirmDurability } from '../../packages/producer/src/seal/durability.js';
 import { gate, numbers } from '../support/flow.js';
 import { moving, nameThere } from '../support/moving.js';
 import { until } from '../support/until.js';

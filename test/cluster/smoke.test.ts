@@ -3,7 +3,8 @@
  * @module-tag processes
  */
 import { Producer } from '@piecework/producer';
-import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Worker } from '@piecework/worker';
 import { expect, test } from 'vitest';
 import { Log, mastersOf, numbers } from '../support/flow.js';

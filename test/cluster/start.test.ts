@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await cluster?.stop();
+  await cluster?.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -45,7 +45,7 @@ const DOWN = {
   message: expect.stringMatching(/the cluster is down: 127\.0\.0\.1:\d+ finds 109\d\d of 16384/),
 };
 
-test('they are told why after as long as they would wait, and begin when it is up', async () => {
+test('they get the reason after their longest wait, and begin when it is up', async () => {
   const queue = freshName('down');
   const log = new Log();
   const worker = new Worker({ redis, queue, logger: log as never, handler: (n: number) => n });

@@ -29,7 +29,7 @@ describe('a handler that holds up the event loop', () => {
     expect(await busy.ended).toBe(0);
   });
 
-  test('goes on with its lease afterwards', async ({ flow }) => {
+  test('keeps its lease afterwards', async ({ flow }) => {
     // Two that block, one after the other, and a third that comes after them under the same lease.
     const options = { concurrency: 3, leaseMs: KEPT_MS };
     const busy = await startWorker(flow, { blockMs: 1.2 * KEPT_MS }, options);
@@ -49,12 +49,12 @@ describe('a handler that holds up the event loop', () => {
     const stuck = await startWorker(flow, { told: 'block' }, { concurrency: 1, maxBlockMs });
     const producer = flow.producer();
     const { id } = await producer.submit([7], { limit: 1 });
-    // Its looks would withdraw what the thread, on a busy machine, begins to renew too late.
+    // Its ticks would withdraw permits that the thread, on a busy machine, begins to renew too late.
     await producer.close();
     await until(async () => (await stuck.started()).length === 1);
     const lease = async () =>
       Number((await flow.request(id).inspect())?.state[`lease:${stuck.id}`] ?? 0);
-    // The first one ends a lease after that at most, however late this test looks.
+    // The first one ends a lease after that at most, however late this test reads it.
     const began = await stuck.began();
     await until(async () => (await lease()) > began + 2 * LEASE_MS, {
       what: 'it was believed while it might have been only slow',

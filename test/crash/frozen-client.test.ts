@@ -34,7 +34,7 @@ test('a token that a frozen client eats is found lost, and another goes out', as
   const handled: number[] = [];
   const worker = flow.worker({ handler: (n: number) => void handled.push(n) });
   await worker.start();
-  // The first look turns the epoch, the next finds that all its tokens are popped, and the grace
+  // The first tend turns the epoch, the next finds that all its tokens are popped, and the grace
   // later the third finds one that never entered.
   await tickNow(flow, id);
   await tickNow(flow, id);

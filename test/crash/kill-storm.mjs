@@ -1,8 +1,8 @@
-// `kill -9` of a random worker process every 300 ms, until a big request is through (later when fewer
-// than three of the fleet are up: on a busy machine they start more slowly than that). It is bigger than was
-// asked for when it would be through before `--kills` of them. Then: each index has one result, the counts
-// are exact, and after the drop nothing is left. Says how many sub-requests ran again for each kill, and how
-// long what a killed worker ran had to wait for its restart.
+// `kill -9` of a random worker process that runs something, every 300 ms, until a big request is through (later
+// when fewer than three of the fleet are up, or none runs anything: a loaded machine starts them more slowly). It
+// is bigger than was asked for when it would be through before `--kills` of them. Then: each index has one result,
+// the counts are exact, and after the drop nothing is left. Says how many sub-requests ran again for each kill,
+// and how long what a killed worker ran had to wait for its restart.
 //
 //   node test/crash/kill-storm.mjs                        40,000 sub-requests, on a Redis of its own
 //   node test/crash/kill-storm.mjs --size 4000 --seed 7   fewer; the seed picks the victims
@@ -18,8 +18,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startRedis } from '@piecework/embedded';
 import { Producer, requestOptions } from '@piecework/producer';
-import { Connection, QueueCommands, RequestCommands, TIMES } from '@piecework/protocol';
+import { Connection, QueueCommands, TIMES } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Cluster } from 'ioredis';
+import { Dice } from '../../tools/chaos/dist/contract/dice.js';
 
 const { values } = parseArgs({
   options: {
@@ -40,20 +42,9 @@ const LEASE_MS = 1_000;
 /** A tick of the agenda comes at most so late: its pace is a second, and a quarter of it is dice. */
 const TICK_MS = 1_250;
 const PROGRAM = fileURLToPath(new URL('../support/programs/worker.mjs', import.meta.url));
-const random = dice(Number(values.seed));
+const dice = new Dice(Number(values.seed));
 const queue = `storm-${process.pid}`;
 const id = `${queue}.request`;
-
-/** Numbers from 0 to 1 that the seed decides (mulberry32). */
-function dice(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** The fleet: a worker that is killed is replaced at once, and may be killed when it is ready. */
 class Fleet {
@@ -79,11 +70,12 @@ class Fleet {
     child.stdout.once('data', () => this.#ready.add(worker));
   }
 
-  /** Kills one of those that are ready; false when too few are. */
+  /** Kills one of those that run something; false when none does, or when too few are ready. */
   kill() {
-    const ready = [...this.#ready];
-    if (ready.length < 3) return false;
-    const victim = ready[Math.floor(random() * ready.length)];
+    if (this.#ready.size < 3) return false;
+    const busy = [...this.#ready].filter(isBusy);
+    const victim = busy[Math.floor(dice.next() * busy.length)];
+    if (!victim) return false;
     this.#ready.delete(victim);
     victim.killedAt = process.hrtime.bigint();
     victim.child.kill('SIGKILL');
@@ -95,6 +87,16 @@ class Fleet {
     for (const { child } of this.workers) child.kill(signal);
     await Promise.all(this.workers.map(({ ended }) => ended));
   }
+}
+
+function isBusy({ log }) {
+  const running = new Set();
+  for (const line of readFileSync(log, 'utf8').split('\n')) {
+    const [what, , index] = line.split(' ');
+    if (what === 'start') running.add(index);
+    if (what === 'end') running.delete(index);
+  }
+  return running.size > 0;
 }
 
 /** Every execution that was begun: index → those of it, in the order of their start. */
@@ -190,15 +192,17 @@ try {
   }
   const window = stormy() ? {} : { window: WINDOW };
   const submitting = producer.submit(items(), { id, limit: 100, ...window, ...patient });
-  // Its first look stands in the agenda 20 s after the intent, which is later than these leases end.
-  const looked = submitting.then(({ generation }) => queueCommands.note(id, generation, 0));
+  // The agenda has its first tend 20 s after the intent, which is later than these leases end.
+  const scheduled = submitting.then(({ generation }) =>
+    queueCommands.scheduleTend(id, generation, 0),
+  );
 
   const open = async () => (await commands.state())?.status !== 'complete';
   while (await open()) {
     await sleep(everyMs);
     if (fleet.kill()) kills += 1;
   }
-  await looked;
+  await scheduled;
   size = (await submitting).total;
   await producer.close();
   await checkResults(commands);
@@ -209,7 +213,7 @@ try {
   const dropped = await commands.drop();
   await queueCommands.finish(id, dropped.generation, 'dropped');
   // The killed cannot strike themselves out; the registry would forget them a minute later.
-  for (const worker of await queueCommands.workers()) await queueCommands.depart(worker.id);
+  for (const worker of await queueCommands.workers()) await queueCommands.deregister(worker.id);
   await nothingLeft(connection);
 
   const runs = executions(fleet.workers);
@@ -222,7 +226,7 @@ try {
     executedAgain: again,
     againPerKill: Number((again / Math.max(1, kills)).toFixed(2)),
     ...{ orphans: waited.length, restartP50Ms: at(0.5), restartMaxMs: at(1) },
-    // The lease; the next look; its tick.
+    // The lease; the next tend; its tick.
     restartFormulaMs: LEASE_MS + Math.max(LEASE_MS, TIMES.graceMs) + TICK_MS,
   };
   if (values.json) console.log(JSON.stringify(figures));
@@ -231,15 +235,15 @@ try {
     console.log('each index has one result, the counts are exact, nothing is left after the drop');
     console.log(
       'From a kill to the restart of what it orphaned, if nothing else dies: the rest of the lease (1,000 ms);\n' +
-        'the next look (where the first lease ends, 1,000 ms, or 5,000 ms after the tokens were popped when\n' +
-        'nobody held a permit at the look before); its tick (1,250 ms); the next settle of any worker.\n' +
-        'When the killed one was just looking: its claim (8,000 ms). When it had popped a token: a look, the\n' +
-        'grace (5,000 ms) and another look until the token is made good.',
+        'the next tend (where the first lease ends, 1,000 ms, or 5,000 ms after the tokens were popped when\n' +
+        'nobody had a permit at the tend before); its tick (1,250 ms); the next settle of any worker.\n' +
+        'When the killed one was just tending: its claim (8,000 ms). When it had popped a token: a tend, the\n' +
+        'grace (5,000 ms) and another tend until the token is replaced.',
     );
   }
 } finally {
   await fleet.stop('SIGKILL');
   await connection.close();
-  await own?.stop();
+  await own?.close();
   rmSync(folder, { recursive: true, force: true });
 }

@@ -4,16 +4,20 @@
  * @module-tag processes
  */
 import { Producer, type RequestOptions } from '@piecework/producer';
-import { Connection, PieceworkError, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, PieceworkError, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { loseWrites } from '../scale/lost-submissions.mjs';
+import { apart } from '../support/apart.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { ended, forgetting } from '../support/forgetful-redis.js';
+import { playsAll } from '../support/mode.js';
 import { startOwnRedis } from '../support/redis.js';
 
 const ITEMS = 7;
-const BACK = [1, 2, 3, 4, 6];
+/** How many round trips are forgotten. */
+const BACK = playsAll ? [1, 2, 3, 4, 6] : [1, 2, 4];
 
 type Submit = (producer: Producer, id: string) => Promise<unknown>;
 const submit =
@@ -27,6 +31,8 @@ async function* streamed() {
 
 const kinds: Record<string, Submit> = {
   'a small one': submit({}),
+  'a small one whose sides are apart': submit({}),
+  'a delayed one in one call': submit({ delayMs: 5_000 }),
   'one of several chunks': submit({ window: 8 }),
   'a delayed one': submit({ delayMs: 5_000, window: 8 }),
   'a stream': (producer, id) => producer.submit(streamed(), { id, window: 8 }),
@@ -41,6 +47,8 @@ const kinds: Record<string, Submit> = {
     return request;
   },
 };
+
+const IN_ONE_CALL = ['a small one', 'a delayed one in one call', 'one by a key'];
 
 /** As a caller does: asks again as long as it is told that this can help. */
 async function told(submit: Submit, producer: Producer, id: string) {
@@ -72,14 +80,16 @@ describe('after the server has forgotten its last writes', () => {
       timeout: 240_000,
     }, async ({ flow }) => {
       const server = await startOwnRedis();
-      flow.after(() => server.stop());
+      flow.after(() => server.close());
       const keeper = new Redis(server.url);
       flow.after(() => keeper.disconnect());
       let forgets = 0;
-      for (let n = 2, more = true; more; n += 1) {
+      for (let n = 1, more = true; more; n += 1) {
         for (const back of BACK) {
           const forgetful = await forgetting(server.url, keeper, n, back);
-          const producer = new Producer({ redis: forgetful.client, queue: flow.queue });
+          const { client } = forgetful;
+          const redis = kind.endsWith('apart') ? apart(client) : client;
+          const producer = new Producer({ redis, queue: flow.queue });
           const id = `${flow.queue}.${n}-${back}`;
           // In pieces, what is lost of them is told; then the caller begins anew, under another id.
           const fresh: Submit = (it) =>
@@ -88,8 +98,10 @@ describe('after the server has forgotten its last writes', () => {
           more = forgetful.forgot;
           await producer.close();
           await ended(forgetful);
-          // What looks at the agenda may come after it was acknowledged, and forget that.
+          // A tick may come after the submission was acknowledged, and forget that.
           if (forgetful.forgot !== more) continue;
+          // Or just before that was seen here: whoever still waits for an answer asks again behind the loss.
+          if (forgetful.trips.at(-1) === `${n} tick forgotten`) continue;
           const held = await heldOf(flow, server.url, acknowledged);
           expect(held, `round trip ${n}, ${back} before it forgotten`).toMatchObject({
             ...{ status: 'sealed', total: ITEMS, isOpen: true, isOnAgenda: true },
@@ -97,7 +109,9 @@ describe('after the server has forgotten its last writes', () => {
           forgets += Number(more);
         }
       }
-      expect(forgets).toBeGreaterThanOrEqual(2 * BACK.length);
+      // In one call there are fewer round trips behind which something may be lost.
+      const least = IN_ONE_CALL.includes(kind) ? 1 : 2 * BACK.length;
+      expect(forgets).toBeGreaterThanOrEqual(least);
     });
   }
 

@@ -18,7 +18,7 @@ const LEASE_MS = 12_000;
 describe('a Redis that stands still for longer than a lease', () => {
   test('takes nothing away from a worker that still runs it', async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const redis = server.url;
     const probe = new Redis(redis);
     flow.after(() => probe.disconnect());
@@ -48,7 +48,7 @@ describe('a Redis that stands still for longer than a lease', () => {
     await until(() => performance.now() - since > AWAY_MS, { timeoutMs: 2 * AWAY_MS });
     await server.kill('SIGCONT');
     const resumedAt = Number(await until(() => probe.hget(counters, 'resumedAt')));
-    // Somebody looked at the request since, found its lease long over, and let it be.
+    // Somebody tended the request since, found that its lease had ended long ago, and left it alone.
     await until(async () => Number(await probe.zscore(agenda, id)) === resumedAt + LEASE_MS);
     const fields = Object.entries(await probe.hgetall(request));
     const [[, lease] = []] = fields.filter(([field]) => field.startsWith('lease:'));

@@ -40,18 +40,18 @@ async function expectOne(flow: Flow, id: string, total: number): Promise<void> {
   expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total });
 }
 
-/** What was minted in a call whose reply got lost was pushed by nobody: a look finds that. */
+/** Nobody pushed the tokens that were minted in a call whose reply got lost: a tend finds that. */
 async function lookUntilHinted(flow: Flow, ids: readonly string[]): Promise<void> {
   const agenda = new Agenda(flow.connection, flow.queueCommands);
   const { list } = flow.queueCommands.keys;
-  const look = async () => {
+  const tended = async () => {
     const tokens = await Promise.all(ids.map((_, i) => flow.connection.client.llen(list(i))));
     if (tokens.every((count) => count > 0)) return true;
     moveClock(3_000);
     await agenda.tick();
     return false;
   };
-  await until(look, { what: 'there is a token of each' });
+  await until(tended, { what: 'there is a token of each' });
 }
 
 /** Works off what is there; how often each number was run, for each request. */

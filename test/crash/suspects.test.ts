@@ -59,17 +59,17 @@ describe('of many that run together', () => {
       expect(startsOf(logs, index).length).toBeLessThanOrEqual(5);
       expect(failed[index]).toMatchObject({ name: 'CrashError' });
     }
-    await fleet.stop();
+    await fleet.close();
   });
 
-  test('one that only ends its process beside others succeeds once it is alone', {
+  test('one that only ends its process beside others succeeds once it is isolated', {
     timeout: 240_000,
   }, async ({ flow }) => {
     const fleet = await startRestarted(flow, 1, { ...OPTIONS, concurrency: 16 });
     const items = [...numbers(20), { kill: 'beside others' }, ...numbers(20)];
     const { id } = await flow.producer().submit(items, { limit: 16 });
     expect(await complete(flow, id)).toMatchObject({ succeeded: 41, failed: 0 });
-    await fleet.stop();
+    await fleet.close();
   });
 });
 
@@ -82,7 +82,7 @@ async function fleetWith(flow: Flow, handler: string): Promise<WorkerFleet> {
   const { queue } = flow;
   const flags = ['--lease-ms', '3600000', '--log-level', 'silent'];
   const fleet = await WorkerFleet.start({ redis: await testUrl(), queue, handler: file, flags });
-  flow.after(() => fleet.stop());
+  flow.after(() => fleet.close());
   return fleet;
 }
 
@@ -100,7 +100,7 @@ describe('a sub-request', () => {
       expect((await errors(flow, id))[0]).toMatchObject({ name: 'CrashError', pid, ...known });
       // A killed worker cannot strike itself out.
       const { worker } = (await errors(flow, id))[0] as KeptError;
-      await flow.queueCommands.depart(worker as string);
+      await flow.queueCommands.deregister(worker as string);
     },
   );
 
@@ -109,7 +109,7 @@ describe('a sub-request', () => {
     const stuck = await startWorker(flow, { told: 'block' }, { concurrency: 1, maxBlockMs });
     const producer = flow.producer();
     const { id } = await producer.submit([7], { maxCrashes: 1 });
-    // Its looks would withdraw what the thread, on a busy machine, begins to renew too late.
+    // Its ticks would withdraw permits that the thread, on a busy machine, begins to renew too late.
     await producer.close();
     const noted = async () =>
       `cause:${stuck.id}` in ((await flow.request(id).inspect())?.state ?? {});

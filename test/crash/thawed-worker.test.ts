@@ -35,7 +35,7 @@ test.for([
   { script: 'take', submit: due, started: [0] },
   { script: 'run-alone', submit: suspect, started: [] },
   // The last that is told before suspects run; the first note is of the lease.
-  { script: 'note', submit: suspect, started: [], at: 2 },
+  { script: 'schedule-tend', submit: suspect, started: [], at: 2 },
 ] as const)(
   'a worker that froze with the reply to $script in hand starts nothing from it after its lease',
   async ({ script, submit, started, ...times }, { flow }) => {

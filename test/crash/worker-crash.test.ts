@@ -183,7 +183,7 @@ test('a worker whose permits were withdrawn tells its handlers, and takes part a
   await client.hdel(request, `permits:${worker.id}`, `lease:${worker.id}`);
   await client.hset(request, 'granted', 0);
   await until(() => aborted === 3, { what: 'all three are told' });
-  await flow.queueCommands.note(id, generation, 0);
+  await flow.queueCommands.scheduleTend(id, generation, 0);
   await new Agenda(flow.connection, flow.queueCommands).tick();
   expect(await flow.complete(id)).toMatchObject({ succeeded: 3, failed: 0 });
   expect(flow.log.lines.map(({ what }) => what)).toContain('lease lost');
@@ -214,7 +214,7 @@ test('a settle tells that the permits were withdrawn, before the next renewal wo
   await client.hset(request, 'granted', 0);
   first.open();
   await until(() => aborted === 2, { what: 'the other two are told' });
-  await flow.queueCommands.note(id, generation, 0);
+  await flow.queueCommands.scheduleTend(id, generation, 0);
   await new Agenda(flow.connection, flow.queueCommands).tick();
   expect(await flow.complete(id)).toMatchObject({ succeeded: 3, failed: 0 });
 });

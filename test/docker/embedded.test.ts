@@ -65,7 +65,7 @@ test('serves on loopback only, and after stop container and folder are gone', as
     'maxmemory-policy',
     'noeviction',
   ]);
-  await redis.stop();
+  await redis.close();
   expect(await containersOf(process.pid)).toBe('');
   expect(existsSync(redis.dir)).toBe(false);
 });
@@ -75,10 +75,10 @@ test('is removed when it is killed, and stops though it is frozen', async () => 
   const killed = await startRedis({ server });
   await killed.kill('SIGKILL');
   await until(() => !existsSync(killed.dir), { what: 'the folder is removed' });
-  await killed.stop();
+  await killed.close();
   const frozen = await startRedis({ server });
   await frozen.kill('SIGSTOP');
-  await frozen.stop();
+  await frozen.close();
   expect(await containersOf(process.pid)).toBe('');
 });
 
@@ -87,7 +87,7 @@ test('finds its data again on the same folder and port', async () => {
   const server = await find();
   const first = await startRedis({ server, dir, persistence: 'aof' });
   await ask(first.url, (client) => client.set('kept', 'yes'));
-  await first.stop();
+  await first.close();
   await using second = await startRedis({ server, dir, port: first.port, persistence: 'aof' });
   expect(await ask(second.url, (client) => client.get('kept'))).toBe('yes');
 });

@@ -37,10 +37,10 @@ test('a request is worked off through a Redis in a container, which then is gone
     expect(values).toEqual(numbers(500).map((n) => n * 2));
     expect(log.lines.filter(({ level }) => level === 'error')).toEqual([]);
   } finally {
-    await redis.stop();
+    await redis.close();
   }
   expect(await containers()).toBe('');
-  await redis.stop();
+  await redis.close();
 });
 
 const publishes = (url: string) => `publish=${new URL(url).port}`;

@@ -8,9 +8,11 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Piecework } from 'piecework';
 import { expect, it, onTestFinished } from 'vitest';
 import { listen } from '../support/listen.js';
 import { startOwnRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -27,7 +29,7 @@ it('the program of README runs as it stands, prints what README says, and ends',
   const server = await startOwnRedis();
   const folder = await mkdtemp(join(tmpdir(), 'piecework-readme-'));
   onTestFinished(async () => {
-    await server.stop();
+    await server.close();
     await rm(folder, { recursive: true, force: true });
   });
   await writeFile(join(folder, 'first.mjs'), program);
@@ -42,6 +44,48 @@ it('the program of README runs as it stands, prints what README says, and ends',
 
 it('README of the package has the same program', () => {
   expect(programOf(read('packages/piecework/README.md'))).toEqual(programOf(read('README.md')));
+});
+
+it('READMEs of packages link to no file that a package lacks', () => {
+  for (const name of readdirSync(join(root, 'packages')))
+    expect(read(`packages/${name}/README.md`), name).not.toMatch(/\]\((?!https?:)/);
+});
+
+it('a worker that signals close, as README says, gives its work back and lets its process end', async () => {
+  const closing = (readme: string) => /```js\n(for \(const signal of .*\n)```/.exec(readme)?.[1];
+  const line = closing(read('README.md'));
+  expect(line).toContain('SIGTERM');
+  expect(closing(read('packages/piecework/README.md'))).toBe(line);
+  const server = await startOwnRedis();
+  const folder = await mkdtemp(join(tmpdir(), 'piecework-readme-'));
+  onTestFinished(async () => {
+    await server.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const program = `
+    import { Worker } from 'piecework';
+    const handler = () => new Promise((resolve) => setTimeout(resolve, 100));
+    const worker = new Worker({ redis: process.env.REDIS_URL, concurrency: 1, handler });
+    ${line}
+    worker.on('settled', () => console.log('settled'));
+    await worker.start();
+  `;
+  await writeFile(join(folder, 'worker.mjs'), program);
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  await using pw = new Piecework({ redis: server.url });
+  const request = await pw.submit(Array(200).fill('a'));
+  const env = { ...process.env, REDIS_URL: server.url };
+  const child = spawn(process.execPath, ['worker.mjs'], { cwd: folder, env });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const listened = listen(child);
+  await until(() => listened.said.stdout.includes('settled'), { timeoutMs: 30_000 });
+  child.kill('SIGTERM');
+  expect(await listened.finished).toMatchObject({ code: 0, stderr: '' });
+  const { counts } = await request.status();
+  expect(counts).toMatchObject({ inFlight: 0, failed: 0 });
+  expect(counts.ready).toBeGreaterThan(0);
+  expect(await pw.admin.workers()).toEqual([]);
+  await request.drop();
 });
 
 const folders = readdirSync(join(root, 'examples'), { withFileTypes: true });

@@ -155,7 +155,7 @@ describe('a suspect', { tags: 'one-server' }, () => {
   });
 });
 
-test('a settle of a life that is over takes nothing of the next one', async ({ flow }) => {
+test('a settle of an ended generation takes nothing of the next one', async ({ flow }) => {
   const slow = gate();
   const id = flow.id('again');
   let lives = 0;

@@ -108,7 +108,7 @@ describe('a submission whose reply got lost', () => {
     expect(await payloadsOf(flow, id)).toEqual(items);
   });
 
-  test('is found when it is complete, and was run once', async ({ flow }) => {
+  test('is found when it is complete, and ran once', async ({ flow }) => {
     const id = flow.id('done');
     const ran: number[] = [];
     await flow.worker({ handler: (n: number) => void ran.push(n) }).start();
@@ -122,7 +122,7 @@ describe('a submission whose reply got lost', () => {
     expect(await flow.queueCommands.whereabouts(id)).not.toHaveProperty('open');
   });
 
-  test('that was given up meanwhile is not taken for done', async ({ flow }) => {
+  test('that was given up meanwhile is not taken for submitted', async ({ flow }) => {
     const client = lossy(flow);
     const options = { id: flow.id('late'), unavailableMs: 0, onProducerLost: 'seal' as const };
     const producer = flow.producer({ redis: client });
@@ -140,7 +140,7 @@ describe('a submission whose reply got lost', () => {
 });
 
 describe('an open request whose reply got lost', () => {
-  test('is joined, sealed and cancelled by asking again', async ({ flow }) => {
+  test('is joined, sealed and cancelled by a repeated call', async ({ flow }) => {
     const client = lossy(flow);
     const producer = flow.producer({ redis: client });
     for (const end of ['seal', 'cancel'] as const) {
@@ -176,9 +176,11 @@ describe('an open request whose reply got lost', () => {
 });
 
 describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
-  test('is told from a lost reply: what was never sent is no question', async ({ flow }) => {
+  test('is distinguished from a lost reply: a call that was never sent is not indeterminate', async ({
+    flow,
+  }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const client = new LossyRedis(server.url, { protocol: 2 });
     client.on('error', () => {});
     flow.after(() => client.disconnect());
@@ -195,7 +197,7 @@ describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
     await Promise.all([producer.close(), admin.close()]);
   });
 
-  test('is named as such to those whose patience is over', async ({ flow }) => {
+  test('is a typed error when `unavailableMs` has passed', async ({ flow }) => {
     const redis = `redis://127.0.0.1:${await freePort()}`;
     const admin = new Admin({ redis, queue: flow.queue, unavailableMs: 100 });
     flow.after(() => admin.close());
@@ -208,7 +210,7 @@ describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
 
   test('ends no client that was passed in, and holds up no close', async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const client = new Redis(server.url);
     client.on('error', () => {});
     flow.after(() => client.disconnect());
@@ -228,9 +230,9 @@ describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
     expect(client.status).not.toBe('end');
   });
 
-  test('is waited for by those who have the patience', async ({ flow }) => {
+  test('is waited for until `unavailableMs` has passed', async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const producer = flow.producer({ redis: server.url });
     await producer.submit([1], { id: flow.id('before') });
     await server.kill('SIGSTOP');

@@ -19,7 +19,7 @@ async function anIdForEachMaster(connection: Connection, name: string): Promise<
   return [...ids.values()].sort();
 }
 
-test('one address leads to the whole cluster when it is named twice, that of a replica too', {
+test('one address given twice leads to the whole cluster, also the address of a replica', {
   tags: 'only-cluster',
 }, async ({ commandLine }) => {
   const { file, queue, connection } = commandLine;

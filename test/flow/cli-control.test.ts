@@ -5,7 +5,9 @@ import { freshName } from '../support/given.js';
 // Ids of requests are used by nobody else, whatever server this is.
 const unique = freshName('request');
 
-test('pause, update, resume and cancel do what they say, and say it', async ({ commandLine }) => {
+test('pause, update, resume and cancel change the request and print what they did', async ({
+  commandLine,
+}) => {
   const { file, run } = commandLine;
   const id = `${unique}-a`;
   await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
@@ -26,7 +28,7 @@ test('pause, update, resume and cancel do what they say, and say it', async ({ c
   const lifted = await run('update', id, '--limit', 'none', '--json');
   expect(JSON.parse(lifted.stdout)).toEqual({ id, limit: null });
   expect((await run('status', id)).stdout).toMatch(/^limit +none$/m);
-  expect((await run('resume', id)).stdout).toBe(`${id} goes on\n`);
+  expect((await run('resume', id)).stdout).toBe(`${id} resumed\n`);
   const cancelled = { id, status: 'complete', outcome: 'cancelled' };
   expect(JSON.parse((await run('cancel', id, '--json')).stdout)).toEqual(cancelled);
   expect((await run('cancel', id)).stdout).toBe(`${id} is complete (cancelled)\n`);
@@ -37,7 +39,7 @@ test('pause, update, resume and cancel do what they say, and say it', async ({ c
   });
 });
 
-test('status and list say why a request does not move', async ({ commandLine }) => {
+test('status and list say why a request waits', async ({ commandLine }) => {
   const { file, run } = commandLine;
   const id = `${unique}-still`;
   await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
@@ -57,17 +59,17 @@ test('status and list say why a request does not move', async ({ commandLine }) 
   await run('drop', id);
 });
 
-test('pause and resume --queue-wide mean the queue', async ({ commandLine }) => {
+test('pause and resume with --queue-wide act on the whole queue', async ({ commandLine }) => {
   const { run, queue } = commandLine;
   const paused = await run('pause', '--queue-wide', '--json');
   expect(JSON.parse(paused.stdout)).toEqual({ queue, paused: true });
-  expect((await run('resume', '--queue-wide')).stdout).toBe(`queue ${queue} goes on\n`);
+  expect((await run('resume', '--queue-wide')).stdout).toBe(`queue ${queue} resumed\n`);
   const timed = await run('pause', '--queue-wide', '--for-ms', '1');
   expect(timed.stdout).toBe(`queue ${queue} paused\n`);
   await run('resume', '--queue-wide');
 });
 
-test('what contradicts itself is refused', async ({ commandLine: { run } }) => {
+test('flags that contradict each other are refused', async ({ commandLine: { run } }) => {
   for (const args of [
     ['pause'],
     ['resume'],

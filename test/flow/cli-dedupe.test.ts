@@ -1,11 +1,12 @@
 import { Producer } from '@piecework/producer';
-import { QueueCommands, RequestCommands } from '@piecework/protocol';
+import { QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
 import { test } from '../support/command-line.js';
 
 describe('piecework submit --dedupe-key', () => {
-  test('takes the request that is there, and refuses what does not go with it', {
+  test('takes the existing request, and refuses flags that do not match it', {
     timeout: 180_000,
   }, async ({ commandLine }) => {
     const { run, file, queue, connection } = commandLine;
@@ -34,7 +35,7 @@ describe('piecework submit --dedupe-key', () => {
 });
 
 describe('piecework run --dedupe-key', () => {
-  test('runs a request of its own, and leaves that of another run alone', {
+  test('runs its own request, and does not touch the request of another run', {
     timeout: 180_000,
   }, async ({ commandLine }) => {
     const { run, file, queue, redis, connection } = commandLine;

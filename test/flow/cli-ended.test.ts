@@ -41,7 +41,7 @@ describe('a run that is ended at once', () => {
       .map(({ index }) => index)
       .sort((a, b) => a - b);
 
-  test('writes what waited for its place in the order of the input, and says so', {
+  test('writes the results that waited for earlier ones, and says so', {
     tags: 'processes',
   }, async ({ commandLine }) => {
     const { code, stderr, out } = await endedTwice(commandLine, 'ndjson');
@@ -52,20 +52,20 @@ describe('a run that is ended at once', () => {
     );
   });
 
-  test('puts nothing into the place of another where lines have no index', {
+  test('writes no result in the place of another when lines have no index', {
     tags: 'processes',
   }, async ({ commandLine }) => {
     const { code, stderr, out } = await endedTwice(commandLine, 'text');
     expect(code).toBe(130);
     expect(await readFile(out, 'utf8')).toBe('');
     const [, path = ''] =
-      /has 0 results; 19 more finished behind one that did not: (.+)$/m.exec(stderr) ?? [];
+      /has 0 results; 19 more finished behind one that had not: (.+)$/m.exec(stderr) ?? [];
     expect(sorted(await readFile(path, 'utf8'))).toEqual(others);
     await rm(path);
   });
 });
 
-describe('a run that is stopped lets end what runs, and no more', () => {
+describe('a run that is stopped lets running sub-requests end, and starts no others', () => {
   const AT_ONCE = 3;
 
   /** Three of its items run, and end when they may. */
@@ -129,11 +129,11 @@ describe('a run that is stopped lets end what runs, and no more', () => {
   );
 });
 
-test('a run whose request the server lost says what is to be moved away, and what to do then', {
+test('a run whose request the server has lost says which files to move away, and what to do then', {
   tags: ['own-server', 'processes'],
 }, async ({ commandLine: { file, folder } }) => {
-  const { url, stop } = await startOwnRedis();
-  onTestFinished(stop);
+  const { url, close } = await startOwnRedis();
+  onTestFinished(close);
   const input = await file('items.txt', lines(TOTAL));
   const out = join(folder, 'out');
   const args = ['run', '--id', 'lost', '--input', input, '--exec', 'sleep 0.3; echo {}'];
@@ -145,5 +145,5 @@ test('a run whose request the server lost says what is to be moved away, and wha
   const { code, stderr } = await finished;
   expect(code).toBe(1);
   expect(stderr).toContain(`move ${out} away, then give the same command again\n`);
-  expect(stderr).not.toContain('to go on');
+  expect(stderr).not.toContain('to continue');
 });

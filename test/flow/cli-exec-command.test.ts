@@ -26,7 +26,7 @@ const ITEMS = [
 ];
 
 describe('{} in a command', () => {
-  test('is the item as one word, whatever is in it, and nothing of it is run', async ({
+  test('is the item as one word, whatever it contains, and the shell runs nothing of it', async ({
     commandLine: { run, file, folder },
   }) => {
     const input = await file('items.ndjson', ITEMS.map((item) => JSON.stringify(item)).join('\n'));
@@ -49,7 +49,7 @@ describe('{} in a command', () => {
     expect(existsSync('pwned')).toBe(false);
   });
 
-  test('leaves standard input empty; what is no text is JSON, and a batch is many words', async ({
+  test('leaves standard input empty; items that are not strings are JSON, and a batch is one word for each item', async ({
     commandLine: { run, file },
   }) => {
     const input = await file('items', 'a b\nc\nd\n');
@@ -60,7 +60,7 @@ describe('{} in a command', () => {
     expect(json.stdout, json.stderr).toBe('<["a b","c"]>\n<["d"]>\n');
   });
 
-  test('fails where the item can be no argument, and says what to do instead', async ({
+  test('fails when the item cannot be an argument, and says what to do instead', async ({
     commandLine: { run, file },
   }) => {
     const input = await file('items', `a\0b\n${'x'.repeat(200_000)}\n`);
@@ -167,7 +167,7 @@ describe('{column} in a command', () => {
     expect(second?.error?.message).toBe('the item has no field for {url}');
   });
 
-  test('of GNU parallel is said to be none, unless something else is meant', async ({
+  test('of GNU parallel: the run says that it stays unchanged, unless it means something else', async ({
     commandLine: { run, file },
   }) => {
     const input = await file('a.txt', 'a/b.txt\n');
@@ -185,7 +185,7 @@ describe('{column} in a command', () => {
     const input = await file('a.txt', 'a\n');
     const { code, stderr } = await run('run', '--input', input, '--exec', "jq -n '{}'");
     expect(code).toBe(2);
-    expect(stderr.replace(/\s+/g, ' ')).toContain("(with a blank, '{ }', it is text)");
+    expect(stderr.replace(/\s+/g, ' ')).toContain("('{ }' with a blank is text)");
   });
 
   test.for<[string, string, string]>([
@@ -206,7 +206,7 @@ describe('{column} in a command', () => {
     },
   );
 
-  test('that a later file lacks ends the run, and names that file', async ({
+  test('that is missing in a later file ends the run with an error that names the file', async ({
     commandLine: { run, file },
   }) => {
     const inputs = [await file('a.csv', CSV), await file('b.csv', 'other,n\n1,2\n')];
@@ -214,7 +214,7 @@ describe('{column} in a command', () => {
     const ended = await run('run', ...args);
     expect(ended.code).toBe(1);
     expect(ended.stderr.replace(/\s+/g, ' ')).toMatch(
-      /b\.csv: the header has no "name", which --exec takes/,
+      /b\.csv: the header has no "name", which --exec uses/,
     );
   });
 });

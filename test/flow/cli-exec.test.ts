@@ -30,7 +30,7 @@ describe('a program for each sub-request', () => {
     expect(values).toEqual(words.map((word) => Buffer.byteLength(word)));
   });
 
-  test('gets anything but a text as JSON, is told who it works for, and may answer JSON', async ({
+  test('gets items that are not strings as JSON, its request in the environment, and may answer JSON', async ({
     commandLine: { file, run },
   }) => {
     const input = await file('objects.ndjson', '{"a":[1,2]}\n7\n"text"\n');
@@ -48,7 +48,7 @@ describe('a program for each sub-request', () => {
     ]);
   });
 
-  test('fails its sub-request by any exit code but 0, and what it said on standard error is kept', async ({
+  test('fails its sub-request by any exit code but 0, and the end of its standard error is kept', async ({
     commandLine: { file, run },
   }) => {
     const input = await file('some.txt', 'ok\n3\nkill\n');
@@ -69,7 +69,7 @@ describe('a program for each sub-request', () => {
     expect(killed?.error).toMatchObject({ name: 'ExitError', message: 'ended by SIGKILL' });
   });
 
-  test('fails when it writes no JSON where JSON was promised, or more than a result may have', async ({
+  test('fails when it writes invalid JSON with --exec-output json, or more than a result may have', async ({
     commandLine: { file, run },
   }) => {
     const input = await file('one.txt', 'one\n');
@@ -102,7 +102,7 @@ describe('a program for each sub-request', () => {
 });
 
 describe('a program that leaves something behind', () => {
-  test('is over when its shell is, and its group is ended', async ({ commandLine }) => {
+  test('ends when its shell ends, and its process group is killed', async ({ commandLine }) => {
     const { file, folder, run } = commandLine;
     const input = await file('one.txt', 'one\n');
     const pids = join(folder, 'pids');
@@ -115,7 +115,7 @@ describe('a program that leaves something behind', () => {
     await until(() => !runs(pid), { what: 'what it left behind has ended' });
   });
 
-  test('holds up neither its sub-request nor the worker, wherever that went', async ({
+  test('delays neither its sub-request nor the worker, whatever process it left behind', async ({
     commandLine,
   }) => {
     const { file, folder, run } = commandLine;
@@ -137,7 +137,7 @@ describe('a program that leaves something behind', () => {
   });
 });
 
-describe('a program that lives on', () => {
+describe('a persistent program', () => {
   // Answers each line in order; keeps a note of its own life in the folder.
   const program = (folder: string) => `
     const { appendFileSync } = require('node:fs');
@@ -176,7 +176,7 @@ describe('a program that lives on', () => {
     expect(notes.join('').match(/work/g)).toHaveLength(500);
   });
 
-  test('fails what it calls an error, what it had when it ended, and what it answers wrongly', async ({
+  test('fails a sub-request by an error, by its end, and by a wrong answer', async ({
     commandLine: { file, folder, run },
   }) => {
     const script = await file('program.cjs', program(folder));
@@ -202,7 +202,7 @@ describe('a program that lives on', () => {
     ]);
   });
 
-  test('may end in good order after each answer', async ({ commandLine: { file, run } }) => {
+  test('may end with exit code 0 after each answer', async ({ commandLine: { file, run } }) => {
     const input = await file('some.txt', 'a\nb\nc\nd\ne\nf\n');
     const ended = await run(
       ...['run', '--input', input, '--out', '-', '--concurrency', '2'],

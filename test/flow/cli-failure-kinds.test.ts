@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { failureKinds, kindLine } from '../../packages/cli/dist/failure-kinds.js';
+import { failureKinds, kindLine } from '../../packages/cli/dist/output/failure-kinds.js';
 
 /** The kinds of failures of which programs, or a handler, said this. */
 async function kindsOf(name: string, messages: readonly string[]) {
@@ -15,13 +15,13 @@ async function kindsOf(name: string, messages: readonly string[]) {
 }
 
 describe('failures of a run', () => {
-  test('that took too long are not told by the name of one of them', () => {
+  test('that timed out are shown without the name of one of them', () => {
     const message = 'attempt 1 of sub-request 0 of run-x: not within 500 ms';
     const kind = { name: 'TimeoutError', message, count: 200, indexes: [0, 1, 2] };
     expect(kindLine(kind, 80)).toBe('  200 × TimeoutError: not within 500 ms (index 0, 1, 2, …)');
   });
 
-  test('of one exit code are told apart by what the programs said, the most frequent first', async () => {
+  test('of one exit code are distinguished by what the programs wrote, the most frequent first', async () => {
     expect(
       await kindsOf('ExitError', [
         'exit code 1: disk full',
@@ -44,7 +44,7 @@ describe('failures of a run', () => {
     ]);
   });
 
-  test('of a handler are alike but for numbers, paths and what is quoted', async () => {
+  test('of a handler are of one kind when they differ only in numbers, paths and quoted words', async () => {
     expect(
       await kindsOf('Error', [
         "no user 'ann' in /var/db/7",
@@ -60,7 +60,7 @@ describe('failures of a run', () => {
     ]);
   });
 
-  test('of very many kinds are counted by exit code, and none stands for all of them', async () => {
+  test('of very many kinds are counted by exit code, without a message of one of them', async () => {
     const word = (i: number) => `${String.fromCharCode(97 + (i % 26))}${'x'.repeat(i)}`;
     const messages = Array.from({ length: 150 }, (_, i) => `exit code 3: ${word(i)}`);
     const kinds = await kindsOf('ExitError', messages);

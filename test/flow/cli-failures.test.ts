@@ -21,7 +21,7 @@ async function someFailed(queue: string) {
   return scene;
 }
 
-test('failures shows what failed, of one name or grouped, with payloads if wanted', async ({
+test('failures shows failures, of one error name or grouped, with payloads if asked for', async ({
   commandLine,
 }) => {
   const { run, queue } = commandLine;
@@ -71,7 +71,7 @@ test('errors shows the last attempts that failed in a queue', async ({ commandLi
   expect((await run('errors')).stdout).toBe('no errors\n');
 });
 
-test('a submission that failed says how to look at it, and its failures have stacks', async ({
+test('a submission that failed prints the commands that show its failures, with stacks', async ({
   commandLine,
 }) => {
   const { run, start, queue, file, connection } = commandLine;
@@ -92,7 +92,7 @@ test('a submission that failed says how to look at it, and its failures have sta
   await new Admin({ redis: connection, queue }).drop(id);
 });
 
-test('redrive runs what failed again, and can wait for it', async ({ commandLine }) => {
+test('redrive runs failures again, and can wait for the completion', async ({ commandLine }) => {
   const { run, start, queue, file } = commandLine;
   const { id } = await someFailed(queue);
   const none = await run('redrive', id, '--error', 'NoSuchError', '--json');

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { PayloadError } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
-import { openInput } from '../../packages/cli/dist/input.js';
+import { openInput } from '../../packages/cli/dist/input/input.js';
 import { cli, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
@@ -46,6 +47,16 @@ describe('CSV', () => {
   });
 });
 
+test('a named pipe is read like a file', async ({ commandLine }) => {
+  const pipe = join(commandLine.folder, 'pipe');
+  expect(spawnSync('mkfifo', [pipe]).status).toBe(0);
+  // Without a Redis it loads what starts one, after it has looked at the pipe.
+  const args = ['run', '--input', pipe, '--exec', 'cat', '--out', '-'];
+  const [ended] = await Promise.all([cli(args), writeFile(pipe, 'a\nb\n')]);
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(jsonLines(ended.stdout)).toMatchObject([{ value: 'a' }, { value: 'b' }]);
+});
+
 const BROKEN: readonly [string, string, string | Buffer, string][] = [
   ['a row with a field too few', 'csv', 'a,b\n1,2\n3\n', 'line 3 has 1 field, the header 2 fields'],
   ['a header with a name twice', 'csv', 'a,a\n1,2\n', 'line 1: the header has "a" twice'],
@@ -53,20 +64,25 @@ const BROKEN: readonly [string, string, string | Buffer, string][] = [
     'a quote that is not closed',
     'csv',
     'a\n"x\r\ny"\n"z\n1\n',
-    'begins in line 4 is no CSV: a quote is',
+    'begins in line 4 is not valid CSV: a quote is',
   ],
-  ['text behind a quote', 'csv', 'a,b\n1,"x"y\n', 'begins in line 2 is no CSV: something follows'],
+  [
+    'text behind a quote',
+    'csv',
+    'a,b\n1,"x"y\n',
+    'begins in line 2 is not valid CSV: a closing quote',
+  ],
   [
     'a quote within a field',
     'tsv',
     'a\tb\n1\t5" x\n',
-    'begins in line 2 is no TSV: a quote within',
+    'begins in line 2 is not valid TSV: there is a quote within',
   ],
   [
     'a row of 2 MiB',
     'csv',
     `a\n"${'x'.repeat(2_097_152)}"\n`,
-    'line 2 is no CSV: it has more than',
+    'line 2 is not valid CSV: it has more than',
   ],
   ['CSV that is not UTF-8', 'csv', Buffer.from('a\nx\ng\xfc\n', 'latin1'), 'line 3 is not UTF-8'],
   [
@@ -81,7 +97,7 @@ const BROKEN: readonly [string, string, string | Buffer, string][] = [
     Buffer.from('a\nb\xc3', 'latin1'),
     'line 2 is not UTF-8 text: --binary',
   ],
-  ['UTF-16', 'lines', Buffer.from('\ufeffa\nb', 'utf16le'), 'UTF-16, or no text at all'],
+  ['UTF-16', 'lines', Buffer.from('\ufeffa\nb', 'utf16le'), 'UTF-16, or not text at all'],
   ['a line that is not JSON', 'ndjson', '1\n\n{\n', 'line 3 is not JSON'],
   ['a line of 2 MiB', 'lines', `a\n${'x'.repeat(2_097_152)}`, 'line 2 has more than 1048576 bytes'],
   ['gzip that is cut off', 'lines', gzipSync('1\n2\n3\n').subarray(0, -4), 'broken gzip data'],
@@ -149,7 +165,7 @@ describe('an input that is broken', () => {
     expect(jsonLines(listed.stdout)).toMatchObject([{ outcome: 'cancelled' }]);
   });
 
-  test('far from its beginning ends a run, which keeps what was done', async ({
+  test('far from its beginning ends a run, which keeps the results before it', async ({
     commandLine: { run, file },
   }) => {
     const good = await file('good.txt', 'a\nb\n');
@@ -168,7 +184,7 @@ describe('an input that is broken', () => {
 });
 
 describe('compressed input', () => {
-  test('is known by its bytes, from a file and from standard input, in several parts', async ({
+  test('is recognised by its bytes, from a file and from standard input, in several parts', async ({
     commandLine: { redis, queue, file },
   }) => {
     const twice = Buffer.concat([gzipSync('1\n2\n'), gzipSync('3\n')]);
@@ -202,7 +218,7 @@ describe('several inputs', () => {
     ]);
   });
 
-  test('are cut by a delimiter, or many to a sub-request over the ends of files', async ({
+  test('are split by a delimiter, or into batches that continue across files', async ({
     commandLine,
   }) => {
     const { file, redis, queue } = commandLine;
@@ -244,7 +260,7 @@ describe('gzip data in several members', () => {
     expect(found.slice(-2)).toEqual(['49999', 'last']);
   });
 
-  test('is refused when something else stands behind it, or it is cut off', async ({
+  test('is refused when other bytes follow it, or when it is cut off', async ({
     commandLine: { file },
   }) => {
     const broken = [
@@ -263,7 +279,7 @@ describe('gzip data in several members', () => {
   });
 });
 
-test('bytes pass as they are with --binary, to a program and from it', async ({
+test('bytes reach a program and come back unchanged with --binary', async ({
   commandLine: { run, file, folder },
 }) => {
   const bytes = Buffer.from('ok\n\xff\xfe\r\n\xef\xbb\xbf\0x\n', 'latin1');
@@ -278,7 +294,7 @@ test('bytes pass as they are with --binary, to a program and from it', async ({
   expect(jsonLines(json.stdout)[1]).toMatchObject({ value: { $binary: '//4N' } });
 });
 
-test('a slow input is submitted as it comes, and an open one does not hold up the end', async ({
+test('a slow input is submitted as it comes, and an input that stays open does not delay the end', async ({
   commandLine: { redis, queue, run },
 }) => {
   const id = `${unique}-slow`;
@@ -311,7 +327,7 @@ describe('a dry run', () => {
       `wc '$(x)' "<\\$(x)>" > 2.txt`,
     ]);
     expect(lines).toHaveLength(10);
-    expect(args.stderr).toContain('the input goes on');
+    expect(args.stderr).toContain('the input continues');
     const stdin = await run(...begin, '--exec', 'read -r a; wc -c "$a"');
     expect(stdin.stdout).toMatch(/^printf %s 'a b' \| sh -c 'read -r a; wc -c "\$a"'\n/);
     // What it shows does the same.
@@ -329,7 +345,7 @@ describe('a dry run', () => {
 });
 
 describe('the format of results', () => {
-  test('text is the values alone, CSV has a header and quotes', async ({
+  test('text is only the values, CSV has a header and quotes', async ({
     commandLine: { run, file },
   }) => {
     const input = await file('items', 'plain\nx\ntwo words\n');
@@ -354,7 +370,7 @@ describe('the format of results', () => {
 describe('what is larger than 1 MiB', () => {
   const LONG = 1_500_000;
 
-  test('is read and kept with --max-payload-bytes and --max-result-bytes, which the errors name', async ({
+  test('is accepted with --max-payload-bytes and --max-result-bytes, which the errors name', async ({
     commandLine: { run, file, folder },
   }) => {
     const text = 'x'.repeat(LONG);

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
-import { joblogLine } from '../../packages/cli/dist/joblog.js';
+import { joblogLine } from '../../packages/cli/dist/output/joblog.js';
 import { test } from '../support/command-line.js';
 
 describe('the joblog', () => {
-  test('has exit value and signal as GNU parallel has them', async ({
+  test('has exit values and signals as in GNU parallel', async ({
     commandLine: { run, file, folder },
   }) => {
     const log = join(folder, 'job.log');
@@ -27,7 +27,7 @@ describe('the joblog', () => {
     ]);
   });
 
-  test('tells a crash by its exit code or signal, and by -1 where nobody saw it', () => {
+  test('shows a crash by its exit code or signal, and by -1 where nobody saw it', () => {
     const line = (error: object) =>
       joblogLine({
         ...{ index: 3, status: 'failed', cursor: '' },

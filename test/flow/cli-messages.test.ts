@@ -58,10 +58,10 @@ const HANDLERS: readonly Case[] = [
   [handled('imports-syntax.mjs'), 2, /^--handler imports-syntax\.mjs: syntax\.mjs:3: SyntaxError/],
   [handled('syntax.cjs'), 2, /: syntax\.cjs:1: SyntaxError: /],
   [handled('no-export.mjs'), 2, /: no-export\.mjs:1: SyntaxError: .* named 'b'$/],
-  [handled('types.tsx'), 2, /runs no TypeScript; .*tsx/],
-  [handled('program.py'), 2, /runs no \.py files; run a program by --exec/],
-  [handled('no-file.mjs'), 2, /imports what is not there: .*missing\.mjs.*correct the path/],
-  [handled('no-package.mjs'), 2, /imports what is not there: .*npm install no-such-package/],
+  [handled('types.tsx'), 2, /does not run TypeScript; .*tsx/],
+  [handled('program.py'), 2, /does not run \.py files; run a program by --exec/],
+  [handled('no-file.mjs'), 2, /imports cannot be found: .*missing\.mjs.*correct the path/],
+  [handled('no-package.mjs'), 2, /imports cannot be found: .*npm install no-such-package/],
   [
     handled('throws.mjs'),
     1,
@@ -70,12 +70,12 @@ const HANDLERS: readonly Case[] = [
   [[...RUN, '--handler', 'throws.mjs'], 1, /at throws\.mjs:2:7: TypeError: no config$/],
   [['worker', '--handler', 'throws.mjs', '--processes', '3'], 1, /at throws\.mjs:2:7: TypeError/],
   [handled('nothing.mjs'), 2, /it has no default export; write export default/],
-  [handled('seven.mjs'), 2, /its default export is no function; write/],
+  [handled('seven.mjs'), 2, /its default export is not a function; write/],
   [handled('empty.mjs'), 2, /its default export is an empty object; write/],
-  [handled('no-function.mjs'), 2, /its default export has resize, which is no function/],
-  [handled('array.mjs'), 2, /defineTask\(…\)\.handler\(fn\) makes$/],
-  [handled('backoff.mjs'), 2, /its export backoff is no function$/],
-  [handled('data.json'), 2, /it is no module of JavaScript$/],
+  [handled('no-function.mjs'), 2, /in its default export, resize is not a function/],
+  [handled('array.mjs'), 2, /defineTask\(…\)\.handler\(fn\)$/],
+  [handled('backoff.mjs'), 2, /its export backoff is not a function$/],
+  [handled('data.json'), 2, /it is not a JavaScript module$/],
   [handled('commonjs/module.js'), 2, /commonjs\/module\.js:1: .*name it \.mjs, or put/],
   [
     handled('nowhere.mjs'),
@@ -84,11 +84,7 @@ const HANDLERS: readonly Case[] = [
   ],
   [RUN, 2, /^--handler is missing; allowed: a file that exists, or --exec instead$/],
   [['worker'], 2, /^--handler is missing; /],
-  [
-    handled('ok.mjs', ...WORK),
-    2,
-    /^--exec: "cat" is not allowed; allowed: no --handler beside it$/,
-  ],
+  [handled('ok.mjs', ...WORK), 2, /^--exec: "cat" is not allowed; allowed: without --handler$/],
 ];
 
 const FLAGS: readonly Case[] = [
@@ -120,7 +116,11 @@ const FLAGS: readonly Case[] = [
     /^--limit, --priority, --tolerated-failures is missing; allowed: at least one/,
   ],
   [['pause'], 2, /^id is missing; allowed: the id of a request, or --queue-wide$/],
-  [['pause', 'x', '--queue-wide'], 2, /^--queue-wide: true is not allowed; allowed: no id/],
+  [
+    ['pause', 'x', '--queue-wide'],
+    2,
+    /^--queue-wide: true is not allowed; allowed: without the id/,
+  ],
   [['results', 'a b'], 2, /^id: "a b" is not allowed; /],
   [
     ['failures', 'x', '--group', '--error', 'E'],
@@ -142,7 +142,7 @@ const FLAGS: readonly Case[] = [
 const PLACES: readonly Case[] = [
   [run('--out', '.'), 2, /^--out: "\." is not allowed; .*it is a folder\)$/],
   [run('--out', 'no/such/out'), 2, /^--out: .*its folder does not exist\)$/],
-  [run('--out', 'in.txt/out'), 2, /^--out: .*its folder is no folder\)$/],
+  [run('--out', 'in.txt/out'), 2, /^--out: .*its folder is not a folder\)$/],
   [run('--out', 'new.out', '--failures', '.'), 2, /^--failures: "\." is not allowed; /],
   [run('--out', 'a.out', '--failures', 'a.out'), 2, /^--failures: .*allowed: a file of its own$/],
   [['results', 'nobody', '--out', 'new.out'], 1, /^no request nobody is known: /],
@@ -151,7 +151,7 @@ const PLACES: readonly Case[] = [
   [
     ['run', ...WORK],
     2,
-    /^--input is missing; allowed: a file, a folder or -(, which is standard input: --input -)?$/,
+    /^--input is missing; allowed: a file, a folder or -( for standard input: --input -)?$/,
   ],
   [['run', '--input', 'nowhere', ...WORK], 2, /^--input: "nowhere" is not allowed; /],
   [
@@ -162,7 +162,7 @@ const PLACES: readonly Case[] = [
   [
     ['run', '--input', '-', '--split', 'files', ...WORK],
     2,
-    /^--split: .*as standard input is no file$/,
+    /^--split: .*as standard input is not a file$/,
   ],
   [run('--out', 'in.txt'), 2, /^--out: .*another file than those of --input$/],
   [
@@ -187,7 +187,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   probe?.disconnect();
-  await redis?.stop();
+  await redis?.close();
   await tls?.[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 });
@@ -319,12 +319,12 @@ test('with --json it is one line of JSON, with the code', async () => {
   }
 });
 
-test('a line of the input that is wrong is told once, whatever the number of processes', async () => {
+test('a wrong line of the input is reported once, whatever the number of processes', async () => {
   const args = ['run', '--input', 'bad.ndjson', '--split', 'ndjson', ...WORK, '--processes', '3'];
   const { code, stderr } = await cli(args, { redis: redis.url, cwd: folder });
   expect(code).toBe(1);
   expect(stderr.split('\n')).toEqual([
-    expect.stringMatching(/^piecework: bad\.ndjson: line 1 is not JSON: .*; correct it, or take/),
+    expect.stringMatching(/^piecework: bad\.ndjson: line 1 is not JSON: .*; correct it, or use/),
     '',
   ]);
   expect(stderr.match(/is not JSON/g)).toHaveLength(1);
@@ -337,16 +337,18 @@ test('the help has the defaults of its command', async () => {
   expect(ofRun).toMatch(/--queue <name> name of the queue \(default: run-ID, or a new one\)/);
   expect(ofWorker).toMatch(/--queue <name> name of the queue \(default: req\)/);
   expect(ofRun).toMatch(
-    /--results <how> keep or discard \(default: keep with --out or --joblog, else discard\)/,
+    /--results <how> keep the results in Redis, or discard them \(default: keep with --out or --joblog, else discard\)/,
   );
-  expect(ofRun).toMatch(/--log-level <level> what is logged on standard error \(default: warn\)/);
+  expect(ofRun).toMatch(
+    /--log-level <level> lowest level that is logged on standard error \(default: warn\)/,
+  );
   expect(ofWorker).toMatch(
-    /--log-level <level> what is logged on standard error \(default: info\)/,
+    /--log-level <level> lowest level that is logged on standard error \(default: info\)/,
   );
 });
 
-test('who pipes the items is told how they are read', async () => {
+test('an error for piped items says how to read them', async () => {
   const line = `printf a | ${process.execPath} ${PROGRAM} run --exec cat`;
   const { stderr } = spawnSync('/bin/sh', ['-c', line], { encoding: 'utf8' });
-  expect(stderr.replace(/\s+/g, ' ')).toContain('which is standard input: --input - ');
+  expect(stderr.replace(/\s+/g, ' ')).toContain('- for standard input: --input - ');
 });

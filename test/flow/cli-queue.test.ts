@@ -9,8 +9,8 @@ import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect, onTestFinished } from 'vitest';
 import { CommandLines, cli, STARTS, startCli } from '../support/cli.js';
-import { jsonLines, saysIn, test } from '../support/command-line.js';
-import { freshName } from '../support/given.js';
+import { jsonLines, runCli, saysIn, test } from '../support/command-line.js';
+import { freshName, given, Hand, success } from '../support/given.js';
 import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -54,7 +54,7 @@ test('list shows open requests, ended ones, or both', async ({ commandLine }) =>
   expect(table[1]).toMatch(/-waits\s+no worker\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2$/);
 });
 
-test('list shows more requests than one look takes, each once', async ({ commandLine }) => {
+test('list shows more requests than one call reads, each once', async ({ commandLine }) => {
   const { run, connection, queue } = commandLine;
   await using pw = new Piecework({ redis: connection.client, queue });
   const expected = Array.from({ length: 137 }, (_, i) => `${unique}-many-${i}`).sort();
@@ -63,7 +63,7 @@ test('list shows more requests than one look takes, each once', async ({ command
   expect(listed.sort()).toEqual(expected);
 });
 
-test('workers shows who serves the queue, and nobody when they have gone', async ({
+test('workers shows the workers of the queue, and none when they have ended', async ({
   commandLine: { run, start },
 }) => {
   expect((await run('workers')).stdout).toBe('no workers\n');
@@ -78,7 +78,7 @@ test('workers shows who serves the queue, and nobody when they have gone', async
   expect((await run('workers')).stdout).toBe('no workers\n');
 });
 
-test('workers says of one that is silent for how long, and not what it said last', async ({
+test('workers shows for how long a worker has been silent, and hides its outdated values', async ({
   commandLine: { run, connection, queue },
 }) => {
   const { workers, workerInfo } = queueKeys(queue);
@@ -90,10 +90,102 @@ test('workers says of one that is silent for how long, and not what it said last
   const [, row = ''] = (await run('workers')).stdout.split('\n');
   expect(row).toMatch(/^h-7-abcdefgh +silent 4\ds +\? +\? +all /);
   expect(jsonLines((await run('workers', '--json')).stdout)).toMatchObject([{ silent: true }]);
-  await new QueueCommands(connection, queue).depart('h-7-abcdefgh');
+  await new QueueCommands(connection, queue).deregister('h-7-abcdefgh');
 });
 
-test('watch follows a request to its end and tells its outcome by the exit code', async ({
+test('workers shows for how long a handler had run at the last sign of life, not since then', async ({
+  commandLine: { run, connection, queue },
+}) => {
+  const { workers, workerInfo } = queueKeys(queue);
+  const { client } = connection;
+  const seenAt = Date.now() - 1_000;
+  const longest = [{ requestId: 'short', index: 1, attempt: 1, startedAt: seenAt - 30 }];
+  const info = { host: 'h', pid: 7, concurrency: 4, running: 3, tasks: '*', startedAt: 0, longest };
+  await client.hset(workerInfo, 'h-7-abcdefgh', JSON.stringify(info));
+  await client.zadd(workers, seenAt, 'h-7-abcdefgh');
+  const [, row = ''] = (await run('workers')).stdout.split('\n');
+  expect(row).toMatch(/^h-7-abcdefgh +works +3 of 4 +30ms short:1 .* \d+s ago$/);
+  await new QueueCommands(connection, queue).deregister('h-7-abcdefgh');
+});
+
+test('list says when a delayed request is due, and shows what is read ahead as waiting', async ({
+  commandLine: { file, run, queue },
+}) => {
+  const input = await file('three.txt', 'a\nb\nc\n');
+  await run('submit', '--input', input, '--id', `${unique}-due`, '--delay-ms', '7200000');
+  const rowOf = async (id: string) =>
+    (await run('list')).stdout.split('\n').find((line) => line.startsWith(id));
+  expect(await rowOf(`${unique}-due`)).toMatch(/ {2}due in 1h 59m {2}/);
+  await run('drop', `${unique}-due`);
+
+  const id = `${unique}-ahead`;
+  const scene = await given.sealed({ queue, id, items: 9, limit: 2 });
+  const hand = new Hand(scene);
+  await hand.hold(2);
+  await hand.read(5);
+  const listed = await run('list');
+  expect(listed.stdout).toMatch(/^request +status +priority +limit +waiting +running +delayed/);
+  expect(await rowOf(id)).toMatch(/ sealed +50 +2 +7 +2 +0 +0 +0 +9$/);
+  const { stdout } = await run('status', id);
+  expect(stdout).toContain('\n  inFlight  7 (at most 2 run; workers read ahead)\n');
+  await run('drop', id);
+});
+
+test('list shows silent workers and producers, and status says what follows', async ({
+  commandLine: { run, queue, connection },
+}) => {
+  const { client } = connection;
+  const inMs = async (ms: number) => {
+    const [seconds] = (await client.time()) as unknown as [string];
+    return Number(seconds) * 1_000 + ms;
+  };
+  const rowOf = async (id: string) =>
+    (await run('list')).stdout.split('\n').find((line) => line.startsWith(id));
+
+  const left = await given.sealed({ queue, id: `${unique}-left`, items: 5, limit: 5 });
+  await new Hand(left, 'dead').hold(3);
+  await client.hset(left.request.keys.request, 'lease:dead', await inMs(15_000));
+  expect(await rowOf(left.id)).toMatch(/ {2}worker silent {2}/);
+  expect((await run('status', left.id)).stdout).toMatch(
+    /^waiting +3 are on a worker last seen \d+ s ago; taken over in about \d+ s$/m,
+  );
+  // Others run the rest.
+  await new Hand(left, 'alive').hold(2, []);
+  expect(await rowOf(left.id)).toMatch(/ {2}sealed {2}/);
+  await run('drop', left.id);
+
+  const lease = { producerLeaseMs: 600_000, onProducerLost: 'cancel' } as const;
+  const open = await given.filled({ queue, id: `${unique}-open`, items: 1, ...lease });
+  expect((await run('status', open.id)).stdout).toMatch(
+    /^producer +last seen \d+ s ago; if it stays silent, the request is cancelled in about \d+ s$/m,
+  );
+  const hand = new Hand(open);
+  const [entry] = await hand.hold(1);
+  await hand.settle([success(entry!)]);
+  expect(await rowOf(open.id)).toMatch(/ {2}open {2}/);
+  await client.hset(open.request.keys.request, 'producerUntil', await inMs(10_000));
+  expect(await rowOf(open.id)).toMatch(/ {2}producer silent {2}/);
+  expect((await run('status', open.id)).stdout).toMatch(
+    /^waiting +its producer was last seen \d+ s ago; cancelled in about \d+ s \(`piecework cancel \S+` ends it\)$/m,
+  );
+  await run('drop', open.id);
+});
+
+test('results says on standard error when a request ended early', async ({
+  commandLine: { file, run },
+}) => {
+  const id = `${unique}-early`;
+  await run('submit', '--input', await file('three.txt', 'a\nb\nc\n'), '--id', id);
+  await run('cancel', id);
+  expect(await run('results', id)).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: `${id} ended early: somebody cancelled it; 3 of 3 sub-requests have no result\n`,
+  });
+  await run('drop', id);
+});
+
+test('watch follows a request to its end, and its exit code is the outcome', async ({
   commandLine: { file, run, start },
 }) => {
   const input = await file('mixed.txt', `${'wait:20\n'.repeat(60)}bad\n`);
@@ -127,7 +219,7 @@ test('watch without a request shows the queue until it is stopped', async ({
   watching.kill('SIGINT');
   expect((await watching.finished).code).toBe(0);
   const plain = start('watch');
-  await saysIn(plain, 'stdout', /1 open · 0 workers[\s\S]*seen/);
+  await saysIn(plain, 'stdout', /requests: 1 open, 0 succeeded, 0 failed · 0 workers[\s\S]*seen/);
   plain.kill('SIGTERM');
   expect((await plain.finished).code).toBe(0);
 });
@@ -145,11 +237,11 @@ test('dev runs a Redis that other commands can use, until it is stopped', {
     );
     if (round === 'first') {
       expect(
-        (await cli(['submit', '--input', input, '--id', `${unique}-kept`], { redis: url })).code,
+        (await runCli(['submit', '--input', input, '--id', `${unique}-kept`], { redis: url })).code,
       ).toBe(0);
     } else {
       // Its folder outlived it, and what was acknowledged is in it.
-      const status = await cli(['status', `${unique}-kept`, '--json'], { redis: url });
+      const status = await runCli(['status', `${unique}-kept`, '--json'], { redis: url });
       expect(JSON.parse(status.stdout)).toMatchObject({ status: 'sealed', counts: { total: 2 } });
     }
     dev.child.kill('SIGINT');
@@ -175,7 +267,7 @@ test('dev runs a cluster whose URL the other commands take', { tags: 'processes'
   expect(JSON.parse(ended.stdout).counts).toMatchObject({ total: 50, succeeded: 50 });
   // One node of several masters is no server of its own.
   const [one] = url.split(',');
-  const alone = await cli(['submit', '--input', input, '--json'], { redis: one });
+  const alone = await runCli(['submit', '--input', input, '--json'], { redis: one });
   expect(alone.code).toBe(1);
   expect(JSON.parse(alone.stderr).error.code).toBe('CLUSTER');
   dev.child.kill('SIGTERM');
@@ -206,7 +298,7 @@ test('complete prints a script for the shell, and completes commands, flags, wor
   );
 });
 
-test('the script for bash needs nothing else, and runs nothing of what was typed', async ({
+test('the script for bash needs no other package, and runs nothing of what was typed', async ({
   commandLine: { file, folder },
 }) => {
   const program = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
@@ -234,7 +326,7 @@ test('the script for bash needs nothing else, and runs nothing of what was typed
   expect(existsSync(trap)).toBe(false);
 });
 
-test('the help of every command has examples, and every example is one of its command', async () => {
+test('the help of every command has examples of that command', async () => {
   const lines = new CommandLines();
   onTestFinished(() => lines.close());
   const { stdout } = await lines.run(['--help']);
@@ -250,7 +342,7 @@ test('the help of every command has examples, and every example is one of its co
   }
 });
 
-test('an empty queue that is there with another number of shards is named', async ({
+test('a message names the queue with another number of shards when this one is empty', async ({
   commandLine,
 }) => {
   const { file, run } = commandLine;
@@ -259,7 +351,7 @@ test('an empty queue that is there with another number of shards is named', asyn
     new RegExp(`^the queue \\S+${count} has open requests: [1-9]`, 'm');
   await run('submit', '--input', input, '--id', `${unique}-whole`);
   const list = await run('list', '--shards', '4');
-  expect(list.stdout).toMatch(/^no open requests in the queue \S+ \(4 shards looked at\); /);
+  expect(list.stdout).toMatch(/^no open requests in the queue \S+ \(4 shards were read\); /);
   expect(list.stdout).toMatch(says(''));
   expect((await run('workers', '--shards', '4')).stdout).toMatch(/^no workers\nthe queue /);
   expect((await run('doctor', '--shards', '4')).stdout).toMatch(

@@ -3,14 +3,14 @@ import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { queueKeys } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
-import { cli, STARTS, startCli } from '../support/cli.js';
-import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
+import { STARTS, startCli } from '../support/cli.js';
+import { type CommandLine, jsonLines, runCli, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import type { Heard } from '../support/listen.js';
 import { until } from '../support/until.js';
 
 /*
- * A run with an --id on a Redis that outlives it: given again, its command goes on where it was cut.
+ * A run with an --id on a Redis that outlives it: given again, its command continues where it was cut.
  */
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -46,7 +46,7 @@ async function given({ folder, file, redis, queue }: CommandLine, id: string, st
     goOn: () => writeFile(go, ''),
     ran: () => numbers(ran),
     start: (...more: string[]) => startCli([...work, ...more], { redis }),
-    run: (...more: string[]) => cli([...work, ...more], { redis }),
+    run: (...more: string[]) => runCli([...work, ...more], { redis }),
     written: async () => jsonLines<{ index: number; value: string }>(await readFile(out, 'utf8')),
   };
 }
@@ -80,7 +80,7 @@ describe('a run that is killed', () => {
     ['when all of its input is in', []],
     ['while its input is being read', ['--window', '40']],
   ] as const) {
-    test(`${when} goes on: nothing is run again, and its output is completed`, {
+    test(`${when} continues: nothing is run again, and its output is completed`, {
       tags: 'processes',
     }, async ({ commandLine }) => {
       const stops = 50;
@@ -93,8 +93,8 @@ describe('a run that is killed', () => {
       const size = (await readFile(run.out)).length;
       await truncate(run.out, Math.max(0, size - 5));
       const second = run.start(...more);
-      await until(() => /goes on: \d+ of \d+/.test(second.said.stderr), {
-        what: 'it says that it goes on',
+      await until(() => /continues: \d+ of \d+/.test(second.said.stderr), {
+        what: 'it says that it continues',
         ...STARTS,
       });
       await killed(second);
@@ -108,7 +108,7 @@ describe('a run that is killed', () => {
     });
   }
 
-  test('with its workers, as by the end of the machine, runs again what they held and no more', {
+  test('with its workers, as by the end of the machine, runs again what they ran and no more', {
     tags: 'processes',
   }, async ({ commandLine }) => {
     const stops = 30;
@@ -133,7 +133,7 @@ describe('a run that is killed', () => {
   });
 });
 
-test('Ctrl-C leaves a run that has an id: what runs ends, and the same command goes on', {
+test('Ctrl-C leaves a run with an id: what runs ends, and the same command continues', {
   tags: 'processes',
 }, async ({ commandLine }) => {
   const stops = 50;
@@ -152,7 +152,7 @@ test('Ctrl-C leaves a run that has an id: what runs ends, and the same command g
   expect(await run.written()).toHaveLength(done);
   const again = await run.run('-j', '9');
   expect(again.code, again.stderr).toBe(0);
-  expect(again.stderr).toContain(`${run.id} goes on: ${done} of 300 were done`);
+  expect(again.stderr).toContain(`${run.id} continues: ${done} of 300 were done`);
   expect((await run.ran()).sort((a, b) => a - b)).toEqual(all);
   await expectWhole(run);
 });
@@ -167,7 +167,7 @@ describe('a run that was ended by a second Ctrl-C', () => {
     await first.finished;
   }
 
-  test('goes on at once: nobody waits for the leases of its workers', {
+  test('continues at once, without waiting for the leases of its workers', {
     tags: 'processes',
   }, async ({ commandLine }) => {
     const stops = 30;
@@ -181,7 +181,7 @@ describe('a run that was ended by a second Ctrl-C', () => {
     await expectWhole(run);
   });
 
-  test('goes on at once with programs as well, once they have ended', {
+  test('continues at once with programs as well, when they have ended', {
     tags: 'processes',
   }, async ({ commandLine: { folder, file, redis, queue } }) => {
     const input = await file('few.txt', lines(4));
@@ -194,12 +194,12 @@ describe('a run that was ended by a second Ctrl-C', () => {
     await until(async () => (await ran()).length === 5, { what: 'four programs run', ...STARTS });
     await endedTwice(first);
     await writeFile(join(folder, 'go'), '');
-    const { code, stderr } = await cli([...args, ...LEASE], { redis });
+    const { code, stderr } = await runCli([...args, ...LEASE], { redis });
     expect(code, stderr).toBe(0);
     expect(stderr).toContain('4 succeeded, 0 failed of 4');
   });
 
-  test('says for how long it waits where it is not known that its workers have ended', {
+  test('says for how long it waits when its workers may still run', {
     tags: 'processes',
   }, async ({ commandLine }) => {
     const stops = 30;
@@ -213,7 +213,7 @@ describe('a run that was ended by a second Ctrl-C', () => {
     await saysIn(
       { ...second, pid: 0, kill: () => {} },
       'stderr',
-      /4 sub-requests are with workers of the last run; .* over: at \d\d:\d\d:\d\d, in \d+ s\n/,
+      /\d+ sub-requests are with workers of the last run; .* lease ends: at \d\d:\d\d:\d\d, in \d+ s\n/,
     );
     await killed(second);
     await run.goOn();
@@ -223,7 +223,7 @@ describe('a run that was ended by a second Ctrl-C', () => {
   });
 });
 
-test('worker processes that end again and again leave a run that goes on when its handler is mended', {
+test('worker processes that end again and again leave a run that continues with a corrected handler', {
   tags: 'processes',
 }, async ({ commandLine: { file, folder, run } }) => {
   const mended = join(folder, 'mended');
@@ -252,7 +252,7 @@ test('worker processes that end again and again leave a run that goes on when it
 });
 
 describe('a run that has ended', () => {
-  test('runs nothing when its command is given again, and writes what its files lack', async ({
+  test('runs nothing when its command is given again, and completes its files', async ({
     commandLine,
   }) => {
     const run = await given(commandLine, `${unique}-ended`, TOTAL);
@@ -269,7 +269,7 @@ describe('a run that has ended', () => {
     expect(await run.ran()).toHaveLength(TOTAL);
   });
 
-  test('is not taken for one of another input, command or option', async ({ commandLine }) => {
+  test('is not continued with another input, command or option', async ({ commandLine }) => {
     const run = await given(commandLine, `${unique}-other`, TOTAL);
     expect((await run.run()).code).toBe(0);
     const whole = await readFile(run.out, 'utf8');
@@ -291,7 +291,7 @@ describe('a run that has ended', () => {
     expect(await run.ran()).toHaveLength(TOTAL);
   });
 
-  test('runs what failed again with --retry-failed, and nothing else', async ({
+  test('runs only its failures again with --retry-failed', async ({
     commandLine: { file, folder, run },
   }) => {
     const ran = await file('ran', '');
@@ -305,7 +305,7 @@ describe('a run that has ended', () => {
     const first = await run(...args);
     expect(first.code).toBe(1);
     expect(first.stderr).toContain(
-      '\ngiven again with --retry-failed, the command runs what failed\n',
+      '\nthe same command with --retry-failed runs the failures again\n',
     );
     const columns = async () =>
       (await readFile(log, 'utf8'))
@@ -328,7 +328,7 @@ describe('a run that has ended', () => {
   });
 });
 
-test('what is not there is not begun by --resume, and a file that holds something is not begun anew', async ({
+test('--resume begins no new run, and a file that is not empty is not overwritten', async ({
   commandLine: { file, run, redis },
 }) => {
   const input = await file('one.txt', 'a\n');
@@ -337,16 +337,16 @@ test('what is not there is not begun by --resume, and a file that holds somethin
   const work = ['run', '--id', id, '--input', input, '--exec', 'cat'];
   const resumed = await run(...work, '--resume');
   expect(resumed.code).toBe(1);
-  expect(resumed.stderr).toContain(`nothing to go on with: no request ${id} is known`);
+  expect(resumed.stderr).toContain(`nothing to continue: no request ${id} is known`);
   for (const flag of ['--out', '--joblog']) {
     const begun = await run(...work, flag, out);
     expect(begun.code).toBe(2);
     expect(begun.stderr).toContain('a new or empty file, as this run begins from the start');
   }
-  const ownRedis = await cli([...work, '--out', out]);
+  const ownRedis = await runCli([...work, '--out', out]);
   expect([ownRedis.code, ownRedis.stderr]).toEqual([
     2,
-    expect.stringContaining('a Redis of its own ends with each'),
+    expect.stringContaining('a Redis of its own ends with it'),
   ]);
   expect(await readFile(out, 'utf8')).toBe('of an earlier run\n');
   const nameless = await run('run', '--input', input, '--exec', 'cat', '--resume');
@@ -354,17 +354,17 @@ test('what is not there is not begun by --resume, and a file that holds somethin
     2,
     expect.stringContaining('together with --id'),
   ]);
-  const without = await cli([...work, '--resume']);
+  const without = await runCli([...work, '--resume']);
   expect([without.code, without.stderr]).toEqual([
     2,
     expect.stringContaining('--redis or REDIS_URL'),
   ]);
-  expect((await cli([...work, '--queue', 'none'], { redis })).code).toBe(0);
-  expect((await cli(['drop', id], { redis })).code).toBe(0);
+  expect((await runCli([...work, '--queue', 'none'], { redis })).code).toBe(0);
+  expect((await runCli(['drop', id], { redis })).code).toBe(0);
 });
 
 describe('a run that is under way', () => {
-  test('is not run a second time, and does not notice', { tags: 'processes' }, async ({
+  test('is not run a second time, and is not disturbed', { tags: 'processes' }, async ({
     commandLine,
   }) => {
     const run = await given(commandLine, `${unique}-twice`, 20);
@@ -381,9 +381,7 @@ describe('a run that is under way', () => {
     await expectWhole(run);
   });
 
-  test('ends when another one took over meanwhile', { tags: 'processes' }, async ({
-    commandLine,
-  }) => {
+  test('ends when another run has taken over', { tags: 'processes' }, async ({ commandLine }) => {
     const run = await given(commandLine, `${unique}-frozen`, 20);
     const first = run.start('--drain-ms', '100');
     await standsStill(run, 20);

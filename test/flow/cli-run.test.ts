@@ -56,7 +56,7 @@ test('an output that cannot be written ends a command before it has begun, in on
   expect((await run('list', '--state', 'all')).stdout).toMatch(/^no requests in the queue /);
 });
 
-test('a folder that takes no files is not said to be missing', async ({
+test('a folder that is not writable is not reported as missing', async ({
   commandLine: { file, run },
 }) => {
   const input = await file('one.txt', 'a\n');
@@ -64,7 +64,7 @@ test('a folder that takes no files is not said to be missing', async ({
   expect([code, stderr]).toEqual([2, expect.stringContaining('(its folder takes no new files)')]);
 });
 
-test('what is in a file stays when a run could not begin', async ({ commandLine: { file } }) => {
+test('a file keeps its content when a run could not begin', async ({ commandLine: { file } }) => {
   const input = await file('one.txt', 'a\n');
   const out = await file('out.ndjson', 'of an earlier run\n');
   const args = ['run', '--input', input, '--exec', 'cat', '--out', out];
@@ -74,7 +74,7 @@ test('what is in a file stays when a run could not begin', async ({ commandLine:
 });
 
 describe('a run in which something failed', () => {
-  test('groups its failures by kind, and stays to be looked at', async ({ commandLine }) => {
+  test('groups its failures by kind, and stays in Redis', async ({ commandLine }) => {
     const { file, run } = commandLine;
     const input = await file('many.txt', lines(20));
     const id = `${unique}-kinds`;
@@ -97,7 +97,7 @@ describe('a run in which something failed', () => {
     expect(again.stderr).toContain(`${id} has ended before: nothing is run again`);
   });
 
-  test('takes programs that ended with one exit code together, and shows what one said', async ({
+  test('groups programs by exit code, and shows the message of one', async ({
     commandLine: { file, run },
   }) => {
     const input = await file('many.txt', lines(12));
@@ -136,14 +136,14 @@ describe('a run in which something failed', () => {
     expect(same.code).toBe(2);
   });
 
-  test('of which nothing failed leaves nothing', async ({ commandLine: { file, run } }) => {
+  test('without failures leaves nothing behind', async ({ commandLine: { file, run } }) => {
     const input = await file('many.txt', lines(5));
     const { stdout } = await run('run', '--input', input, '--handler', handler, '--json');
     expect(JSON.parse(stdout)).toMatchObject({ kept: false });
     expect((await run('list', '--state', 'all')).stdout).toMatch(/^no requests in the queue /);
   });
 
-  test('writes its failures into a file of its own when its Redis goes with it', {
+  test('writes its failures into a new file when its Redis ends with it', {
     tags: 'processes',
   }, async ({ commandLine }) => {
     const { file } = commandLine;
@@ -169,7 +169,7 @@ describe('a run in which something failed', () => {
 });
 
 describe('on a full disk', () => {
-  test('a run goes on, and its results stay in Redis', async ({ commandLine: { file, run } }) => {
+  test('a run continues, and its results stay in Redis', async ({ commandLine: { file, run } }) => {
     const input = await file('many.txt', lines(50));
     const id = `${unique}-full`;
     const args = ['run', '--input', input, '--handler', handler, '--id', id];
@@ -182,9 +182,9 @@ describe('on a full disk', () => {
     expect(results.map(({ index }) => index)).toEqual(Array.from({ length: 50 }, (_, i) => i));
   });
 
-  test('a run whose Redis goes with it writes them elsewhere', { tags: 'processes' }, async ({
-    commandLine: { file },
-  }) => {
+  test('a run whose Redis ends with it writes the results into another folder', {
+    tags: 'processes',
+  }, async ({ commandLine: { file } }) => {
     const input = await file('many.txt', lines(50));
     const args = ['run', '--input', input, '--handler', handler, '--out', '/dev/full'];
     const { code, stderr } = await cli(args);
@@ -218,7 +218,7 @@ test('items of a slow input are run as they come, and their results are written'
   expect([code, jsonLines(stdout).length]).toEqual([0, 2]);
 });
 
-test('all that stands before a line that is wrong is run, and is in the output', async ({
+test('everything before a wrong line is run, and is in the output', async ({
   commandLine: { file, folder, run },
 }) => {
   const out = join(folder, 'out.ndjson');
@@ -235,7 +235,7 @@ test('all that stands before a line that is wrong is run, and is in the output',
   expect(jsonLines(await readFile(out, 'utf8'))).toHaveLength(counts.succeeded);
 });
 
-test('so is what was not yet sent when the line was read', async ({
+test('so are items that were not sent yet when the wrong line was read', async ({
   commandLine: { file, run },
 }) => {
   const input = await file('wrong.csv', 'a,b\n1,2\n3,4\n5\n');
@@ -304,25 +304,27 @@ describe('how many run at once', () => {
     expect(stderr).not.toContain('--limit');
   });
 
-  test('is as many as a limit allows, without a word on slots', async ({ commandLine }) => {
+  test('is as many as a limit allows, without a remark on slots', async ({ commandLine }) => {
     const { most, stderr } = await atOnce(commandLine, 30, '--limit', '30');
     expect(most).toEqual([30]);
     expect(stderr).not.toContain('--limit');
   });
 
-  test('is not capped by anything that was not asked for', async ({ commandLine }) => {
+  test('has no cap that was not asked for', async ({ commandLine }) => {
     const { most } = await atOnce(commandLine, 40, '--concurrency', '40');
     expect(most).toEqual([40]);
   });
 
-  test('is said when a limit leaves slots idle, or is never reached', async ({ commandLine }) => {
+  test('is remarked on when a limit leaves slots idle, or is never reached', async ({
+    commandLine,
+  }) => {
     const idle = await atOnce(commandLine, 20, '--limit', '20', '--concurrency', '50');
     expect(idle.stderr).toContain('\n--limit 20 left 30 of 50 slots idle\n');
     const few = await atOnce(commandLine, 20, '--limit', '50', '--concurrency', '20');
     expect(few.stderr).toContain('\n--limit 50 was never reached: there were 20 slots');
   });
 
-  test('is said by two flags at most', async ({ commandLine: { file, run } }) => {
+  test('may be set by at most two flags', async ({ commandLine: { file, run } }) => {
     const input = await file('one.txt', 'a\n');
     const flags = ['-j', '5', '--processes', '2', '--concurrency', '2'];
     const { code, stderr } = await run('run', '--input', input, '--exec', 'cat', ...flags);
@@ -334,7 +336,7 @@ describe('how many run at once', () => {
 describe('without --out', () => {
   const LOST = 'no --out: what the programs printed was discarded (--out - shows it)\n';
 
-  test('what programs print is discarded, however long it is, and that is said', {
+  test('the output of programs is discarded, whatever its size, and the run says so', {
     tags: 'processes',
   }, async ({ commandLine: { file } }) => {
     const input = await file('many.txt', lines(5));
@@ -345,7 +347,7 @@ describe('without --out', () => {
     expect((await cli([...args, 'test {}'])).stderr).not.toContain(LOST);
   });
 
-  test('what a handler gives may have any size', { tags: 'processes' }, async ({
+  test('a handler may return a value of any size', { tags: 'processes' }, async ({
     commandLine: { file },
   }) => {
     const input = await file('many.txt', lines(2));

@@ -9,7 +9,7 @@ const unique = freshName('request');
 
 const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
 
-test('what runs is seen by status --running, workers and doctor, and in the log', async ({
+test('status --running, workers, doctor and the log show what runs', async ({
   commandLine: { file, run, start },
 }) => {
   const id = `${unique}-stuck`;

@@ -17,6 +17,7 @@ import { cli, STARTS, startCli } from '../support/cli.js';
 import {
   type CommandLine,
   jsonLines,
+  runCli,
   type Started,
   saysIn,
   test,
@@ -116,7 +117,7 @@ test('a worker that got SIGTERM is live but not ready, lets what runs end, and e
   await expect(fetch(`http://127.0.0.1:${port}/live`)).rejects.toThrow();
 });
 
-test('a drain that takes too long gives back what runs, and a second signal ends it at once', async ({
+test('a drain that takes too long returns what runs, and a second signal ends it at once', async ({
   commandLine,
 }) => {
   const { file, run, start, connection, queue } = commandLine;
@@ -148,11 +149,13 @@ test('a drain that takes too long gives back what runs, and a second signal ends
   stubborn.kill('SIGTERM');
   const ended = await stubborn.finished;
   expect(ended.code).toBe(143);
-  expect(ended.stderr).toContain('ended at once by a second signal; its work goes to others');
+  expect(ended.stderr).toContain(
+    'ended at once by a second signal; other workers take over its work',
+  );
   // It could not say good-bye, and the registry would believe in it for a minute.
   await using admin = new Admin({ redis: connection, queue });
   const [left] = await admin.workers();
-  await new QueueCommands(connection, queue).depart(left?.id ?? '');
+  await new QueueCommands(connection, queue).deregister(left?.id ?? '');
 });
 
 test('a fleet is live as long as one process is, and ready when all are', async ({
@@ -180,7 +183,7 @@ test('a fleet is live as long as one process is, and ready when all are', async 
   expect((await worker.finished).code).toBe(0);
 });
 
-test('a fleet that stops says that a process has ended, and not that one starts', async ({
+test('a fleet that is closing reports that a process has ended, not that one starts', async ({
   commandLine,
 }) => {
   const { worker, port, letGo } = await busyWorker(commandLine, '--processes', '2');
@@ -202,10 +205,11 @@ test('a fleet that stops says that a process has ended, and not that one starts'
   // Killed in the midst of the end, it was struck out by nobody.
   const { connection, queue } = commandLine;
   await using admin = new Admin({ redis: connection, queue });
-  for (const { id } of await admin.workers()) await new QueueCommands(connection, queue).depart(id);
+  for (const { id } of await admin.workers())
+    await new QueueCommands(connection, queue).deregister(id);
 });
 
-test('a worker whose Redis has gone is live, not ready, and says why; and ready when it is back', {
+test('a worker without Redis is live but not ready, says why, and is ready when Redis is back', {
   tags: 'processes',
 }, async () => {
   const redis = await startRedis();
@@ -234,7 +238,7 @@ test('a worker whose Redis has gone is live, not ready, and says why; and ready 
   });
   child.kill('SIGTERM');
   expect((await finished).code).toBe(0);
-  await again.stop();
+  await again.close();
 });
 
 test('a health port that is taken is refused before the worker starts', async ({
@@ -248,12 +252,12 @@ test('a health port that is taken is refused before the worker starts', async ({
   expect(ended.code).toBe(1);
   expect(JSON.parse(ended.stderr).error).toEqual({
     code: 'EADDRINUSE',
-    message: `--health-port ${port}: another process listens there (EADDRINUSE on 127.0.0.1); name another port, or 0 for a free one`,
+    message: `--health-port ${port}: another process listens there (EADDRINUSE on 127.0.0.1); choose another port, or 0 for a free one`,
   });
   expect((await run('workers')).stdout).toBe('no workers\n');
 });
 
-test('logs are JSON lines with the ids of worker and request, and never hold a payload', async ({
+test('logs are JSON lines with the ids of worker and request, and never contain a payload', async ({
   commandLine: { file, run, start },
 }) => {
   const secret = 'SECRET-0123456789';
@@ -295,7 +299,7 @@ test('logs are JSON lines with the ids of worker and request, and never hold a p
   expect(stderr).not.toContain(secret);
 });
 
-test('a Redis that cannot be reached ends every command, and each says where it looked', async ({
+test('a Redis that cannot be reached ends every command, which names its address', async ({
   commandLine: { file },
 }) => {
   const input = await file('one.txt', 'a\n');
@@ -310,7 +314,7 @@ test('a Redis that cannot be reached ends every command, and each says where it 
   ];
   // Nobody listens on port 1, the first that only root may have.
   for (const args of commands) {
-    const ended = await cli(args, { redis: 'redis://127.0.0.1:1' });
+    const ended = await runCli(args, { redis: 'redis://127.0.0.1:1' });
     expect(ended.code, args.join(' ')).toBe(1);
     expect(ended.stderr, args.join(' ')).toContain('ECONNREFUSED 127.0.0.1:1');
   }
@@ -318,7 +322,7 @@ test('a Redis that cannot be reached ends every command, and each says where it 
 
 describe('a worker that is stopped while it starts', () => {
   test.for([1, 2])(
-    'ends in good order and leaves nobody: %i processes',
+    'ends in good order and leaves no worker registered: %i processes',
     async (processes, { commandLine }) => {
       const { file, folder, start, run } = commandLine;
       const loading = `${folder}/loading`;
@@ -354,7 +358,7 @@ describe('a worker that is stopped while it starts', () => {
     child.kill('SIGTERM');
     expect((await finished).code).toBe(0);
     // Whoever is not stopped is told after a while.
-    const ended = await cli(['list'], { redis: `redis://127.0.0.1:${port}` });
+    const ended = await runCli(['list'], { redis: `redis://127.0.0.1:${port}` });
     expect(ended.code).toBe(1);
     const where = `no answer within 10 s from 127.0.0.1:${port}: `;
     expect(ended.stderr).toContain(where);
@@ -363,7 +367,7 @@ describe('a worker that is stopped while it starts', () => {
   });
 });
 
-test('a worker ends although its handler holds something open', async ({
+test('a worker ends although its handler keeps a timer running', async ({
   commandLine: { file, start },
 }) => {
   const module = await file(
@@ -376,7 +380,7 @@ test('a worker ends although its handler holds something open', async ({
   expect((await worker.finished).code).toBe(0);
 });
 
-test('a fleet ends although a handler left a program behind that holds its output', async ({
+test('a fleet ends although a handler left a program behind that keeps its output open', async ({
   commandLine: { file, folder, run, start },
 }) => {
   const pidFile = `${folder}/pid`;
@@ -403,7 +407,7 @@ test('a fleet ends although a handler left a program behind that holds its outpu
   expect((await worker.finished).code).toBe(0);
 });
 
-test('many probes at once share one question to each process', async ({ commandLine }) => {
+test('many probes at the same time ask each process once', async ({ commandLine }) => {
   const { worker, port, letGo } = await busyWorker(commandLine, '--processes', '2');
   const verdicts = await Promise.all(numbers(60).map(() => ask(port, '/ready')));
   expect(verdicts.every(({ status }) => status === 200)).toBe(true);
@@ -417,7 +421,7 @@ test('many probes at once share one question to each process', async ({ commandL
 
 // As the ACL users nobody may be denied anything, which is what this is about.
 test.skipIf(underAcl)(
-  'a call that Redis refuses is logged with its request, and without what it carried',
+  'a call that Redis refuses is logged with its request, and without its arguments',
   async ({ commandLine }) => {
     const { file, run, start, connection, redis } = commandLine;
     const secret = 'SECRET-9876543210';
@@ -447,7 +451,7 @@ test.skipIf(underAcl)(
   },
 );
 
-test('a reader that has seen enough ends a command quietly', async ({ commandLine }) => {
+test('a reader that closes the pipe ends a command quietly', async ({ commandLine }) => {
   const { file, redis, queue, run } = commandLine;
   const input = await file('many.txt', 'a\n');
   for (const n of numbers(3)) await run('submit', '--input', input, '--id', `${unique}-quiet-${n}`);
@@ -468,7 +472,7 @@ test('a reader that has seen enough ends a command quietly', async ({ commandLin
   }
 });
 
-test('dev ends and says so when its Redis does', async () => {
+test('dev ends with an error when its Redis ends', async () => {
   const dev = startCli(['dev']);
   const [, url = ''] = await until(
     () => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout),
@@ -483,7 +487,7 @@ test('dev ends and says so when its Redis does', async () => {
   expect(stderr).toContain('ended by itself');
 });
 
-test('a URL that is wrong is refused without its password', async () => {
+test('a wrong URL is refused without printing its password', async () => {
   const wrong = [
     'nonsense://user:topsecret@host',
     'redis://user:topsecret@127.0.0.1:99999',
@@ -492,7 +496,7 @@ test('a URL that is wrong is refused without its password', async () => {
   for (const url of wrong) {
     for (const how of [{ redis: url }, {}]) {
       const flags = 'redis' in how ? [] : ['--redis', url];
-      const ended = await cli(['list', '--json', ...flags], how);
+      const ended = await runCli(['list', '--json', ...flags], how);
       expect(ended.code, url).toBe(2);
       expect(JSON.parse(ended.stderr).error.code, url).toBe('INVALID_OPTION');
       expect(ended.stderr, url).not.toContain('topsecret');
@@ -504,7 +508,7 @@ test.for<[string, string[]]>([
   ['the queue', []],
   ['a request', ['watched']],
 ])(
-  'watch says that Redis is not reachable, and goes on when it is back: %s',
+  'watch says that Redis cannot be reached, and continues when it is back: %s',
   { tags: 'processes', timeout: 120_000 },
   async ([, ids]) => {
     const redis = await startRedis();
@@ -514,16 +518,19 @@ test.for<[string, string[]]>([
     const looks = () => watch.said.stdout.split('\n').length;
     await until(() => looks() > 3, STARTS);
     await redis.kill('SIGSTOP');
-    await until(() => /^redis not reachable since \d+s, asking again$/m.test(watch.said.stderr), {
-      what: 'it says so',
-      ...STARTS,
-    });
+    await until(
+      () => /^redis has not been reachable for \d+s, asking again$/m.test(watch.said.stderr),
+      {
+        what: 'it says so',
+        ...STARTS,
+      },
+    );
     const before = looks();
     await redis.kill('SIGCONT');
     await until(() => /^redis answers again, after \d+s$/m.test(watch.said.stderr), STARTS);
     await until(() => looks() > before + 2, STARTS);
     watch.child.kill('SIGKILL');
     await watch.finished;
-    await redis.stop();
+    await redis.close();
   },
 );

@@ -27,7 +27,7 @@ const slow = ({ file }: CommandLine) =>
   );
 
 describe.skipIf(!hasTerminals)('on a terminal', () => {
-  test('a run ends with its summary alone, and says its log in words above the bar', async ({
+  test('a run leaves only its summary, and shows log lines as text above the bar', async ({
     commandLine,
   }) => {
     const { file, redis, queue } = commandLine;
@@ -51,7 +51,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     expect(said.stdout).not.toMatch(/ETA \d+ms/);
   });
 
-  test('Ctrl-C writes over no line, leaves nothing of the bar, and counts what was cancelled as such', async ({
+  test('Ctrl-C overwrites no line, removes the bar, and the summary counts what was cancelled', async ({
     commandLine,
   }) => {
     const { file, redis, queue } = commandLine;
@@ -72,7 +72,9 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     expect(run.said.stdout).not.toMatch(/(9\d|100) % ·/);
   });
 
-  test('a second Ctrl-C gives the cursor back and says what stays', async ({ commandLine }) => {
+  test('a second Ctrl-C shows the cursor again and says what stays in Redis', async ({
+    commandLine,
+  }) => {
     const { file, redis, queue, connection } = commandLine;
     const input = await file('long.txt', 'wait:600000\n'.repeat(20));
     const flags = ['--input', input, '--handler', handler, '--queue', queue];
@@ -95,7 +97,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     // It could not say good-bye, and the registry would believe in it for a minute.
     await using admin = new Admin({ redis: connection, queue });
     const [left] = await admin.workers();
-    await new QueueCommands(connection, queue).depart(left?.id ?? '');
+    await new QueueCommands(connection, queue).deregister(left?.id ?? '');
   });
 
   test('tables fit 80 columns, texts are shortened in their middle, and grow with the terminal', async ({
@@ -159,7 +161,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
   });
 });
 
-test('the format of a log is that of its reader, or the one that was asked for', async ({
+test('the log is text on a terminal and else JSON, or the format that was asked for', async ({
   commandLine: { start },
 }) => {
   const piped = start('worker', '--handler', handler);

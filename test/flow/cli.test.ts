@@ -11,6 +11,7 @@ import { Connection } from '@piecework/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { asEverybody, nobodyDenied } from '../support/acl.js';
 import { cli, STARTS, startCli } from '../support/cli.js';
+import { runCli } from '../support/command-line.js';
 import { nodesOf } from '../support/flow.js';
 import { allKeys } from '../support/own-keys.js';
 import { testUrl } from '../support/redis.js';
@@ -123,8 +124,8 @@ test('a sub-request that fails makes the exit code 1 and stands in the results w
   const input = await file('bad.txt', 'good\nbad\ngood\n');
   const id = 'with-a-bad-one';
   const args = ['run', '--input', input, '--handler', handler, '--out', '-', '--id', id];
-  const ended = await cli(args, { redis });
-  await cli(['drop', id], { redis });
+  const ended = await runCli(args, { redis });
+  await runCli(['drop', id], { redis });
   expect(ended.code).toBe(1);
   const results = linesOf(ended.stdout);
   expect(results.map(({ status }) => status)).toEqual(['succeeded', 'failed', 'succeeded']);
@@ -134,7 +135,7 @@ test('a sub-request that fails makes the exit code 1 and stands in the results w
 
 test('an empty input completes at once', async () => {
   const input = await file('empty.txt', '');
-  const ended = await cli(['run', '--input', input, '--handler', handler, '--json'], { redis });
+  const ended = await runCli(['run', '--input', input, '--handler', handler, '--json'], { redis });
   expect(ended.code).toBe(0);
   expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'succeeded', counts: { total: 0 } });
 });
@@ -159,13 +160,13 @@ test('a line that is not JSON is named, and the request is cancelled', async () 
   expect(ended.code).toBe(1);
   expect(JSON.parse(ended.stderr).error).toMatchObject({ code: 'PAYLOAD' });
   expect(ended.stderr).toContain('line 3');
-  await cli(['drop', 'broken'], { redis });
+  await runCli(['drop', 'broken'], { redis });
 });
 
 test('a handler module that does not load ends the run with its message', async () => {
   const broken = await file('broken-handler.mjs', 'throw new Error("cannot load me");');
   const input = await file('one.txt', 'one\n');
-  const ended = await cli(['run', '--input', input, '--handler', broken], { redis });
+  const ended = await runCli(['run', '--input', input, '--handler', broken], { redis });
   expect(ended.code).toBe(1);
   expect(ended.stderr).toContain('cannot load me');
 });
@@ -234,21 +235,22 @@ test('submit, worker, status, results and drop work together', async () => {
   );
   expect(lines.code).toBe(1);
 
-  const status = await cli(['status', 'together-2', '--queue', queue, '--json'], { redis });
+  const status = await runCli(['status', 'together-2', '--queue', queue, '--json'], { redis });
   expect(JSON.parse(status.stdout)).toMatchObject({
     status: 'complete',
     outcome: 'failed',
     counts: { total: 5, succeeded: 4, failed: 1, ready: 0, inFlight: 0, delayed: 0, cancelled: 0 },
   });
-  expect((await cli(['status', 'together-1', '--queue', queue], { redis })).stdout).toContain(
+  expect((await runCli(['status', 'together-1', '--queue', queue], { redis })).stdout).toContain(
     'complete (succeeded)',
   );
 
-  const good = await cli(['results', 'together-2', '--queue', queue], { redis });
+  const good = await runCli(['results', 'together-2', '--queue', queue], { redis });
   expect(linesOf(good.stdout).map(({ value }) => value)).toEqual(['a', 'b', 'd', 'e']);
-  const all = await cli(['results', 'together-2', '--queue', queue, '--failed', '--cursor', 'i2'], {
-    redis,
-  });
+  const all = await runCli(
+    ['results', 'together-2', '--queue', queue, '--failed', '--cursor', 'i2'],
+    { redis },
+  );
   expect(linesOf(all.stdout).map(({ index, status: how }) => [index, how])).toEqual([
     [2, 'failed'],
     [3, 'succeeded'],
@@ -256,9 +258,9 @@ test('submit, worker, status, results and drop work together', async () => {
   ]);
 
   for (const id of ['together-1', 'together-2']) {
-    expect((await cli(['drop', id, '--queue', queue], { redis })).code).toBe(0);
+    expect((await runCli(['drop', id, '--queue', queue], { redis })).code).toBe(0);
   }
-  const gone = await cli(['status', 'together-1', '--queue', queue, '--json'], { redis });
+  const gone = await runCli(['status', 'together-1', '--queue', queue, '--json'], { redis });
   expect(gone.code).toBe(1);
   expect(JSON.parse(gone.stderr).error.code).toBe('DROPPED');
   worker.child.kill('SIGTERM');

@@ -24,13 +24,13 @@ describe('what a worker settles in one call', () => {
   });
 });
 
-describe('what a worker looks for among the parked', () => {
-  it('goes on where the last page ended, by turns among its tasks', () => {
+describe('the search of a worker among parked requests', () => {
+  it('continues after the last page, and its tasks take turns', () => {
     const search = new ParkedSearch(['a', 'b', 'c']);
     expect(search.next()).toEqual({ tasks: ' a b c ', after: '' });
-    search.goOn('b\0id');
+    search.continueAfter('b\0id');
     expect(search.next()).toEqual({ tasks: ' b c a ', after: 'b\0id' });
-    search.goOn('');
+    search.continueAfter('');
     expect(search.next()).toEqual({ tasks: ' b c a ', after: '' });
     expect(new ParkedSearch('*').next()).toEqual({ tasks: '*', after: '' });
   });

@@ -1,6 +1,7 @@
 import { ClosedError, PieceworkError } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
+import { ownClock } from '../support/own-clock.js';
 import { startProgram } from '../support/processes.js';
 import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -9,7 +10,7 @@ import { until } from '../support/until.js';
 const AT_ONCE_MS = 12_000;
 
 describe('closing a worker', () => {
-  test('waits for what runs, and takes nothing more', async ({ flow }) => {
+  test('waits for running handlers, and takes nothing more', async ({ flow }) => {
     const held = gate();
     let started = 0;
     const handler = async (n: number) => {
@@ -37,12 +38,14 @@ describe('closing a worker', () => {
     expect(Object.keys(seen?.state ?? {}).filter((field) => field.startsWith('permits:'))).toEqual(
       [],
     );
-    // The tokens are back: somebody else takes over at once.
+    // The tokens are back: another worker takes them at once.
     await flow.worker({ handler: (n: number) => n }).start();
     expect(await flow.complete(id, AT_ONCE_MS)).toMatchObject({ succeeded: 20 });
   });
 
-  test('gives back what does not end in time, and no attempt is counted', async ({ flow }) => {
+  test('gives back sub-requests that do not end in time, without counting an attempt', async ({
+    flow,
+  }) => {
     const aborted: string[] = [];
     const stubborn = flow.worker({
       concurrency: 4,
@@ -73,7 +76,35 @@ describe('closing a worker', () => {
     expect([...(await flow.results(id)).keys()].sort((a, b) => a - b)).toEqual(numbers(10));
   });
 
-  test('may be asked for twice, at once and before the start', async ({ flow }) => {
+  test('waits for a handler that clears up after its abort', async ({ flow }) => {
+    let aborted = false;
+    let closed = false;
+    const clearedUp = gate<string>();
+    const { client } = flow.connection;
+    const worker = flow.worker({
+      handler: async (_: number, { signal }) => {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        aborted = true;
+        // More round trips than a close makes, one after the other.
+        for (let i = 0; i < 100 && !closed; i += 1) await client.ping();
+        clearedUp.open(closed ? 'after the close' : 'during the close');
+      },
+    });
+    await worker.start();
+    await flow.producer().submit([1]);
+    await until(() => worker.running === 1);
+    const clock = ownClock(flow);
+    clock.stop();
+    const closing = worker.close({ timeoutMs: 20_000 }).then(() => {
+      closed = true;
+    });
+    // The time that it has to end by itself passes; the time to clear up does not.
+    await until(() => aborted || clock.move(2_000));
+    await closing;
+    expect(await clearedUp.opened).toBe('during the close');
+  });
+
+  test('works twice, and before the start', async ({ flow }) => {
     const worker = flow.worker({ handler: () => 1 });
     await Promise.all([worker.close(), worker.close()]);
     await worker.close();
@@ -85,7 +116,7 @@ describe('closing a worker', () => {
     await expect(other.start()).rejects.toBeInstanceOf(ClosedError);
   });
 
-  test('while it starts ends it as well, and nothing is left in the registry', async ({ flow }) => {
+  test('works during the start, and leaves nothing in the registry', async ({ flow }) => {
     const { workers, workerInfo } = flow.queueCommands.keys;
     for (let turns = 0; turns < 30; turns += 1) {
       const worker = flow.worker({ handler: () => 1 });
@@ -123,7 +154,7 @@ describe('closing a worker', () => {
     expect(await flow.connection.client.exists(workers, workerInfo)).toBe(0);
   });
 
-  test('loses no token: the work goes on at once elsewhere', async ({ flow }) => {
+  test('loses no token: another worker continues at once', async ({ flow }) => {
     const producer = flow.producer();
     const handler = (n: number) => n;
     const open = await Promise.all(
@@ -209,12 +240,12 @@ describe('closing a worker', () => {
     expect(await program.ended).toBe(0);
   });
 
-  test('ends though Redis is gone, and so does that of a producer', {
+  test('ends although Redis has gone, as closing a producer does', {
     tags: 'own-server',
     timeout: 20_000,
   }, async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const worker = flow.worker({ redis: server.url, handler: () => new Promise(() => {}) });
     const producer = flow.producer({ redis: server.url });
     await worker.start();
@@ -230,7 +261,7 @@ describe('closing a worker', () => {
     await refused;
   });
 
-  test('never closes a client that it was given', async ({ flow }) => {
+  test('never closes a client that was passed in', async ({ flow }) => {
     const { client } = flow.connection;
     const worker = flow.worker({ redis: client, handler: (n: number) => n });
     await worker.start();

@@ -7,6 +7,7 @@ import {
   ExpiredError,
   InvalidOptionError,
   NotFoundError,
+  PieceworkError,
   RequestFailedError,
   TimeoutError,
 } from '@piecework/protocol';
@@ -69,11 +70,16 @@ async function looked(notifier: Notifier, { id }: Scene): Promise<void> {
 }
 
 /** Connections of the one server: id → line of CLIENT LIST. */
+/**
+ * The connections to the server, without those that never sent a command: a client that has waited long for its first
+ * answer asks on a connection of its own whether the server speaks TLS.
+ */
 async function clients(flow: Flow): Promise<Map<string, string>> {
   const list = (await (flow.connection.client as Redis).client('LIST')) as string;
   return new Map(
     list
       .split('\n')
+      .filter((line) => !line.includes(' cmd=NULL '))
       .flatMap((line) =>
         [...line.matchAll(/^id=(\d+)/g)].map(([, id]) => [id as string, line] as const),
       ),
@@ -120,7 +126,9 @@ const counts = (n: Partial<Record<string, number>>) => ({
 });
 
 describe('completion', () => {
-  test('is told to who awaits before, while and after it happens', async ({ flow }) => {
+  test('is received by callers that await it before, while and after it happens', async ({
+    flow,
+  }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue, items: 3 });
     const before = notifier.completion(scene.id);
@@ -142,7 +150,7 @@ describe('completion', () => {
     await listened(flow, scene, 0);
   });
 
-  test('says what failed and what was cancelled', async ({ flow }) => {
+  test('counts what failed and what was cancelled', async ({ flow }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue, items: 5, limit: 2 });
     const completion = notifier.completion(scene.id);
@@ -184,16 +192,16 @@ describe('completion', () => {
     expect((await completion).counts.succeeded).toBe(2);
   });
 
-  test('comes although nobody but the notifier looks at the agenda', async ({ flow }) => {
+  test('comes although no process but the notifier ticks the agenda', async ({ flow }) => {
     const notifier = notifierOf(flow);
     const scene = await given.created({ queue: flow.queue, producerLeaseMs: 1 });
-    await scene.queue.note(scene.id, scene.generation, 0);
+    await scene.queue.scheduleTend(scene.id, scene.generation, 0);
     // The producer is lost; a tick seals the request, which has nothing to do.
     expect((await notifier.completion(scene.id)).status).toBe('succeeded');
     await until(async () => !(await scene.queue.whereabouts(scene.id)).open);
   });
 
-  test('many wait for one request over one subscription, and leave one by one', async ({
+  test('one channel subscription serves many callers of a request, which leave one by one', async ({
     flow,
   }) => {
     const notifier = notifierOf(flow);
@@ -212,7 +220,7 @@ describe('completion', () => {
   });
 });
 
-describe('what cannot keep a waiter from its completion', () => {
+describe('a waiting caller gets its completion in spite of', () => {
   test('its connection killed, and completed later', {
     tags: ['one-server', 'own-server'],
   }, async ({ flow }) => {
@@ -375,7 +383,7 @@ describe('a wait that ends otherwise', () => {
     await expect(completion).rejects.toThrow(NotFoundError);
   });
 
-  test('with ExpiredError when its retention is over', async ({ flow }) => {
+  test('with ExpiredError when its retention has ended', async ({ flow }) => {
     const notifier = notifierOf(flow, { sweepMs: 30 });
     const scene = await given.sealed({ queue: flow.queue });
     const unaware = notifier.completion(scene.id);
@@ -392,6 +400,28 @@ describe('a wait that ends otherwise', () => {
     await expect(notifier.completion(scene.id)).rejects.toThrow(ExpiredError);
     await expect(notifier.status(scene.id)).rejects.toThrow(ExpiredError);
     await scene.queue.finish(scene.id, scene.generation, 'dropped');
+  });
+
+  test('with TimeoutError that says why nothing moves, and what to do', async ({ flow }) => {
+    const notifier = notifierOf(flow);
+    const { id } = await given.sealed({ queue: flow.queue, task: 'census' });
+    const noWorker =
+      /: not within 30 ms; its queue has no worker: start one, as `new Worker` or `piecework worker`/;
+    const soon = { timeoutMs: 30 };
+    // The read of the reason is given up when the machine is so slow that it takes a second.
+    const said = (wait: () => Promise<unknown>) =>
+      until(() =>
+        wait().catch(
+          (error: Error) => error instanceof TimeoutError && noWorker.test(error.message),
+        ),
+      );
+    await said(() => notifier.completion(id, soon));
+    await said(() => notifier.results(id, soon).next());
+    await said(async () => {
+      for await (const _ of notifier.progress(id, soon));
+    });
+    const nobody = notifier.completion(flow.id('nobody'), { timeoutMs: 0 });
+    await expect(nobody).rejects.toBeInstanceOf(PieceworkError);
   });
 
   test('with ClosedError when the notifier is closed', async ({ flow }) => {
@@ -464,6 +494,7 @@ describe('progress', () => {
     const first = (await reports.next()).value;
     expect(first).toEqual({
       counts: counts({ total: 4, inFlight: 4 }),
+      running: 4,
       generation: scene.generation,
       status: 'sealed',
       ratePerSecond: 0,
@@ -486,7 +517,7 @@ describe('progress', () => {
     });
   });
 
-  test('ends with the error that there is nothing to report', async ({ flow }) => {
+  test('ends with an error when the request does not exist', async ({ flow }) => {
     const notifier = notifierOf(flow);
     await expect(notifier.progress(flow.id('nobody')).next()).rejects.toThrow(NotFoundError);
     const scene = await given.sealed({ queue: flow.queue });
@@ -501,7 +532,7 @@ describe('progress', () => {
 });
 
 describe('status', () => {
-  test('shows everything known, and why nothing moves', async ({ flow }) => {
+  test('shows everything known, and why nothing runs', async ({ flow }) => {
     const notifier = notifierOf(flow);
     const scene = await given.sealed({ queue: flow.queue, task: 'census', limit: 2, priority: 7 });
     expect(await notifier.status(scene.id)).toEqual({
@@ -509,6 +540,9 @@ describe('status', () => {
       status: 'sealed',
       generation: scene.generation,
       counts: counts({ total: 3, ready: 3 }),
+      running: 0,
+      readAt: expect.any(Number),
+      silentWorkers: [],
       priority: 7,
       limit: 2,
       task: 'census',

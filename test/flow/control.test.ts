@@ -79,7 +79,7 @@ describe('cancel', () => {
     expect(await flow.complete(id)).toMatchObject({ cancelled: 10, outcome: 'cancelled' });
   });
 
-  test('lets a handler that does not listen end, and counts its success', async ({ flow }) => {
+  test('waits for a handler that ignores the abort, and counts its success', async ({ flow }) => {
     const open = gate();
     const told = gate();
     const handler = async (n: number, { signal }: HandlerContext) => {
@@ -99,7 +99,7 @@ describe('cancel', () => {
     expect(await flow.complete(request.id)).toMatchObject({ succeeded: 1, cancelled: 1 });
   });
 
-  test('of an id that is not there says so', async ({ flow }) => {
+  test('of an unknown id is an error', async ({ flow }) => {
     const admin = piecework(flow).admin;
     for (const call of ['cancel', 'pause', 'resume'] as const)
       await expect(admin[call](flow.id('none'))).rejects.toBeInstanceOf(NotFoundError);
@@ -124,7 +124,7 @@ describe('drop', () => {
 });
 
 describe('a paused request', () => {
-  test('starts nothing more and goes on where it was', async ({ flow }) => {
+  test('starts nothing more until it is resumed', async ({ flow }) => {
     const { seen, handler, open } = waiting();
     const worker = flow.worker({ concurrency: 3, leaseMs: LONG_MS, handler });
     await worker.start();
@@ -165,7 +165,7 @@ describe('a paused request', () => {
 });
 
 describe('an update', () => {
-  test('of the limit holds for every start after the next settle', async ({ flow }) => {
+  test('of the limit applies to every start after the next settle', async ({ flow }) => {
     let runs = 0;
     let most = 0;
     const gates = numbers(60).map(() => gate());
@@ -194,7 +194,7 @@ describe('an update', () => {
     expect(most).toBeLessThanOrEqual(2);
   });
 
-  test('of the priority has it served before those that it was behind', async ({ flow }) => {
+  test('of the priority moves it before requests that it was behind', async ({ flow }) => {
     const pw = piecework(flow);
     const order: string[] = [];
     const low = await pw.submit(numbers(3), { id: flow.id('low'), priority: 80, limit: 1 });
@@ -228,7 +228,7 @@ describe('an update', () => {
 });
 
 describe('a paused queue', () => {
-  test('is left by its workers as their handlers end, and goes on when it is resumed', async ({
+  test('is left by its workers as their handlers end, and continues when it is resumed', async ({
     flow,
   }) => {
     const { seen, handler, open } = waiting();
@@ -259,7 +259,7 @@ describe('a paused queue', () => {
     expect(await flow.complete(later.id)).toMatchObject({ succeeded: 5 });
   });
 
-  test('goes on by itself when its time is over', async ({ flow }) => {
+  test('resumes by itself when its time has passed', async ({ flow }) => {
     const admin = new Admin({ redis: flow.redis as RedisInput, queue: flow.queue });
     flow.after(() => admin.close());
     await admin.pauseQueue({ forMs: 300 });
@@ -269,7 +269,7 @@ describe('a paused queue', () => {
     await expect(admin.pauseQueue({ forMs: -1 })).rejects.toBeInstanceOf(InvalidOptionError);
   });
 
-  test('is learnt with the next tick when the message is lost', async ({ flow }) => {
+  test('reaches the workers with the next tick when the message is lost', async ({ flow }) => {
     const worker = flow.worker({ handler: (n: number) => n });
     await worker.start();
     // As the script does, but told on a channel that nobody hears.

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
-import { buildScripts } from '../../scripts/lua-source.mjs';
+import { apart } from '../support/apart.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { TappedRedis } from '../support/tap.js';
 
@@ -38,10 +38,12 @@ async function atOnce({ connection }: Flow, commands: string[][]): Promise<unkno
 describe('at every point of a submission', { tags: ['one-server'] }, () => {
   test('what exists of the request is on the agenda', async ({ flow }) => {
     const { keys } = flow.queueCommands;
-    // All at once, and in chunks, as the window is too small for that.
-    for (const [id, window] of [
-      [flow.id('small'), 0],
-      [flow.id('submitted'), 11],
+    const parts = ['intent', 'create', 'append', 'push', 'seal'];
+    // In one call; in a few, as where the sides are apart; and in chunks, as the window is too small for that.
+    for (const [id, window, calls] of [
+      [flow.id('whole'), 0, ['submit']],
+      [flow.id('small'), 0, parts],
+      [flow.id('submitted'), 11, parts],
     ] as const) {
       const seen: string[] = [];
       const unknown: string[] = [];
@@ -57,41 +59,38 @@ describe('at every point of a submission', { tags: ['one-server'] }, () => {
         const known = Number(open) === state.generation && (agenda ?? wait) !== null;
         if (!known) unknown.push(`before ${what}`);
       });
-      const producer = flow.producer({ redis });
+      const producer = flow.producer({ redis: calls === parts ? apart(redis) : redis });
       await producer.submit(numbers(3), { id, window });
+      expect(await flow.request(id).state()).toMatchObject({ status: 'sealed' });
       await producer.close();
       expect(unknown).toEqual([]);
-      expect(seen).toEqual(expect.arrayContaining(['intent', 'create', 'append', 'push', 'seal']));
+      expect(seen).toEqual(expect.arrayContaining([...calls]));
     }
     await flow.worker({ handler: (n: number) => n }).start();
-    await flow.complete(flow.id('small'));
-    await flow.complete(flow.id('submitted'));
+    for (const name of ['whole', 'small', 'submitted']) await flow.complete(flow.id(name));
   });
 });
 
 describe('a token', { tags: ['one-server'] }, () => {
   test('is counted before it can be popped, also when its worker leaves', async ({ flow }) => {
-    // A server that knows only some of the scripts of a pipeline may have a token pushed for nothing.
-    for (const { lua } of Object.values(buildScripts()))
-      await (flow.connection.client as Redis).script('LOAD', lua);
     const ids = [flow.id('one'), flow.id('other')];
     const uncounted: string[] = [];
     const pushes = new Map<string, number>();
     const redis = tapped(flow, async ({ what, args: [id = '', , , count] }) => {
-      if ((what !== 'push' && what !== 'swap') || Number(count) === 0) return;
+      if ((what !== 'push' && what !== 'exchange') || Number(count) === 0) return;
       pushes.set(what, (pushes.get(what) ?? 0) + 1);
       const { listed, counted } = await tokensOf(flow, id, 50);
       if (listed + Number(count) > counted) uncounted.push(`${what} of ${id}`);
     });
     const producer = flow.producer({ redis });
     // Two that take turns on one slot: each leaves after every sub-request.
-    for (const id of ids) await producer.submit(numbers(12), { id, limit: 1 });
+    for (const id of ids) await producer.submit(numbers(12), { id, limit: 1, window: 47 });
     const worker = flow.worker({ redis, concurrency: 1, quantumMs: 0, handler: (n: number) => n });
     await worker.start();
     for (const id of ids) expect(await flow.complete(id)).toMatchObject({ succeeded: 12 });
     await Promise.all([worker.close(), producer.close()]);
     expect(uncounted).toEqual([]);
     expect(pushes.get('push')).toBeGreaterThanOrEqual(2);
-    expect(pushes.get('swap')).toBeGreaterThan(4);
+    expect(pushes.get('exchange')).toBeGreaterThan(4);
   });
 });

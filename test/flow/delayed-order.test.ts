@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { judgeOrder } from '../scale/delayed-order.mjs';
 import { runDelayedTasks, runTwoQueues, wrongIn } from '../scale/delayed-run.mjs';
+import { playsAll } from '../support/mode.js';
 
 /** An append-only file of these commands, judged. */
 async function judged(...commands: string[]) {
@@ -51,12 +52,14 @@ describe('the judge of the order', () => {
 describe('tasks of two queues', { tags: 'own-server' }, () => {
   /** How many pops of the later queue a task of the earlier one saw at most. */
   async function passes(concurrency: number, busy: boolean) {
-    const { ran, orders } = await runTwoQueues({ count: 800, concurrency, busy });
-    expect(ran).toBe(800);
+    const count = playsAll ? 800 : 400;
+    const { ran, orders } = await runTwoQueues({ count, concurrency, busy });
+    expect(ran).toBe(count);
     const [first, second] = [orders.get('first'), orders.get('second')];
     expect([first?.breaches, second?.breaches]).toEqual([[], []]);
-    expect(first?.pops.length).toBeGreaterThanOrEqual(250);
-    expect(second?.pops.length).toBeGreaterThanOrEqual(550);
+    // Of sixteen in turn, the first queue gets five.
+    expect(first?.pops.length).toBeGreaterThanOrEqual((count * 5) / 16);
+    expect(second?.pops.length).toBeGreaterThanOrEqual((count * 11) / 16);
     return first?.overtaken;
   }
 

@@ -69,7 +69,7 @@ describe('a task', () => {
     expect((await tasks.task(queue, far).status()).counts).toMatchObject({ total: 1, ready: 1 });
   });
 
-  test('that was delayed goes before those of its priority that were not, in due order', async ({
+  test('that was delayed runs before those of its priority that were not, in due order', async ({
     flow,
   }) => {
     const { queue } = flow;
@@ -96,7 +96,7 @@ describe('a task', () => {
     expect(order).toEqual(['urgent and late', 'urgent', 'soon', 'later', 'plain', 'lower']);
   });
 
-  test('is put in once under an id of the caller, and known after its end', async ({ flow }) => {
+  test('is added once under an id of the caller, and known after its end', async ({ flow }) => {
     const tasks = delayedTasks(flow);
     const { order, note } = recorder();
     const { queue } = flow;
@@ -104,7 +104,13 @@ describe('a task', () => {
     const options = { id, delayMs: 50, attempts: 2 };
     const put = (what: string) => tasks.executeLater(queue, 'note', [what], options);
     expect(await Promise.all([put('it'), put('it')])).toEqual([id, id]);
-    await expect(put('else')).rejects.toMatchObject({ code: 'EXISTS' });
+    await expect(put('else')).rejects.toMatchObject({ code: 'EXISTS', differs: ['items'] });
+    await expect(put('else')).rejects.toThrow(
+      `${id}: there is already a task of this id, which differs in its arguments; give a new task an id of its own, or none`,
+    );
+    await expect(tasks.executeLater(queue, 'other', ['it'], options)).rejects.toThrow(
+      /a task of this id, which differs in its name; /,
+    );
     await taskWorker(tasks, flow, { queues: [queue], handlers: { note } }).start();
     await tasks.completion(queue, id);
     expect(await put('it')).toBe(id);
@@ -112,7 +118,7 @@ describe('a task', () => {
     expect(order).toEqual(['it']);
   });
 
-  test('is tried again as often as asked for, and its failure is kept', async ({ flow }) => {
+  test('gets the attempts that were asked for, and its failure is kept', async ({ flow }) => {
     const tasks = delayedTasks(flow);
     const { queue } = flow;
     let runs = 0;
@@ -129,7 +135,30 @@ describe('a task', () => {
     expect(runs).toBe(3);
   });
 
-  test('is taken back by a cancel, also before it is due', async ({ flow }) => {
+  test('that nobody runs is awaited in vain, and the error says why', async ({ flow }) => {
+    const tasks = delayedTasks(flow);
+    const { queue } = flow;
+    const soon = { timeoutMs: 30 };
+    const saysOf = (id: string, why: RegExp) =>
+      until(() =>
+        tasks
+          .completion(queue, id, soon)
+          .catch(({ name, message }: Error) => name === 'TimeoutError' && why.test(message)),
+      );
+    const id = await tasks.executeLater(queue, 'nosuch', [1]);
+    await saysOf(id, /: not within 30 ms; its queue has no worker: start one/);
+    const later = await tasks.executeLater(queue, 'nosuch', [1], { delayMs: 3_600_000 });
+    await saysOf(later, /; it waits until 20/);
+    await taskWorker(tasks, flow, { queues: [queue], handlers: { other: () => 1 } }).start();
+    await saysOf(
+      id,
+      /; no worker serves task nosuch: start one that does, or cancel the request if the name/,
+    );
+    await tasks.cancel(queue, id);
+    await tasks.cancel(queue, later);
+  });
+
+  test('is removed by a cancel, also before it is due', async ({ flow }) => {
     const tasks = delayedTasks(flow);
     const { queue } = flow;
     const id = await tasks.executeLater(queue, 'note', [1], { delayMs: 3_600_000 });
@@ -221,7 +250,7 @@ describe('a worker over several queues', () => {
     expect(order).toEqual([1, 2, 3, 4].flatMap((n) => [`m${n}`, `after m${n}`]));
   });
 
-  test('runs no more at once than it has slots, whichever queues they are of', async ({ flow }) => {
+  test('runs at most as many tasks as it has slots, over all queues', async ({ flow }) => {
     let running = 0;
     let most = 0;
     const done: string[] = [];
@@ -246,7 +275,7 @@ describe('a worker over several queues', () => {
     expect(worker.running).toBe(0);
   });
 
-  test('goes on with the others while one of them is paused', async ({ flow }) => {
+  test('continues with the others while one of them is paused', async ({ flow }) => {
     const { order, open, note } = recorder({ held: true });
     const { tasks, urgent, mail, worker } = twoQueues(flow, { note });
     await worker.start();
@@ -266,7 +295,7 @@ describe('a worker over several queues', () => {
     expect(order).toEqual(['first', 'm', 'u']);
   });
 
-  test('runs a suspect of one queue alone, whatever the others have', {
+  test('runs a suspect of one queue isolated, whatever work the other queues have', {
     tags: 'one-server',
   }, async ({ flow }) => {
     const { opened, open } = gate();
@@ -307,7 +336,7 @@ describe('a worker over several queues', () => {
     expect(events).toEqual(each);
   });
 
-  test('says how each queue is served, and leaves all of them', async ({ flow }) => {
+  test('reports the health of each queue, and closes all of them', async ({ flow }) => {
     const { note } = recorder();
     const { urgent, mail, worker } = twoQueues(flow, { note });
     await worker.start();

@@ -16,7 +16,7 @@ async function clocks(queue: string): Promise<string[]> {
 }
 
 describe('times that lie ahead of the clock', () => {
-  it('are told of a queue and of a request, and not once they have healed', async () => {
+  it('are found for a queue and for a request, until they have healed', async () => {
     const scene = await given.sealed({ items: 1, limit: 1 });
     const queue = scene.queue.keys.queue;
     await new Hand(scene, 'dead').hold(1);
@@ -34,17 +34,19 @@ describe('times that lie ahead of the clock', () => {
     expect(found).toHaveLength(2);
     expect(found.join(' ')).toMatch(/warning the clock of the queue's server went back/);
     expect(found.join(' ')).toMatch(/signs of life of 1 worker lie ahead: dead/);
-    expect(found.join(' ')).toContain(`${scene.id}: leases that end later than they last: dead`);
+    expect(found.join(' ')).toContain(
+      `${scene.id}: leases that end later than their duration allows: dead`,
+    );
 
     await client.hset(scene.request.keys.request, 'lease:dead', Date.now());
     await client.hset(scene.request.keys.request, 'longestDelayMs', 1_000);
     await client.zadd(scene.request.keys.due, later, `${scene.generation}-0`);
     expect((await clocks(queue)).join(' ')).toMatch(
-      /: a sub-request waits 3\d+\.\d s to be tried again/,
+      /: a sub-request waits 3\d+\.\d s for its next attempt/,
     );
     await client.zrem(scene.request.keys.due, `${scene.generation}-0`);
 
-    await scene.queue.note(scene.id, scene.generation, 1);
+    await scene.queue.scheduleTend(scene.id, scene.generation, 1);
     await tickOnce(scene);
     expect(await clocks(queue)).toEqual([]);
   });

@@ -32,7 +32,7 @@ const QUEUE_CHECKS = [
   'orphans',
 ] as const;
 
-describe('a queue that is well', () => {
+describe('a healthy queue', () => {
   it('has nothing wrong, with work in flight, parked, delayed and settled', async () => {
     const scene = await given.filled({ items: 6, limit: 3, attempts: 3 });
     const worker = new Hand(scene);
@@ -55,17 +55,17 @@ describe('the books', () => {
   const spoil: Record<string, (scene: Scene) => Promise<unknown>> = {
     'more is settled': ({ connection, request }) =>
       connection.client.hincrby(request.keys.request, 'succeeded', 9),
-    'its stream holds 2 of 3': ({ connection, request, generation }) =>
+    'its stream has 2 of 3': ({ connection, request, generation }) =>
       connection.client.xdel(request.keys.work, `${generation}-2`),
-    'its stream holds 3 of 5': ({ connection, request }) =>
+    'its stream has 3 of 5': ({ connection, request }) =>
       connection.client.hincrby(request.keys.request, 'total', 2),
-    '1 are parked, but 0': ({ connection, request, generation }) =>
+    '1 are due again, but 0': ({ connection, request, generation }) =>
       connection.client.zadd(request.keys.due, 0, `${generation}-0`),
-    '1 permits are granted, but workers hold 0': ({ connection, request }) =>
+    '1 permits are granted, but workers have 0': ({ connection, request }) =>
       connection.client.hdel(request.keys.request, 'permits:w'),
   };
 
-  it.each(Object.entries(spoil))('that are wrong are told: %s', async (what, spoilIt) => {
+  it.each(Object.entries(spoil))('that are wrong are reported: %s', async (what, spoilIt) => {
     const scene = await given.filled({ items: 3, limit: 2 });
     const worker = new Hand(scene, 'w');
     await worker.enter(1);
@@ -80,15 +80,15 @@ describe('the books', () => {
   });
 });
 
-describe('a request that nobody would look at', () => {
-  it('is found when it is on nobody’s agenda, and put there by a repair', async () => {
+describe('a request that would not be tended', () => {
+  it('is found when it is not on the agenda, and put there by a repair', async () => {
     const scene = await given.filled({ items: 2 });
     const { client } = scene.connection;
     await tickOnce(scene);
     await client.zrem(scene.queue.keys.agenda, scene.id);
     await client.zrem(scene.queue.keys.wait, scene.id);
     const found = await examine(queueOf(scene));
-    expect(wrong(found, 'tokens')).toEqual([`error ${scene.id}: it is on nobody’s agenda`]);
+    expect(wrong(found, 'tokens')).toEqual([`error ${scene.id}: it is not on the agenda`]);
     const repaired = await examine(queueOf(scene), { repair: true });
     expect(repaired[0]).toMatchObject({
       check: 'repair',
@@ -97,7 +97,7 @@ describe('a request that nobody would look at', () => {
     expect(wrong(repaired, 'tokens')).toEqual([]);
   });
 
-  it('is found when its look is overdue', async () => {
+  it('is found when its tend is overdue', async () => {
     const scene = await given.filled({ items: 2 });
     const { keys } = scene.queue;
     await scene.connection.client.zrem(keys.wait, scene.id);
@@ -122,7 +122,7 @@ describe('a request that nobody would look at', () => {
     expect(wrong(await examine(queueOf(scene)), 'tokens')).toEqual([]);
   });
 
-  it('is not one that is held back, paused or parked', async () => {
+  it('does not include a request that is delayed, paused or parked', async () => {
     const scene = await given.filled({ items: 2 });
     const { client } = scene.connection;
     const { keys } = scene.queue;
@@ -144,13 +144,13 @@ describe('a request that nobody would look at', () => {
 });
 
 describe('orphans', () => {
-  it('are living requests that the queue lost, found with deep, gone after a repair', async () => {
+  it('are unfinished requests that the queue lost, found with `deep`, gone after a repair', async () => {
     const scene = await given.filled({ items: 2 });
     const { keys } = scene.queue;
     await scene.connection.client.unlink(keys.open, keys.agenda, keys.wait, keys.marks);
     expect(fine(await examine(queueOf(scene)), 'orphans')).toBe(true);
     expect(wrong(await examine(queueOf(scene), { deep: true }), 'orphans')).toEqual([
-      `error the queue does not know ${scene.id}: nobody works at them`,
+      `error the queue does not know ${scene.id}: no worker runs them`,
     ]);
     const repaired = await examine(queueOf(scene), { repair: true });
     expect(repaired[0]?.what).toContain(`opened again: ${scene.id}`);
@@ -158,7 +158,7 @@ describe('orphans', () => {
     expect(await scene.connection.client.hget(keys.open, scene.id)).toBe(String(scene.generation));
   });
 
-  it('are open ids without a request that nobody clears up', async () => {
+  it('are open ids without a request, too', async () => {
     const { queue, id } = await given.opened();
     const { client } = await connected();
     // A moment ago: its request may still come.
@@ -173,7 +173,7 @@ describe('orphans', () => {
 });
 
 describe('the queue', () => {
-  it('is told when it is paused', async () => {
+  it('warns when it is paused', async () => {
     const queue = freshName('paused');
     const admin = new Admin({ redis: await connected(), queue });
     expect(fine(await admin.doctor(), 'queue')).toBe(true);
@@ -186,7 +186,7 @@ describe('the queue', () => {
     await admin.resumeQueue();
   });
 
-  it('is told when nobody serves it, and who has been silent for long', async () => {
+  it('warns when no worker serves it, and names workers that have been silent for long', async () => {
     const scene = await given.filled({ items: 1 });
     const { client } = scene.connection;
     expect(wrong(await examine(queueOf(scene)), 'workers')).toEqual([
@@ -201,7 +201,7 @@ describe('the queue', () => {
     );
   });
 
-  it('is told when no worker serves a task', async () => {
+  it('warns when no worker serves a task', async () => {
     const scene = await given.filled({ items: 1, task: 'census' });
     const { queue, id, generation } = scene;
     await new Hand(scene).tryEnter(1, [1], ' other ');
@@ -213,7 +213,7 @@ describe('the queue', () => {
     expect(wrong(await examine(queueOf(scene)), 'parked')).toEqual([]);
   });
 
-  it('is told when nobody looks at what is due, which a repair does', async () => {
+  it('reports when no process ticks what is due, and a repair ticks it', async () => {
     const scene = await given.filled({ items: 1 });
     const { client } = scene.connection;
     const due = () => client.zadd(scene.queue.keys.agenda, Date.now() - 90_000, scene.id);

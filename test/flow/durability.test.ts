@@ -12,7 +12,7 @@ import { until } from '../support/until.js';
 
 async function server(flow: Flow, settings: readonly string[] = []) {
   const started = await startOwnRedis(settings);
-  flow.after(() => started.stop());
+  flow.after(() => started.close());
   const client = new Redis(started.url);
   flow.after(() => client.disconnect());
   return { ...started, client };
@@ -61,7 +61,7 @@ describe("durability 'replica'", () => {
     expect(await flow.keys()).toEqual([]);
   });
 
-  test('that is not confirmed says so, and asking again confirms it', async ({ flow }) => {
+  test('that is not confirmed is an error, and a repetition confirms it', async ({ flow }) => {
     const { master, replica } = await replicated(flow);
     const producer = flow.producer({ redis: master.url });
     await replica.kill('SIGSTOP');
@@ -131,7 +131,7 @@ describe("durability 'fsync'", () => {
     expect(await asked(kept.client)).toBe(4);
   });
 
-  test('is refused to a user without the right to ask, before anything is written', async ({
+  test('is refused before anything is written to a user without the right to WAITAOF', async ({
     flow,
     task,
     skip,
@@ -144,7 +144,7 @@ describe("durability 'fsync'", () => {
     expect(await kept.client.dbsize()).toBe(0);
   });
 
-  test('that is not confirmed says so, and asking again confirms it', async ({
+  test('that is not confirmed is an error, and a repetition confirms it', async ({
     flow,
     task,
     skip,

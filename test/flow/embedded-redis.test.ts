@@ -56,11 +56,11 @@ describe('an embedded Redis', () => {
     });
   });
 
-  it('is gone after stop, with its folder, and may be stopped again', async () => {
+  it('has ended after close, without its folder, and may be closed again', async () => {
     const redis = await startRedis();
     expect(existsSync(redis.dir)).toBe(true);
-    await redis.stop();
-    await redis.stop();
+    await redis.close();
+    await redis.close();
     expect(runs(redis.pid)).toBe(false);
     expect(existsSync(redis.dir)).toBe(false);
   });
@@ -70,17 +70,17 @@ describe('an embedded Redis', () => {
     await redis.kill('SIGKILL');
     await until(() => !existsSync(redis.dir), { what: 'the folder is removed' });
     await redis.kill('SIGKILL');
-    await redis.stop();
+    await redis.close();
   });
 
-  it('stops even when it is frozen', async () => {
+  it('can be closed even when it is frozen', async () => {
     const redis = await startRedis();
     await redis.kill('SIGSTOP');
-    await redis.stop();
+    await redis.close();
     expect(runs(redis.pid)).toBe(false);
   });
 
-  it('finds its data again on the same folder with an append-only file', async () => {
+  it('has its data again in the same folder with an append-only file', async () => {
     const dir = join(folder, 'data');
     const first = await startRedis({ dir, persistence: 'aof', args: ['--appendfsync', 'always'] });
     await withClient(first.url, (client) => client.set('kept', 'yes'));
@@ -92,19 +92,19 @@ describe('an embedded Redis', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'has its port for itself until it is stopped, also while it is away',
+    'keeps its port from others until it is closed, also while it is down',
     async () => {
       const redis = await startRedis();
       expect(await isClaimed(redis.port)).toBe(true);
       await redis.kill('SIGKILL');
       await redis.ended;
       expect(await isClaimed(redis.port)).toBe(true);
-      await redis.stop();
+      await redis.close();
       expect(await isClaimed(redis.port)).toBe(false);
     },
   );
 
-  it('is given a port that nobody else was given', async () => {
+  it('gets a port that no other server got', async () => {
     // So many that without it some would be the same.
     const ports: number[] = [];
     for (let i = 0; i < 300; i += 1) ports.push(await freePort());
@@ -137,7 +137,7 @@ describe('the end of the parent', () => {
     await untilGone(server);
   });
 
-  it('comes first: Ctrl-C in the terminal does not reach the server', async () => {
+  it('comes before that of the server: Ctrl-C in the terminal does not reach the server', async () => {
     const { child, server } = await startProgram('redis-parent.mjs', { detached: true });
     process.kill(-child.pid!, 'SIGSTOP');
     // To the whole process group, as a terminal does it. The frozen parent cannot stop anything.
@@ -169,7 +169,7 @@ describe('the choice of a server', () => {
     vi.stubEnv('REDIS_URL', 'redis://redis.example:7000/3');
     const resolved = await resolveRedisUrl();
     expect(resolved).toMatchObject({ url: 'redis://redis.example:7000/3', origin: 'environment' });
-    await resolved.stop();
+    await resolved.close();
   });
 
   it('is an embedded server when REDIS_URL is not set', async () => {
@@ -201,7 +201,7 @@ describe('the choice of a server', () => {
     expect(await refused(join(folder, 'absent'))).toMatch(/absent does not run$/);
   });
 
-  it('passes over a server that is too old or does not run, and says so', async () => {
+  it('skips a server that is too old or does not run, and says so', async () => {
     await program('redis-server', 'echo "Redis server v=6.2.14 sha=0"');
     await program('valkey-server', 'exit 127');
     const error = await findHere().catch((reason) => reason);
@@ -246,7 +246,7 @@ describe.skipIf(!canFetch)('a fetched server', { meta: whyNot }, () => {
     expect(await withClient(redis.url, (client) => client.ping())).toBe('PONG');
   });
 
-  it('is fetched anew when what is there is only half of one', async () => {
+  it('is fetched again when its folder is incomplete', async () => {
     await findWithoutServers(shared);
     const name = (await readdir(shared)).find((each) => /^redis-[^.]*$/.test(each))!;
     const cache = join(folder, 'cache');
@@ -258,7 +258,7 @@ describe.skipIf(!canFetch)('a fetched server', { meta: whyNot }, () => {
     expect(redis.origin).toBe('fetched');
   });
 
-  it('is fetched by two processes at once without harm to either', async () => {
+  it('can be fetched by two processes at the same time', async () => {
     const cache = join(folder, 'cache');
     const servers = await Promise.all([findWithoutServers(cache), findWithoutServers(cache)]);
     expect(servers.map(({ origin }) => origin)).toEqual(['fetched', 'fetched']);

@@ -13,7 +13,7 @@ interface Figures {
 }
 
 /** The short form; end-cost.mjs by itself goes to a million, and looks at the CPU as well. */
-test('a cancel costs as many commands with 50 times as many queued, and a drop frees behind the call', {
+test('a cancel costs as many commands with 50 times as many queued, and a drop frees memory after the call', {
   tags: ['processes'],
 }, async ({ onTestFinished }) => {
   const sizes = ['--few', '1000', '--many', '50000', '--rounds', '1'];

@@ -116,7 +116,7 @@ describe('a listener', () => {
     expect(await flow.complete(id)).toMatchObject({ succeeded: 3 });
   });
 
-  test('that throws or rejects is logged, and the others are told', async ({ flow }) => {
+  test('that throws or rejects is logged, and the others are still called', async ({ flow }) => {
     const worker = flow.worker({ handler: (n: number) => n });
     worker.on('settled', () => {
       throw new Error('a bad listener');
@@ -132,7 +132,7 @@ describe('a listener', () => {
     await until(() => warned(flow, 'a listener failed') === 10);
   });
 
-  test('of once is told once, and may close the worker', async ({ flow }) => {
+  test('of once is called once, and may close the worker', async ({ flow }) => {
     const worker = flow.worker({ handler: (n: number) => n, concurrency: 1 });
     const closed = gate();
     let calls = 0;

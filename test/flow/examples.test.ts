@@ -14,7 +14,7 @@ import { Piecework } from 'piecework';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { asEverybody, nobodyDenied } from '../support/acl.js';
 import { STARTS } from '../support/cli.js';
-import { example, startExample } from '../support/examples.js';
+import { example, startExample, wrongUsages } from '../support/examples.js';
 import { nodesOf } from '../support/flow.js';
 import { allKeys } from '../support/own-keys.js';
 import { testUrl } from '../support/redis.js';
@@ -89,7 +89,7 @@ describe('requests-file', () => {
       return parts.map((part, index) => ({ request: i + 1, part, index }));
     });
     expect(expected).toHaveLength(40);
-    const started = startExample(REQUESTS_FILE, [sample, '--processes', '3'], redis);
+    const started = startExample(REQUESTS_FILE, [sample, '--processes', '2'], redis);
     const { code, stdout, stderr } = await started.finished;
     expect(code, stderr).toBe(0);
     const printed = printedIn(stdout);
@@ -149,7 +149,11 @@ describe('requests-file', () => {
 
   test('Ctrl-C drops the requests and ends the workers', async () => {
     const input = await file('slow.txt', '2:a:b:c:d\n'.repeat(20));
-    const started = startExample(REQUESTS_FILE, [input, '--work-ms', '600000'], redis);
+    const started = startExample(
+      REQUESTS_FILE,
+      [input, '--processes', '1', '--work-ms', '600000'],
+      redis,
+    );
     running.push(started.child);
     await until(() => started.said.stdout.includes('"part":"a"'), {
       what: 'a part is printed',
@@ -182,7 +186,7 @@ test.each([
   }
 });
 
-test.each([
+const WRONG: [string, string[]][] = [
   [REQUESTS_FILE, []],
   [REQUESTS_FILE, ['/does/not/exist']],
   [REQUESTS_FILE, [sample, '--priority', '100']],
@@ -195,8 +199,14 @@ test.each([
   [CONSUMER, ['--queue', '{x}']],
   [CONSUMER, ['--unknown']],
   [PULL, ['--slots', '0']],
-])('wrong usage of %s %j is explained with exit code 2', async (program, args) => {
-  const { code, stdout, stderr } = await example(program, args, redis);
+];
+let wrongEnds: ReturnType<typeof wrongUsages> | undefined;
+
+test.each(WRONG)('wrong usage of %s %j is explained with exit code 2', async (program, args) => {
+  wrongEnds ??= wrongUsages(WRONG, redis);
+  const ends = await wrongEnds;
+  const i = WRONG.findIndex(([path, given]) => path === program && given === args);
+  const { code, stdout, stderr } = ends[i] ?? {};
   expect(code).toBe(2);
   expect(stdout).toBe('');
   expect(stderr).toMatch(/^error: ./);

@@ -2,7 +2,7 @@ import { type Failure, Notifier } from '@piecework/notifier';
 import { DroppedError, type Entry, NotFoundError } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { beforeAll, describe, expect } from 'vitest';
-import { IndexSet } from '../../packages/notifier/dist/index-set.js';
+import { IndexSet } from '../../packages/notifier/dist/results/index-set.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { connected, given, Hand, success } from '../support/given.js';
 import { until } from '../support/until.js';
@@ -46,7 +46,7 @@ async function all(items: AsyncIterable<Failure>): Promise<Failure[]> {
 }
 
 describe('the failures of a request', () => {
-  test('are given with all that is kept of them, in the order of the items', async ({ flow }) => {
+  test('come with all that is kept of them, in the order of the items', async ({ flow }) => {
     const scene = await given.sealed({ queue: flow.queue, items: 2, limit: 2, attempts: 3 });
     const hand = new Hand(scene);
     const [first, second] = await hand.hold(2);
@@ -101,7 +101,7 @@ describe('the failures of a request', () => {
     ]);
   });
 
-  test('are those of a request that is there', async ({ flow }) => {
+  test('need a request that exists', async ({ flow }) => {
     const notifier = notifierOf(flow);
     await expect(all(notifier.failures(flow.id('nobody')))).rejects.toThrow(NotFoundError);
     const scene = await someFailed(flow, 3);
@@ -111,7 +111,7 @@ describe('the failures of a request', () => {
   });
 });
 
-test('a set of indexes holds a bit for each, and gives them in their order', () => {
+test('a set of indexes has a bit for each, and lists them in order', () => {
   const set = new IndexSet();
   const indexes = [9_000_000, 31, 0, 32_767, 32_768, 63];
   expect(indexes.map((index) => set.add(index))).toEqual(indexes.map(() => true));
@@ -122,7 +122,7 @@ test('a set of indexes holds a bit for each, and gives them in their order', () 
 });
 
 describe('the last errors of a queue', () => {
-  test('are told by its workers, a hundred of them, the last one first', async ({ flow }) => {
+  test('are reported by its workers: the last hundred, the latest first', async ({ flow }) => {
     const worker = flow.worker({
       concurrency: 10,
       handler: async (n) => {

@@ -21,7 +21,7 @@ import { test as timedTest } from '../support/timed.js';
 import { until } from '../support/until.js';
 
 /*
- * What code of the user throws and answers, and that throws when it is looked at: it fails what it belongs
+ * What code of the user throws and returns, and what throws when it is read: it fails what it belongs
  * to, in words, and nothing else. A promise that nobody awaits and that rejects fails the run of the tests.
  */
 
@@ -34,7 +34,7 @@ const { pino } = createRequire(new URL('../../packages/worker/package.json', imp
   'pino',
 ) as { pino: (options: object, to: Writable) => NonNullable<WorkerOptions['logger']> };
 
-/** A logger as a program has it, which looks at errors. */
+/** A logger of a program, which reads errors. */
 function realLogger() {
   const lines: string[] = [];
   const write = (chunk: Buffer, _: string, done: () => void) => {
@@ -94,7 +94,9 @@ describe('a handler', () => {
     await expectAllSlots(flow, worker);
   });
 
-  test('that throws says why: the causes, and what an object says of itself', async ({ flow }) => {
+  test('that throws is reported with the causes of the error, or the fields of a thrown object', async ({
+    flow,
+  }) => {
     const circle: Error = new Error('round');
     circle.cause = new Error('and round', { cause: circle });
     let deep = new Error('0');
@@ -161,7 +163,7 @@ describe('a handler', () => {
     await expectAllSlots(flow, worker);
   });
 
-  test('is told of a checkpoint that is no JSON', async ({ flow }) => {
+  test('gets an error for a checkpoint that is not JSON', async ({ flow }) => {
     const refused: unknown[] = [];
     const { id } = await flow.producer().submit(numbers(RESULTS.length));
     const handler = (i: number, context: { checkpoint: (value: unknown) => void }) => {
@@ -229,9 +231,9 @@ test('a listener of the worker may throw and reject with anything', async ({ flo
   const count = THROWS.length;
   const { id } = await flow.producer().submit(numbers(count), { task: 'hostile', limit: SLOTS });
   expect(await flow.complete(id)).toMatchObject({ succeeded: count });
-  const told = () => lines.filter((line) => line.includes('a listener failed')).length;
+  const calls = () => lines.filter((line) => line.includes('a listener failed')).length;
   // Both, for each of `SLOTS` ordinary ones as well, would be more.
-  await until(() => told() === 2 * count);
+  await until(() => calls() === 2 * count);
   await expectAllSlots(flow, worker);
 });
 
@@ -276,7 +278,7 @@ test('an item source may throw anything: the request is cancelled', async ({ flo
   }
 });
 
-test('an iterator that throws when it is asked for is refused, and nothing is written', async ({
+test('a source that throws when its iterator is requested is refused, and nothing is written', async ({
   flow,
 }) => {
   const producer = flow.producer();
@@ -300,9 +302,7 @@ test('an iterator that throws when it is asked for is refused, and nothing is wr
   }
 });
 
-test('an iterator that answers what throws when it is looked at cancels the request', async ({
-  flow,
-}) => {
+test('an iterator whose results throw when they are read cancels the request', async ({ flow }) => {
   const producer = flow.producer();
   const answers = [() => revoked(), () => Promise.resolve(revoked())];
   for (const [i, second] of answers.entries()) {
@@ -316,7 +316,7 @@ test('an iterator that answers what throws when it is looked at cancels the requ
   }
 });
 
-test('options that throw when they are looked at are refused', async ({ flow }) => {
+test('options that throw when they are read are refused', async ({ flow }) => {
   const get = () => {
     throw new Error('hands off');
   };
@@ -347,7 +347,7 @@ test('options that throw when they are looked at are refused', async ({ flow }) 
   }
 });
 
-test('an item that is no JSON is refused, and the request is cancelled', async ({ flow }) => {
+test('an item that is not JSON is refused, and the request is cancelled', async ({ flow }) => {
   const producer = flow.producer();
   for (const [kind, make] of Object.entries(hostileThrows)) {
     const thrown = make();
@@ -364,14 +364,16 @@ test('an item that is no JSON is refused, and the request is cancelled', async (
   }
 });
 
-test('a listener of a notifier may throw anything: who waits is told', async ({ flow }) => {
+test('a listener of a notifier may throw anything: waiting callers get their completion', async ({
+  flow,
+}) => {
   const { client } = flow.connection;
   const id = flow.id('awaited');
   const { request } = flow.request(id).keys;
-  let told = 0;
+  let calls = 0;
   const onError = () => {
-    told += 1;
-    throw THROWS[told % THROWS.length]!();
+    calls += 1;
+    throw THROWS[calls % THROWS.length]!();
   };
   // No sweep comes to help.
   const notifier = new Notifier({
@@ -388,7 +390,7 @@ test('a listener of a notifier may throw anything: who waits is told', async ({ 
   await client.set(request, 'no hash');
   const completion = notifier.completion(id);
   completion.catch(() => {});
-  await until(() => told >= 2);
+  await until(() => calls >= 2);
   await client.rename(kept, request);
   expect(await completion).toMatchObject({ status: 'succeeded' });
 });
@@ -433,7 +435,7 @@ describe('a retry queue', () => {
   });
 });
 
-/** Makes anything, some of whose parts throw when they are looked at, as fast-check would. */
+/** Makes anything, some of whose parts throw when they are read, as fast-check would. */
 const hostile: fc.Arbitrary<() => unknown> = fc
   .record({
     target: fc.constantFrom(

@@ -11,9 +11,9 @@ import {
 import {
   IdQueue,
   type IdQueueOptions,
+  type ItemReference,
   NoQueueError,
   QueueDiffersError,
-  type TaskReference,
 } from '@piecework/queues';
 import { describe, expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -30,30 +30,30 @@ async function join(flow: Flow, options: Partial<IdQueueOptions> = {}): Promise<
   const queue = await IdQueue.join(flow.queue, { redis: flow.redis as RedisInput, ...options });
   flow.after(async () => {
     await queue.drop().catch(() => {});
-    await queue.disconnect();
+    await queue.close();
   });
   return queue;
 }
 
 /** Pulls what has to be ready. */
-async function take(queue: IdQueue): Promise<TaskReference<'READY'>> {
+async function take(queue: IdQueue): Promise<ItemReference<'ready'>> {
   const pulled = await queue.pull();
-  if (pulled.state !== 'READY') throw new Error(`pull: ${pulled.state}`);
+  if (pulled.state !== 'ready') throw new Error(`pull: ${pulled.state}`);
   return pulled;
 }
 
 describe('a queue of ids', () => {
-  test('hands out what was added, and counts what became of it', async ({ flow }) => {
+  test('hands out the ids that were added, and counts their outcomes', async ({ flow }) => {
     const queue = await join(flow);
     expect(await queue.add('a')).toBe(1);
     expect(await queue.add(['b', 'ö 🙂', 'a'])).toBe(4);
     expect(await queue.add([])).toBe(4);
     const first = await take(queue);
-    expect(first).toMatchObject({ state: 'READY', id: 'a', key: expect.any(String) });
+    expect(first).toMatchObject({ state: 'ready', id: 'a', key: expect.any(String) });
     expect(first.stamp).toBeGreaterThan(1_600_000_000_000);
     const others = [await take(queue), await take(queue), await take(queue)] as const;
     expect(others.map(({ id }) => id)).toEqual(['b', 'ö 🙂', 'a']);
-    expect(await queue.pull()).toEqual({ state: 'PROCESSING', stamp: expect.any(Number) });
+    expect(await queue.pull()).toEqual({ state: 'processing', stamp: expect.any(Number) });
     expect(await queue.done(first.key)).toBe(true);
     expect(await queue.done(first.key)).toBe(false);
     expect(await queue.fail(others[0].key, 'first')).toBe(true);
@@ -66,10 +66,10 @@ describe('a queue of ids', () => {
     expect(await queue.failure(3)).toBeUndefined();
     expect(await queue.failures()).toMatchObject([last, { id: 'b' }]);
     expect(await queue.done(others[2].key)).toBe(true);
-    expect(await queue.pull()).toEqual({ state: 'NONE', stamp: expect.any(Number) });
+    expect(await queue.pull()).toEqual({ state: 'none', stamp: expect.any(Number) });
   });
 
-  test('gives what timed out to exactly one of many who want it', async ({ flow }) => {
+  test('gives an item that timed out to exactly one of many callers', async ({ flow }) => {
     const queues = [
       await join(flow, { timeoutMs: TIMEOUT_MS }),
       await join(flow),
@@ -80,14 +80,14 @@ describe('a queue of ids', () => {
     const lost = await take(queue);
     moveClock(TIMEOUT_MS);
     const offers = await Promise.all(queues.map((one) => one.pull()));
-    expect(offers).toMatchObject(Array(3).fill({ state: 'TIMEDOUT', key: lost.key }));
+    expect(offers).toMatchObject(Array(3).fill({ state: 'timed-out', key: lost.key }));
     const answers = await Promise.all(
       queues.flatMap((one) => [one.resume(lost.key), one.resume(lost.key)]),
     );
-    const ready = answers.filter(({ state }) => state === 'READY');
+    const ready = answers.filter(({ state }) => state === 'ready');
     expect(ready).toMatchObject([{ id: 'a' }]);
     expect(ready[0]?.key).not.toBe(lost.key);
-    expect(answers.filter(({ state }) => state === 'NONE')).toHaveLength(5);
+    expect(answers.filter(({ state }) => state === 'none')).toHaveLength(5);
     expect(ready[0]?.stamp).toBeGreaterThanOrEqual(lost.stamp + TIMEOUT_MS);
     expect(await queue.fail(lost.key, 'late')).toBe(false);
     expect(await queue.done(lost.key)).toBe(true);
@@ -95,7 +95,7 @@ describe('a queue of ids', () => {
     expect(await queue.counts()).toEqual({ pending: 0, running: 0, completed: 1, failures: 0 });
   });
 
-  test('is shared by many callers of one object, each id in one hand', async ({ flow }) => {
+  test('serves many callers of one object, and gives each id to one of them', async ({ flow }) => {
     const queue = await join(flow);
     const ids = numbers(1_300).map(String);
     const adding = [ids.slice(0, 1_200), ids.slice(1_200)].map((part) => queue.add(part));
@@ -112,16 +112,16 @@ describe('a queue of ids', () => {
     expect(await queue.counts()).toMatchObject({ pending: 0, running: 0, completed: 1_300 });
   });
 
-  test('takes an id that is there once when it is unique', async ({ flow }) => {
+  test('has an id that is added again only once if it is unique', async ({ flow }) => {
     const queue = await join(flow, { unique: true });
     expect(await queue.add(['a', 'b', 'a'])).toBe(2);
-    const task = await take(queue);
+    const item = await take(queue);
     expect(await queue.add('a')).toBe(1);
-    await queue.done(task.key);
+    await queue.done(item.key);
     expect(await queue.add('a')).toBe(2);
   });
 
-  test('has tasks as an iterator, also those that timed out, until nothing is left', async ({
+  test('iterates over its items, also those that timed out, until nothing is left', async ({
     flow,
   }) => {
     const queue = await join(flow, { timeoutMs: TIMEOUT_MS });
@@ -137,26 +137,30 @@ describe('a queue of ids', () => {
     expect(ids).toEqual(['b', 'a']);
   });
 
-  test('rests when everything is in others hands, until it is told to stop', async ({ flow }) => {
+  test('slows its pulls down while others work on all items, until its signal aborts', async ({
+    flow,
+  }) => {
     const queue = await join(flow, { rest: { after: 2, ms: 86_400_000 } });
     await queue.add('a');
-    const task = await take(queue);
-    for (let i = 0; i < 2; i += 1) expect((await queue.pull()).state).toBe('PROCESSING');
+    const item = await take(queue);
+    for (let i = 0; i < 2; i += 1) expect((await queue.pull()).state).toBe('processing');
     const stop = new AbortController();
     const resting = queue.pull({ signal: stop.signal });
     // Others of the object go on meanwhile.
-    expect(await queue.done(task.key)).toBe(true);
+    expect(await queue.done(item.key)).toBe(true);
     stop.abort();
     await expect(resting).rejects.toBeInstanceOf(AbortError);
     const closed = expect(queue.pull()).rejects.toBeInstanceOf(ClosedError);
-    await queue.disconnect();
+    await queue.close();
     await closed;
     await (await join(flow)).drop();
   });
 });
 
 describe('to join', () => {
-  test('takes what is there, and says what differs from what was asked for', async ({ flow }) => {
+  test('accepts the options of the existing queue, and names those that differ', async ({
+    flow,
+  }) => {
     const queue = await join(flow, { timeoutMs: 5, unique: true });
     const other = await join(flow);
     expect([other.timeoutMs, other.unique]).toEqual([5, true]);
@@ -169,9 +173,7 @@ describe('to join', () => {
     expect([fresh.timeoutMs, fresh.unique]).toEqual([60_000, false]);
   });
 
-  test('after a drop is another queue, and whoever had the one before is told', async ({
-    flow,
-  }) => {
+  test('after a drop creates another queue, and calls on the old one throw', async ({ flow }) => {
     const [queue, other] = [await join(flow), await join(flow)];
     await queue.add('a');
     const { key } = await take(queue);
@@ -245,7 +247,7 @@ describe('wrong input to a queue of ids', () => {
     await refused(() => queue.meters({ graphite: { prefix: 'a..b' } }), 'graphite');
     await refused(() => queue.meters({ statsd: { port: 0 } }), 'statsd');
     expect(await queue.add('é'.repeat(512))).toBe(1);
-    await queue.disconnect();
+    await queue.close();
     for (const call of [() => queue.pull(), () => queue.add('a'), () => queue.drop()])
       await expect(call()).rejects.toBeInstanceOf(ClosedError);
     await (await join(flow)).drop();
@@ -265,7 +267,7 @@ describe('an add whose reply is lost', () => {
     const queue = await IdQueue.join(flow.queue, { redis, unavailableMs: 0 });
     flow.after(async () => {
       await queue.drop();
-      await queue.disconnect();
+      await queue.close();
       clients.end();
     });
     const error = await queue.add(ids).catch((thrown: unknown) => thrown);
@@ -287,7 +289,7 @@ describe('an add whose reply is lost', () => {
     const redis = await clients.open((await testRedis()).url);
     const queue = await IdQueue.join(flow.queue, { redis, unavailableMs: 0 });
     flow.after(async () => {
-      await queue.disconnect();
+      await queue.close();
       clients.end();
     });
     await expect(queue.add('a')).rejects.toMatchObject({ retryable: true });
@@ -298,7 +300,7 @@ describe('an add whose reply is lost', () => {
     await other.add('b');
     expect(await queue.add('a')).toBe(1);
     expect((await take(other)).id).toBe('b');
-    expect((await other.pull()).state).toBe('PROCESSING');
+    expect((await other.pull()).state).toBe('processing');
   });
 });
 

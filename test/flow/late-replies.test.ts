@@ -12,7 +12,7 @@ useTestClock();
 /** Over before the reply is handed out. */
 const SHORT_MS = 100;
 
-test('a task whose take is answered after its lease is not handed out under that lease', {
+test('an item whose take is answered after its lease is not handed out under that lease', {
   tags: 'one-server',
 }, async ({ timed }) => {
   const client = new HeldReplies((await testRedis()).url, 'timed-take');
@@ -22,8 +22,8 @@ test('a task whose take is answered after its lease is not handed out under that
   const held = gate();
   client.held = held.opened;
   const asked = performance.now();
-  const tasks = queue.tasks({ leaseMs: SHORT_MS, pollMs: 5 });
-  const next = tasks.next();
+  const items = queue.items({ leaseMs: SHORT_MS, pollMs: 5 });
+  const next = items.next();
   await until(() => client.came > 0 && performance.now() - asked > SHORT_MS);
   const { leases } = timed.commands('retry').keys;
   const [, , ends] = String(await timed.connection.client.hget(leases, key)).split(' ');
@@ -31,15 +31,15 @@ test('a task whose take is answered after its lease is not handed out under that
   // By the scripts' clock its first lease is over as well.
   moveClock(SHORT_MS);
   held.open();
-  let { value: task } = await next;
-  expect(task?.leasedUntil).toBeGreaterThan(Number(ends));
+  let { value: item } = await next;
+  expect(item?.leasedUntil).toBeGreaterThan(Number(ends));
   // On a slow machine the next lease is over too.
-  while (task && !(await task.done())) task = (await tasks.next()).value;
-  await tasks.return();
+  while (item && !(await item.done())) item = (await items.next()).value;
+  await items.return();
 });
 
 flowTest(
-  'a pull of ids that is answered after the time of the task says that it timed out',
+  'a pull of ids that is answered after the timeout says that the item timed out',
   {
     tags: 'one-server',
   },
@@ -56,9 +56,9 @@ flowTest(
     client.held = undefined;
     held.open();
     const reference = await pulled;
-    expect(reference).toMatchObject({ state: 'TIMEDOUT', id: 'late', attempt: 1 });
+    expect(reference).toMatchObject({ state: 'timed-out', id: 'late', attempt: 1 });
     moveClock(SHORT_MS);
-    expect(await queue.resume(reference.key ?? '')).toMatchObject({ state: 'READY', attempt: 2 });
+    expect(await queue.resume(reference.key ?? '')).toMatchObject({ state: 'ready', attempt: 2 });
     await queue.drop();
   },
 );

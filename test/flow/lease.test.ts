@@ -6,7 +6,7 @@ import { gate, numbers, test } from '../support/flow.js';
 import { holdable } from '../support/held-settles.js';
 import { until } from '../support/until.js';
 
-/** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
+/** So long that nothing that recurs with the lease happens during a test. */
 const LONG_MS = 600_000;
 
 /** A handler of the items 0 to 2, each of which ends when its gate is opened. */
@@ -28,7 +28,7 @@ describe('a worker', () => {
     let aborted = false;
     const paused = gate();
     const handler = async (_: number, { signal }: HandlerContext) => {
-      // Whoever runs it after that has nothing to wait for.
+      // The worker that runs it after that has nothing to wait for.
       if (aborted) return 'again';
       await new Promise<void>((resolve) => {
         signal.addEventListener('abort', () => resolve(), { once: true });
@@ -47,14 +47,14 @@ describe('a worker', () => {
     // The server answers no script any more, and can withdraw nothing either.
     await client.call('CLIENT', 'PAUSE', LONG_MS, 'WRITE');
     paused.open();
-    await until(() => aborted, { timeoutMs: 8_000, what: 'the handler is told to stop' });
+    await until(() => aborted, { timeoutMs: 8_000, what: 'the handler is aborted' });
     expect(Number((await flow.request(id).state())?.succeeded)).toBe(0);
     await client.call('CLIENT', 'UNPAUSE');
     expect(await flow.complete(id)).toMatchObject({ succeeded: 1, failed: 0 });
   });
 
   test.for([1_000, 30_000])(
-    'with a lease of %i ms has a young request looked at when that could be over',
+    'with a lease of %i ms has a new request tended when the lease could have ended',
     async (leaseMs, { flow }) => {
       const open = gate();
       const worker = flow.worker({ leaseMs, handler: () => open.opened });
@@ -62,16 +62,16 @@ describe('a worker', () => {
       const { id, generation } = await flow.producer().submit([1]);
       await until(() => worker.running === 1);
       const { agenda } = flow.queueCommands.keys;
-      const look = async () => Number(await flow.connection.client.zscore(agenda, id));
+      const dueAt = async () => Number(await flow.connection.client.zscore(agenda, id));
       const first = generation + TIMES.intentGraceMs;
-      if (leaseMs < TIMES.intentGraceMs) await until(async () => (await look()) < first);
-      else expect(await look()).toBe(first);
+      if (leaseMs < TIMES.intentGraceMs) await until(async () => (await dueAt()) < first);
+      else expect(await dueAt()).toBe(first);
       open.open();
       await flow.complete(id);
     },
   );
 
-  test('gives back at once what it read while it was told to leave', {
+  test('gives back at once the items that arrive while it closes', {
     tags: 'one-server',
   }, async ({ flow }) => {
     const client = holdable(flow);
@@ -107,14 +107,14 @@ describe('a worker', () => {
     expect(await flow.complete(id)).toMatchObject({ succeeded: 3 });
   });
 
-  test('takes nothing for a permit that it has no more', async ({ flow }) => {
+  test('takes nothing under a permit that it no longer has', async ({ flow }) => {
     const { gates, started, handler } = threeGates();
     const options = { concurrency: 2, leaseMs: LONG_MS, quantumMs: LONG_MS };
     const worker = flow.worker({ ...options, handler });
     await worker.start();
     const { id } = await flow.producer().submit(numbers(3), { limit: 2 });
     await until(() => worker.running === 2);
-    // It does not know yet: it asks for the third one in the settle that tells it.
+    // It does not know yet: the settle whose answer says so also asks for the third one.
     const request = flow.request(id);
     await flow.connection.client.hset(request.keys.request, 'limit', '1');
     gates[0]!.open();

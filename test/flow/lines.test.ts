@@ -99,7 +99,7 @@ test('a byte order mark at the start is no part of the first line', async () => 
   expect(await all(split.ndjson(input('\ufeff{"a":1}\n2')))).toEqual([{ a: 1 }, 2]);
 });
 
-test('lines are the same however the text is cut into pieces', async () => {
+test('lines are the same however the text is cut into chunks', async () => {
   const text = fc.string({ unit: fc.constantFrom('a', '\n', '\r', 'ü', '日', '\ufeff', '😀') });
   await fc.assert(
     fc.asyncProperty(text, fc.array(fc.nat(40)), async (whole, cuts) => {

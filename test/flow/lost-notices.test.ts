@@ -1,6 +1,6 @@
 import { Notifier } from '@piecework/notifier';
 import { describe, expect } from 'vitest';
-import { Pace } from '../../packages/notifier/dist/pace.js';
+import { ReadPace } from '../../packages/notifier/dist/waiting/read-pace.js';
 import { startDeafProxy } from '../support/deaf-proxy.js';
 import { numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -9,7 +9,7 @@ const SWEEP_MS = 15_000;
 
 /** Lets `n` be waited for during `forMs`, by a clock of its own; when each was read. */
 function reads(n: number, forMs: number): number[][] {
-  const pace = new Pace<number>(SWEEP_MS);
+  const pace = new ReadPace<number>(SWEEP_MS);
   const readAt = numbers(n).map((): number[] => []);
   for (const thing of numbers(n)) pace.begin(thing, 0);
   for (let now = 0; now <= forMs; now += pace.stepMs)
@@ -27,7 +27,7 @@ const longest = (readAt: number[][], forMs: number) =>
     ),
   );
 
-describe('what is waited for is read again, in case its notice was lost', () => {
+describe('an awaited request is read again, in case its notice was lost', () => {
   test.for([1, 10, 100])('within two seconds where %i are', (n) => {
     expect(longest(reads(n, 5 * 60_000), 5 * 60_000)).toBeLessThanOrEqual(2_000);
   });
@@ -41,7 +41,7 @@ describe('what is waited for is read again, in case its notice was lost', () => 
     expect(total(readAt)).toBeLessThanOrEqual(aSecond * 150);
   });
 
-  test('more seldom the longer it lasts, and never more seldom than the slow pace', () => {
+  test('less often the longer the wait lasts, and at least at the slow pace', () => {
     const [times = []] = reads(1, 2 * 3_600_000);
     const within = (from: number, to: number) => times.filter((at) => at >= from && at < to).length;
     expect(within(0, 300_000)).toBeGreaterThan(150);
@@ -49,7 +49,7 @@ describe('what is waited for is read again, in case its notice was lost', () => 
     expect(longest([times], 2 * 3_600_000)).toBeLessThanOrEqual(18_000);
   });
 
-  test('by all that wait where every notice is swallowed', {
+  test('for all waiting callers when every notice is lost', {
     tags: ['one-server', 'plain'],
   }, async ({ flow }) => {
     const proxy = await startDeafProxy(flow.redis as string, /ssubscribe/i);

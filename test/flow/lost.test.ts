@@ -3,17 +3,19 @@
  * @module-tag own-server
  * @module-tag processes
  */
-import { Connection, QueueCommands, RequestCommands, tellOver } from '@piecework/protocol';
+import { Connection, finishOnQueue, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect } from 'vitest';
 import { type Flow, test } from '../support/flow.js';
+import { ownClock } from '../support/own-clock.js';
 import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
 
 async function started(flow: Flow) {
-  const { url, stop } = await startOwnRedis();
-  flow.after(stop);
+  const { url, close } = await startOwnRedis();
+  flow.after(close);
   const operator = new Redis(url);
   flow.after(() => operator.disconnect());
   const pw = new Piecework({ redis: url, queue: flow.queue });
@@ -32,7 +34,7 @@ const readAll = async (items: AsyncIterable<unknown>) => {
   for await (const _ of items);
 };
 
-test('a request that is not there any more, and that nobody knows to have ended, is told to be lost', async ({
+test('a request that no longer exists, and that is not known to have ended, is a LostError', async ({
   flow,
 }) => {
   const { operator, pw } = await started(flow);
@@ -55,9 +57,7 @@ test('a request that is not there any more, and that nobody knows to have ended,
   expect(await codeOf(pw.request(request.id).completion())).toBe('NOT_FOUND');
 });
 
-test('a request is told to be expired where the queue has it among those that ended', async ({
-  flow,
-}) => {
+test('a request that the queue lists as ended is an ExpiredError', async ({ flow }) => {
   const { operator, pw, connection, queue } = await started(flow);
   const request = await pw.submit([], { id: flow.id('ended') });
   await operator.del(new RequestCommands(connection, request.id).keys.request);
@@ -66,7 +66,9 @@ test('a request is told to be expired where the queue has it among those that en
   expect(await codeOf(request.status())).toBe('EXPIRED');
 });
 
-test('the end of an earlier life is not told as that of a later one', async ({ flow }) => {
+test('the end of an earlier generation is not reported as that of a later one', async ({
+  flow,
+}) => {
   const { operator, pw, connection } = await started(flow);
   const request = await pw.submit([], { id: flow.id('back') });
   const { generation } = await request.completion();
@@ -75,7 +77,7 @@ test('the end of an earlier life is not told as that of a later one', async ({ f
   expect(await codeOf(request.completion())).toBe('LOST');
 });
 
-test('who works at a request that the queue has lost opens it again', async ({ flow }) => {
+test('a worker of a request that the queue has lost opens it there again', async ({ flow }) => {
   const { operator, pw, queue } = await started(flow);
   const request = await pw.submit([1, 2], { id: flow.id('unknown') });
   const { generation } = await request.status();
@@ -95,7 +97,7 @@ test('who works at a request that the queue has lost opens it again', async ({ f
   expect((await queue.whereabouts(request.id)).open).toBeUndefined();
 });
 
-test('what lives again behind a new connection stays open on the queue side', async ({ flow }) => {
+test('a request that a failover brought back stays open on the queue side', async ({ flow }) => {
   const { operator, pw, connection, queue } = await started(flow);
   const { id } = await pw.submit([1], { id: flow.id('lives') });
   const request = new RequestCommands(connection, id);
@@ -106,11 +108,11 @@ test('what lives again behind a new connection stays open on the queue side', as
   // Somebody heard of its end; the server that took over has not.
   await operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   await until(() => connection.epoch !== epoch);
-  await tellOver(epoch, queue, request, over);
+  await finishOnQueue(epoch, queue, request, over);
   expect((await queue.whereabouts(id)).open).toBe(generation);
   // Of one that has ended, it is taken off all the same.
   await operator.hset(request.keys.request, 'status', 'complete');
-  await tellOver(epoch, queue, request, over);
+  await finishOnQueue(epoch, queue, request, over);
   expect((await queue.whereabouts(id)).open).toBeUndefined();
 });
 
@@ -143,16 +145,51 @@ test('what follows from an answer goes over the connection of that answer, and o
   expect((await queue.whereabouts(id)).open).toBeUndefined();
 });
 
-test('a policy that evicts is noticed by a producer that lives, and so is its end', async ({
-  flow,
-}) => {
-  const { operator, pw } = await started(flow);
-  await pw.submit([1], { id: flow.id('before') });
+test('ends that were reported over different connections do not share a call', async ({ flow }) => {
+  const { pw, connection, queue } = await started(flow);
+  const submit = (name: string) => pw.submit([1], { id: flow.id(name) });
+  const [before, after] = [await submit('before'), await submit('after')];
+  const generationOf = async ({ id }: { id: string }) => (await queue.whereabouts(id)).open;
+  const [one, other] = [await generationOf(before), await generationOf(after)];
+  const { epoch } = connection;
+  const finished = Promise.all([
+    queue.finish(after.id, other ?? 0, 'succeeded', 0, epoch),
+    queue.finish(before.id, one ?? 0, 'succeeded', 0, epoch - 1),
+  ]);
+  expect(await finished).toEqual([true, false]);
+  expect([await generationOf(before), await generationOf(after)]).toEqual([one, undefined]);
+});
+
+/** For so long the settings of a server are taken to be as they were, in ms. */
+const CHECKED_MS = 3_000;
+
+/** Sets a policy that evicts, and takes it back: `ask` rejects with that in between. */
+async function noticesEvicting(
+  flow: Flow,
+  { operator }: { operator: Redis },
+  ask: () => Promise<unknown>,
+): Promise<void> {
+  const clock = ownClock(flow);
+  await ask();
   await operator.config('SET', 'maxmemory', '200mb');
-  await operator.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  for (const [policy, code] of [
+    ['allkeys-lru', 'EVICTING'],
+    ['noeviction', 'none'],
+  ] as const) {
+    await operator.config('SET', 'maxmemory-policy', policy);
+    clock.move(CHECKED_MS);
+    // The first one has it checked, and does not wait for that.
+    await until(async () => (await codeOf(ask())) === code, { what: `${policy} is noticed` });
+  }
+}
+
+test('a running producer notices a policy that evicts, and its end', async ({ flow }) => {
+  const scene = await started(flow);
   let n = 0;
-  const told = () => codeOf(pw.submit([1], { id: flow.id(`during-${n++}`) }));
-  await until(async () => (await told()) === 'EVICTING', { everyMs: 100, timeoutMs: 30_000 });
-  await operator.config('SET', 'maxmemory-policy', 'noeviction');
-  await until(async () => (await told()) === 'none', { everyMs: 100, timeoutMs: 30_000 });
+  await noticesEvicting(flow, scene, () => scene.pw.submit([1], { id: flow.id(`number-${n++}`) }));
+});
+
+test('a check that is repeated notices a policy that evicts, and its end', async ({ flow }) => {
+  const scene = await started(flow);
+  await noticesEvicting(flow, scene, () => scene.pw.check());
 });

@@ -1,5 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { RedisInput } from '@piecework/protocol';
@@ -63,7 +64,7 @@ async function join(flow: Flow): Promise<IdQueue> {
   const queue = await IdQueue.join(flow.queue, { redis: flow.redis as RedisInput });
   flow.after(async () => {
     await queue.drop().catch(() => {});
-    await queue.disconnect();
+    await queue.close();
   });
   return queue;
 }
@@ -79,6 +80,12 @@ async function work(queue: IdQueue): Promise<void> {
 const HOUR_MS = 3_600_000;
 
 describe('meters', () => {
+  test('are loaded only when they are asked for', () => {
+    const queues = new URL('../../packages/queues/dist/', import.meta.url);
+    for (const file of ['index.js', 'ids/id-queue.js'])
+      expect(readFileSync(new URL(file, queues), 'utf8')).not.toMatch(/from '.*metrics\//);
+  });
+
   test('send counts, rates and gauges to Graphite', async ({ flow }) => {
     const queue = await join(flow);
     const { lines, port } = await carbon(flow);
@@ -111,7 +118,7 @@ describe('meters', () => {
     for (const { seconds } of found) expect(seconds).toBe(Math.floor(at / 1_000));
   });
 
-  test('go on when Graphite was away, and bother nobody meanwhile', async ({ flow }) => {
+  test('continue when Graphite was away, and disturb nothing meanwhile', async ({ flow }) => {
     const queue = await join(flow);
     const first = await carbon(flow);
     const errors: unknown[] = [];
@@ -140,7 +147,7 @@ describe('meters', () => {
     expect(errors.some((error) => /of the listener/.test(String(error)))).toBe(true);
   });
 
-  test('keep what nobody takes within a bound', async ({ flow }) => {
+  test('keep a bounded number of lines that nobody takes', async ({ flow }) => {
     const { Graphite } = await import('../../packages/queues/dist/metrics/graphite.js');
     const { stop, port } = await carbon(flow);
     await stop();
@@ -176,7 +183,7 @@ describe('meters', () => {
     ]);
   });
 
-  test('send to StatsD what is fresh alone, and end with their queue', async ({ flow }) => {
+  test('send to StatsD only what is new, and end with their queue', async ({ flow }) => {
     const queue = await join(flow);
     const { lines, port } = await statsd(flow);
     await queue.meters({ everyMs: 20, statsd: { port } });
@@ -186,7 +193,7 @@ describe('meters', () => {
     await until(() => added().length >= 3, { what: 'three readings came' });
     await queue.add('c');
     await until(() => added().some((line) => line === `${name}:1|c`), { what: 'the third came' });
-    await queue.disconnect();
+    await queue.close();
     const sum = () =>
       added().reduce((total, line) => total + Number(/:(\d+)\|c$/.exec(line)?.[1]), 0);
     await until(() => sum() === 3, { what: 'three were counted' });
@@ -194,7 +201,7 @@ describe('meters', () => {
     expect(await again.counts()).toMatchObject({ pending: 3 });
   });
 
-  test('say what is missing when Redis does not answer, and go on', async ({ flow }) => {
+  test('report what is missing when Redis does not answer, and continue', async ({ flow }) => {
     const queue = await join(flow);
     const readings: MetersReading[] = [];
     const errors: unknown[] = [];

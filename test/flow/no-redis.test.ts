@@ -31,7 +31,7 @@ describe('a db that the server does not have', () => {
 
   test('is not db 0 instead', async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const redis = `${server.url}/99`;
     await using pw = new Piecework({ redis, queue: flow.queue });
     expect(await thrownBy(pw.check())).toMatchObject(refusal);
@@ -49,7 +49,7 @@ describe('a db that the server does not have', () => {
     flow,
   }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const strange = new Redis(`${server.url}/99`);
     flow.after(() => strange.disconnect());
     strange.on('error', () => {});
@@ -69,7 +69,7 @@ describe('a db that the server does not have', () => {
 
 test('the db that a client chose last is that of its worker, too', async ({ flow }) => {
   const server = await startOwnRedis();
-  flow.after(() => server.stop());
+  flow.after(() => server.close());
   const client = new Redis(server.url);
   flow.after(() => client.disconnect());
   await client.select(5);
@@ -89,7 +89,7 @@ describe('where nothing listens', () => {
     message: expect.stringMatching(/^connect: ECONNREFUSED .*: nothing listens there; /),
   };
 
-  test('queues are told so too, and go on with the first Redis that they find', async ({
+  test('queues get this error too, and work with the first Redis that they reach', async ({
     flow,
   }) => {
     const port = await freePort();
@@ -98,7 +98,7 @@ describe('where nothing listens', () => {
     await using scheduler = new Scheduler<string>({ redis, name: flow.queue });
     const calls = () => ({
       ...{ put: retries.put('a'), counts: retries.counts(), drop: retries.drop() },
-      ...{ tasks: firstOf(retries.tasks()), failures: firstOf(retries.failures()) },
+      ...{ items: firstOf(retries.items()), failures: firstOf(retries.failures()) },
       ...{ enqueue: scheduler.enqueue('a', 0), remove: scheduler.remove('a') },
       ...{ takeDue: scheduler.takeDue(), due: firstOf(scheduler.due()) },
       ...{ locks: scheduler.counts(), join: IdQueue.join(flow.queue, { redis, timeoutMs: 1_000 }) },
@@ -108,9 +108,9 @@ describe('where nothing listens', () => {
       for (const [name, error] of told) expect(await error, name).toMatchObject(refusal);
     }
     const server = await startRedis({ port });
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     await retries.put('b');
-    for await (const task of retries.tasks()) {
+    for await (const task of retries.items()) {
       expect(task.payload).toBe('b');
       expect(await task.done()).toBe(true);
       break;
@@ -119,7 +119,9 @@ describe('where nothing listens', () => {
     expect(await scheduler.takeDue()).toMatchObject([{ object: 'c' }]);
   });
 
-  test('every call is told so, and the first that finds a Redis goes on', async ({ flow }) => {
+  test('every call gets this error, and the first that reaches a Redis succeeds', async ({
+    flow,
+  }) => {
     const port = await freePort();
     const redis = `redis://127.0.0.1:${port}`;
     await using pw = new Piecework({ redis, queue: flow.queue });
@@ -137,7 +139,7 @@ describe('where nothing listens', () => {
         expect(await thrownBy(call), name).toMatchObject(refusal);
     }
     const server = await startRedis({ port });
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     await pw.check();
     const submitted = await pw.submit([1]);
     expect(submitted).toMatchObject({ created: true });
@@ -190,9 +192,9 @@ describe('Sentinels', () => {
       });
   });
 
-  test('that are servers are told to be none', async ({ flow }) => {
+  test('that are plain Redis servers are reported as such', async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     const { port } = new URL(server.url);
     for (const error of await ask(flow, [{ host: '127.0.0.1', port: Number(port) }], 'any'))
       expect(error).toMatchObject({

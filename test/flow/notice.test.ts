@@ -77,7 +77,7 @@ async function work(scene: Scene): Promise<void> {
 const ENDED = { status: 'failed', counts: { total: 2, succeeded: 1, failed: 1, cancelled: 0 } };
 
 describe('a notice', () => {
-  test('tells the outcome to who saw the request, without a read', async ({ flow }) => {
+  test('gives the outcome to a caller that saw the request, without a read', async ({ flow }) => {
     const scene = await given.sealed({ queue: flow.queue, items: 2 });
     const { redis, completion } = await waiting(flow, scene);
     const { reads } = redis;
@@ -88,7 +88,7 @@ describe('a notice', () => {
     expect(redis.reads).toBe(reads);
   });
 
-  test('of a later life tells its outcome, and that it was dropped', async ({ flow }) => {
+  test('of a later generation gives its outcome, or that it was dropped', async ({ flow }) => {
     for (const [message, end] of [
       ['succeeded 1 1 0 0 -', { status: 'succeeded', counts: { total: 1 } }],
       ['dropped', { code: 'DROPPED' }],
@@ -102,7 +102,7 @@ describe('a notice', () => {
     }
   });
 
-  test('of an earlier life, or that is not clear, is a reason to look', async ({ flow }) => {
+  test('of an earlier generation, or of unknown form, causes a read', async ({ flow }) => {
     const scene = await given.sealed({ queue: flow.queue, items: 2 });
     const { redis, completion, isOver } = await waiting(flow, scene);
     const { generation } = scene;
@@ -130,7 +130,7 @@ describe('a notice', () => {
     expect(await completion).toMatchObject({ ...ENDED, generation });
   });
 
-  test('to who has seen nothing yet may be of a life before', async ({ flow }) => {
+  test('to a caller that has seen nothing yet may be of a generation before', async ({ flow }) => {
     for (const message of ['succeeded 3 3 0 0 -', 'dropped']) {
       const scene = await given.created({ queue: flow.queue });
       const held = gate();

@@ -6,7 +6,7 @@ import {
   RequestExistsError,
   SealedError,
 } from '@piecework/protocol';
-import { Piecework } from 'piecework';
+import { DelayedTasks, Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { startProgram } from '../support/processes.js';
@@ -38,7 +38,7 @@ describe('an open request', () => {
     await expect(open.append(1).then(() => open.flush())).rejects.toThrow();
   });
 
-  test('gives what was appended to the workers soon, however slow it comes', async ({ flow }) => {
+  test('passes items to the workers soon, however slowly they are appended', async ({ flow }) => {
     await flow.worker({ handler: (n: number) => n }).start();
     const open = await flow.producer().open({ id: flow.id('slow') });
     for (const n of numbers(5)) {
@@ -49,7 +49,7 @@ describe('an open request', () => {
     expect(await flow.complete(open.id)).toMatchObject({ succeeded: 5, total: 5 });
   });
 
-  test('holds back a slow producer, too, when there is no room', async ({ flow }) => {
+  test('makes a slow producer wait, too, when there is no room', async ({ flow }) => {
     const open = await flow.producer().open({ id: flow.id('no-room'), window: 16 });
     let added = 0;
     const adding = (async () => {
@@ -74,7 +74,7 @@ describe('an open request', () => {
     await adding;
   });
 
-  test('completes at its seal when nothing was appended, or all of it is done', async ({
+  test('completes at its seal when nothing was appended, or everything is settled', async ({
     flow,
   }) => {
     const producer = flow.producer();
@@ -110,7 +110,9 @@ describe('an open request', () => {
     expect((await payloadsOf(flow, flow.id('joined'))).sort()).toEqual(['one', 'two']);
   });
 
-  test('takes no more from anybody once one sealed, cancelled or dropped it', async ({ flow }) => {
+  test('takes no more items after any process sealed, cancelled or dropped it', async ({
+    flow,
+  }) => {
     const sealedBy = async (
       id: string,
       end: (open: Awaited<ReturnType<typeof opened>>) => unknown,
@@ -139,7 +141,7 @@ describe('an open request', () => {
     expect(await payloadsOf(flow, flow.id('sealed'))).toEqual([1]);
   });
 
-  test('says that it is closed, and stays open for others', async ({ flow }) => {
+  test('refuses items after its close, and stays open for other producers', async ({ flow }) => {
     const options = { id: flow.id('left') };
     const one = await flow.producer().open(options);
     await one.append(1);
@@ -186,7 +188,7 @@ describe('a close of an open request', () => {
     await expect(open.append(1)).rejects.toBeInstanceOf(ClosedError);
   });
 
-  test('throws what is wrong with it, unless an append has done so', async ({ flow }) => {
+  test('throws its failure, unless an append has thrown it already', async ({ flow }) => {
     const opened = async (name: string, also?: (open: OpenRequest) => Promise<unknown>) => {
       const pw = piecework(flow);
       flow.after(() => pw.close());
@@ -209,7 +211,9 @@ describe('a close of an open request', () => {
     await told.pw.close();
   });
 
-  test('says how many items are not in, when there is no room for them', async ({ flow }) => {
+  test('names the number of items that are not in, when there is no room for them', async ({
+    flow,
+  }) => {
     const pw = piecework(flow);
     const open = await pw.open({ id: flow.id('full'), window: 8 });
     const adding = open.append(...numbers(11)).catch((error) => error);
@@ -220,7 +224,7 @@ describe('a close of an open request', () => {
     expect((await flow.request(open.id).state())?.status).toBe('open');
   });
 
-  test('loses nothing of what is left on purpose but what is not in yet', async ({ flow }) => {
+  test('after `leave` loses only items that are not in yet', async ({ flow }) => {
     const open = await flow.producer().open({ id: flow.id('left') });
     await open.append(1);
     await open.flush();
@@ -282,7 +286,7 @@ describe('several processes on one request', () => {
       });
       // Looks that come more seldom than this lease lasts prolong it once.
       await until(async () => {
-        await flow.queueCommands.note(id, generation, 0);
+        await flow.queueCommands.scheduleTend(id, generation, 0);
         await new Agenda(flow.connection, flow.queueCommands).tick();
         return (await flow.request(id).state())?.status !== 'open';
       });
@@ -317,7 +321,7 @@ describe('a producer', () => {
     });
   });
 
-  test('may be closed twice, and refuses work afterwards', async ({ flow }) => {
+  test('may be closed twice, and then refuses work', async ({ flow }) => {
     const producer = flow.producer();
     const open = await producer.open({ id: flow.id('closing') });
     await Promise.all([producer.close(), producer.close()]);
@@ -327,7 +331,27 @@ describe('a producer', () => {
     await flow.producer().close();
   });
 
-  test('ends what is under way when it is closed', async ({ flow }) => {
+  test('names what was closed', async ({ flow }) => {
+    const { redis, queue } = flow;
+    const pw = new Piecework({ redis, queue });
+    const request = pw.request(flow.id('any'));
+    await pw.close();
+    const closed = 'this Piecework object is closed';
+    await expect(pw.submit([1])).rejects.toThrow(closed);
+    await expect(pw.open()).rejects.toThrow(closed);
+    await expect(request.completion()).rejects.toThrow(closed);
+    expect(() => request.results()).toThrow(closed);
+    await expect(request.status()).rejects.toThrow(closed);
+    const producer = flow.producer();
+    await producer.close();
+    await expect(producer.submit([1])).rejects.toThrow('this producer is closed');
+    const tasks = new DelayedTasks({ redis });
+    await tasks.close();
+    const late = tasks.executeLater(queue, 'note');
+    await expect(late).rejects.toThrow('this DelayedTasks object is closed');
+  });
+
+  test('ends submissions under way when it is closed', async ({ flow }) => {
     const producer = flow.producer();
     const endless = (function* () {
       for (;;) yield 1;

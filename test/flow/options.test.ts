@@ -1,5 +1,5 @@
 import { Producer, producerOptions, requestOptions, split } from '@piecework/producer';
-import { InvalidOptionError, type OptionTable } from '@piecework/protocol';
+import { InvalidOptionError, isAllowed, type OptionTable } from '@piecework/protocol';
 import { Worker, workerOptions } from '@piecework/worker';
 import { describe, expect } from 'vitest';
 import { numbers, test } from '../support/flow.js';
@@ -47,9 +47,9 @@ const values: [string, unknown][] = [
 ];
 
 function wrongFor(table: OptionTable): [string, string, unknown][] {
-  return Object.entries(table).flatMap(([name, { schema }]) =>
+  return Object.entries(table).flatMap(([name, spec]) =>
     values
-      .filter(([, value]) => !schema.safeParse(value).success)
+      .filter(([, value]) => !isAllowed(value, spec))
       .map(([what, value]): [string, string, unknown] => [name, what, value]),
   );
 }
@@ -69,6 +69,14 @@ async function expectRefused(call: () => unknown, field: string, allowed?: strin
 }
 
 describe('a wrong value', () => {
+  test('is shown with its functions', async ({ flow }) => {
+    const worker = (handlers: unknown) => () => flow.worker({ handlers } as never);
+    const message = (shown: string) =>
+      `handlers: ${shown} is not allowed; allowed: [defineTask(name).handler(fn), …], an array; one function for all tasks is the option \`handler\``;
+    expect(worker({ a: () => 1 })).toThrow(message('{"a":a function}'));
+    expect(worker([() => 1])).toThrow(message('[a function]'));
+  });
+
   test('is known for every option', () => {
     for (const table of [requestOptions, producerOptions, workerOptions]) {
       const named = new Set(wrongFor(table).map(([name]) => name));
@@ -107,7 +115,7 @@ describe('a wrong value', () => {
     expect(await flow.keys()).toEqual([]);
   });
 
-  test('of close is refused, and the worker goes on', async ({ flow }) => {
+  test('of close is refused, and the worker continues', async ({ flow }) => {
     const worker = flow.worker({ handler: (n: number) => n });
     await worker.start();
     for (const timeoutMs of [-1, 1.5, Number.NaN, '5', null]) {

@@ -23,7 +23,8 @@ const WORK_MS = 5;
 
 /**
  * From now on time passes as work is started on so many slots: what a time slice holds is then the
- * same on a machine that is busy with something else.
+ * same on a machine that is busy with something else. While nothing starts it stands still, so what waits for time
+ * instead of a slot waits for ever.
  */
 function timeOfWork(starts: Starts, slots: number): void {
   const begin = performance.now();
@@ -86,9 +87,9 @@ describe('with the default time slice', () => {
 
   test.for([
     { concurrency: 1, limit: 10, items: 600 },
-    // So many that the two slices by which one may be ahead weigh little.
-    { concurrency: 10, limit: 10, items: 6_000 },
-    { concurrency: 10, limit: 100, items: 6_000 },
+    // So many that the two slices by which one may be ahead weigh little, with what was read ahead in each.
+    { concurrency: 10, limit: 10, items: 8_000 },
+    { concurrency: 10, limit: 100, items: 8_000 },
     { concurrency: 10, limit: 4, items: 2_000 },
   ])(
     'equal requests end together: $concurrency slots, limit $limit',
@@ -102,7 +103,8 @@ describe('with the default time slice', () => {
       await completed(flow, ['a', 'b']);
       const [first, last] =
         starts.order.lastIndexOf('a') < starts.order.lastIndexOf('b') ? ['a', 'b'] : ['b', 'a'];
-      expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.9);
+      // Without turns it would be hardly any. On a busy machine a question lasts as long as many handlers.
+      expect(starts.startedBefore(last, first)).toBeGreaterThanOrEqual(items * 0.8);
     },
   );
 

@@ -5,6 +5,7 @@ import { Admin } from 'piecework';
 import { concatMap, finalize, from, lastValueFrom, mergeMap, take, tap } from 'rxjs';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { interceptScripts } from '../support/script-calls.js';
 import { until } from '../support/until.js';
 
 /** A consumer of one step at a time: `next` answers nothing when there is no more. */
@@ -197,7 +198,7 @@ describe('a consumer that pulls', () => {
     expect(await flow.results(id)).toEqual(new Map([[0, 'late']]));
   });
 
-  test('is told when its attempt is over its time, and its slot is taken until it settles', async ({
+  test('is notified when its attempt exceeds its time, and occupies its slot until it settles', async ({
     flow,
   }) => {
     const worker = flow.worker({ concurrency: 1 });
@@ -222,7 +223,7 @@ describe('a consumer that pulls', () => {
     expect(await flow.results(id)).toEqual(new Map([[0, 'in time']]));
   });
 
-  test('is told that the request is cancelled, and may succeed all the same', async ({ flow }) => {
+  test('is notified that the request is cancelled, and may still succeed', async ({ flow }) => {
     const worker = flow.worker({ concurrency: 2 });
     const { id } = await flow.producer().submit(numbers(4), { limit: 4 });
     const { next } = consumer(worker);
@@ -237,7 +238,7 @@ describe('a consumer that pulls', () => {
     expect(await flow.complete(id)).toMatchObject({ succeeded: 1, cancelled: 3, failed: 0 });
   });
 
-  test('is told that nothing is wanted any more when the request is gone', async ({ flow }) => {
+  test('is notified when the request is gone', async ({ flow }) => {
     const worker = flow.worker({ leaseMs: 1_000 });
     const { id } = await flow.producer().submit([1]);
     const s = await consumer(worker).next();
@@ -426,16 +427,15 @@ describe('the end of the iteration', () => {
     const client = new Redis(flow.redis as string);
     const answered = gate();
     const held = gate();
-    const { evalsha } = client;
     // The reply of the first `enter`, the only call that names what is served, is on its way for long.
-    client.evalsha = (async (...call: Parameters<typeof evalsha>) => {
-      const enters = call.includes('*') && String(call[2]).startsWith('request:');
-      const reply = await evalsha.apply(client, call);
+    interceptScripts(client, async (call, send) => {
+      const enters = call.includes('*') && call[2]?.startsWith('request:');
+      const reply = await send();
       if (!enters) return reply;
       answered.open();
       await held.opened;
       return reply;
-    }) as typeof evalsha;
+    });
     const worker = flow.worker({ redis: client, concurrency: 4 });
     flow.after(async () => {
       await worker.close();

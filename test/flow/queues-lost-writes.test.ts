@@ -25,39 +25,39 @@ class Interrupted extends Redis {
 /** A server of the test's own, and a client of it. */
 async function ownServer() {
   const server = await startOwnRedis();
-  onTestFinished(() => server.stop());
+  onTestFinished(() => server.close());
   const client = new Interrupted(server.url);
   onTestFinished(() => client.disconnect());
   return { redis: server.url, client };
 }
 
 describe('a queue whose server lost its last writes', { tags: ['own-server'] }, () => {
-  it('of ids offers each that was added since, whoever reports what is forgotten', async () => {
+  it('of ids offers each id that was added since, also when a forgotten one is reported', async () => {
     const { redis, client } = await ownServer();
     const queue = await IdQueue.join('ids', { redis, timeoutMs: 1_000 });
-    onTestFinished(() => queue.disconnect());
+    onTestFinished(() => queue.close());
     const putBack = await keepState(client);
     await queue.add('forgotten');
     const stale = await queue.pull();
     await putBack();
     await queue.add('kept');
-    const task = await queue.pull();
-    expect(task).toMatchObject({ state: 'READY', id: 'kept' });
+    const item = await queue.pull();
+    expect(item).toMatchObject({ state: 'ready', id: 'kept' });
     expect(await queue.done(stale.key as string)).toBe(false);
     const again = await until(async () => {
       const pulled = await queue.pull();
-      return pulled.state === 'TIMEDOUT' && pulled;
+      return pulled.state === 'timed-out' && pulled;
     });
-    expect(again).toEqual({ ...again, id: 'kept', key: task.key });
+    expect(again).toEqual({ ...again, id: 'kept', key: item.key });
     const resumed = await queue.resume(again.key as string);
     expect(await queue.done(resumed.key as string)).toBe(true);
     expect(await queue.counts()).toMatchObject({ pending: 0, running: 0, completed: 1 });
   });
 
-  it('of ids has all of an add in that was answered, though a part of it was lost', async () => {
+  it('of ids contains all of an add that was answered, though a part of it was lost', async () => {
     const { client } = await ownServer();
     const queue = await IdQueue.join('ids', { redis: client });
-    onTestFinished(() => queue.disconnect());
+    onTestFinished(() => queue.close());
     await queue.add('before');
     client.afterNext = await keepState(client);
     const ids = Array.from({ length: 1_200 }, (_, i) => `id ${i}`);
@@ -65,7 +65,7 @@ describe('a queue whose server lost its last writes', { tags: ['own-server'] }, 
     expect(await client.lrange('ids:{ids}:pending', 0, -1)).toEqual(['before', ...ids]);
   });
 
-  it('of retries gives a task out anew, and takes no word of who had it before', async () => {
+  it('of retries hands an item out again, and ignores its earlier consumer', async () => {
     const { redis, client } = await ownServer();
     const queueOf = () => {
       const queue = new RetryQueue<string>({ redis, name: 'retries' });
@@ -75,9 +75,9 @@ describe('a queue whose server lost its last writes', { tags: ['own-server'] }, 
     const [first, second] = [queueOf(), queueOf()];
     await first.put('payload');
     const putBack = await keepState(client);
-    const taken = (await first.tasks({ demand: 1 }).next()).value;
+    const taken = (await first.items({ demand: 1 }).next()).value;
     await putBack();
-    const again = (await second.tasks({ demand: 1 }).next()).value;
+    const again = (await second.items({ demand: 1 }).next()).value;
     expect(again).toMatchObject({ key: taken?.key, payload: 'payload' });
     expect(await taken?.done()).toBe(false);
     expect(await second.counts()).toMatchObject({ leased: 1 });

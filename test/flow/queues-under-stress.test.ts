@@ -23,7 +23,7 @@ function faults(after: (work: () => unknown) => void): unknown[] {
 }
 
 describe('consume', () => {
-  test('lets go of a task for which the time of the next attempt throws', async ({ timed }) => {
+  test('puts an item back if the function for its next attempt throws', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('x');
     const why = new Error('no time');
@@ -41,7 +41,7 @@ describe('consume', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1, leased: 0 });
   });
 
-  test('takes what is no number for a second', async ({ timed }) => {
+  test('retries after a second if the delay is not a number', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('x');
     const over = new AbortController();
@@ -81,23 +81,23 @@ describe('consume', () => {
   });
 });
 
-describe('a task that is put again while it is taken', () => {
-  test('has none of the failures of the one before', async ({ timed }) => {
+describe('an item that is put again while it is taken', () => {
+  test('has no failures any more', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('old', { key: 'k' });
-    const tasks = queue.tasks();
-    const { value: old } = await tasks.next();
+    const items = queue.items();
+    const { value: old } = await items.next();
     await queue.put('new', { key: 'k' });
     expect(await old!.retry({ delayMs: 3_600_000 })).toBe(true);
-    const { value: fresh } = await tasks.next();
+    const { value: fresh } = await items.next();
     expect(fresh).toMatchObject({ payload: 'new', numFailures: 0 });
     await fresh!.done();
-    await tasks.return();
+    await items.return();
   });
 });
 
 describe('many callers of one object', () => {
-  test('are no leak of listeners', async ({ timed }) => {
+  test('leak no listeners', async ({ timed }) => {
     const seen = faults(timed.after);
     const scheduler = timed.scheduler<string>();
     const over = new AbortController();
@@ -161,7 +161,7 @@ describe('a Redis that is gone', { tags: 'own-server' }, () => {
   test('ends calls with errors of ours, and keeps no close waiting', async ({ timed }) => {
     const seen = faults(timed.after);
     const server = await startOwnRedis();
-    timed.after(() => server.stop());
+    timed.after(() => server.close());
     const onError = () => {
       throw new Error('of the listener');
     };
@@ -170,12 +170,12 @@ describe('a Redis that is gone', { tags: 'own-server' }, () => {
     });
     timed.after(() => queue.close());
     await queue.put('held');
-    const tasks = queue.tasks({ demand: 2, leaseMs: 4_000 });
-    const { value: held } = await tasks.next();
-    const waiting = tasks.next();
+    const items = queue.items({ demand: 2, leaseMs: 4_000 });
+    const { value: held } = await items.next();
+    const waiting = items.next();
     await queue.counts();
     const ids = await IdQueue.join(timed.name, { redis: server.url, unavailableMs: 86_400_000 });
-    timed.after(() => ids.disconnect());
+    timed.after(() => ids.close());
     await server.kill('SIGKILL');
     const add = ids.add('x');
     add.catch(() => {});
@@ -185,7 +185,7 @@ describe('a Redis that is gone', { tags: 'own-server' }, () => {
     const ends = await Promise.allSettled(many);
     for (const end of ends) expect(end).toMatchObject({ reason: { code: 'CONNECTION' } });
     await queue.close();
-    await ids.disconnect();
+    await ids.close();
     await expect(add).rejects.toMatchObject({ retryable: true });
     expect(await waiting).toEqual({ done: true, value: undefined });
     await turn();
@@ -197,7 +197,7 @@ describe('meters', () => {
   flowTest('bear a listener that rejects, and end with their queue', async ({ flow }) => {
     const seen = faults(flow.after);
     const queue = await IdQueue.join(flow.queue, { redis: flow.redis as RedisInput });
-    flow.after(() => queue.disconnect());
+    flow.after(() => queue.close());
     const errors: unknown[] = [];
     await queue.meters({
       everyMs: 10,
@@ -212,7 +212,7 @@ describe('meters', () => {
     await until(() => errors.length > 0);
     await queue.drop();
     const late = queue.meters({ everyMs: 10 });
-    await Promise.all([queue.disconnect(), expect(late).rejects.toMatchObject({ code: 'CLOSED' })]);
+    await Promise.all([queue.close(), expect(late).rejects.toMatchObject({ code: 'CLOSED' })]);
     await turn();
     expect(seen).toEqual([]);
   });
@@ -221,10 +221,10 @@ describe('meters', () => {
     const seen = faults(flow.after);
     const rest = { after: 1, ms: 60_000 };
     const queue = await IdQueue.join(flow.queue, { redis: flow.redis as RedisInput, rest });
-    flow.after(() => queue.disconnect());
+    flow.after(() => queue.close());
     await queue.add('one');
     await queue.pull();
-    expect(await queue.pull()).toMatchObject({ state: 'PROCESSING' });
+    expect(await queue.pull()).toMatchObject({ state: 'processing' });
     const over = new AbortController();
     const pulls = Array.from({ length: 20 }, () => queue.pull({ signal: over.signal }));
     const ended = Promise.allSettled(pulls);

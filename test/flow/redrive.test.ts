@@ -40,7 +40,7 @@ const indexesOf = (items: readonly { index: number }[]) => items.map(({ index })
 const ascending = (list: readonly number[]) => [...list].sort((a, b) => a - b);
 
 describe('a redrive', () => {
-  test('that the server lost is told to who waits for it, and is asked for again', async ({
+  test('that the server lost is an error for callers that await it, and can be repeated', async ({
     flow,
   }) => {
     const failing = new Map([[1, 'NetError']]);
@@ -121,9 +121,7 @@ describe('a redrive', () => {
     await flow.complete(id);
   });
 
-  test('takes those of some indexes, of one error, or for which a predicate holds', async ({
-    flow,
-  }) => {
+  test('selects by indexes, by the name of the error, or by a predicate', async ({ flow }) => {
     const names = ['NetError', 'TypeError', 'NetError', 'TypeError', 'NetError'];
     const failing = new Map(names.map((name, n) => [n, name]));
     await working(flow, failing);
@@ -150,7 +148,7 @@ describe('a redrive', () => {
     expect(await redriven({ name: 'TypeError' })).toEqual([1, []]);
   });
 
-  test('is of a request that is complete', async ({ flow }) => {
+  test('is refused while the request is not complete', async ({ flow }) => {
     const held = gate();
     const worker = flow.worker({ handler: () => held.opened });
     await worker.start();
@@ -192,7 +190,9 @@ describe('a redrive', () => {
 
 describe('a redrive whose n-th call goes wrong', () => {
   for (const fault of ['not sent', 'reply lost', 'sent again', 'TRYAGAIN'] as const) {
-    test(`is done all the same, and once: ${fault}`, { tags: 'one-server' }, async ({ flow }) => {
+    test(`is carried out all the same, and once: ${fault}`, { tags: 'one-server' }, async ({
+      flow,
+    }) => {
       const failing = new Map<number, string>();
       await working(flow, failing);
       const pw = pieceworkOf(flow);

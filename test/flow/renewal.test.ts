@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, mastersOf, test } from '../support/flow.js';
+import { type Flow, gate, mastersOf, RENEWAL_THREAD, test } from '../support/flow.js';
 import { againstCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
 
@@ -14,7 +14,8 @@ async function connected({ connection }: Flow): Promise<string[]> {
 /** A worker that holds a permit until the gate opens. */
 async function holding(flow: Flow, options: Partial<Parameters<Flow['worker']>[0]> = {}) {
   const hold = gate();
-  const worker = flow.worker({ handler: () => hold.opened, ...options });
+  const thread = { ...RENEWAL_THREAD, leaseMs: 12_000 };
+  const worker = flow.worker({ ...thread, handler: () => hold.opened, ...options });
   await worker.start();
   const before = againstCluster ? [] : await connected(flow);
   const { id } = await flow.producer().submit([1]);
@@ -70,6 +71,14 @@ describe('the renewal thread', { tags: ['one-server'] }, () => {
     await until(() => worker.health().why.length === 0);
     hold.open();
     await flow.complete(id);
+  });
+
+  test('connects after a twelfth of the lease, not for work that ends before', async ({ flow }) => {
+    const { id, hold, worker } = await holding(flow, { leaseMs: 3_600_000 });
+    hold.open();
+    await flow.complete(id);
+    expect(await connected(flow)).toEqual([]);
+    await worker.close();
   });
 
   test('is not there when none is wanted', async ({ flow }) => {

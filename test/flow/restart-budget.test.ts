@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RestartBudget } from '../../packages/cli/dist/restart-budget.js';
+import { RestartBudget } from '../../packages/cli/dist/processes/restart-budget.js';
 
 describe('the restarts of a fleet', () => {
   test('waits longer from end to end, and not after something was finished', () => {

@@ -1,5 +1,6 @@
 import { Notifier, type ResultItem, type ResultsOptions } from '@piecework/notifier';
-import { ResultsLostError } from '@piecework/protocol';
+import { type RedisInput, ResultsLostError } from '@piecework/protocol';
+import { type Command, Redis } from 'ioredis';
 import { beforeAll, describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { connected, failure, given, Hand, type Options, success } from '../support/given.js';
@@ -13,11 +14,16 @@ const ITEMS = 20;
 const FAILING = 7;
 
 /** A request of which a hand holds all sub-requests, and a reader of its results. */
-async function read(flow: Flow, options: ResultsOptions, of: Options = {}) {
+async function read(
+  flow: Flow,
+  options: ResultsOptions,
+  of: Options = {},
+  redis: RedisInput = flow.redis as RedisInput,
+) {
   const scene = await given.sealed({ queue: flow.queue, items: ITEMS, limit: ITEMS, ...of });
   const hand = new Hand(scene);
   const entries = await hand.hold(ITEMS);
-  const notifier = new Notifier({ redis: flow.redis, queue: flow.queue });
+  const notifier = new Notifier({ redis, queue: flow.queue });
   flow.after(() => notifier.close());
   const items: ResultItem[] = [];
   const reading = (async () => {
@@ -54,7 +60,49 @@ const indexes = (items: readonly ResultItem[]) => items.map(({ index }) => index
 const all = numbers(ITEMS);
 const rest = [8, 9, ...numbers(9, 11)];
 
+/** Goes back before it is asked for the errors of what failed. */
+class Forgetful extends Redis {
+  goBack: (() => Promise<void>) | undefined;
+  wentBack = false;
+
+  override sendCommand(command: Command, stream?: never): unknown {
+    const asks =
+      command.name === 'hmget' && command.args.some((arg) => String(arg) === `${FAILING}`);
+    const { goBack } = this;
+    if (!asks || !goBack) return super.sendCommand(command, stream);
+    this.goBack = undefined;
+    return goBack().then(() => {
+      this.wentBack = true;
+      return super.sendCommand(command, stream);
+    });
+  }
+}
+
 describe('results of a server that lost its last writes', () => {
+  for (const order of ['completion', 'index'] as const)
+    test(`come once each if it loses them before the error of one is read: ${order}`, {
+      tags: ['one-server'],
+    }, async ({ flow }) => {
+      const redis = new Forgetful(flow.redis as string, { lazyConnect: true, protocol: 2 });
+      flow.after(() => redis.disconnect());
+      const { scene, notifier, settle, items, reading } = await read(
+        flow,
+        { order, failed: true },
+        {},
+        redis,
+      );
+      flow.after(() => notifier.close());
+      await settle(0, 1, 2, 3, 4);
+      redis.goBack = await keepRequest(scene);
+      await settle(5, 6, FAILING);
+      await until(() => redis.wentBack);
+      await settle(5, 6, FAILING);
+      await settle(...numbers(ITEMS - 8, 8));
+      await reading;
+      expect(indexes(items).sort((a, b) => a - b)).toEqual(all);
+      expect(items.find(({ index }) => index === FAILING)).toMatchObject({ status: 'failed' });
+    });
+
   test('come once each in the order of completion', async ({ flow }) => {
     const reader = await read(flow, { order: 'completion', failed: true });
     await goBack(reader, 10);
@@ -103,7 +151,7 @@ describe('results of a server that lost its last writes', () => {
     expect(indexes(reader.items)).toEqual(all.filter((index) => index !== FAILING));
   });
 
-  test('are not read on from a cursor that went with them', async ({ flow }) => {
+  test('cannot be continued from a cursor that was lost with them', async ({ flow }) => {
     const reader = await read(flow, { order: 'completion', failed: true });
     await goBack(reader, 10);
     const { notifier, scene, items } = reader;
@@ -127,7 +175,7 @@ describe('results of a server that lost its last writes', () => {
     }
   });
 
-  test('are missed by name when they are not there in the end', async ({ flow }) => {
+  test('that are still missing at the end are an error', async ({ flow }) => {
     for (const order of ['completion', 'index'] as const) {
       const reader = await read(flow, { order });
       await reader.settle(0, 1, 2);
@@ -146,7 +194,7 @@ describe('results of a server that lost its last writes', () => {
     }
   });
 
-  test('are not missed where none are kept', async ({ flow }) => {
+  test('are no error if the request keeps none', async ({ flow }) => {
     const reader = await read(flow, { order: 'completion', failed: true }, { results: 'discard' });
     await reader.settle(...all);
     await reader.reading;

@@ -7,12 +7,14 @@ import {
   ExpiredError,
   InvalidOptionError,
   NotFoundError,
+  type Outcome,
   ResultsDiscardedError,
   TimeoutError,
 } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
+import { Piecework } from 'piecework';
 import { beforeAll, describe, expect } from 'vitest';
-import { ReorderBuffer } from '../../packages/notifier/dist/reorder-buffer.js';
+import { ReorderBuffer } from '../../packages/notifier/dist/results/reorder-buffer.js';
 import { FaultyClients } from '../support/faulty-client.js';
 import { type Flow, mastersOf, numbers, test } from '../support/flow.js';
 import {
@@ -89,6 +91,62 @@ const listening = async (flow: Flow, { request }: Scene) => {
   return channels.flat().includes(request.keys.channel);
 };
 
+describe('the outcome behind the results', () => {
+  for (const order of ['completion', 'index'] as const) {
+    test(`says that a request ended early, in the order of ${order}`, async ({ flow }) => {
+      const request = await held(flow, 4);
+      const { scene, hand, entries } = request;
+      const results = notifierOf(flow).results(scene.id, { order });
+      const first = results.next();
+      await settle(request, [0]);
+      expect((await first).value).toMatchObject({ index: 0 });
+      expect(results.outcome).toBeUndefined();
+      await scene.request.cancel(scene.generation);
+      await hand.trySettle([done(entries[1]!)]);
+      const given = entries.slice(2).map(({ entry }): Outcome => ({ entry, kind: 'b' }));
+      await hand.trySettle(given);
+      expect((await all(results)).map(({ index }) => index)).toEqual([1]);
+      expect(results.outcome).toMatchObject({
+        status: 'cancelled',
+        endReason: 'cancel',
+        counts: { total: 4, succeeded: 2, cancelled: 2 },
+      });
+      expect(() => results.outcome?.throwIfFailed()).toThrow(
+        /cancelled: it was cancelled; 0 of 4 sub-requests failed, 2 cancelled$/,
+      );
+    });
+  }
+
+  test('says that all was done, also if the results came with the notice of the end', async ({
+    flow,
+  }) => {
+    await flow.worker({ handler: async (n: number) => n }).start();
+    await using pw = new Piecework({ redis: flow.redis, queue: flow.queue });
+    const request = await pw.submit(numbers(3), { id: flow.id('small') });
+    await request.completion();
+    const results = request.results();
+    const indexes: number[] = [];
+    for await (const { index } of results) indexes.push(index);
+    expect(indexes.sort()).toEqual([0, 1, 2]);
+    expect(results.outcome?.throwIfFailed()).toMatchObject({ status: 'succeeded' });
+    // Who leaves early does not learn it.
+    const left = request.results();
+    for await (const _ of left) break;
+    expect(left.outcome).toBeUndefined();
+  });
+
+  test('is that of a deadline that nobody has met', async ({ flow }) => {
+    await using pw = new Piecework({ redis: flow.redis, queue: flow.queue });
+    const request = await pw.submit(numbers(3), { id: flow.id('late'), deadlineMs: 100 });
+    const results = request.results();
+    for await (const { index } of results) throw new Error(`${index} has a result`);
+    expect(results.outcome).toMatchObject({ status: 'failed', endReason: 'deadline' });
+    expect(() => results.outcome?.throwIfFailed()).toThrow(
+      /failed: its deadline passed; 0 of 3 sub-requests failed, 3 cancelled$/,
+    );
+  });
+});
+
 describe('results while they are being written', () => {
   test('come in the order in which they were settled', async ({ flow }) => {
     const request = await held(flow, 60);
@@ -97,6 +155,17 @@ describe('results while they are being written', () => {
     await settle(request, order, { failing: [3, 30] });
     const expected = order.filter((index) => index !== 3 && index !== 30).map(succeeded);
     expect((await reading).map(said)).toEqual(expected);
+  });
+
+  test('come completely, also where one is much longer than the others', async ({ flow }) => {
+    const { scene, hand, entries } = await held(flow, 8);
+    const lengths = entries.map(({ index }) => (index === 0 ? 600_000 : 200_000));
+    for (const [i, entry] of entries.entries())
+      await hand.trySettle([success(entry, JSON.stringify('x'.repeat(lengths[i]!)))], {
+        running: 7 - i,
+      });
+    const items = await all(notifierOf(flow).results(scene.id));
+    expect(items.map(({ index }) => index)).toEqual(numbers(8));
   });
 
   test('come in the order of the items', async ({ flow }) => {
@@ -125,7 +194,7 @@ describe('results while they are being written', () => {
     },
   );
 
-  test('are not held back by failures that nobody wants', async ({ flow }) => {
+  test('are not delayed by failures that were not asked for', async ({ flow }) => {
     const request = await held(flow, 3);
     const items = notifierOf(flow).results(request.scene.id, { order: 'index' });
     await settle(request, [1, 0], { failing: [0] });
@@ -181,7 +250,9 @@ describe('results while they are being written', () => {
 });
 
 describe('results of a request that is complete', () => {
-  test('go on behind any item, in both orders, each other one exactly once', async ({ flow }) => {
+  test('continue behind any item, in both orders, with every other item exactly once', async ({
+    flow,
+  }) => {
     const request = await held(flow, 23);
     await settle(request, shuffled(23), { each: 4, failing: [2, 3, 11] });
     const notifier = notifierOf(flow);
@@ -242,7 +313,7 @@ describe('results of a request that is complete', () => {
     }
   });
 
-  test('are undefined, empty or large as they were given', async ({ flow }) => {
+  test('are as the handler returned them: undefined, empty or large', async ({ flow }) => {
     const request = await held(flow, 3);
     const large = JSON.stringify('x'.repeat(3_000_000));
     const texts = ['', '""', large];
@@ -255,7 +326,7 @@ describe('results of a request that is complete', () => {
 });
 
 describe('reading results ends', () => {
-  test('with DroppedError or ExpiredError when they go away meanwhile', async ({ flow }) => {
+  test('with DroppedError or ExpiredError when they are removed meanwhile', async ({ flow }) => {
     const notifier = notifierOf(flow);
     const running = await held(flow, 10);
     const live = notifier.results(running.scene.id);
@@ -267,8 +338,9 @@ describe('reading results ends', () => {
     await expect(next).rejects.toThrow(DroppedError);
     await running.scene.queue.finish(running.scene.id, running.scene.generation, 'dropped');
 
-    const complete = await held(flow, 10);
-    await settle(complete, numbers(10), { each: 1 });
+    // More entries than one read brings.
+    const complete = await held(flow, 40);
+    await settle(complete, numbers(40), { each: 1 });
     const early = notifier.results(complete.scene.id);
     await early.next();
     const late = notifier.results(complete.scene.id, { order: 'index', bufferBytes: 1 });
@@ -297,7 +369,7 @@ describe('reading results ends', () => {
     await until(async () => !(await listening(flow, scene)));
   });
 
-  test('when the consumer leaves, and nothing goes on behind it', async ({ flow }) => {
+  test('when the consumer leaves, and nothing keeps running', async ({ flow }) => {
     const request = await held(flow, 20);
     await settle(request, numbers(10));
     for await (const { index } of notifierOf(flow).results(request.scene.id)) {
@@ -343,7 +415,7 @@ describe('the reorder buffer', () => {
     const count = 200_000;
     const buffer = new ReorderBuffer(0, 10_000);
     for (let index = 1; index <= count; index += 1) buffer.offer(item(index), `9-${index}`, true);
-    expect(buffer.heldBytes).toBeLessThanOrEqual(10_000);
+    expect(buffer.bufferedBytes).toBeLessThanOrEqual(10_000);
     expect(buffer.take()).toEqual([]);
     expect(buffer.bookkeepingBytes / count).toBeLessThanOrEqual(16);
 
@@ -379,7 +451,9 @@ describe('the timing of results', () => {
     return n === 1 ? undefined : { n };
   };
 
-  test('says when, where and for how long each ran, where it was asked for', async ({ flow }) => {
+  test('shows when, where and for how long each ran, if the request asks for timing', async ({
+    flow,
+  }) => {
     const id = flow.id('timed');
     const worker = flow.worker({ handler });
     await worker.start();

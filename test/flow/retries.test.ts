@@ -159,7 +159,7 @@ describe('a handler that holds its request back', () => {
     expect(await flow.complete(held.id)).toMatchObject({ cancelled: 1 });
   });
 
-  test('for no time that there is, is told so', async ({ flow }) => {
+  test('for an impossible time throws an error', async ({ flow }) => {
     const errors: string[] = [];
     const handler = (ms: number, context: HandlerContext) => {
       for (const call of [context.holdRequest, context.retryAfter]) {

@@ -1,5 +1,5 @@
 import { ConditionError, InvalidOptionError, PayloadError } from '@piecework/protocol';
-import type { RetryTask } from '@piecework/queues';
+import type { RetryItem } from '@piecework/queues';
 import { LeaseLostError } from 'piecework';
 import { from, mergeMap } from 'rxjs';
 import { describe, expect } from 'vitest';
@@ -17,7 +17,7 @@ const poll = { pollMs: 5 };
 /** A lease that is kept, also on a machine that stands still for a second. */
 const LEASE_MS = 2_400;
 
-/** The next `n` tasks of a stream, which goes on. */
+/** The next `n` items of a stream, which goes on. */
 async function some<T>(stream: AsyncIterator<T>, n: number): Promise<T[]> {
   const found: T[] = [];
   while (found.length < n) {
@@ -30,16 +30,16 @@ async function some<T>(stream: AsyncIterator<T>, n: number): Promise<T[]> {
 
 const first = async <T>(stream: AsyncIterator<T>): Promise<T> => (await some(stream, 1))[0] as T;
 
-describe('a task', () => {
-  test('waits for its time, and is gone when it is done', async ({ timed }) => {
+describe('an item', () => {
+  test('is taken when it is due, and is gone when it is done', async ({ timed }) => {
     const queue = timed.retryQueue<{ to: string }>();
     const start = Date.now();
     const key = await queue.put({ to: 'me' }, { delayMs: 60_000 });
     const other = await queue.put({ to: 'you' }, { at: start + 30_000 });
     expect(await queue.counts()).toMatchObject({ waiting: 2, leased: 0, next: start + 30_000 });
     moveClock(60_000);
-    const tasks = queue.tasks({ ...poll, demand: 2 });
-    const [you, me] = await some(tasks, 2);
+    const items = queue.items({ ...poll, demand: 2 });
+    const [you, me] = await some(items, 2);
     expect(you).toMatchObject({ key: other, numFailures: 0, payload: { to: 'you' } });
     expect(me).toMatchObject({ key, numFailures: 0, payload: { to: 'me' } });
     expect(me!.created).toBeGreaterThanOrEqual(start);
@@ -49,30 +49,32 @@ describe('a task', () => {
     expect(await me!.retry({ delayMs: 1 })).toBe(true);
     expect(await me!.discard()).toBe(false);
     expect(await queue.counts()).toMatchObject({ waiting: 1, leased: 0 });
-    await tasks.return();
+    await items.return();
   });
 
-  test('comes again when its consumer says, with its failures counted', async ({ timed }) => {
+  test('comes again at the time that its consumer names, with its failures counted', async ({
+    timed,
+  }) => {
     const queue = timed.retryQueue<string>();
     const key = await queue.put('x');
-    const tasks = queue.tasks(poll);
+    const items = queue.items(poll);
     for (const numFailures of numbers(4)) {
-      const task = await first(tasks);
-      expect(task).toMatchObject({ key, numFailures, payload: 'x' });
-      await task.retry({ delayMs: 1_000 * 2 ** numFailures });
+      const item = await first(items);
+      expect(item).toMatchObject({ key, numFailures, payload: 'x' });
+      await item.retry({ delayMs: 1_000 * 2 ** numFailures });
       expect(await queue.counts()).toMatchObject({ waiting: 1 });
       moveClock(1_000 * 2 ** numFailures);
     }
-    await tasks.return();
+    await items.return();
   });
 
-  test('that failed for good is found among the failures', async ({ timed }) => {
+  test('that is discarded is listed among the failures', async ({ timed }) => {
     const queue = timed.retryQueue<number>({ keepFailures: 150 });
     const n = 160;
-    await Promise.all(numbers(n).map((i) => queue.put(i, { at: i, key: `task-${i}` })));
+    await Promise.all(numbers(n).map((i) => queue.put(i, { at: i, key: `item-${i}` })));
     let left = n;
-    for await (const task of queue.tasks({ demand: 10 })) {
-      await task.discard(new TypeError(`no ${task.payload}`));
+    for await (const item of queue.items({ demand: 10 })) {
+      await item.discard(new TypeError(`no ${item.payload}`));
       left -= 1;
       if (left === 0) break;
     }
@@ -80,7 +82,7 @@ describe('a task', () => {
     for await (const failure of queue.failures()) found.push(failure);
     expect(found).toMatchObject(
       numbers(150, 10).map((i) => ({
-        ...{ key: `task-${i}`, payload: i, numFailures: 1, message: `TypeError: no ${i}` },
+        ...{ key: `item-${i}`, payload: i, numFailures: 1, message: `TypeError: no ${i}` },
       })),
     );
     expect(await queue.counts()).toMatchObject({ waiting: 0, leased: 0, failures: 150 });
@@ -88,95 +90,97 @@ describe('a task', () => {
     expect(await queue.counts()).toMatchObject({ failures: 0 });
   });
 
-  test('of a key that is there is moved, and starts anew', async ({ timed }) => {
+  test('that is put again under its key is moved, and has no failures any more', async ({
+    timed,
+  }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('old', { key: 'a', delayMs: 60_000 });
     await queue.put('new', { key: 'a' });
-    const tasks = queue.tasks();
-    const task = await first(tasks);
-    expect(task).toMatchObject({ key: 'a', payload: 'new' });
-    await task.done();
+    const items = queue.items();
+    const item = await first(items);
+    expect(item).toMatchObject({ key: 'a', payload: 'new' });
+    await item.done();
     expect(await queue.counts()).toMatchObject({ waiting: 0, leased: 0 });
-    await tasks.return();
+    await items.return();
   });
 });
 
-describe('a stream of tasks', () => {
+describe('a stream of items', () => {
   test('takes all that is due, up to the demand, in due order', async ({ timed }) => {
     const queue = timed.retryQueue<number>();
     await Promise.all(numbers(10).map((i) => queue.put(i, { at: 10 - i })));
-    const tasks = queue.tasks({ demand: 4 });
-    const taken = await some(tasks, 4);
+    const items = queue.items({ demand: 4 });
+    const taken = await some(items, 4);
     expect(taken.map(({ payload }) => payload)).toEqual([9, 8, 7, 6]);
-    const fifth = first(tasks);
+    const fifth = first(items);
     const asked = await queue.counts();
     expect(asked).toMatchObject({ waiting: 6, leased: 4 });
     await taken[2]!.done();
     expect((await fifth).payload).toBe(5);
     expect(await queue.counts()).toMatchObject({ waiting: 5, leased: 4 });
-    await tasks.return();
+    await items.return();
   });
 
-  test('is woken by a task that is put', async ({ timed }) => {
+  test('is woken by an item that is put', async ({ timed }) => {
     const [queue, other] = [timed.retryQueue<string>(), timed.retryQueue<string>()];
     await other.put('later', { delayMs: 3_600_000 });
-    const tasks = queue.tasks();
-    const waiting = first(tasks);
+    const items = queue.items();
+    const waiting = first(items);
     await other.put('now');
-    const task = await waiting;
-    expect(task.payload).toBe('now');
-    await task.done();
-    await tasks.return();
+    const item = await waiting;
+    expect(item.payload).toBe('now');
+    await item.done();
+    await items.return();
   });
 
-  test('gives back what it has not given out when it ends', async ({ timed }) => {
+  test('gives back the items that it has not handed out when it ends', async ({ timed }) => {
     const queue = timed.retryQueue<number>();
     for (const i of numbers(3)) await queue.put(i, { at: i });
     const over = new AbortController();
-    for await (const task of queue.tasks({ demand: 3, signal: over.signal })) {
+    for await (const item of queue.items({ demand: 3, signal: over.signal })) {
       over.abort();
-      await task.done();
+      await item.done();
     }
     expect(await queue.counts()).toMatchObject({ waiting: 2, leased: 0 });
   });
 
-  test('renews what was given out, until it is settled', async ({ timed }) => {
+  test('renews the lease of an item that was handed out until it is settled', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('x');
-    const tasks = queue.tasks({ leaseMs: LEASE_MS });
-    const task = await first(tasks);
+    const items = queue.items({ leaseMs: LEASE_MS });
+    const item = await first(items);
     // Beyond the end of the first lease.
     const { next } = await queue.counts();
     await until(async () => Number((await queue.counts()).next) > Number(next) + LEASE_MS);
-    expect(task.signal.aborted).toBe(false);
-    expect(await task.done()).toBe(true);
-    await tasks.return();
+    expect(item.signal.aborted).toBe(false);
+    expect(await item.done()).toBe(true);
+    await items.return();
   });
 
   test('that is left by break renews no more, and says so', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('x');
-    let left: RetryTask<string> | undefined;
-    for await (const task of queue.tasks({ leaseMs: 150 })) {
-      left = task;
+    let left: RetryItem<string> | undefined;
+    for await (const item of queue.items({ leaseMs: 150 })) {
+      left = item;
       break;
     }
     await until(() => left!.signal.aborted);
     expect(left!.signal.reason).toBeInstanceOf(LeaseLostError);
-    const tasks = queue.tasks(poll);
-    const again = await first(tasks);
+    const items = queue.items(poll);
+    const again = await first(items);
     expect(again).toMatchObject({ payload: 'x', numFailures: 0 });
     expect(await left!.done()).toBe(false);
     expect(await again.done()).toBe(true);
-    await tasks.return();
+    await items.return();
   });
 
-  test('learns that a lease was lost to somebody else', async ({ timed }) => {
+  test('notices that another consumer has taken its item', async ({ timed }) => {
     const [slow, quick] = [timed.retryQueue<string>(), timed.retryQueue<string>()];
     await slow.put('x');
-    const [tasks, others] = [slow.tasks({ leaseMs: 600 }), quick.tasks(poll)];
-    const task = await first(tasks);
-    let taken: RetryTask<string> | undefined;
+    const [items, others] = [slow.items({ leaseMs: 600 }), quick.items(poll)];
+    const item = await first(items);
+    let taken: RetryItem<string> | undefined;
     const taking = first(others).then((one) => {
       taken = one;
     });
@@ -186,13 +190,15 @@ describe('a stream of tasks', () => {
       return taken;
     });
     await taking;
-    await until(() => task.signal.aborted);
-    expect(await task.retry({ delayMs: 0 })).toBe(false);
+    await until(() => item.signal.aborted);
+    expect(await item.retry({ delayMs: 0 })).toBe(false);
     expect(await taken!.done()).toBe(true);
-    await Promise.all([tasks.return(), others.return()]);
+    await Promise.all([items.return(), others.return()]);
   });
 
-  test('by RxJS with a slow subscriber never holds more than its demand', async ({ timed }) => {
+  test('with a slow RxJS subscriber never has more unsettled items than its demand', async ({
+    timed,
+  }) => {
     const queue = timed.retryQueue<number>();
     const n = 40;
     await Promise.all(numbers(n).map((i) => queue.put(i)));
@@ -200,16 +206,16 @@ describe('a stream of tasks', () => {
     const held = { now: 0, most: 0 };
     const seen: number[] = [];
     const { opened: finished, open: finish } = gate();
-    from(queue.tasks({ demand: 5, signal: over.signal }))
+    from(queue.items({ demand: 5, signal: over.signal }))
       .pipe(
-        mergeMap(async (task) => {
+        mergeMap(async (item) => {
           held.now += 1;
           held.most = Math.max(held.most, held.now);
           const { leased } = await queue.counts();
           expect(leased).toBeLessThanOrEqual(5);
           held.now -= 1;
-          await task.done();
-          seen.push(task.payload);
+          await item.done();
+          seen.push(item.payload);
           if (seen.length === n) over.abort();
         }),
       )
@@ -220,16 +226,16 @@ describe('a stream of tasks', () => {
     expect(seen.sort((a, b) => a - b)).toEqual(numbers(n));
   });
 
-  test('of several consumers shares the tasks, each to one', async ({ timed }) => {
+  test('beside others gets its share, and each item goes to one of them', async ({ timed }) => {
     const n = 60;
     const queues = numbers(3).map(() => timed.retryQueue<number>());
     await Promise.all(numbers(n).map((i) => queues[0]!.put(i)));
     const over = new AbortController();
     const seen: number[] = [];
     const consume = async (queue: (typeof queues)[number]) => {
-      for await (const task of queue.tasks({ demand: 4, signal: over.signal })) {
-        seen.push(task.payload);
-        await task.done();
+      for await (const item of queue.items({ demand: 4, signal: over.signal })) {
+        seen.push(item.payload);
+        await item.done();
         if (seen.length === n) over.abort();
       }
     };
@@ -239,17 +245,17 @@ describe('a stream of tasks', () => {
 });
 
 describe('consume', () => {
-  test('settles by what becomes of the handler', async ({ timed }) => {
+  test('settles each item by the outcome of its handler', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     for (const payload of ['good', 'twice', 'bad']) await queue.put(payload, { key: payload });
     const over = new AbortController();
     const runs: string[] = [];
     const asked: number[] = [];
     const consuming = queue.consume(
-      async (payload, task) => {
+      async (payload, item) => {
         runs.push(payload);
         if (payload === 'bad') throw new Error('always');
-        if (payload === 'twice' && task.numFailures < 2) throw new Error('at first');
+        if (payload === 'twice' && item.numFailures < 2) throw new Error('at first');
       },
       {
         ...{ ...poll, demand: 2, maxFailures: 3, signal: over.signal },
@@ -309,7 +315,7 @@ describe('a close', () => {
       },
       { demand: 1 },
     );
-    const stream = queue.tasks({ demand: 2 });
+    const stream = queue.items({ demand: 2 });
     expect(await begun.opened).toBe(0);
     expect((await first(stream)).payload).toBe(1);
     await queue.close();
@@ -318,9 +324,9 @@ describe('a close', () => {
     // What was in hand comes with the end of its lease, the other one is there at once.
     expect(await other.counts()).toMatchObject({ waiting: 1, leased: 2 });
     moveClock(30_000);
-    const tasks = other.tasks({ demand: 3 });
-    expect((await some(tasks, 3)).map(({ payload }) => payload)).toEqual([2, 0, 1]);
-    await tasks.return();
+    const items = other.items({ demand: 3 });
+    expect((await some(items, 3)).map(({ payload }) => payload)).toEqual([2, 0, 1]);
+    await items.return();
   });
 });
 
@@ -345,9 +351,9 @@ describe('a condition', () => {
     const seen: number[] = [];
     const over = new AbortController();
     const consume = async (queue: (typeof queues)[number]) => {
-      for await (const task of queue.tasks({ ...poll, demand: 40, signal: over.signal })) {
-        seen.push(task.payload);
-        await task.done();
+      for await (const item of queue.items({ ...poll, demand: 40, signal: over.signal })) {
+        seen.push(item.payload);
+        await item.done();
       }
     };
     const start = Date.now();
@@ -366,7 +372,7 @@ describe('a condition', () => {
     expect([...seen].sort((a, b) => a - b)).toEqual(numbers(seen.length));
   });
 
-  test('holds the queue back until its key says that it is open', async ({ timed }) => {
+  test('lets nothing be taken until its key says that the queue is open', async ({ timed }) => {
     // What it calls, nobody else does.
     await mayAlso(nodesOf(timed.connection), '+get');
     const condition = {
@@ -375,19 +381,19 @@ describe('a condition', () => {
     };
     const queue = timed.retryQueue<string>({ condition });
     await queue.put('x');
-    const tasks = queue.tasks();
-    const waiting = first(tasks);
+    const items = queue.items();
+    const waiting = first(items);
     await queue.put('y');
     expect(await queue.counts()).toMatchObject({ waiting: 2, leased: 0 });
     await timed.connection.client.set(queue.conditionKey('open'), 'yes');
     expect((await waiting).payload).toBe('x');
-    await tasks.return();
+    await items.return();
   });
 
   test('that fails ends the stream with an error, and nothing is taken', async ({ timed }) => {
     const queue = timed.retryQueue<string>({ condition: { lua: "error('no')", keys: [] } });
     await queue.put('x');
-    await expect(first(queue.tasks())).rejects.toThrow(ConditionError);
+    await expect(first(queue.items())).rejects.toThrow(ConditionError);
     await expect(queue.consume(() => {})).rejects.toThrow(ConditionError);
     expect(await queue.counts()).toMatchObject({ waiting: 1, leased: 0 });
   });
@@ -400,10 +406,10 @@ describe('wrong input', () => {
     ['put', { delayMs: -1 }],
     ['put', { key: 'a b' }],
     ['put', { unknown: 1 }],
-    ['tasks', { demand: 0 }],
-    ['tasks', { leaseMs: 99 }],
-    ['tasks', { pollMs: 1.5 }],
-    ['tasks', { signal: true }],
+    ['items', { demand: 0 }],
+    ['items', { leaseMs: 99 }],
+    ['items', { pollMs: 1.5 }],
+    ['items', { signal: true }],
     ['consume', { maxFailures: 0 }],
     ['consume', { retryDelayMs: 5 }],
   ] as const)(
@@ -413,7 +419,7 @@ describe('wrong input', () => {
       const given = options as never;
       const calls = {
         put: () => queue.put('x', given),
-        tasks: async () => queue.tasks(given),
+        items: async () => queue.items(given),
         consume: () => queue.consume(() => {}, given),
       };
       await expect(calls[call]()).rejects.toThrow(InvalidOptionError);
@@ -428,15 +434,15 @@ describe('wrong input', () => {
     expect(await timed.keys()).toEqual([]);
   });
 
-  test('of a time for the next attempt leaves the task as it is', async ({ timed }) => {
+  test('of a time for the next attempt leaves the item as it is', async ({ timed }) => {
     const queue = timed.retryQueue<string>();
     await queue.put('x');
-    const tasks = queue.tasks();
-    const task = await first(tasks);
-    await expect(task.retry({ delayMs: -1 })).rejects.toThrow(InvalidOptionError);
-    await expect(task.retry({} as never)).rejects.toThrow(InvalidOptionError);
-    await expect(task.retry(Number.NaN)).rejects.toThrow(InvalidOptionError);
-    expect(await task.retry(new Date())).toBe(true);
-    await tasks.return();
+    const items = queue.items();
+    const item = await first(items);
+    await expect(item.retry({ delayMs: -1 })).rejects.toThrow(InvalidOptionError);
+    await expect(item.retry({} as never)).rejects.toThrow(InvalidOptionError);
+    await expect(item.retry(Number.NaN)).rejects.toThrow(InvalidOptionError);
+    expect(await item.retry(new Date())).toBe(true);
+    await items.return();
   });
 });

@@ -14,10 +14,9 @@ import {
   LATER,
   PLAIN,
   patternsOf,
-  ROLES,
-  type Role,
   SCRIPTS,
-} from '../../packages/piecework/dist/operate/doctor/rights.js';
+} from '../../packages/piecework/dist/operate/doctor/servers/rights.js';
+import { ROLES, type Role } from '../../packages/piecework/dist/operate/doctor/servers/roles.js';
 import { buildScripts } from '../../scripts/lua-source.mjs';
 import { denied, makeUsers, PASSWORD, rulesOf, userOf } from '../support/acl.js';
 import { type Flow, gate, nodesOf, numbers, test } from '../support/flow.js';
@@ -36,8 +35,8 @@ async function guarded(flow: Flow) {
       options: { redisOptions: { username: userOf(role), password: PASSWORD } },
     });
   } else {
-    const { url, stop } = await startOwnRedis();
-    flow.after(() => stop());
+    const { url, close } = await startOwnRedis();
+    flow.after(() => close());
     const client = new Redis(url);
     flow.after(() => client.disconnect());
     servers = [client];
@@ -78,7 +77,11 @@ function listen() {
 }
 
 /** Everything that the roles do, in one story. */
-async function story(flow: Flow, as: (role: Role) => RedisInput): Promise<void> {
+async function story(
+  flow: Flow,
+  as: (role: Role) => RedisInput,
+  sent: ReturnType<typeof listen>,
+): Promise<void> {
   const held = gate();
   const runs = new Map<string, number>();
   const handler = async (n: number, context: HandlerContext) => {
@@ -144,9 +147,19 @@ async function story(flow: Flow, as: (role: Role) => RedisInput): Promise<void> 
   await producer.submit(numbers(1), { id: flow.id('due'), delayMs: 30, expedite: true });
   await notifier.completion(flow.id('due'));
 
+  const later = await producer.submit(numbers(1), { id: flow.id('later'), delayMs: 3_600_000 });
+  expect((await notifier.status(later.id)).waitingFor).toBe('time');
+  await admin.cancel(later.id);
+
   const waiting = await producer.submit(numbers(20), { id: flow.id('waiting'), limit: 2 });
   await until(async () => (await notifier.status(waiting.id)).counts.inFlight === 2);
   expect(await admin.running(waiting.id)).not.toEqual([]);
+  const reading = new AbortController();
+  const next = notifier.results(waiting.id, { signal: reading.signal })[Symbol.asyncIterator]();
+  const nothing = next.next().catch(() => 'aborted');
+  await until(() => sent.of('notifier').has('follow'), { what: 'the reader follows' });
+  reading.abort();
+  expect(await nothing).toBe('aborted');
   await admin.pause(waiting.id);
   await admin.update(waiting.id, { limit: 3, priority: 7 });
   await admin.resume(waiting.id);
@@ -178,11 +191,12 @@ async function story(flow: Flow, as: (role: Role) => RedisInput): Promise<void> 
   expect(listed).toContain(flow.id('unserved'));
   expect(await admin.workers()).toHaveLength(1);
   expect((await admin.errors()).length).toBeGreaterThan(0);
+  expect(await admin.history({ sinceMs: 0 })).toHaveLength(1);
   expect(await admin.repair()).toEqual([]);
   const findings = await admin.doctor({ deep: true, repair: true });
   const gaps = findings.filter(({ check, level }) => check === 'acl' && level !== 'ok');
   expect(gaps).toEqual([]);
-  expect(findings.filter(({ what }) => /could not be looked at/.test(what))).toEqual([]);
+  expect(findings.filter(({ what }) => /could not be checked/.test(what))).toEqual([]);
   for (const id of listed) await admin.drop(id);
   await other.close();
 }
@@ -225,13 +239,13 @@ async function queuesStory(
   await ids.add(['a', 'b']);
   for (const _ of numbers(2)) {
     const pulled = await ids.pull();
-    if (pulled.state !== 'READY') throw new Error(`pull: ${pulled.state}`);
+    if (pulled.state !== 'ready') throw new Error(`pull: ${pulled.state}`);
     await ids.resume(pulled.key);
     await ids.fail(pulled.key, 'why not');
   }
   expect(await ids.counts()).toMatchObject({ completed: 2, failures: 2 });
   await ids.drop();
-  await ids.disconnect();
+  await ids.close();
 }
 
 const aborted = (signal: AbortSignal) =>
@@ -243,7 +257,7 @@ const AT_TIMES = [
   'write-back',
   'finish',
   'unlink-spent',
-  'note',
+  'schedule-tend',
   'push',
   'reopen',
   'hget',
@@ -255,14 +269,14 @@ const AT_TIMES = [
 ];
 /** What it does not come to, by role. */
 const RARE: Readonly<Record<Role, readonly string[]>> = {
-  producer: ['keep-open', 'wait', 'waitaof', 'command|info'],
+  producer: ['renew-producer', 'wait', 'waitaof', 'command|info'],
   worker: [
     'take',
     'renew',
     'run-alone',
     'cause',
-    'contended',
-    'swap',
+    'should-yield',
+    'exchange',
     'lmpop',
     'xpending',
     'hscan',
@@ -284,7 +298,7 @@ describe('the users of docs/operations.md', () => {
     const { servers, as } = await guarded(flow);
     const sent = listen();
     flow.after(() => sent.stop());
-    await story(flow, as);
+    await story(flow, as, sent);
     await queuesStory(flow, as, sent);
     expect(await denied(servers)).toEqual([]);
     for (const role of ROLES) {
@@ -301,7 +315,7 @@ describe('the users of docs/operations.md', () => {
     }
   });
 
-  test('may all note what crashed, as each of them keeps the agenda', {
+  test('may all record crashes, as each of them ticks the agenda', {
     tags: 'one-server',
   }, async ({ flow }) => {
     const { servers, as } = await guarded(flow);
@@ -335,7 +349,7 @@ describe('the users of docs/operations.md', () => {
     }
   });
 
-  test('are compared by the doctor, which misses each right that is taken away', {
+  test('are checked by the doctor, which finds each right that is missing', {
     tags: 'one-server',
   }, async ({ flow }) => {
     const { servers, as } = await guarded(flow);
@@ -406,7 +420,7 @@ describe('the users of docs/operations.md', () => {
 });
 
 async function rightsMissed(server: Redis, queue: string, role: Role): Promise<string[]> {
-  const { checkAcl } = await import('../../packages/piecework/dist/operate/doctor/acl.js');
+  const { checkAcl } = await import('../../packages/piecework/dist/operate/doctor/servers/acl.js');
   const asked = [{ name: 'server', client: server, info: undefined as never }];
   const findings = await checkAcl(asked, queue, { [role]: userOf(role) });
   return findings.map(({ what }) => what);

@@ -40,8 +40,8 @@ async function held(flow: Flow, items: number) {
   return { id, worker, first, second, over };
 }
 
-describe('what runs of a request', () => {
-  test('is listed with its worker, time, attempt and progress, the longest first', async ({
+describe('the running sub-requests of a request', () => {
+  test('are listed with worker, time, attempt and progress, the longest first', async ({
     flow,
   }) => {
     const { id, worker, first, second, over } = await held(flow, 4);
@@ -64,7 +64,7 @@ describe('what runs of a request', () => {
     expect(await admin.running(id)).toEqual([]);
   });
 
-  test('has run since it was given to its worker, however often the lease was renewed', async ({
+  test('run since they were given to their worker, however often the lease was renewed', async ({
     flow,
   }) => {
     const { id, worker, first } = await held(flow, 2);
@@ -80,7 +80,7 @@ describe('what runs of a request', () => {
     expect(longest?.forMs).toBeGreaterThanOrEqual(60 * MINUTE);
   });
 
-  test('is not what waits for its next attempt', async ({ flow }) => {
+  test('do not include what waits for its next attempt', async ({ flow }) => {
     const over = gate();
     flow.after(() => over.open());
     const handler = async (n: number, { attempt }: { attempt: number }) => {
@@ -99,7 +99,7 @@ describe('what runs of a request', () => {
     await flow.request(id).drop();
   });
 
-  test('is read in pages, and no more is kept than asked for', async ({ flow }) => {
+  test('are read in pages, and no more is kept than asked for', async ({ flow }) => {
     const many = 1_500;
     const { id } = await flow.producer().submit(numbers(many), { limit: many });
     const commands = flow.request(id);
@@ -159,9 +159,7 @@ describe('the doctor', () => {
     ]);
   });
 
-  test('waits for ten minutes where nothing says what is usual, or for as long as asked', async ({
-    flow,
-  }) => {
+  test('waits for ten minutes if no worker knows a median, or for `slowMs`', async ({ flow }) => {
     const { id, worker, first } = await held(flow, 2);
     const admin = adminOf(flow);
     await age(flow, id, worker.id, first, 8 * MINUTE);
@@ -175,7 +173,7 @@ describe('the doctor', () => {
 });
 
 describe('the list of workers', () => {
-  test('says what runs longest there, and that a worker drains', async ({ flow }) => {
+  test('shows what runs longest there, and that a worker drains', async ({ flow }) => {
     const { id, worker, first, over } = await held(flow, 4);
     const admin = adminOf(flow);
     const listed = async () => (await admin.workers())[0];
@@ -191,11 +189,11 @@ describe('the list of workers', () => {
     await flow.complete(id);
   });
 
-  test('has workers of an earlier version, which say neither', async ({ flow }) => {
+  test('has workers of an earlier version, which report neither', async ({ flow }) => {
     const said = { host: 'h', pid: 1, concurrency: 1, running: 0, tasks: '*', startedAt: 1 };
     await flow.queueCommands.tick('old', JSON.stringify(said));
     const [old] = await adminOf(flow).workers();
     expect(old).toMatchObject({ id: 'old', draining: false, longest: [] });
-    await flow.queueCommands.depart('old');
+    await flow.queueCommands.deregister('old');
   });
 });

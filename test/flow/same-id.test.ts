@@ -26,7 +26,7 @@ function keyOf(flow: Flow): string {
 }
 
 describe('the same id', () => {
-  test('of a stream is the request that is there, once all is in', async ({ flow }) => {
+  test('of a stream returns the existing request, once all its items are in', async ({ flow }) => {
     const id = flow.id('stream');
     const first = await flow.producer().submit(stream(7), { id });
     expect(await flow.producer().submit(stream(7), { id })).toEqual({ ...first, created: false });
@@ -78,7 +78,9 @@ describe('the same id', () => {
     expect(opened.message).toContain('takes no more items; drop it to begin anew');
   });
 
-  test('with other options or items is refused, and told what differs', async ({ flow }) => {
+  test('with other options or items is refused, and the error names what differs', async ({
+    flow,
+  }) => {
     const id = flow.id('other');
     const producer = flow.producer();
     await producer.submit([1, 2], { id, limit: 3, metadata: { a: 1 } });
@@ -95,7 +97,7 @@ describe('the same id', () => {
 });
 
 describe('a key of deduplication', () => {
-  test('stands for one request, which each later submission is given', async ({ flow }) => {
+  test('stands for one request, which each later submission gets', async ({ flow }) => {
     const dedupe = { key: keyOf(flow), periodMs: 60_000 };
     const first = await flow.producer().submit([1, 2], { dedupe });
     expect(await flow.producer().submit([1, 2], { dedupe })).toEqual({ ...first, created: false });
@@ -134,7 +136,7 @@ describe('a key of deduplication', () => {
     expect(await flow.producer().submit([1, 2], { dedupe })).toEqual({ ...first, created: false });
   });
 
-  test('whose reply got lost is asked for again by the key', {
+  test('whose reply got lost is repeated by the key', {
     tags: ['one-server'],
   }, async ({ flow }) => {
     const redis = new Redis(flow.redis as string, { protocol: 2 });
@@ -154,7 +156,7 @@ describe('a key of deduplication', () => {
     expect(await submit()).toMatchObject({ id: known, total: 2 });
   });
 
-  test('joins what is open under it, and says so', async ({ flow }) => {
+  test('joins the open request that has it', async ({ flow }) => {
     const dedupe = { key: keyOf(flow) };
     const one = await flow.producer().open({ dedupe });
     const two = await flow.producer().open({ dedupe });
@@ -219,7 +221,7 @@ describe('a source with a name', () => {
     return { read, items };
   }
 
-  test('is gone on with by any process, each of its items once', async ({ flow }) => {
+  test('is continued by any process, with each of its items once', async ({ flow }) => {
     const options = { id: flow.id('cut'), source: 'file.1' };
     const first = await flow.producer().open(options);
     await first.append(...numbers(700));
@@ -245,7 +247,7 @@ describe('a source with a name', () => {
     expect(results.size).toBe(1_000);
   });
 
-  test('goes on after its lease has ended, when nobody looked', async ({ flow }) => {
+  test('continues after its lease has ended, if no tick noticed', async ({ flow }) => {
     const options = { id: flow.id('left'), source: 'file.1', producerLeaseMs: 1_000 };
     const first = await flow.producer().open(options);
     await first.append(1, 2);
@@ -259,7 +261,9 @@ describe('a source with a name', () => {
     expect(await request.state()).toMatchObject({ status: 'sealed', total: 3 });
   });
 
-  test('is submitted as a stream by another process where the first was cut', async ({ flow }) => {
+  test('is continued as a stream by another process where the first one stopped', async ({
+    flow,
+  }) => {
     const options = { id: flow.id('stream'), source: 'file.1' };
     const first = await flow.producer().open(options);
     await first.append(...numbers(3));
@@ -272,7 +276,7 @@ describe('a source with a name', () => {
     expect(await flow.request(options.id).state()).toMatchObject({ total: 5 });
   });
 
-  test('is told from another one, and from none', async ({ flow }) => {
+  test('is distinguished from another source, and from none', async ({ flow }) => {
     const id = flow.id('told');
     const first = await flow.producer().open({ id, source: 'file.1' });
     await first.append(1);

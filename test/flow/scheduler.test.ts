@@ -39,7 +39,7 @@ describe('an object', () => {
     expect(await scheduler.remove({ b: [{ d: 'x', c: null }], a: 1 })).toBe(true);
   });
 
-  test('comes back by itself when it was not removed', async ({ timed }) => {
+  test('goes to another taker when its lock ends, unless it was removed', async ({ timed }) => {
     const [a, b] = [timed.scheduler(), timed.scheduler()];
     await a.enqueue('x', 1);
     await a.takeDue(lock);
@@ -81,7 +81,7 @@ describe('an object', () => {
     expect(await b.remove('x')).toBe(false);
   });
 
-  test('of which a removal takes the last occurrence leaves nothing behind', async ({ timed }) => {
+  test('leaves no key behind when its last occurrence is removed', async ({ timed }) => {
     const scheduler = timed.scheduler();
     await scheduler.enqueue('x', 1);
     await scheduler.takeDue(lock);
@@ -90,8 +90,8 @@ describe('an object', () => {
   });
 });
 
-describe('whoever waits', () => {
-  test('is woken by what is put to be due earlier', async ({ timed }) => {
+describe('a taker that waits', () => {
+  test('is woken by an object that is due earlier', async ({ timed }) => {
     const [waiter, other] = [timed.scheduler(), timed.scheduler()];
     await other.enqueue('later', Date.now() + 3_600_000);
     const waiting = waiter.takeDue({ ...lock, waitMs: 50_000 });
@@ -139,7 +139,7 @@ describe('whoever waits', () => {
     expect(await timed.scheduler().takeDue({ waitMs: 20 })).toEqual([]);
   });
 
-  test('is told by its signal, or by the close, that it is over', async ({ timed }) => {
+  test('is ended by its signal, and by the close', async ({ timed }) => {
     const scheduler = timed.scheduler();
     const over = new AbortController();
     const waits = [
@@ -161,7 +161,7 @@ describe('whoever waits', () => {
 });
 
 describe('the stream of what is due', () => {
-  test('gives all in due order, and holds no more than its demand', async ({ timed }) => {
+  test('yields objects in due order, and has no more than its demand locked', async ({ timed }) => {
     const scheduler = timed.scheduler<number>();
     const n = 20;
     for (let i = 0; i < n; i += 1) await scheduler.enqueue(i, 100 - i);
@@ -175,7 +175,7 @@ describe('the stream of what is due', () => {
     expect(seen).toEqual(Array.from({ length: n }, (_, i) => n - 1 - i));
   });
 
-  test('gives back what it has not given out when it is left', async ({ timed }) => {
+  test('gives back the objects that it has not handed out when it is left', async ({ timed }) => {
     const scheduler = timed.scheduler<number>();
     for (const i of [1, 2, 3]) await scheduler.enqueue(i, i);
     for await (const { object } of scheduler.due({ ...lock, demand: 3 })) {

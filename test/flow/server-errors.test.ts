@@ -100,7 +100,7 @@ async function loaded(server: Redis): Promise<void> {
 /** A server of the test's own, a worker on it that holds two of ten, and somebody who waits. */
 async function working(flow: Flow) {
   const started = await startOwnRedis(['--enable-protected-configs', 'yes']);
-  flow.after(() => started.stop());
+  flow.after(() => started.close());
   const server = new Redis(started.url);
   flow.after(() => server.disconnect());
   const { queue } = flow;
@@ -235,7 +235,7 @@ describe('a server that answers', () => {
     flow,
   }) => {
     const started = await startOwnRedis(['--enable-protected-configs', 'yes']);
-    flow.after(() => started.stop());
+    flow.after(() => started.close());
     const server = new Redis(started.url);
     flow.after(() => server.disconnect());
     await load(server);
@@ -295,11 +295,11 @@ it('tells what may be tried again from what may not', () => {
   }
 });
 
-test('who listens to a queue of tasks is told of a broken connection as a coded error', async ({
+test('a listener of a timed queue receives a broken connection as an error with a code', async ({
   flow,
 }) => {
   const server = await startOwnRedis();
-  flow.after(() => server.stop());
+  flow.after(() => server.close());
   const client = new Redis(server.url);
   flow.after(() => client.disconnect());
   const told: unknown[] = [];

@@ -2,6 +2,7 @@ import { type Command, Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { LossyRedis } from '../support/lossy-redis.js';
+import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 /** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
@@ -13,10 +14,12 @@ class Weighing extends Redis {
 
   override sendCommand(command: Command, stream?: never): unknown {
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
-    if (!/^eval(sha)?$/.test(command.name)) return reply;
+    if (scriptOf(command.name, command.args) !== 'settle') return reply;
     return reply.then((answer) => {
-      const text = Array.isArray(answer) && answer.length === 10 ? answer[8] : undefined;
-      if (typeof text === 'string' && text !== '') this.brought.push(text.length);
+      // One text, or a list where payloads are long.
+      const brought = [(answer as unknown[])[8]].flat();
+      const length = brought.join('').length;
+      if (typeof brought[0] === 'string' && length > 0) this.brought.push(length);
       return answer;
     });
   }

@@ -83,7 +83,7 @@ const calls: Record<string, (flow: Flow) => Promise<Call>> = {
     const queue = await IdQueue.join(flow.id('ids'), { redis: flow.redis });
     flow.after(async () => {
       await queue.drop();
-      await queue.disconnect();
+      await queue.close();
     });
     return (signal) => queue.pull({ signal });
   },
@@ -92,7 +92,7 @@ const calls: Record<string, (flow: Flow) => Promise<Call>> = {
     const queue = await IdQueue.join(flow.id('ids'), options);
     flow.after(async () => {
       await queue.drop();
-      await queue.disconnect();
+      await queue.close();
     });
     await queue.add('held');
     await queue.pull();
@@ -115,7 +115,7 @@ const calls: Record<string, (flow: Flow) => Promise<Call>> = {
     });
     return async (signal, n) => {
       await queue.put(n);
-      for await (const task of queue.tasks({ signal })) {
+      for await (const task of queue.items({ signal })) {
         await task.done();
         break;
       }

@@ -106,7 +106,7 @@ describe('a connection that went silent', () => {
 
   test('keeps no worker from closing for as long as it would be waited for', async ({ flow }) => {
     const server = await startOwnRedis();
-    flow.after(() => server.stop());
+    flow.after(() => server.close());
     // No limit for answers: whatever is waited for at the server is waited for until the test is over time.
     const redis = { port: Number(new URL(server.url).port), commandTimeout: 600_000 };
     const worker = flow.worker({ redis, shards: 2, handler: () => {} });

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { Connection } from '@piecework/protocol';
+import { Connection, sendGathered } from '@piecework/protocol';
 import { expect, onTestFinished, test } from 'vitest';
 import { whenLate } from '../../packages/worker/src/fetch/watchdog.js';
 import type { Events } from '../../packages/worker/src/report/events.js';
@@ -19,6 +19,7 @@ const ASK = `
 
 /** The event loop stands still until the server has answered all that was sent before. */
 function standStill(address: string): void {
+  sendGathered();
   const ask = ['--input-type=module', '--eval', ASK, address];
   expect(spawnSync(process.execPath, ask, { stdio: 'inherit' }).status).toBe(0);
 }
@@ -35,7 +36,7 @@ async function opened() {
   return { server: server!, address };
 }
 
-test('a server is not late whose answer waited for a busy event loop', async () => {
+test('a server is not called late when a busy event loop read its answer late', async () => {
   const { server, address } = await opened();
   let late = 0;
   const answered = whenLate(STALL_MS, () => {
@@ -52,11 +53,11 @@ test('a server is not late whose answer waited for a busy event loop', async () 
   await until(() => late === 1);
 });
 
-test('a call is not said to stall when its answer waited for a busy event loop', async () => {
+test('a call is not called stalled when a busy event loop read its answer late', async () => {
   const { server, address } = await opened();
   const log = new Log();
-  const told: unknown[] = [];
-  const events: Pick<Events, 'tellError'> = { tellError: (error) => void told.push(error) };
+  const emitted: unknown[] = [];
+  const events: Pick<Events, 'emitError'> = { emitError: (error) => void emitted.push(error) };
   const stalls = new Stalls(log as never, events, STALL_MS);
   const call = async (send: () => Promise<unknown>) => {
     const begun = stalls.begin('some');
@@ -69,13 +70,13 @@ test('a call is not said to stall when its answer waited for a busy event loop',
   standStill(address);
   expect(performance.now() - begun).toBeGreaterThan(STALL_MS);
   await quick;
-  expect(told).toEqual([]);
+  expect(emitted).toEqual([]);
 
   const held = gate();
   const slow = call(() => held.opened);
-  await until(() => told.length > 0);
+  await until(() => emitted.length > 0);
   held.open();
   await slow;
-  expect(told).toHaveLength(1);
+  expect(emitted).toHaveLength(1);
   expect(log.lines.filter(({ what }) => /^calls stall/.test(what))).toHaveLength(1);
 });

@@ -9,6 +9,7 @@ import {
 } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
+import { interceptScripts } from '../support/script-calls.js';
 import { until } from '../support/until.js';
 
 /** What a request holds, in the order of its indexes; nobody may have worked on it. */
@@ -73,7 +74,7 @@ describe('submit', () => {
     expect(await flow.keys()).toEqual([]);
   });
 
-  test('takes an array of more text than a producer keeps, and knows it again', async ({
+  test('takes an array of more text than a producer buffers, and recognises a repetition of it', async ({
     flow,
   }) => {
     const items = numbers(40).map((i) => `${i} ${'x'.repeat(1_000_000)}`);
@@ -95,7 +96,7 @@ describe('submit', () => {
 });
 
 describe('the window', () => {
-  test('bounds the unsettled sub-requests, also behind a straggler', async ({ flow }) => {
+  test('bounds the unsettled sub-requests, also behind a slow one', async ({ flow }) => {
     const straggler = gate();
     const worker = flow.worker({
       concurrency: 5,
@@ -204,7 +205,9 @@ describe('a source that fails', () => {
     expect(await flow.complete(id)).toMatchObject({ outcome: 'cancelled', succeeded: 0 });
   });
 
-  test("half-way with 'leaveOpen' keeps what was read, and others may go on", async ({ flow }) => {
+  test("half-way with 'leaveOpen' keeps what was read, and other producers can continue", async ({
+    flow,
+  }) => {
     const source = function* () {
       yield* counting(10);
       throw boom;
@@ -221,7 +224,7 @@ describe('a source that fails', () => {
     expect(await payloadsOf(flow, flow.id('left-open'))).toEqual(numbers(11));
   });
 
-  test('is told when it is not read to its end', async ({ flow }) => {
+  test('is closed when it is not read to its end', async ({ flow }) => {
     const returned: string[] = [];
     const source = function* (name: string, items: unknown[]) {
       try {
@@ -286,7 +289,7 @@ describe('a payload that cannot be sent', () => {
 });
 
 describe('an id that is taken', () => {
-  test('by a request that lives', async ({ flow }) => {
+  test('by a request that is open', async ({ flow }) => {
     const producer = flow.producer();
     await producer.submit([1, 2], { id: flow.id('taken') });
     const error = await producer.submit([3], { id: flow.id('taken') }).catch((thrown) => thrown);
@@ -366,7 +369,7 @@ describe('the signal', () => {
     expect(await flow.complete(flow.id('off'))).toMatchObject({ outcome: 'cancelled' });
   });
 
-  test('ends a submission whose source gives nothing any more', async ({ flow }) => {
+  test('ends a submission whose source never answers again', async ({ flow }) => {
     const controller = new AbortController();
     const source = async function* () {
       yield 1;
@@ -402,7 +405,7 @@ describe('chunks', () => {
     }
   });
 
-  test('are refused once somebody cancelled, and the submission says so', async ({ flow }) => {
+  test('are refused after a cancel, and the submission throws that', async ({ flow }) => {
     const held = gate();
     const source = async function* () {
       yield* counting(600);
@@ -424,21 +427,20 @@ describe('chunks', () => {
     });
   });
 
-  test('that Redis refuses fail the submission, which can be asked for again', async ({ flow }) => {
+  test('that Redis refuses fail the submission, which can be repeated', async ({ flow }) => {
     const { client } = flow.connection;
-    const original = client.evalsha.bind(client);
-    client.evalsha = (async (...call: unknown[]) => {
+    const end = interceptScripts(client, async (call, send) => {
       // The only script here with three keys that begin with the request is append.
-      if (call[1] === 3 && call[2] === flow.request(flow.id('full')).keys.request) {
+      if (call[1] === '3' && call[2] === flow.request(flow.id('full')).keys.request) {
         throw new Error("OOM command not allowed when used memory > 'maxmemory'");
       }
-      return (original as (...call: unknown[]) => unknown)(...call);
-    }) as never;
+      return send();
+    });
     const producer = flow.producer({ redis: flow.connection });
     // Too small a window to send all at once.
     const options = { id: flow.id('full'), unavailableMs: 100, window: 11 };
     await expect(producer.submit([1, 2, 3], options)).rejects.toMatchObject({ code: 'FULL' });
-    client.evalsha = original;
+    end();
     expect(await statusOf(flow, flow.id('full'))).toBe('open');
     expect(await producer.submit([1, 2, 3], options)).toMatchObject({ total: 3 });
     expect(await payloadsOf(flow, flow.id('full'))).toEqual([1, 2, 3]);
@@ -447,13 +449,8 @@ describe('chunks', () => {
 
 /** Has every script call of the shared connection arrive twice. Answers how to end that. */
 function sendTwice(flow: Flow): () => void {
-  const { client } = flow.connection;
-  const original = client.evalsha.bind(client) as (...call: unknown[]) => Promise<unknown>;
-  client.evalsha = (async (...call: unknown[]) => {
-    const [reply] = await Promise.all([original(...call), original(...call)]);
+  return interceptScripts(flow.connection.client, async (_, send) => {
+    const [reply] = await Promise.all([send(), send()]);
     return reply;
-  }) as never;
-  return () => {
-    client.evalsha = original as never;
-  };
+  });
 }

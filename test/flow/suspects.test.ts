@@ -124,7 +124,7 @@ describe('suspects', { tags: 'one-server' }, () => {
     expect(most).toBeLessThanOrEqual(4);
   });
 
-  test('that have to be alone are, beside those that need not', async ({ flow }) => {
+  test('that have to run isolated do, also beside suspects that need not', async ({ flow }) => {
     const alone = await suspected(flow, 'alone', { suspects: 2, company: 2 });
     const free = await suspected(flow, 'free', { suspects: 4 });
     const { suspects, handler } = companies();

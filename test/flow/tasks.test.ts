@@ -19,7 +19,7 @@ function handlersFor(...tasks: string[]) {
   return { ran, handlers };
 }
 
-/** How often nothing is begun for so long that somebody may have had to look, in beats. */
+/** How often no handler began for so long that a worker may have waited for a tick, in beats. */
 const PAUSE_BEATS = 25;
 const BEAT_MS = 10;
 
@@ -80,7 +80,9 @@ describe('a worker with named handlers', () => {
     await until(async () => Object.keys(await parked(flow)).length === 4);
   });
 
-  test('is told apart from one with a handler for everything', async ({ flow }) => {
+  test('leaves requests of other tasks, or of none, to a worker with one handler for all', async ({
+    flow,
+  }) => {
     const { handlers } = handlersFor('census');
     await flow.worker({ handlers }).start();
     const producer = flow.producer();
@@ -93,7 +95,7 @@ describe('a worker with named handlers', () => {
     expect(await parked(flow)).toEqual({});
   });
 
-  test('may be one of many that make progress side by side', async ({ flow }) => {
+  test('makes progress beside many others', async ({ flow }) => {
     const tasks = ['a', 'b', 'c'];
     const fleet = [['a'], ['b'], ['c'], ['a', 'b'], ['c', 'a']].map((served) => {
       const { ran, handlers } = handlersFor(...served);
@@ -121,12 +123,12 @@ describe('a worker with named handlers', () => {
     flow.after(pauses.stop);
     await flow.producer().submit(numbers(1_500), { id: flow.id('mine'), task: 'mine', limit: 50 });
     expect(await flow.complete(flow.id('mine'))).toMatchObject({ succeeded: 1_500 });
-    // 1,500 sub-requests in 4 slots: somebody who looks once a second would have to look far more often.
+    // 1,500 sub-requests in 4 slots: a worker that waited for a tick each second would pause far more often.
     expect(pauses.count).toBeLessThan(7);
   });
 });
 
-test('a busy worker takes what was parked for it, by its priority', async ({ flow }) => {
+test('a busy worker takes parked requests in the order of their priority', async ({ flow }) => {
   let busy = true;
   const endless = (function* () {
     while (busy) yield 1;

@@ -1,10 +1,10 @@
 /**
  * What is large in timed sets is taken, settled and remembered in portions.
  */
-import type { RetryTask } from '@piecework/queues';
+import type { RetryItem } from '@piecework/queues';
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { Holding } from '../../packages/queues/dist/timed/holding.js';
 import { Locks } from '../../packages/queues/dist/timed/locks.js';
+import { TakenItem } from '../../packages/queues/dist/timed/taken-item.js';
 import { test } from '../support/timed.js';
 
 const LARGE = 'x'.repeat(60_000);
@@ -21,7 +21,7 @@ describe('large objects', () => {
     expect(await scheduler.counts()).toMatchObject({ waiting: 1, locked: 18 });
   });
 
-  test('are remembered by a short name: a Map finds long texts of one length one by one', () => {
+  test('are remembered by a digest: a Map compares long texts of one length one by one', () => {
     const locks = new Locks();
     const remembered = vi.spyOn(Map.prototype, 'set');
     onTestFinished(() => remembered.mockRestore());
@@ -29,7 +29,7 @@ describe('large objects', () => {
     for (const key of keys) {
       const taken = { key, at: 0, created: 0, numFailures: 0, payload: '' };
       const lease = { token: key.slice(-4), lockedUntil: 0, sentMs: 0, leftMs: 1e12 };
-      locks.add(new Holding(taken, lease, () => {}));
+      locks.add(new TakenItem(taken, lease, () => {}));
     }
     const names = remembered.mock.calls.map(([name]) => String(name));
     expect(Math.max(...names.map((name) => name.length))).toBeLessThan(1_000);
@@ -39,12 +39,12 @@ describe('large objects', () => {
   });
 });
 
-test('tasks with large payloads that failed are put back in several calls', async ({ timed }) => {
+test('items with large payloads that failed are put back in several calls', async ({ timed }) => {
   const queue = timed.retryQueue<string>();
   for (let i = 0; i < 4; i += 1) await queue.put('x'.repeat(300_000));
-  const tasks: RetryTask<string>[] = [];
-  for await (const task of queue.tasks({ demand: 4 })) if (tasks.push(task) === 4) break;
-  const retried = await Promise.all(tasks.map((task) => task.retry({ delayMs: 60_000 })));
+  const items: RetryItem<string>[] = [];
+  for await (const item of queue.items({ demand: 4 })) if (items.push(item) === 4) break;
+  const retried = await Promise.all(items.map((item) => item.retry({ delayMs: 60_000 })));
   expect(retried).toEqual([true, true, true, true]);
   const { client } = timed.connection;
   const callers = (await timed.keys()).filter((key) => key.includes(':caller:'));

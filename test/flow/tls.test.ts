@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { cli, startCli } from '../support/cli.js';
-import { gate, numbers, test } from '../support/flow.js';
+import { gate, numbers, RENEWAL_THREAD, test } from '../support/flow.js';
 import { startTlsServer, type TlsServer } from '../support/tls-server.js';
 import { until } from '../support/until.js';
 
@@ -52,6 +52,7 @@ describe('over TLS', () => {
     const held = gate();
     const crashes: number[] = [];
     const worker = flow.worker({
+      ...RENEWAL_THREAD,
       redis,
       leaseMs: LEASE_MS,
       concurrency: 2,
@@ -96,7 +97,9 @@ describe('over TLS', () => {
     for (const { id } of [request, waiting]) await pw.request(id).drop();
   });
 
-  test('the command line is told of the authority by the environment', async ({ flow }) => {
+  test('the command line takes the certificate authority from the environment', async ({
+    flow,
+  }) => {
     const url = `rediss://localhost:${server.port}`;
     const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
     const before = process.env['NODE_EXTRA_CA_CERTS'];
@@ -132,7 +135,7 @@ describe('over TLS', () => {
     }
   });
 
-  test('whoever speaks plainly is told at every call', async ({ flow }) => {
+  test('a client without TLS gets an error that says so at every call', async ({ flow }) => {
     await using pw = new Piecework({
       redis: `redis://127.0.0.1:${server.port}`,
       queue: flow.queue,

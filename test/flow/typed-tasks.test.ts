@@ -81,7 +81,7 @@ async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
   return rows.map(([, [, payload = '']]) => JSON.parse(payload));
 }
 
-test('a submission that is aborted says why, where a reason was given', async ({ flow }) => {
+test('a submission that is aborted has the reason of the signal as its cause', async ({ flow }) => {
   const pw = piecework(flow);
   const messageOf = async (reason?: unknown) => {
     const signal = AbortSignal.abort(reason);
@@ -94,7 +94,7 @@ test('a submission that is aborted says why, where a reason was given', async ({
   expect(await messageOf()).toBe('submission: aborted');
 });
 
-test('a handle may be given its task, or the name of one', async ({ flow }) => {
+test('a handle takes its task, or the name of one', async ({ flow }) => {
   const pw = piecework(flow);
   const task = defineTask<number, number>('any');
   const { id } = await pw.submit([1], { task });
@@ -164,7 +164,9 @@ describe('an item that is no payload', () => {
     },
   );
 
-  test('when it has travelled as JSON is refused before it is submitted', async ({ flow }) => {
+  test('that its schema refuses in the form of JSON is refused before it is submitted', async ({
+    flow,
+  }) => {
     const pw = piecework(flow);
     const date = defineTask('date', { payload: atOf((at) => at) });
     const coerced = defineTask('coerced', { payload: atOf((at) => new Date(at as Date)) });
@@ -192,7 +194,7 @@ describe('an item that is no payload', () => {
     expect((await flow.results(request.id)).get(0)).toBe(5);
   });
 
-  test('of which JSON keeps what is there is taken, however it looks', async ({ flow }) => {
+  test('is accepted if JSON keeps all of it, whatever its type', async ({ flow }) => {
     const pw = piecework(flow);
     class Empty {}
     const inherited = Object.create({ method: () => 1 });
@@ -211,7 +213,7 @@ describe('an item that is no payload', () => {
     await request.cancel();
   });
 
-  test('is no result either, which says what to do', async ({ flow }) => {
+  test('is no result either, and the error says what to do', async ({ flow }) => {
     const pw = piecework(flow);
     const results = [new Map([[1, 2]]), Number.NaN, Promise.resolve('awaited')];
     await flow.worker({ handler: (n: number) => results[n] as never }).start();
@@ -260,7 +262,7 @@ describe('an item that is no payload', () => {
       await flow.complete(id);
   });
 
-  test('of a task with arguments is called what it is', async ({ flow }) => {
+  test('of a task with arguments is called an argument', async ({ flow }) => {
     const tasks = new DelayedTasks({ redis: flow.redis });
     flow.after(() => tasks.close());
     const error = await thrownBy(tasks.executeLater(flow.queue, 'mail', [1n]));
@@ -290,7 +292,7 @@ describe('a task', () => {
 });
 
 describe('an open request of a task', () => {
-  test('checks what is appended, names what is wrong, and takes the rest', async ({ flow }) => {
+  test('checks appended items, names the wrong one, and takes the others', async ({ flow }) => {
     const task = defineTask('deed', { payload: schemaOf() });
     const open = await piecework(flow).open({ task, id: flow.id('open') });
     await open.append(...deeds(2));
@@ -305,7 +307,7 @@ describe('an open request of a task', () => {
     await flow.complete(open.id);
   });
 
-  test('keeps the order where checks take their time, and seals behind them', async ({ flow }) => {
+  test('keeps the order if checks are asynchronous, and seals after them', async ({ flow }) => {
     const first = gate();
     const slowly = async (n: unknown) => {
       await (n === 0 ? first.opened : sleep(0));

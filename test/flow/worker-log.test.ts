@@ -43,7 +43,7 @@ const fails = (payload: string) => {
 };
 
 describe('the log of a worker', () => {
-  test('has a warning for each sub-request that failed, and not its payload', async ({ flow }) => {
+  test('has a warning for each failed sub-request, without its payload', async ({ flow }) => {
     const { lines, saying, logger } = logging('warn');
     await flow.worker({ handler: fails, logger }).start();
     const { id } = await flow.producer().submit(['a-secret'], { attempts: 3, backoff: 0 });
@@ -59,7 +59,9 @@ describe('the log of a worker', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  test('has the class of what was thrown, and no stack where there was none', async ({ flow }) => {
+  test('has the class of the thrown value, and a stack only if the value has one', async ({
+    flow,
+  }) => {
     const { saying, logger } = logging('warn');
     const thrown = ['a text', { code: 5 }, new UnrecoverableError('no more')];
     const handler = (n: number) => Promise.reject(thrown[n]);
@@ -79,7 +81,7 @@ describe('the log of a worker', () => {
     ]);
   });
 
-  test('has at debug how a request went here, with each attempt that another follows', async ({
+  test('has the course of a request at debug level, with each attempt that is retried', async ({
     flow,
   }) => {
     const { lines, saying, logger } = logging('debug');
@@ -104,7 +106,9 @@ describe('the log of a worker', () => {
     expect(lines.filter(({ level }) => level >= WARN)).toEqual([]);
   });
 
-  test('has five of a kind in a flood, and how many more there were', async ({ flow }) => {
+  test('has five lines of a kind in a flood, and the number of those left out', async ({
+    flow,
+  }) => {
     const { lines, saying, logger } = logging('warn');
     const worker = flow.worker({ handler: fails, logger });
     await worker.start();
@@ -125,7 +129,7 @@ describe('the log of a worker', () => {
   test('has a warning when work of an ended worker is taken over', async ({ flow }) => {
     const producer = flow.producer();
     const { id } = await producer.submit(numbers(3));
-    // It would look as well.
+    // It would tick as well.
     await producer.close();
     await deadHolder(flow, id);
     const { saying, logger } = logging('warn');
@@ -136,7 +140,7 @@ describe('the log of a worker', () => {
     ]);
   });
 
-  test('has a warning when sub-requests failed as their workers ended too often', async ({
+  test('has a warning when sub-requests fail because their workers ended too often', async ({
     flow,
   }) => {
     const producer = flow.producer();
@@ -152,7 +156,7 @@ describe('the log of a worker', () => {
     ]);
   });
 
-  test('has a warning for handlers that go on although they were told to stop, as probes and the doctor do', async ({
+  test('has a warning, as probes and the doctor do, for handlers that continue after their abort', async ({
     flow,
   }) => {
     const { saying, logger } = logging('warn');
@@ -161,14 +165,16 @@ describe('the log of a worker', () => {
     await worker.start();
     const { id } = await flow.producer().submit(numbers(2), { attemptTimeoutMs: 20 });
     await flow.complete(id);
-    const said = () => saying('handler goes on although it was told to stop, and keeps its slot');
+    const said = () =>
+      saying('handler continues although it was asked to stop, and keeps its slot');
     await until(() => said().length === 2);
     expect(said()[0]).toMatchObject({ level: WARN, requestId: id, attempt: 1 });
-    const held = /^2 of 2 slots are held by handlers that go on although they were told to stop/;
+    const held =
+      /^2 of 2 slots are occupied by handlers that continue although they were asked to stop/;
     const health = { live: false, ready: false, why: [expect.stringMatching(held)] };
     expect(worker.health()).toMatchObject(health);
     await using admin = new Admin({ redis: flow.connection.client, queue: flow.queue });
-    // The registry is told with each look at the agenda.
+    // Each tick updates the registry.
     const warned = async () =>
       (await admin.doctor()).find(({ what }) => what.includes(`${worker.id}: 2 of 2 slots`));
     await until(async () => (await warned())?.level === 'warning');
@@ -188,7 +194,7 @@ describe('the log of a worker', () => {
     expect(said()).toMatchObject([
       { level: WARN, requestId: id, index: 0, attempt: 1, ranMs: expect.any(Number) },
     ]);
-    // It looks for what is slow ten times in a lease, and renews at a third of it.
+    // It checks for slow handlers ten times in a lease, and renews after a third of the lease.
     const lease = () =>
       flow.connection.client.hget(flow.request(id).keys.request, `lease:${worker.id}`);
     for (let renewals = 0; renewals < 2; renewals += 1) {

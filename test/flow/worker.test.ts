@@ -42,7 +42,7 @@ async function failedOf(flow: Flow, id: string, index: number) {
 }
 
 describe('a handler', () => {
-  test('is given its sub-request and returns the result', async ({ flow }) => {
+  test('receives its sub-request and returns the result', async ({ flow }) => {
     const seen: Pick<HandlerContext, 'requestId' | 'index' | 'attempt'>[] = [];
     const handler = async (payload: { n: number }, ctx: HandlerContext) => {
       const { requestId, index, attempt, signal, log, progress } = ctx;
@@ -139,7 +139,9 @@ describe('a handler', () => {
     expect(await failedOf(flow, id, 0)).toMatchObject({ name: 'PayloadError' });
   });
 
-  test('may end together with others: what travels as one text is a megabyte', async ({ flow }) => {
+  test('may end together with others: a record has at most a megabyte of results', async ({
+    flow,
+  }) => {
     const all = gate();
     const value = 'ä'.repeat(20_000);
     const meant = { limit: 60, id: flow.id('large') };
@@ -190,7 +192,7 @@ describe('a handler', () => {
     await flow.complete(flow.id('busy'));
   });
 
-  test('refuses progress that is no number, and passes over what is not finite', async ({
+  test('gets an error for progress that is not a number; infinite numbers are ignored', async ({
     flow,
   }) => {
     const done = gate();
@@ -218,7 +220,7 @@ describe('a handler', () => {
     ).toMatchObject({ name: 'InvalidOptionError', message: error });
   });
 
-  test('that thousands run of shows the progress of them all', async ({ flow }) => {
+  test('reports its progress beside thousands of others', async ({ flow }) => {
     const done = gate();
     const handler = async (_: number, ctx: HandlerContext) => {
       ctx.progress(7);
@@ -264,7 +266,7 @@ describe('a worker', () => {
     await expectAllSlots(flow, meeting, 9);
   });
 
-  test('works off many small requests', async ({ flow }) => {
+  test('completes many small requests', async ({ flow }) => {
     const meeting = new Meeting();
     const handler = async (n: number) => {
       if (meeting.called) await meeting.attend();
@@ -281,7 +283,9 @@ describe('a worker', () => {
     await expectAllSlots(flow, meeting, 40);
   });
 
-  test('bears that the server forgets the scripts', { tags: 'own-server' }, async ({ flow }) => {
+  test('continues after the server has lost its scripts', { tags: 'own-server' }, async ({
+    flow,
+  }) => {
     await flow.worker({ concurrency: 10, handler: (n: number) => n }).start();
     const submitting = flow.producer().submit(numbers(3_000), { id: flow.id('flushed') });
     for (let i = 0; i < 10; i += 1) {
@@ -324,7 +328,9 @@ describe('a worker', () => {
     await expectAllSlots(flow, meeting, 10);
   });
 
-  test('finds what a lost reply took along, though it stays engaged', async ({ flow }) => {
+  test('finds the sub-requests of a read whose reply was lost, although it has other work', async ({
+    flow,
+  }) => {
     const first = gate();
     const handler = async (n: number) => {
       if (n === 0) await first.opened;
@@ -352,7 +358,7 @@ describe('a worker', () => {
     expect(await flow.complete(flow.id('lost-reply'))).toMatchObject({ succeeded: 4, total: 4 });
   });
 
-  test('finds what came with an enter whose reply got lost', async ({ flow }) => {
+  test('finds the sub-requests of an enter whose reply was lost', async ({ flow }) => {
     const worker = flow.worker({ concurrency: 4, handler: async (n: number) => n });
     await worker.start();
     const open = await flow.producer().open({ id: flow.id('lost-enter') });
@@ -373,7 +379,7 @@ describe('a worker', () => {
     });
     expect(lost).toMatchObject({ permits: 3, ready: 0, entries: { length: 3 } });
     await flow.queueCommands.push({ id, generation, ...appended });
-    // Whoever had to wait for somebody to look would wait for the first look, in twenty seconds.
+    // A worker that waited for a tick would wait for the first one, in twenty seconds.
     await until(async () => (await request.state())?.succeeded === 3, {
       what: 'the sub-requests of the lost reply are done',
       timeoutMs: 10_000,
@@ -382,7 +388,7 @@ describe('a worker', () => {
     expect(await flow.complete(id)).toMatchObject({ succeeded: 3, total: 3 });
   });
 
-  test('stops what it runs of a request that was dropped, and holds its slot until it stopped', async ({
+  test('aborts the handlers of a dropped request, whose slots stay occupied until they end', async ({
     flow,
   }) => {
     const stubborn = gate();
@@ -412,7 +418,7 @@ describe('a worker', () => {
     await flow.request(id).drop();
     await flow.queueCommands.finish(id, generation, 'dropped');
     dropped.open();
-    await until(() => aborted === 3, { what: 'the handlers are told' });
+    await until(() => aborted === 3, { what: 'the handlers are aborted' });
     const other = await flow.producer().submit(numbers(50));
     expect(await flow.complete(other.id)).toMatchObject({ succeeded: 50 });
     expect(most).toBeLessThanOrEqual(4);
@@ -420,7 +426,7 @@ describe('a worker', () => {
     await until(() => now === 0);
   });
 
-  test('is quiet when there is nothing to do', { tags: 'own-server' }, async ({ flow }) => {
+  test('makes few calls when there is nothing to do', { tags: 'own-server' }, async ({ flow }) => {
     await flow.worker({ handler: () => 1 }).start();
     // A request that is done, and one that waits for its producer.
     await flow.producer().submit([1, 2, 3], { id: flow.id('before') });
@@ -435,12 +441,12 @@ describe('a worker', () => {
       everyMs: 20,
     });
     const after = await calls(flow);
-    // Two seconds: a look at the agenda by worker and producer each, a pop or two.
+    // Two seconds: a tick of worker and producer each, a pop or two.
     expect(after.others - before.others).toBeLessThan(20);
     await open.seal();
   });
 
-  test('is quiet while a request is paused or its limit is used up', {
+  test('makes few calls while a request is paused or its limit is used up', {
     tags: 'own-server',
   }, async ({ flow }) => {
     const held = gate();
@@ -468,7 +474,7 @@ describe('a worker', () => {
     await flow.connection.client.hdel(flow.request(flow.id('at-limit')).keys.request, 'paused');
     held.open();
     await flow.complete(flow.id('at-limit-too'));
-    await flow.queueCommands.note(
+    await flow.queueCommands.scheduleTend(
       flow.id('at-limit'),
       Number((await flow.request(flow.id('at-limit')).state())?.generation),
       0,
@@ -484,7 +490,7 @@ async function calls(flow: Flow): Promise<{ questions: number; others: number }>
     const info = await master.info('commandstats');
     for (const [, command, times] of info.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)) {
       if (command === 'info') counts.questions += Number(times);
-      // What scripts call inside is counted as well, so only what clients send is looked at.
+      // What scripts call inside is counted as well, so only calls of clients are examined.
       if (/^(evalsha|eval|blmpop)$/.test(command as string)) counts.others += Number(times);
     }
   }

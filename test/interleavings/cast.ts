@@ -1,20 +1,24 @@
 import { Notifier } from '@piecework/notifier';
 import { Producer } from '@piecework/producer';
-import { Connection, pause, QueueCommands, RequestCommands } from '@piecework/protocol';
-import { type HandlerContext, Worker, type WorkerOptions } from '@piecework/worker';
+import { type Client, Connection, pause, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
+import type { HandlerContext, WorkerOptions } from '@piecework/worker';
+import { Admin } from '../cast/calls/admin.js';
+import { DEADLY, handled, noted, SLOW } from '../cast/roles/handler.js';
+import { awaitEnd, type Notice } from '../cast/roles/waiter.js';
+import { startUntilItWorks, workerOf } from '../cast/roles/worker.js';
+import { Runs } from '../cast/runs.js';
+import { apart } from '../support/apart.js';
+import type { Scene } from '../support/given.js';
 import { Actor } from './actor.js';
 import { gatedClient } from './gated-client.js';
 import { QUEUE, type Stage } from './stage.js';
 
 /*
- * The real roles on a stage, each in a process of its own, and what they were seen to do.
+ * The real roles (test/cast/roles) on a stage, each in a process of its own, and what they were seen to do.
  */
 
-/** Payloads of which this is a part: the handler throws, takes long, or ends its process. */
-export const BAD = 'bad';
-export const SLOW = 'slow';
-export const DEADLY = 'deadly';
-/** How long. Shorter than a lease, and than what arrives much later. */
+/** How long a slow handler runs. Shorter than a lease, and than what arrives much later. */
 const SLOW_MS = 24_000;
 
 /** A handler that runs. */
@@ -25,35 +29,21 @@ interface Run {
   readonly context: HandlerContext;
 }
 
-/** What became of the runs of one sub-request. */
-export interface Record {
-  began: number;
-  threw: number;
-  /** Whether it ran, or was about to, and alone, when whoever had it last ended, or stood still. */
-  crashedAlone: boolean;
-}
-
-/** What somebody came for; `awaits`: a request whose completion he waits for. */
+/** What an actor has to do until it is done; `awaits`: a request whose completion it waits for. */
 interface Errand {
   readonly actor: Actor;
   readonly awaits: string;
   done: boolean;
 }
 
-/** What a waiter was told. */
-export interface Told {
-  readonly id: string;
-  readonly status?: string;
-  readonly counts?: object;
-  readonly error?: Error;
-}
-
 export class Cast {
   readonly #stage: Stage;
   readonly running = new Set<Run>();
-  readonly records = new Map<string, Record>();
-  readonly told: Told[] = [];
-  /** Requests whose submission a caller was told to have worked. */
+  /** All runs of handlers. */
+  readonly runs = new Runs();
+  /** What the waiters received. */
+  readonly notices: Notice[] = [];
+  /** Requests whose submission was acknowledged to a caller. */
   readonly submitted = new Set<string>();
   /** Requests that somebody dropped, both halves of it. */
   readonly dropped = new Set<string>();
@@ -88,13 +78,6 @@ export class Cast {
     return this.#errands.some(({ actor, awaits, done }) => awaits === id && !done && !actor.dead);
   }
 
-  record(id: string, index: number): Record {
-    const key = `${id} ${index}`;
-    const known = this.records.get(key) ?? { began: 0, threw: 0, crashedAlone: false };
-    this.records.set(key, known);
-    return known;
-  }
-
   /**
    * A process ends, or stops, with what it began and Redis has no outcome of: what runs, and what ended
    * and was not reported yet.
@@ -107,7 +90,7 @@ export class Cast {
       this.#began.has(`${actor.name} ${id} ${index}`);
     const lost = held.filter(began);
     for (const one of held) {
-      this.record(one.id, one.index).crashedAlone = lost.length === 1 && began(one);
+      this.runs.of(one.id, one.index).isolated = lost.length === 1 && began(one);
     }
   }
 
@@ -148,18 +131,23 @@ export class Cast {
     actor.run(() => void work().then(end, end));
   }
 
-  /** Submits, and does `onSubmitted` when a caller is told that it worked. When it dies, `heir` comes. */
+  /**
+   * Submits, and does `onSubmitted` when a caller is told that it worked. When it dies, `heir` comes. `whole`: small
+   * submissions in one call; otherwise by the separate calls, as where the sides are apart.
+   */
   producer(
     name: string,
     submit: (producer: Producer) => Promise<{ id: string }>,
     {
       onSubmitted = () => {},
       heir,
-    }: { onSubmitted?: (id: string) => void; heir?: () => void } = {},
+      whole = false,
+    }: { onSubmitted?: (id: string) => void; heir?: () => void; whole?: boolean } = {},
   ): void {
     const { actor, redis } = this.#actor(name, heir);
+    const client = whole ? redis : apart(redis);
     this.#errand(actor, async () => {
-      const { id } = await submit(new Producer({ redis, queue: QUEUE }));
+      const { id } = await submit(new Producer({ redis: client, queue: QUEUE }));
       this.submitted.add(id);
       onSubmitted(id);
     });
@@ -184,34 +172,14 @@ export class Cast {
     const { actor, redis } = this.#actor(name, () => this.worker(`${name}'`, options, task));
     this.workers.push({ actor, slots: options.concurrency ?? 2 });
     const handler = this.#handlerOf(actor);
-    const worker = actor.run(
-      () =>
-        new Worker({
-          redis,
-          queue: QUEUE,
-          logger: this.#stage.log as never,
-          concurrency: 2,
-          // Its thread would call at its own time.
-          maxBlockMs: 0,
-          ...(task ? { handlers: [{ task, run: handler }] } : { handler }),
-          ...options,
-        }),
+    const serves = task ? { handlers: [{ task, run: handler }] } : {};
+    const { log } = this.#stage;
+    const worker = actor.run(() =>
+      workerOf({ redis, queue: QUEUE, log, handler }, { ...serves, ...options }),
     );
     actor.alias = [worker.id, name];
-    actor.run(() => void this.#start(worker));
+    actor.run(() => void startUntilItWorks(worker, () => pause(1_000)));
     return { actor, worker };
-  }
-
-  /** As a caller does: until it worked. */
-  async #start(worker: Worker): Promise<void> {
-    for (;;) {
-      try {
-        await worker.start();
-        return;
-      } catch {
-        await pause(1_000);
-      }
-    }
   }
 
   #handlerOf(actor: Actor) {
@@ -219,8 +187,6 @@ export class Cast {
       const { requestId: id, index } = context;
       const run = { actor, id, index, context };
       this.running.add(run);
-      const record = this.record(id, index);
-      record.began += 1;
       this.#began.add(`${actor.name} ${id} ${index}`);
       const step = {
         actor,
@@ -229,16 +195,16 @@ export class Cast {
         readsOnly: true,
       } as const;
       const what = String(payload);
-      if (what.includes(SLOW)) await pause(SLOW_MS);
-      await this.#stage.travel({ ...step, tags: [], send: async () => undefined });
-      if (what.includes(DEADLY)) {
-        this.#stage.kill(actor);
-        return new Promise(() => {});
-      }
-      this.running.delete(run);
-      if (!what.includes(BAD)) return payload;
-      record.threw += 1;
-      throw new Error(BAD);
+      return noted(this.runs, context, async () => {
+        if (what.includes(SLOW)) await pause(SLOW_MS);
+        await this.#stage.travel({ ...step, tags: [], send: async () => undefined });
+        if (what.includes(DEADLY)) {
+          this.#stage.kill(actor);
+          return new Promise(() => {});
+        }
+        this.running.delete(run);
+        return handled(payload);
+      });
     };
   }
 
@@ -246,13 +212,7 @@ export class Cast {
   waiter(name: string, id: string): void {
     const { actor, redis } = this.#actor(name, () => this.waiter(`${name}'`, id));
     const wait = async () => {
-      const notifier = new Notifier({ redis, queue: QUEUE });
-      try {
-        const { status, counts } = await notifier.completion(id);
-        this.told.push({ id, status, counts });
-      } catch (error) {
-        this.told.push({ id, error: error as Error });
-      }
+      this.notices.push(await awaitEnd(new Notifier({ redis, queue: QUEUE }), id));
     };
     this.#errand(actor, wait, id);
   }
@@ -262,14 +222,10 @@ export class Cast {
     const { actor, redis } = this.#actor(name);
     this.#errand(actor, async () => {
       await this.#chosen(actor, 'comes to cancel');
-      const connection = Connection.open(redis);
-      const request = new RequestCommands(connection, id);
-      const queue = new QueueCommands(connection, QUEUE);
-      const state = await request.state();
-      const generation = state?.generation ?? 0;
-      const cancelled = await request.cancel(generation).catch(() => request.cancel(generation));
-      if (cancelled.verdict === 'complete') await queue.finish(id, generation, cancelled.outcome);
-      else if (cancelled.verdict === 'cancelling') await queue.note(id, generation, 0);
+      const scene = sceneOf(redis, id);
+      const generation = (await scene.request.state())?.generation ?? 0;
+      const admin = this.#admin();
+      await admin.perform(admin.cancel(scene, generation));
     });
   }
 
@@ -278,20 +234,19 @@ export class Cast {
     const { actor, redis } = this.#actor(name);
     this.#errand(actor, async () => {
       await this.#chosen(actor, 'comes to drop');
-      const connection = Connection.open(redis);
-      const request = new RequestCommands(connection, id);
-      const generation = (await request.state().catch(() => request.state()))?.generation ?? 0;
-      const drop = () => request.drop(generation);
-      const dropped = await drop().catch(drop);
-      if (dropped.verdict === 'dropped') {
-        const queue = new QueueCommands(connection, dropped.queue);
-        await queue.finish(id, dropped.generation, 'dropped').then(
-          () => this.dropped.add(id),
-          () => {},
-        );
-      }
+      const scene = sceneOf(redis, id);
+      const state = () => scene.request.state();
+      const generation = (await state().catch(state))?.generation ?? 0;
+      const admin = this.#admin();
+      const followed = await admin.perform(admin.drop(scene, generation));
+      if (followed > 0) this.dropped.add(id);
       then();
     });
+  }
+
+  #admin(): Admin {
+    const { pictures } = this.#stage;
+    return new Admin({ scenes: [], pictures, runs: this.runs, time: 0, healing: false });
   }
 
   /** Comes at a moment that the scheduler chooses, or when nothing else is to do. */
@@ -299,4 +254,11 @@ export class Cast {
     const step = { actor, kind: 'handler', name, tags: [], readsOnly: true } as const;
     await this.#stage.travel({ ...step, patient: true, send: async () => undefined });
   }
+}
+
+/** A request as one process reaches it. */
+function sceneOf(redis: Client, id: string): Scene {
+  const connection = Connection.open(redis);
+  const queue = new QueueCommands(connection, QUEUE);
+  return { id, generation: 0, connection, queue, request: new RequestCommands(connection, id) };
 }

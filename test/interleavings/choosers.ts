@@ -1,17 +1,6 @@
+import { Dice } from '../../tools/chaos/src/contract/dice.js';
 import type { Decision, Option, Scheduler } from './schedule.js';
 import { CLOCK_FAULTS, CLOCK_STEPS, FAULTS, type Fault, faultsFor } from './trip.js';
-
-/** A row of numbers from 0 to 1 that a seed determines (mulberry32). */
-export function randomRow(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** How many steps the scheduler interferes in, and how often something goes wrong at most. */
 const HORIZON = 120;
@@ -28,7 +17,7 @@ const TARGETS = [
   'append',
   'push',
   'seal',
-  'swap',
+  'exchange',
   'tick',
   'tend',
   'write-back',
@@ -47,16 +36,16 @@ const TARGETS = [
  * one way, as most cures are for that and chance seldom finds it.
  */
 export function randomScheduler(seed: number): Scheduler {
-  const next = randomRow(seed);
-  const among = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T;
+  const dice = new Dice(seed);
+  const among = <T>(list: readonly T[]): T => list[Math.floor(dice.next() * list.length)] as T;
   const passesOver = among([0, 0.1, 0.3, 0.7]);
-  const passesTime = next() < 0.3 ? 0.1 : 0;
-  const target = next() < 0.6 ? { name: among(TARGETS), fault: among(FAULTS) } : undefined;
+  const passesTime = dice.next() < 0.3 ? 0.1 : 0;
+  const target = dice.next() < 0.6 ? { name: among(TARGETS), fault: among(FAULTS) } : undefined;
   const fails = target ? 0.4 : among([0, 0.02, 0.06, 0.15]);
   let faults = 0;
 
   const faultAt = (option: Option): Fault | undefined => {
-    if (option === 'time' || faults >= MOST_FAULTS || next() >= fails) return undefined;
+    if (option === 'time' || faults >= MOST_FAULTS || dice.next() >= fails) return undefined;
     const fitting = faultsFor(option);
     const fault = target ? target.fault : among(fitting);
     if (!fitting.includes(fault) || (target && !option.name.startsWith(target.name)))
@@ -70,8 +59,8 @@ export function randomScheduler(seed: number): Scheduler {
     decide(options, step): Decision {
       if (step >= HORIZON) return { pick: 0 };
       const trips = options.length - 1;
-      if (next() < passesTime) return { pick: trips };
-      const pick = next() < passesOver ? Math.floor(next() * trips) : 0;
+      if (dice.next() < passesTime) return { pick: trips };
+      const pick = dice.next() < passesOver ? Math.floor(dice.next() * trips) : 0;
       return { pick, fault: faultAt(options[pick] as Option) };
     },
   };
@@ -83,13 +72,13 @@ const CLOCK_HORIZON = 40;
 /** Decides by chance, and sets the server's clock: once, or there and later the other way. */
 export function clockScheduler(seed: number): Scheduler {
   const usual = randomScheduler(seed);
-  const next = randomRow(-seed);
-  const among = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)] as T;
+  const dice = new Dice(-seed);
+  const among = <T>(list: readonly T[]): T => list[Math.floor(dice.next() * list.length)] as T;
   const first = among(CLOCK_FAULTS);
   const others = CLOCK_FAULTS.filter((one) => CLOCK_STEPS[one] > 0 !== CLOCK_STEPS[first] > 0);
-  const at = Math.floor(next() * CLOCK_HORIZON);
+  const at = Math.floor(dice.next() * CLOCK_HORIZON);
   const steps = new Map([[at, first]]);
-  if (next() < 0.5) steps.set(at + 1 + Math.floor(next() * CLOCK_HORIZON), among(others));
+  if (dice.next() < 0.5) steps.set(at + 1 + Math.floor(dice.next() * CLOCK_HORIZON), among(others));
   return {
     open: usual.open,
     decide(options, step) {

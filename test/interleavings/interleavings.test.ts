@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { testEvery } from '../support/mode.js';
+import { partOf, testEvery } from '../support/mode.js';
 import { clockScheduler, randomScheduler } from './choosers.js';
 import { explore } from './explore.js';
 import { type Found, foundHistories, withoutCure, worldOf } from './found.js';
@@ -56,8 +56,9 @@ describe('interleavings', { tags: ['own-server', 'one-server'] }, () => {
     });
   }
 
+  const clocked = partOf(Object.keys(played));
   for (const [i, [name, world]] of Object.entries(played).entries()) {
-    it.runIf(i % testEvery === 0)(
+    it.runIf(clocked.includes(name))(
       `at random, and the server's clock is set: ${name}`,
       LONG,
       async () => {

@@ -1,5 +1,8 @@
+import { isAbsent, isCrash, wrongAtEnd as wrongWithRequest } from '../cast/judge.js';
+import { BAD } from '../cast/roles/handler.js';
+import { wrongNotice } from '../cast/roles/waiter.js';
 import { faultsOf, type Picture, queueFaultsOf } from '../support/peek.js';
-import { BAD, type Cast, type Told } from './cast.js';
+import type { Cast } from './cast.js';
 import type { Stage } from './stage.js';
 import { serverNow } from './virtual-time.js';
 
@@ -11,7 +14,6 @@ import { serverNow } from './virtual-time.js';
 export interface Expected {
   readonly id: string;
   readonly payloads: readonly string[];
-  readonly attempts?: number;
   /** Submitted by a producer: it may never come into being, if nobody was told that it did. */
   readonly byProducer?: boolean;
   /** Somebody cancels it. */
@@ -92,60 +94,26 @@ export function wrongAtEnd(
   const { id, payloads } = expected;
   const picture = stage.pictures.get(id);
   const status = picture?.status ?? 'none';
-  const absent = ['none', 'void', 'dropped'].includes(status);
-  const told = cast.told.filter((one) => one.id === id);
   if (status === 'dropped' && cast.dropped.has(id) && id in (stage.queue?.history ?? {}))
     return [`${id} is dropped, and the queue remembers it`];
-  if (!picture || absent) {
+  if (!picture || isAbsent(picture)) {
     if (expected.mayGo) return [];
     const may = expected.byProducer && !cast.submitted.has(id) && !undisturbed;
     return may ? [] : [`${id} is ${status}`];
   }
   const { counts, outcome, results } = picture;
-  const wrong: string[] = [];
-  const settled = counts.succeeded + counts.failed + counts.cancelled;
+  const wrong = wrongWithRequest(id, picture, cast.runs);
   const known = cast.submitted.has(id) || (undisturbed && !expected.mayGo);
   const sure = !expected.byProducer || known;
   const mayCancel = expected.isCancelled || (expected.mayCancel && !undisturbed);
-  if (status !== 'complete') wrong.push(`it is ${status}`);
   if (sure && counts.total !== payloads.length) wrong.push(`it has ${counts.total} sub-requests`);
-  if (settled !== counts.total) wrong.push(`${settled} of ${counts.total} are settled`);
   if (outcome === 'cancelled' && !mayCancel) wrong.push('nobody cancelled it');
-  if (outcome !== 'cancelled' && counts.cancelled > 0) wrong.push('some are cancelled');
-  if (results.length !== counts.succeeded + counts.failed) wrong.push('results are missing');
   for (const { index, failed } of results) {
-    const why = wrongOutcome(expected, index, failed, picture, cast);
-    if (why) wrong.push(`${index} ${why}`);
+    if (cast.runs.of(id, index).began === 0) wrong.push(`${index} has an outcome and never ran`);
+    if (isCrash(picture, index)) continue;
+    if (failed !== payloads[index]?.includes(BAD))
+      wrong.push(`${index} ${failed ? 'failed' : 'succeeded'}, as its handler does not`);
   }
-  for (const one of told) wrong.push(...wrongTold(one, picture));
+  for (const one of cast.notices) if (one.id === id) wrong.push(...wrongNotice(one, picture));
   return wrong.map((what) => `${id}: ${what}`);
-}
-
-function wrongOutcome(
-  { id, payloads, attempts = 1 }: Expected,
-  index: number,
-  failed: boolean,
-  picture: Picture,
-  cast: Cast,
-): string | undefined {
-  const { began, threw, crashedAlone } = cast.record(id, index);
-  const bad = payloads[index]?.includes(BAD);
-  if (began === 0) return 'has an outcome and never ran';
-  if (!failed) return bad ? 'succeeded, though it throws' : undefined;
-  if (picture.failed[index]?.includes('CrashError'))
-    return crashedAlone ? undefined : 'failed by crashes of others';
-  if (!bad) return 'failed, though it does not throw';
-  return threw < attempts ? `failed after ${threw} of ${attempts} attempts` : undefined;
-}
-
-function wrongTold({ status, counts, error }: Told, picture: Picture): string[] {
-  if (error) return [`a waiter was told ${error}`];
-  const { total, succeeded, failed, cancelled } = picture.counts;
-  const wanted = { total, succeeded, failed, cancelled };
-  const same = Object.entries(wanted).every(
-    ([name, n]) => (counts as { [name: string]: number })[name] === n,
-  );
-  return same && status === picture.outcome
-    ? []
-    : [`a waiter was told ${status} ${JSON.stringify(counts)}`];
 }

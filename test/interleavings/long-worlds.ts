@@ -1,7 +1,7 @@
 import { pause } from '@piecework/protocol';
-import { DEADLY, SLOW } from './cast.js';
+import { DEADLY, payloads, SLOW } from '../cast/roles/handler.js';
 import type { World } from './play.js';
-import { payloads, retained, sealed, submitted } from './requests.js';
+import { retained, sealed, submitted } from './requests.js';
 
 /*
  * Worlds in which something takes long: handlers that run while a lease ends elsewhere, a worker that
@@ -15,7 +15,7 @@ const killing = ['item 0', DEADLY, 'item 2'];
 export const longer: Record<string, World> = {
   'long work': {
     before: () => sealed('a', work, { limit: 3, attempts: 3 }),
-    requests: [{ id: 'a', payloads: work, attempts: 3 }],
+    requests: [{ id: 'a', payloads: work }],
     lateMs: 240_000,
     enter: (cast) => {
       cast.worker('w1', { concurrency: 3 });
@@ -29,7 +29,7 @@ export const longer: Record<string, World> = {
     },
     requests: [
       { id: 'a', payloads: slow(3) },
-      { id: 'b', payloads: ['slow bad', 'item', 'slow'], attempts: 2 },
+      { id: 'b', payloads: ['slow bad', 'item', 'slow'] },
     ],
     lateMs: 240_000,
     enter: (cast) => {
@@ -39,7 +39,7 @@ export const longer: Record<string, World> = {
   },
   'long work of one worker': {
     before: () => sealed('a', ['slow bad', 'slow'], { limit: 2, attempts: 4 }),
-    requests: [{ id: 'a', payloads: ['slow bad', 'slow'], attempts: 4 }],
+    requests: [{ id: 'a', payloads: ['slow bad', 'slow'] }],
     lateMs: 240_000,
     enter: (cast) => cast.worker('w1', { concurrency: 2 }),
   },
@@ -54,7 +54,7 @@ export const longer: Record<string, World> = {
   },
   'long work, cancelled': {
     before: () => sealed('a', work, { limit: 3, attempts: 2 }),
-    requests: [{ id: 'a', payloads: work, attempts: 2, isCancelled: true }],
+    requests: [{ id: 'a', payloads: work, isCancelled: true }],
     lateMs: 150_000,
     enter: (cast) => {
       cast.leavingWorker('w1');
@@ -133,7 +133,7 @@ export const longer: Record<string, World> = {
   },
   'one that throws at last': {
     before: () => sealed('a', ['slow bad'], { limit: 1, maxCrashes: 2, attempts: 2 }),
-    requests: [{ id: 'a', payloads: ['slow bad'], attempts: 2 }],
+    requests: [{ id: 'a', payloads: ['slow bad'] }],
     lateMs: 300_000,
     enter: (cast) => {
       cast.worker('w1', { concurrency: 1 });
@@ -163,7 +163,7 @@ export const longer: Record<string, World> = {
   },
   'met by one who does not serve it': {
     before: () => sealed('a', payloads(9, 2), { limit: 5, task: 'census', attempts: 2 }),
-    requests: [{ id: 'a', payloads: payloads(9, 2), attempts: 2 }],
+    requests: [{ id: 'a', payloads: payloads(9, 2) }],
     atOnce: false,
     withinMs: 2_000,
     enter: (cast) => {

@@ -1,14 +1,16 @@
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { vi } from 'vitest';
-import { parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
+import {
+  parseHeader,
+  readSource,
+  type ScriptMutation,
+  scriptNames,
+} from '../../scripts/lua-source.mjs';
 import { flagCure, luaCures } from '../mutations/cures.mjs';
-import type { Mutation } from '../support/clock.js';
+import { historiesOf } from '../mutations/histories.js';
 import type { Trace } from '../support/trace.js';
 
 /*
- * The cures of the scripts, switched off. The texts stand in the histories of the tests that cures.mjs names, but
- * for the flags; here those files are loaded with a `playTraces` that plays nothing and remembers.
+ * The cures of the scripts, switched off. What is changed stands in the histories of the tests that cures.mjs names, but
+ * for the flags.
  */
 
 /** A cure, and one way to switch it off. */
@@ -17,7 +19,7 @@ export interface Mutant {
   /** Name of the history that shows it, and which of its mutations this is, from 1. */
   readonly history: string;
   readonly part: number;
-  readonly mutations: readonly Mutation[];
+  readonly mutations: readonly ScriptMutation[];
 }
 
 let loaded: Promise<Mutant[]> | undefined;
@@ -29,21 +31,15 @@ export function mutants(): Promise<Mutant[]> {
 }
 
 async function load(): Promise<Mutant[]> {
-  const known: { [history: string]: Trace } = {};
-  vi.doMock('../support/trace.js', () => ({
-    playTraces: (_: string, traces: { [history: string]: Trace }) => Object.assign(known, traces),
-  }));
-  for (const test of new Set(luaCures.map((one) => one.test)))
-    await import(pathToFileURL(resolve(test)).href);
-  vi.doUnmock('../support/trace.js');
+  const histories = await historiesOf(luaCures.map(({ test }) => test));
   const flags = scriptNames
     .filter((script) => parseHeader(script, readSource(script)).flags.includes('allow-oom'))
     .map((script) => {
-      const mutation = { script, from: '#!lua flags=allow-oom', to: '#!lua' };
+      const mutation = { script, flags: false } as const;
       return { cure: flagCure.cure, history: `full, ${script}`, part: 1, mutations: [mutation] };
     });
-  const cures = luaCures.flatMap(({ cure, history }) => {
-    const { without } = known[history] as Trace;
+  const cures = luaCures.flatMap(({ cure, test, history }) => {
+    const { without } = (histories.get(test) as Record<string, Trace>)[history] as Trace;
     return without.map((mutation, i) => {
       return { cure, history, part: i + 1, mutations: [mutation].flat() };
     });

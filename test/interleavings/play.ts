@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { leftAfterDrop } from '../cast/judge.js';
 import { connected, tickOnce } from '../support/given.js';
 import { allKeys } from '../support/own-keys.js';
 import { Cast } from './cast.js';
@@ -97,7 +98,7 @@ export async function play(
   const undisturbed = () => deviations.every(({ fault }) => !fault) && !stage.timePassed;
   try {
     await world.before?.(stage);
-    await stage.look([QUEUE, ...world.requests.map(({ id }) => id)]);
+    await stage.refresh([QUEUE, ...world.requests.map(({ id }) => id)]);
     world.enter(cast);
     for (;;) {
       await quiet(() => stage.stirred);
@@ -163,24 +164,14 @@ export async function play(
   }
 }
 
-/** Drops all; what is left then, but for tombstones, is too much. */
+/** What is left when all is dropped. */
 async function leftBehind(stage: Stage, { requests }: World): Promise<string[]> {
   passMs(61_000);
   await tickOnce(stage.scene(''));
-  // A sign of life that lay ahead is of that look.
+  // A sign of life that lay ahead counts from that tick on.
   if (stage.clockSteps.length > 0) passMs(61_000);
   await tickOnce(stage.scene(''));
-  for (const { id } of requests) {
-    const { request, queue } = stage.scene(id);
-    const dropped = await request.drop();
-    if (dropped.verdict === 'dropped') await queue.finish(id, dropped.generation, 'dropped');
-  }
-  await stage.scene('').queue.depart('nobody');
-  const wrong: string[] = [];
-  for (const key of await allKeys(stage.shared)) {
-    const status = key.startsWith('request:') ? await stage.shared.hget(key, 'status') : '';
-    if (status !== 'dropped' && status !== 'void') wrong.push(`${key} is left`);
-    else if ((await stage.shared.pttl(key)) < 0) wrong.push(`the tombstone ${key} stays for ever`);
-  }
-  return wrong;
+  const scenes = requests.map(({ id }) => stage.scene(id));
+  const { shared } = stage;
+  return leftAfterDrop(scenes, [stage.scene('').queue], shared, () => allKeys(shared));
 }

@@ -6,12 +6,12 @@ import type { Done, Stage } from './stage.js';
 import { serverNow, virtualNow } from './virtual-time.js';
 
 /*
- * What `tend` heals is only late, so a check at the end does not see it. These rules look at what each
+ * What `tend` heals is only late, so a check at the end does not see it. These rules check what each
  * step did, and at what stays as it is for longer than the protocol's own times allow.
  */
 
-/** Until the first look at an intent; no live request is looked at later than that. */
-const LOOK_MS = 20_000;
+/** Until an intent is tended first; no request that has not ended is tended later than that. */
+const TEND_MS = 20_000;
 const LEASE_MS = 30_000;
 /** A permit that nobody uses; calls are sent again after 2 s at most. */
 const UNUSED_MS = 6_000;
@@ -27,7 +27,7 @@ const AWAY_MS = 15_000;
 const TICKED_AT = 6;
 
 /** Calls that fill Redis; all others have to go on when it is full. */
-const FILLING: readonly string[] = ['intent', 'create', 'append'];
+const FILLING: readonly string[] = ['submit', 'intent', 'create', 'append'];
 
 /** Somebody who waits for what is complete: connecting anew takes so long at most. */
 const TOLD_MS = 6_000;
@@ -46,17 +46,17 @@ export class Rules {
   readonly #isTaskWorld: boolean;
   /** When a producer of the request was last answered. */
   readonly #heard = new Map<string, number>();
-  /** How often a look took permits away. */
+  /** How often a tend withdrew permits. */
   readonly #withdrawn = new Map<string, number>();
   readonly #since = new Map<string, number>();
-  /** When the last look at the agenda was, and the one that gave every lease its time again. */
+  /** When the last tick was, and the one that gave every lease its time again. */
   #tickedAt = 0;
   #resumedAt = 0;
-  /** Steps of the clock before that look. */
+  /** Steps of the clock before that tick. */
   #clockStepsSeen = 0;
   #owed: Owed[] = [];
-  /** Whether a look came late whose sender had given it up. */
-  #lateLook = false;
+  /** Whether a tend came late that its sender had given up. */
+  #lateTend = false;
 
   constructor(stage: Stage, cast: Cast, { isTaskWorld }: { isTaskWorld: boolean }) {
     this.#stage = stage;
@@ -86,7 +86,7 @@ export class Rules {
     this.#stage.done = undefined;
     if (!done) return [];
     if (done.trip.patient) {
-      if (done.trip.name === 'tend') this.#lateLook = true;
+      if (done.trip.name === 'tend') this.#lateTend = true;
       this.#owed = this.#owed.filter(({ worker }) => worker !== done.trip.actor.name);
     }
     const wrong = undisturbed ? this.#uncounted() : [];
@@ -101,7 +101,7 @@ export class Rules {
       if (done.trip.name === 'write-back' && done.trip.argv?.[0] === id && done.reply === 'ok') {
         const mark = Number.parseInt(this.#stage.queue?.marks[id] ?? '0', 10);
         const isOut = LIVE.includes(after.status) && after.outBefore > 0;
-        if (isOut && mark !== after.epoch - 1 && !this.#lateLook) {
+        if (isOut && mark !== after.epoch - 1 && !this.#lateTend) {
           wrong.push(`${id}: nobody watches the tokens that are out`);
         }
       }
@@ -167,19 +167,19 @@ export class Rules {
     const { queue } = this.#stage;
     const wrong: string[] = [];
     if (queue && queue.open[id] !== picture.generation)
-      wrong.push('it lives, and nobody looks after it');
+      wrong.push('it has not ended, and its queue does not have it open');
     const next = queue?.agenda[id];
     const parked = Boolean(picture.fields['parked']) || id in (queue?.parked ?? {});
     if (
       queue &&
       !parked &&
-      // The first look after the clock went back shifts the agenda.
+      // The first tick after the clock went back shifts the agenda.
       this.#clockStepsSeen === this.#stage.clockSteps.length &&
       !(id in queue.wait) &&
       next !== undefined &&
-      next > serverNow() + LOOK_MS
+      next > serverNow() + TEND_MS
     ) {
-      wrong.push(`nobody looks at it for ${next - serverNow()} ms`);
+      wrong.push(`nobody tends it for ${next - serverNow()} ms`);
     }
     if (picture.status === 'cancelling') {
       if (Object.keys(picture.due).length > 0) wrong.push('it is being cancelled, and some wait');
@@ -187,7 +187,10 @@ export class Rules {
     }
     const ready = readyOf(picture);
     const wanted = ready > 0 ? Math.min(picture.limit, picture.counts.inFlight + ready) : 0;
-    const most = Math.max(1, Math.min(32, picture.granted));
+    const most = Math.max(
+      1,
+      Math.min(Math.max(4, Math.min(32, Math.floor(picture.granted / 4))), picture.granted),
+    );
     const missing = Math.min(wanted - picture.granted, most) - picture.out - picture.outBefore;
     if (!parked && missing > 0) wrong.push(`${missing} tokens were never minted`);
     return wrong;
@@ -253,7 +256,7 @@ export class Rules {
     const { name } = trip;
     // A create that is sent again renews nothing.
     const created = name === 'create' && after.generation !== before.generation;
-    if (created || ((name === 'append' || name === 'keep-open') && reply === 'ok')) {
+    if (created || ((name === 'append' || name === 'renew-producer') && reply === 'ok')) {
       this.#heard.set(id, now);
     }
     if (after.fields['producerLost'] && !before.fields['producerLost']) {
@@ -265,7 +268,7 @@ export class Rules {
     // Noted to run alone: from then on nothing else runs there, so that its end counts as its own.
     for (const [index, who] of name === 'run-alone' ? Object.entries(after.alone) : []) {
       const worker = this.#cast.workers.find(({ actor }) => actor.name === who);
-      if (worker?.actor.dead) this.#cast.record(id, Number(index)).crashedAlone = true;
+      if (worker?.actor.dead) this.#cast.runs.of(id, Number(index)).isolated = true;
     }
     const isOut = (picture: Picture) => picture.out + picture.outBefore;
     if (before.fields['parked'] && after.fields['parked'] && isOut(after) > isOut(before)) {
@@ -280,10 +283,10 @@ export class Rules {
     }
     const at = serverNow();
     for (const [who, ends] of Object.entries(after.leases)) {
-      // A look that was under way for so long cannot tell: it leaves that to the next.
+      // A tend that was under way for so long cannot know: it leaves that to the next.
       if (at - Number(trip.argv?.[TICKED_AT]) > AWAY_MS) break;
       if (Math.max(ends, this.#resumedAt + LEASE_MS) <= at)
-        wrong.push(`the lease of ${who} is over, and a look leaves it its permits`);
+        wrong.push(`the lease of ${who} has ended, and a tend leaves it its permits`);
     }
     const { backAt, outages } = this.#stage;
     for (const who of Object.keys(before.permits)) {

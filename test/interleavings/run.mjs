@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
-import { change, TreeCopies } from '../../scripts/tree-copies.mjs';
+import { switchOff, TreeCopies } from '../../scripts/tree-copies.mjs';
 import { codeCures } from '../mutations/cures.mjs';
 
 const positive = (text) => {
@@ -68,10 +68,11 @@ async function runWithoutCode() {
   const copies = new TreeCopies();
   let missed = 0;
   try {
-    for (const { cure, code: file, edits } of codeCures) {
+    for (const one of codeCures) {
+      const { cure } = one;
       if (plan.only.length > 0 && !plan.only.some((part) => cure.includes(part))) continue;
       const tree = copies.next();
-      const why = change(tree, file, edits);
+      const why = switchOff(tree, one);
       if (why) throw new Error(why);
       if ((await run(tree, { ...plan, mode: 'code', cure })) !== 0) missed += 1;
       rmSync(tree, { recursive: true, force: true });

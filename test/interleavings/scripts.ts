@@ -3,10 +3,10 @@ import type { Redis } from 'ioredis';
 import {
   type BuiltScripts,
   buildScripts,
+  type ScriptMutation,
   type ScriptName,
   shaOf,
 } from '../../scripts/lua-source.mjs';
-import type { Mutation } from '../support/clock.js';
 
 /** How the test build tells the time, and how it does in a history: by the caller's word alone. */
 const MOVED = 'return t[1] * 1000 + math.floor(t[2] / 1000) + clockOffset';
@@ -20,14 +20,13 @@ export interface Loaded {
 }
 
 /**
- * Scripts that go by virtual time, changed in these places.
- * @throws Error when a text that is to be changed does not occur exactly once
+ * Scripts that go by virtual time, in which these cures are switched off.
  */
 export async function loadScripts(
   redis: Redis,
-  mutations: readonly Mutation[] = [],
+  mutations: readonly ScriptMutation[] = [],
 ): Promise<Loaded> {
-  const scripts: BuiltScripts = buildScripts({ clock: 'test' });
+  const scripts: BuiltScripts = buildScripts({ clock: 'test', mutations });
   const names = Object.keys(scripts) as ScriptName[];
   const change = (script: ScriptName, from: string, to: string) => {
     const found = scripts[script].lua.split(from).length - 1;
@@ -35,7 +34,6 @@ export async function loadScripts(
     const lua = scripts[script].lua.replace(from, () => to);
     scripts[script] = { lua, sha: shaOf(lua) };
   };
-  for (const { script, from, to } of mutations) change(script, from, to);
   for (const name of names) {
     if (scripts[name].lua.includes(MOVED)) change(name, MOVED, VIRTUAL);
   }
@@ -49,7 +47,7 @@ export async function loadScripts(
 /** The same, run from here on. Answers their names by sha. */
 export async function installScripts(
   redis: Redis,
-  mutations: readonly Mutation[] = [],
+  mutations: readonly ScriptMutation[] = [],
 ): Promise<ReadonlyMap<string, string>> {
   const { names, use } = await loadScripts(redis, mutations);
   use();

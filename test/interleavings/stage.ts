@@ -1,4 +1,5 @@
-import { type Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { type Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import type { Redis } from 'ioredis';
 import { Log } from '../support/flow.js';
 import type { Scene } from '../support/given.js';
@@ -181,9 +182,15 @@ export class Stage implements Wire {
     let refused: readonly string[] = [];
     const before = new Map(this.pictures);
     if (virtualNow() >= this.fullUntil) await this.makeRoom();
+    // What a script published has come when a later question is answered on the same connection. It comes before
+    // the reply does: two sockets would bring them in an order that no schedule repeats.
+    const published = async () => {
+      if (this.channels.size > 0 && !trip.readsOnly) await this.ear.ping();
+    };
     const done = async (): Promise<() => void> => {
       try {
         const answer = await trip.send();
+        await published();
         word = Array.isArray(answer) ? answer[0] : answer;
         refused = refusedOf(trip.name, answer);
         // What a server says of itself, or how long ago by its own clock, is never the same.
@@ -192,6 +199,7 @@ export class Stage implements Wire {
         reply = varies ? '' : (JSON.stringify(answer) ?? '');
         return () => trip.resolve(answer);
       } catch (error) {
+        await published();
         reply = String(error);
         refused = isRefusal(error) ? [trip.name] : [];
         return () => trip.reject(error as Error);
@@ -231,7 +239,7 @@ export class Stage implements Wire {
       case 'ends after':
         await done();
         // What it held when it died is what this step left to it.
-        await this.look(trip.tags);
+        await this.refresh(trip.tags);
         this.#die(actor, fault);
         break;
       case 'Redis stands still':
@@ -272,9 +280,7 @@ export class Stage implements Wire {
         (await done())();
     }
     this.lines.push(reply ? `${line} → ${reply}` : line);
-    // What a script published is here when a later question is answered on the same connection.
-    if (this.channels.size > 0 && !trip.readsOnly) await this.ear.ping();
-    await this.look(trip.tags);
+    await this.refresh(trip.tags);
     this.done = { trip, reply: word, refused, before };
   }
 
@@ -355,14 +361,14 @@ export class Stage implements Wire {
           this.#ends.set(key, { real: at, at: virtualNow() + (await this.#shared.pttl(key)) });
         else if (known.at <= virtualNow()) {
           await this.#shared.unlink(key);
-          await this.look([id]);
+          await this.refresh([id]);
         }
       }
     }
   }
 
-  /** Looks at what a step may have changed. */
-  async look(tags: readonly string[]): Promise<void> {
+  /** Reads back what a step may have changed. */
+  async refresh(tags: readonly string[]): Promise<void> {
     for (const tag of tags) {
       if (tag === QUEUE) this.queue = await peekQueue(this.scene(''), this.priorities);
       else if (tag !== '') this.pictures.set(tag, await peek(this.scene(tag)));

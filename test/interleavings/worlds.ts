@@ -1,7 +1,8 @@
 import { pause } from '@piecework/protocol';
+import { payloads } from '../cast/roles/handler.js';
 import { large, longer } from './long-worlds.js';
 import type { World } from './play.js';
-import { payloads, sealed, submitted } from './requests.js';
+import { sealed, submitted } from './requests.js';
 
 /*
  * The worlds that histories play in. `smallest` are those whose orders are gone through one by one.
@@ -34,6 +35,17 @@ export const smallest: Record<string, World> = {
       cast.worker('w1');
     },
   },
+  'a whole submission and a worker': {
+    requests: [{ id: 'a', payloads: payloads(2), byProducer: true, mayCancel: true }],
+    enter: (cast) => {
+      const { items, options } = submitted('a', payloads(2));
+      cast.producer('p', (producer) => producer.submit([...items], options), {
+        onSubmitted: (id) => cast.waiter('n', id),
+        whole: true,
+      });
+      cast.worker('w1');
+    },
+  },
 };
 
 export const larger: Record<string, World> = {
@@ -43,7 +55,7 @@ export const larger: Record<string, World> = {
       await sealed('b', payloads(3), { limit: 1 });
     },
     requests: [
-      { id: 'a', payloads: payloads(4, 1), attempts: 2 },
+      { id: 'a', payloads: payloads(4, 1) },
       { id: 'b', payloads: payloads(3) },
     ],
     enter: (cast) => {
@@ -60,7 +72,7 @@ export const larger: Record<string, World> = {
     },
     priorities: [10, 50],
     requests: [
-      { id: 'a', payloads: payloads(5, 0), attempts: 2, isCancelled: true },
+      { id: 'a', payloads: payloads(5, 0), isCancelled: true },
       { id: 'b', payloads: payloads(2) },
     ],
     enter: (cast) => {
@@ -87,6 +99,37 @@ export const larger: Record<string, World> = {
       cast.producer('s', (producer) => producer.submit([...b.items], b.options));
       cast.worker('w1');
       cast.worker('w2', { concurrency: 1 });
+    },
+  },
+  'asked for in both ways': {
+    requests: [{ id: 'a', payloads: payloads(3), byProducer: true, mayCancel: true }],
+    enter: (cast) => {
+      const { items, options } = submitted('a', payloads(3), {
+        limit: 2,
+        producerLeaseMs: 100_000,
+      });
+      const asks = (name: string, whole: boolean) =>
+        cast.producer(name, (producer) => producer.submit([...items], options), {
+          onSubmitted: (id) => cast.waiter(`n${name}`, id),
+          heir: () => asks(`${name}'`, !whole),
+          whole,
+        });
+      asks('p', true);
+      asks('s', false);
+      cast.worker('w1');
+      cast.worker('w2', { concurrency: 1 });
+    },
+  },
+  'dropped and submitted whole': {
+    before: () => sealed('a', payloads(3), { limit: 2 }),
+    requests: [{ id: 'a', payloads: payloads(3), byProducer: true, mayCancel: true }],
+    enter: (cast) => {
+      cast.worker('w1');
+      cast.worker('w2', { concurrency: 1 });
+      const { items, options } = submitted('a', payloads(3), { limit: 2 });
+      cast.dropper('d', 'a', () => {
+        cast.producer('p', (producer) => producer.submit([...items], options), { whole: true });
+      });
     },
   },
   'a producer that may die': {
@@ -131,7 +174,7 @@ export const larger: Record<string, World> = {
   },
   'crashes count': {
     before: () => sealed('a', payloads(4, 2), { limit: 3, maxCrashes: 2, attempts: 2 }),
-    requests: [{ id: 'a', payloads: payloads(4, 2), attempts: 2 }],
+    requests: [{ id: 'a', payloads: payloads(4, 2) }],
     enter: (cast) => {
       cast.worker('w1');
       cast.worker('w2');
@@ -139,7 +182,7 @@ export const larger: Record<string, World> = {
   },
   'one who does not serve the task': {
     before: () => sealed('a', payloads(4, 0), { limit: 2, task: 'census', attempts: 2 }),
-    requests: [{ id: 'a', payloads: payloads(4, 0), attempts: 2 }],
+    requests: [{ id: 'a', payloads: payloads(4, 0) }],
     atOnce: false,
     enter: (cast) => {
       cast.worker('w1', {}, 'tax');

@@ -24,6 +24,8 @@ export class Model {
   readonly owners = new Map<number, string>();
   /** Index → when it is ready. */
   readonly parked = new Map<number, number>();
+  /** Index → how often it was read and not returned by its reader. */
+  readonly reads = new Map<number, number>();
   readonly tries = new Map<number, number>();
   readonly settled = new Map<number, 'succeeded' | 'failed' | 'cancelled'>();
   readonly permits = new Map<string, number>();
@@ -83,6 +85,7 @@ export class Model {
     for (; indexes.length < n && this.unread < this.total; this.unread += 1) {
       indexes.push(this.unread);
       this.owners.set(this.unread, worker);
+      this.reads.set(this.unread, 1);
     }
     return indexes;
   }
@@ -95,6 +98,7 @@ export class Model {
     for (const index of due) {
       this.parked.delete(index);
       this.owners.set(index, worker);
+      this.#countRead(index, 1);
     }
     return due;
   }
@@ -112,6 +116,9 @@ export class Model {
 
   #report(worker: string, { index, kind }: Report, late: boolean): void {
     if (kind === 's') {
+      const owner = this.owners.get(index);
+      // Only its owner has read it.
+      if (owner !== undefined && owner !== worker && (this.reads.get(index) ?? 0) < 2) return;
       if (!this.owners.delete(index) && !this.parked.delete(index)) return;
       this.settled.set(index, 'succeeded');
       return;
@@ -123,6 +130,7 @@ export class Model {
       return;
     }
     if (kind === 'b') {
+      this.#countRead(index, -1);
       this.parked.set(index, 0);
       return;
     }
@@ -130,6 +138,10 @@ export class Model {
     this.tries.set(index, tries);
     if (tries < this.attempts) this.parked.set(index, this.now + DELAY_MS);
     else this.settled.set(index, 'failed');
+  }
+
+  #countRead(index: number, n: number): void {
+    this.reads.set(index, (this.reads.get(index) ?? 0) + n);
   }
 
   renew(worker: string): string {

@@ -34,7 +34,7 @@ describe('an intent above a generation', () => {
     expect(await scene.queue.intent(scene.id)).toBe(generation);
   });
 
-  it('replaces the life that is open when that one is not above it, and has it looked at later', async () => {
+  it('replaces an open generation that is not above it, and schedules a tend', async () => {
     const scene = await given.opened();
     moveClock(15_000);
     const next = await scene.queue.intent(scene.id, scene.generation);
@@ -46,7 +46,7 @@ describe('an intent above a generation', () => {
 });
 
 describe('a generation given out a second time', () => {
-  it('is told above which the next is to be, when the life that is known was dropped', async () => {
+  it('receives the bound for the next one when the known generation was dropped', async () => {
     const scene = await given.created();
     await scene.request.drop();
     await forgets(scene);
@@ -58,7 +58,7 @@ describe('a generation given out a second time', () => {
     expect(await create(next)).toMatchObject({ verdict: 'created' });
   });
 
-  it('does not take the place of a life that the queue side still has open', async () => {
+  it('does not replace a generation that the queue side still has open', async () => {
     const scene = await given.created();
     const earlier = { ...scene, generation: scene.generation - 1 };
     const above = aboveOf(await create(earlier));

@@ -6,11 +6,11 @@ import { until } from '../support/until.js';
 
 useTestClock();
 
-/** From an intent to its first look, in ms. */
+/** From an intent to its first tend, in ms. */
 const LOOK_MS = 20_000;
 
 const started: Agenda[] = [];
-afterEach(() => Promise.all(started.splice(0).map((agenda) => agenda.stop())));
+afterEach(() => Promise.all(started.splice(0).map((agenda) => agenda.close())));
 
 /** An agenda of a new queue in which so many intents are, and how often it has ticked. */
 async function agendaOf(intents: number, options: AgendaOptions = {}, onClaim = () => {}) {
@@ -41,7 +41,7 @@ describe('a tick', () => {
   it('is followed by another when the next is due, if that is to be prompt, and else at its pace', async () => {
     let [prompt, other, ms] = [await agendaOf(1, { prompt: true }), await agendaOf(1), 0];
     for (let tries = 0; tries < 5; tries += 1) {
-      // As far from now as it can be without a look at its pace being sooner.
+      // As far from now as possible without an earlier tick for its pace.
       moveClock(LOOK_MS - 700);
       ms = await prompt.agenda.tick();
       if (prompt.seen.claims === 0) break;

@@ -82,7 +82,7 @@ describe('tick', () => {
     const nobody = { id, generation: 1, mint: 0, epoch: 1, priority: 50 };
     await queue.tick('', '');
     expect((await inspectQueue(scene)).wait).toHaveProperty(id);
-    await queue.swap(nobody, 1);
+    await queue.exchange(nobody, 1);
     const { now } = await queue.tick('', '');
     const woken = await inspectQueue(scene);
     expect(woken.wait).toEqual({});
@@ -97,7 +97,7 @@ describe('tick', () => {
     await tickOnce(scene);
     await popAll(scene);
     await queue.tick('', '');
-    await queue.note(id, generation, 0);
+    await queue.scheduleTend(id, generation, 0);
     const [early] = (await queue.tick('', '')).claims;
     expect(early).toMatchObject({ id, passed: '' });
     await queue.writeBack(early!, (await request.tend(generation, '')) as never);
@@ -117,7 +117,7 @@ describe('tick', () => {
       [high.id]: { priority: 0, mark: 1 },
       [low.id]: { priority: 99, mark: 1 },
     });
-    await high.queue.swap({ id: low.id, generation: 1, mint: 0, epoch: 1, priority: 99 }, 1);
+    await high.queue.exchange({ id: low.id, generation: 1, mint: 0, epoch: 1, priority: 99 }, 1);
     await high.queue.tick('', '');
     expect(Object.keys((await inspectQueue(high)).wait)).toEqual([low.id]);
   });
@@ -166,7 +166,7 @@ describe('write-back', () => {
     expect(wait).toEqual({ [scene.id]: { priority: 50, mark: 1 } });
   });
 
-  it('looks once a minute at a request that seems to need nothing', async () => {
+  it('tends a request that seems to need nothing once a minute', async () => {
     const { scene, claim, now } = await claimed();
     await scene.queue.writeBack(claim, quiet);
     expect((await inspectQueue(scene)).agenda[scene.id]).toBeGreaterThanOrEqual(now + 60_000);
@@ -184,7 +184,7 @@ describe('write-back', () => {
     const { scene, claim } = await claimed();
     await scene.queue.writeBack(claim, { ...quiet, before: '1' });
     await scene.queue.push({ ...claim, mint: 5, epoch: 2, priority: 50 });
-    await scene.queue.note(scene.id, scene.generation, 0);
+    await scene.queue.scheduleTend(scene.id, scene.generation, 0);
     const [again] = (await scene.queue.tick('', '')).claims;
     await scene.queue.writeBack(again!, { ...quiet, before: '1' });
     expect((await inspectQueue(scene)).wait[scene.id]).toMatchObject({ mark: 1 });
@@ -192,7 +192,7 @@ describe('write-back', () => {
 
   it('leaves an earlier time alone that came in between', async () => {
     const { scene, claim, now } = await claimed();
-    await scene.queue.note(scene.id, scene.generation, now + 100);
+    await scene.queue.scheduleTend(scene.id, scene.generation, now + 100);
     expect(await scene.queue.writeBack(claim, { ...quiet, next: now + 9_000 })).toBe('moved');
     expect((await inspectQueue(scene)).agenda[scene.id]).toBe(now + 100);
   });
@@ -211,36 +211,36 @@ describe('write-back', () => {
     const { scene, claim } = await claimed();
     await scene.queue.writeBack(claim, { ...quiet, parked: '+' });
     expect((await inspectQueue(scene)).parked).toEqual({ [scene.id]: `${scene.generation} ` });
-    await scene.queue.note(scene.id, scene.generation, 0);
+    await scene.queue.scheduleTend(scene.id, scene.generation, 0);
     const [again] = (await scene.queue.tick('', '')).claims;
     await scene.queue.writeBack(again!, quiet);
     expect((await inspectQueue(scene)).parked).toEqual({});
   });
 });
 
-describe('note', () => {
-  it('brings the next look forward, and never puts it off', async () => {
+describe('schedule-tend', () => {
+  it('brings the next tend forward, and never postpones it', async () => {
     const scene = await given.opened();
     const { id, generation, queue } = scene;
-    await queue.note(id, generation, generation + 1_000);
+    await queue.scheduleTend(id, generation, generation + 1_000);
     expect((await inspectQueue(scene)).agenda[id]).toBe(generation + 1_000);
-    await queue.note(id, generation, generation + 9_000);
+    await queue.scheduleTend(id, generation, generation + 9_000);
     expect((await inspectQueue(scene)).agenda[id]).toBe(generation + 1_000);
-    await queue.note(id, generation, 0);
+    await queue.scheduleTend(id, generation, 0);
     expect((await queue.tick('', '')).claims).toHaveLength(1);
   });
 
-  it('does nothing for another life', async () => {
+  it('does nothing for another generation', async () => {
     const scene = await given.opened();
     const before = await inspectQueue(scene);
-    await scene.queue.note(scene.id, scene.generation - 1, 0);
+    await scene.queue.scheduleTend(scene.id, scene.generation - 1, 0);
     await scene.queue.park(scene.id, scene.generation - 1, 'census');
     expect(await inspectQueue(scene)).toEqual(before);
   });
 });
 
 describe('a request that waits', () => {
-  it('is not looked at for hours, however often the agenda is', async () => {
+  it('is not tended for hours, however often the agenda ticks', async () => {
     const scene = await given.sealed({ items: 20, limit: 10 });
     moveClock(20_100);
     await tickOnce(scene);
@@ -266,7 +266,7 @@ describe('a request that waits', () => {
       tokens = (await popAll(scene)).length;
       await inspect(scene);
     }
-    // The first look, the grace of the epoch, and a tick for each.
+    // The first tend, the grace of the epoch, and a tick for each.
     expect(passed).toBeLessThanOrEqual(20_000 + 5_000 + 3_000);
     const [done] = [{ entry: `${scene.generation}-0` }];
     await busy[0]!.settle([success(done)]);

@@ -103,7 +103,7 @@ describe('a checkpoint', () => {
 
   it('goes also when its success is asked for one by one', async () => {
     const { scene, hand, first } = await held();
-    await hand.settle([success(first)], { keep: 1, running: 1, since: '' });
+    await hand.settle([success(first)], { keep: 1, running: 1, grantNo: '' });
     expect(await kept(scene)).toEqual({ 1: SECOND });
   });
 });

@@ -30,7 +30,7 @@ async function running(n: number, options: Options = {}) {
 describe('a paused request', () => {
   it('grants nothing, mints nothing and hands nothing out, and what runs may end', async () => {
     const { scene, hand, entries } = await running(3);
-    expect(await control(scene).pause(scene.generation)).toEqual({ verdict: 'paused' });
+    expect(await control(scene).pause(scene.generation)).toMatchObject({ verdict: 'ok', mint: 0 });
     expect(await new Hand(scene, 'another').enter(2, [1, 1])).toMatchObject({
       permits: 0,
       mint: 0,
@@ -66,7 +66,7 @@ describe('a paused request', () => {
     await popAll(scene);
     await new Hand(scene).enter(1);
     expect(await control(scene).resume(scene.generation)).toMatchObject({ mint: 1 });
-    await scene.queue.note(scene.id, scene.generation, 0);
+    await scene.queue.scheduleTend(scene.id, scene.generation, 0);
     for (let i = 0; i < 3; i += 1) {
       await tickOnce(scene);
       moveClock(61_000);
@@ -166,12 +166,12 @@ describe('an update of the priority', () => {
       const scene = await given.sealed({ items: 5, limit: 1, priority: 90 });
       const { id, generation, queue } = scene;
       // Looked at: asleep until the old list has been popped up to its mark.
-      await queue.note(id, generation, 0);
+      await queue.scheduleTend(id, generation, 0);
       await tickOnce(scene);
       expect(await inspectQueue(scene)).toMatchObject({ wait: { [id]: { priority: 90 } } });
       const updated = await control(scene).update(generation, { priority: 3 });
       if (updated.verdict === 'ok' && !lost) await queue.push({ id, generation, ...updated });
-      await queue.note(id, generation, 0);
+      await queue.scheduleTend(id, generation, 0);
       await tickOnce(scene);
       const { wait, agenda } = await inspectQueue(scene);
       expect(wait[id]?.priority).toBe(3);
@@ -192,12 +192,12 @@ describe('an update of the priority', () => {
   it('does not bring back tokens of the old list by a write-back that comes late', async () => {
     const scene = await given.sealed({ items: 5, limit: 1, priority: 90 });
     const { id, generation, queue, request } = scene;
-    await queue.note(id, generation, 0);
+    await queue.scheduleTend(id, generation, 0);
     const [claim] = (await queue.tick('', '')).claims;
     const tended = await request.tend(generation, '');
     await control(scene).update(generation, { priority: 3 });
     await queue.writeBack(claim!, tended as never);
-    await queue.note(id, generation, 0);
+    await queue.scheduleTend(id, generation, 0);
     await tickOnce(scene);
     expect(await inspectQueue(scene)).toMatchObject({ wait: { [id]: { priority: 3 } } });
   });
@@ -228,7 +228,7 @@ describe('a paused queue', () => {
     expect(await queue.counts()).toMatchObject({ pausedUntil: undefined });
   });
 
-  it('goes on by itself when its time is over, the longest of those asked for', async () => {
+  it('resumes by itself when its time has passed, the longest of those asked for', async () => {
     const scene = await given.opened();
     const { queue } = scene;
     const long = await queueControl(scene).pause(20_000);

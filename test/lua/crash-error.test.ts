@@ -38,7 +38,7 @@ describe('the error of a crash', () => {
     });
   });
 
-  it('says it of all that the worker held, also what a later look takes back', async () => {
+  it('is in the error of each entry of the worker, also of those that a later tend takes back', async () => {
     const scene = await given.sealed({ items: 150, limit: 150, maxCrashes: 1 });
     await new Hand(scene, BOOT_ID).hold(150);
     await cause(scene, { signal: 'SIGKILL' }, true);
@@ -62,7 +62,7 @@ describe('the error of a crash', () => {
     expect((await inspect(scene)).fields).not.toHaveProperty(`cause:${BOOT_ID}`);
   });
 
-  it('is not noted of who holds no permit, or in another life', async () => {
+  it('is not noted of a worker without a permit, or in another generation', async () => {
     const scene = await held();
     const before = await snapshot(scene);
     const { request, generation } = scene;

@@ -17,7 +17,7 @@ useTestClock();
 
 const tend = ({ request, generation }: Scene) => request.tend(generation, '');
 
-/** The lease of whoever holds something ends, and somebody looks. */
+/** All leases of workers end, and the request is tended. */
 async function leasesEnd(scene: Scene) {
   moveClock(LEASE_MS + 1);
   return tend(scene);
@@ -59,7 +59,7 @@ describe('a crash', () => {
     expect(counts).toMatchObject({ succeeded: 1, ready: 4, inFlight: 0 });
   });
 
-  it('is told to whoever takes it next, and who its last chance would kill is a suspect', async () => {
+  it('is reported to the next worker that takes it, and before its last attempt it is a suspect', async () => {
     const scene = await crashedBefore(1);
     const worker = new Hand(scene, 'second');
     await worker.enter(1);
@@ -108,7 +108,7 @@ describe('a crash', () => {
     expect((await inspect(scene)).crashes).toEqual({ 1: 1 });
   });
 
-  it('is counted once, however often somebody looks', async () => {
+  it('is counted once, however often the request is tended', async () => {
     const scene = await given.filled({ items: 2, limit: 2 });
     await new Hand(scene, 'dead').hold(2);
     await leasesEnd(scene);
@@ -117,13 +117,13 @@ describe('a crash', () => {
     expect((await inspect(scene)).crashes).toEqual(once.crashes);
   });
 
-  it('is remembered of a worker that held more than one look takes back', async () => {
+  it('is remembered of a worker that had more entries than one tend takes back', async () => {
     const scene = await given.filled({ items: 250, limit: 250 });
     await new Hand(scene, 'dead').hold(250);
     const counted: number[] = [];
     const remembered: boolean[] = [];
     moveClock(LEASE_MS + 1);
-    for (let look = 0; look < 4; look += 1) {
+    for (let i = 0; i < 4; i += 1) {
       await tend(scene);
       const { crashes, fields } = await inspect(scene);
       counted.push(Object.values(crashes).filter((n) => n === 1).length);
@@ -239,7 +239,7 @@ describe('the last crash', () => {
     expect((await inspect(scene)).counts).toMatchObject({ failed: 1, ready: 1 });
   });
 
-  it('leaves the state of one look when somebody looks twice', async () => {
+  it('leaves the state of one tend when the request is tended twice', async () => {
     const scene = await given.sealed({ items: 3, limit: 3, maxCrashes: 1 });
     await new Hand(scene, 'dead').hold(2);
     await leasesEnd(scene);

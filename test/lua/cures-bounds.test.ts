@@ -1,4 +1,5 @@
-import { TimedCommands } from '@piecework/protocol';
+import { QueueCommands, TimedCommands } from '@piecework/protocol';
+import { run } from '@piecework/protocol/testing';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -13,7 +14,8 @@ import {
   type Scene,
   success,
 } from '../support/given.js';
-import { inspect } from '../support/peek.js';
+import { keysOf } from '../support/leaks.js';
+import { inspect, inspectQueue } from '../support/peek.js';
 import { redriveOf } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
 
@@ -45,6 +47,19 @@ async function longDue(n: number): Promise<Scene> {
   return scene;
 }
 
+/** As many records of one result each, long or not; one more sub-request is unfinished. */
+async function recorded(n: number, isLong: (i: number) => boolean): Promise<Scene> {
+  const scene = await given.sealed({ items: n + 1, limit: n + 1 });
+  const hand = new Hand(scene);
+  const entries = await hand.hold(n + 1);
+  for (const [i, entry] of entries.slice(0, n).entries())
+    await hand.settle([success(entry, isLong(i) ? `"${LONG}"` : '1')], { running: n - i });
+  return scene;
+}
+
+const indexesOf = (rows: readonly { records: readonly { index: number }[] }[]) =>
+  rows.map(({ records }) => records[0]?.index);
+
 /** Parks `n` ids of a task in the queue of this scene. */
 async function park({ queue, connection }: Scene, task: string, n: number): Promise<string[]> {
   const ids = Array.from({ length: n }, (_, i) => `${task}${i}`);
@@ -73,8 +88,66 @@ async function keepsMuch(): Promise<{ scene: Scene; life: string }> {
 }
 
 const traces: Record<string, Trace> = {
-  'parked, by task': {
-    says: 'a worker is told of what waits for its tasks, and not of what waits for others',
+  'ends that come in one call count as though each came alone, in their order': {
+    async play() {
+      const scene = await given.sealed({ items: 0 });
+      const { id, generation, queue } = scene;
+      const others = await given.sealed({ items: 0, queue: queue.keys.queue });
+      const ends = ['succeeded', 'succeeded', 'dropped'].map((outcome) =>
+        queue.finish(id, generation, outcome, 9_000_000_000_000),
+      );
+      await Promise.all([...ends, queue.finish(others.id, others.generation, 'gone')]);
+      const { open, history, counters } = await inspectQueue(scene);
+      expect({ open, history }).toEqual({ open: {}, history: {} });
+      expect(counters).toEqual({});
+      const again = await given.sealed({ items: 0, queue: queue.keys.queue });
+      const keep = await given.opened({ queue: queue.keys.queue });
+      await Promise.all([
+        queue.finish(again.id, again.generation, 'succeeded'),
+        queue.finish(again.id, again.generation, 'succeeded'),
+      ]);
+      expect((await inspectQueue(keep)).counters).toMatchObject({ succeeded: 1 });
+    },
+    without: [{ script: 'finish', cure: 'ends of one call count in their order' }],
+  },
+
+  'the lists of a queue are cleared away by a process that does not know which are used': {
+    async play() {
+      const scene = await given.filled({ items: 2, priority: 7 });
+      const { connection, queue } = scene;
+      await given
+        .filled({ items: 2, queue: queue.keys.queue })
+        .then(({ id, generation }) => queue.finish(id, generation, 'succeeded'));
+      const other = new QueueCommands(connection, queue.keys.queue);
+      await other.finish(scene.id, scene.generation, 'succeeded');
+      const { counters, history, pushed } = queue.keys;
+      const left = await keysOf(connection.client, queue.keys.queue);
+      expect(left).toEqual([counters, history].sort());
+      expect(left).not.toContain(pushed);
+    },
+    without: [
+      { script: 'finish', cure: 'lists that a process does not know are cleared away too' },
+    ],
+  },
+
+  'the history of a queue keeps the last thousand ends, and few more': {
+    async play() {
+      const scene = await given.opened();
+      const { queue } = scene;
+      for (let i = 0; i < 1_100; i += 100) {
+        const ids = Array.from({ length: 100 }, (_, n) => `${scene.id}-${i + n}`);
+        const opened = ids.map(async (id) => ({ id, generation: await queue.intent(id) }));
+        const ends = await Promise.all(opened);
+        await Promise.all(ends.map(({ id, generation }) => queue.finish(id, generation, 'failed')));
+      }
+      const kept = Object.keys((await inspectQueue(scene)).history).length;
+      expect(kept).toBeGreaterThanOrEqual(1_000);
+      expect(kept).toBeLessThan(1_064);
+    },
+    without: [{ script: 'finish', cure: 'the history of a queue is bounded' }],
+  },
+
+  'a worker learns of parked requests of its own tasks, and of no others': {
     async play() {
       const scene = await given.opened();
       await park(scene, 'a', 3);
@@ -88,15 +161,18 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tick',
-        from: "read(behind or '[' .. task .. '\\0', '(' .. task .. '\\1')",
-        to: "read(behind or '-', '+')",
+        cure: 'a tick reports to a worker only the requests parked for it',
+        change: { becomes: "read(behind or '-', '+')" },
       },
-      { script: 'tick', from: "if tasks ~= '' then", to: "if tasks == '' then tasks = '*' end do" },
+      {
+        script: 'tick',
+        cure: 'a tick reports to a worker only the requests parked for it, 2',
+        change: { becomes: "(function() tasks = tasks == '' and '*' or tasks return true end)()" },
+      },
     ],
   },
 
-  'parked, in turns': {
-    says: 'of many that wait for a worker each is told in its turn, at most 100 by one tick',
+  'of many parked requests each is named in its turn, at most 100 by one tick': {
     async play() {
       const scene = await given.opened();
       const ids = [...(await park(scene, 'a', 120)), ...(await park(scene, 'b', 130))];
@@ -112,13 +188,16 @@ const traces: Record<string, Trace> = {
       expect([...new Set(told)].sort()).toEqual(ids.sort());
     },
     without: [
-      { script: 'tick', from: "local behind = after ~= '' and '(' .. after", to: 'local behind' },
-      { script: 'tick', from: 'local left = max - #entries', to: 'local left = 1000' },
+      { script: 'tick', cure: 'parked requests are reported in turns', change: { becomes: 'nil' } },
+      {
+        script: 'tick',
+        cure: 'parked requests are reported in turns, 2',
+        change: { becomes: '1000' },
+      },
     ],
   },
 
-  'parked, by an earlier version': {
-    says: 'what a worker of an earlier version parked, which knows no index, is found',
+  'a request is found that was parked by a worker of an earlier version, which knows no index': {
     async play() {
       const scene = await given.opened();
       const { parked } = scene.queue.keys;
@@ -127,13 +206,10 @@ const traces: Record<string, Trace> = {
       const tick = await scene.queue.tick('w', '{}', MINE);
       expect(tick.parked).toEqual([{ id: 'early', generation: 1, task: 'mine' }]);
     },
-    without: [
-      { script: 'tick', from: 'indexSome(parked, parkedByTask, counters)\nfound', to: 'found' },
-    ],
+    without: [{ script: 'tick', cure: 'requests that an earlier version parked are found' }],
   },
 
-  'parked, no longer': {
-    says: 'what a worker of an earlier version struck out is not told, and goes from the index',
+  'a request that a worker of an earlier version unparked is not named, and leaves the index': {
     async play() {
       const scene = await given.opened();
       await park(scene, 'mine', 2);
@@ -143,11 +219,10 @@ const traces: Record<string, Trace> = {
       expect(tick.parked.map(({ id }) => id)).toEqual(['mine1']);
       expect(await scene.connection.client.zcard(parkedByTask)).toBe(1);
     },
-    without: [{ script: 'tick', from: "redis.call('ZREM', parkedByTask, entries[i])", to: '' }],
+    without: [{ script: 'tick', cure: 'the index of parked requests follows the hash' }],
   },
 
-  'passed, some at a time': {
-    says: 'one tick finds as many requests whose tokens were all popped as it can, in all priorities',
+  'one tick finds at most 500 requests whose tokens were all popped, in all priorities together': {
     async play() {
       const scene = await given.nothing();
       const { wait, marks } = scene.queue.keys;
@@ -162,11 +237,10 @@ const traces: Record<string, Trace> = {
       await scene.queue.tick('', '');
       expect(await scene.connection.client.zcard(wait)).toBe(0);
     },
-    without: [{ script: 'tick', from: 'room = room - #passed', to: '' }],
+    without: [{ script: 'tick', cure: 'one tick passes so many in all' }],
   },
 
-  'take, by bytes': {
-    says: 'a take brings about a mebibyte, and says how many others are due',
+  'a take brings about a mebibyte, and says how many others are due': {
     async play() {
       const scene = await longDue(5);
       await new Hand(scene).enter(5);
@@ -174,11 +248,10 @@ const traces: Record<string, Trace> = {
       expect(taken).toMatchObject({ entries: [{ index: 0 }, { index: 1 }], left: 3 });
       expect((await inspect(scene)).counts).toMatchObject({ inFlight: 2, ready: 3 });
     },
-    without: [{ script: 'take', from: 'if bytes >= 1048576 then\nbreak\nend', to: '' }],
+    without: [{ script: 'take', cure: 'a take is bounded by bytes' }],
   },
 
-  'take, sent twice': {
-    says: 'a take that arrives twice, or behind a later call, takes nothing more and says so',
+  'a take that arrives twice, or behind a later call, takes nothing more and says so': {
     async play() {
       const scene = await given.sealed({ items: 4, limit: 4 });
       const before = new Hand(scene, 'before');
@@ -194,13 +267,12 @@ const traces: Record<string, Trace> = {
       expect(await take(3)).toEqual({ entries: [], left: -1 });
     },
     without: [
-      { script: 'take', from: 'if op <= known then', to: 'if false then' },
-      { script: 'take', from: "redis.call('HSET', request, 'op:' .. worker, op)", to: '' },
+      { script: 'take', cure: 'op number in take', change: 'never' },
+      { script: 'take', cure: 'op number in take, 2' },
     ],
   },
 
-  'settle, reads by bytes': {
-    says: 'a settle reads about a mebibyte, and says that there is more',
+  'a settle reads about a mebibyte, and says that there is more': {
     async play() {
       const scene = await long(5);
       await new Hand(scene).enter(5);
@@ -209,21 +281,12 @@ const traces: Record<string, Trace> = {
       expect(answer).toMatchObject({ cut: true });
     },
     without: [
-      {
-        script: 'settle',
-        from: 'or #found >= count or bytes >= READ_BYTES',
-        to: 'or #found >= count',
-      },
-      {
-        script: 'settle',
-        from: 'cancelling, entries, cut and 1 or 0',
-        to: 'cancelling, entries, 0',
-      },
+      { script: 'settle', cure: 'a settle reads by bytes' },
+      { script: 'settle', cure: 'a settle reads by bytes, 2', change: { becomes: '0' } },
     ],
   },
 
-  'enter, reads by bytes': {
-    says: 'an enter reads about a mebibyte of a small request, and says what is left',
+  'an enter reads about a mebibyte of a small request, and says what is left': {
     async play() {
       const scene = await long(5);
       const { request, generation } = scene;
@@ -244,47 +307,38 @@ const traces: Record<string, Trace> = {
       });
     },
     without: [
-      {
-        script: 'enter',
-        from: 'or #found >= count or bytes >= READ_BYTES',
-        to: 'or #found >= count',
-      },
-      {
-        script: 'append',
-        from: "redis.call('HSET', request, 'largest', largest)",
-        to: '',
-      },
+      { script: 'enter', cure: 'a settle reads by bytes' },
+      { script: 'append', cure: 'an enter reads by bytes' },
     ],
   },
 
-  'tend, some at a time': {
-    says: 'a look takes 200 sub-requests back from dead workers; those after take the others, as crashes',
-    async play() {
-      const scene = await given.sealed({ items: 500, limit: 500 });
-      for (let i = 0; i < 5; i += 1) await new Hand(scene, `dead${i}`).hold(100);
-      moveClock(LEASE_MS + 1);
-      const first = await scene.request.tend(scene.generation, '');
-      const { counts, fields, now } = await inspect(scene);
-      expect(counts).toMatchObject({ ready: 200, inFlight: 300 });
-      expect(Object.keys(fields).filter((field) => /^crashed:/.test(field))).toHaveLength(3);
-      expect(first).toMatchObject({ reclaimed: 200 });
-      expect((first as { next: number }).next).toBeLessThan(now + 1_000);
-      await scene.request.tend(scene.generation, '');
-      await scene.request.tend(scene.generation, '');
-      const then = await inspect(scene);
-      expect(then.counts).toMatchObject({ ready: 500, inFlight: 0 });
-      expect(Object.values(then.crashes)).toEqual(Array(500).fill(1));
-      expect(Object.keys(then.fields).filter((field) => /^crashed:/.test(field))).toEqual([]);
+  'a tend takes 200 sub-requests back from dead workers; later tends take the others, and count crashes':
+    {
+      async play() {
+        const scene = await given.sealed({ items: 500, limit: 500 });
+        for (let i = 0; i < 5; i += 1) await new Hand(scene, `dead${i}`).hold(100);
+        moveClock(LEASE_MS + 1);
+        const first = await scene.request.tend(scene.generation, '');
+        const { counts, fields, now } = await inspect(scene);
+        expect(counts).toMatchObject({ ready: 200, inFlight: 300 });
+        expect(Object.keys(fields).filter((field) => /^crashed:/.test(field))).toHaveLength(3);
+        expect(first).toMatchObject({ reclaimed: 200 });
+        expect((first as { next: number }).next).toBeLessThan(now + 1_000);
+        await scene.request.tend(scene.generation, '');
+        await scene.request.tend(scene.generation, '');
+        const then = await inspect(scene);
+        expect(then.counts).toMatchObject({ ready: 500, inFlight: 0 });
+        expect(Object.values(then.crashes)).toEqual(Array(500).fill(1));
+        expect(Object.keys(then.fields).filter((field) => /^crashed:/.test(field))).toEqual([]);
+      },
+      without: [
+        { script: 'tend', cure: 'a tend takes back so many in all', change: { becomes: '100' } },
+        { script: 'tend', cure: 'a tend takes back so many in all, 2', change: { skip: 2 } },
+        { script: 'tend', cure: 'a tend takes back so many in all, 3' },
+      ],
     },
-    without: [
-      { script: 'tend', from: 'math.min(100, room)', to: '100' },
-      { script: 'tend', from: "left[#left + 1] = 'crashed:' .. name\nleft[#left + 1] = 1", to: '' },
-      { script: 'tend', from: 'more = more or pending > 0', to: '' },
-    ],
-  },
 
-  'leases, some at a time': {
-    says: 'a look finds 250 leases ended; the next, at once, the others',
+  'a tend finds 250 leases that ended; the next one, at once, finds the others': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1_000 });
       const { request } = scene.request.keys;
@@ -301,47 +355,46 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).granted).toBe(0);
     },
     without: [
-      { script: 'tend', from: 'if ends <= at and room == 0 then', to: 'if false then' },
-      { script: 'tend', from: 'nextLease = at + 1', to: '' },
+      { script: 'tend', cure: 'a tend finds so many leases ended', change: 'never' },
+      { script: 'tend', cure: 'a tend finds so many leases ended, 2' },
     ],
   },
 
-  'spent, unlinked': {
-    says: 'what is kept of a request that keeps much is unlinked when its retention is over, not left to expire',
-    async play() {
-      const { scene, life } = await keepsMuch();
-      const { request, failed, results } = scene.request.keys;
-      const { client } = scene.connection;
-      expect(await scene.request.unlinkSpent(scene.generation)).toBe(false);
-      expect((await scene.queue.tick('', '')).spent).toEqual([]);
-      expect(await client.pttl(results)).toBeGreaterThan(60_000);
-      moveClock(5_001);
-      expect((await scene.queue.tick('', '')).spent).toEqual([life]);
-      // Claimed, like a request; whoever claimed it may have died.
-      expect((await scene.queue.tick('', '')).spent).toEqual([]);
-      moveClock(8_001);
-      expect((await scene.queue.tick('', '')).spent).toEqual([life]);
-      expect(await scene.request.unlinkSpent(scene.generation)).toBe(true);
-      expect(await client.exists(request, failed, results)).toBe(0);
-      expect(await scene.request.unlinkSpent(scene.generation)).toBe(true);
-      await scene.queue.forgetSpent(life);
-      expect(await client.exists(scene.queue.keys.spent)).toBe(0);
-    },
-    without: [
-      { script: 'settle', from: "redis.call('HSET', request, 'spentAt', state.spentAt)", to: '' },
-      { script: 'settle', from: 'retentionMs = retentionMs + SPENT_GRACE_MS', to: '' },
-      {
-        script: 'finish',
-        from: "redis.call('ZADD', spent, spentAt, id .. '~' .. generation)",
-        to: '',
+  'what is kept of a request that keeps much is unlinked when its retention is over, not left to expire':
+    {
+      async play() {
+        const { scene, life } = await keepsMuch();
+        const { request, failed, results } = scene.request.keys;
+        const { client } = scene.connection;
+        expect(await scene.request.unlinkSpent(scene.generation)).toBe(false);
+        expect((await scene.queue.tick('', '')).spent).toEqual([]);
+        expect(await client.pttl(results)).toBeGreaterThan(60_000);
+        moveClock(5_001);
+        expect((await scene.queue.tick('', '')).spent).toEqual([life]);
+        // Claimed, like a request; whoever claimed it may have died.
+        expect((await scene.queue.tick('', '')).spent).toEqual([]);
+        moveClock(8_001);
+        expect((await scene.queue.tick('', '')).spent).toEqual([life]);
+        expect(await scene.request.unlinkSpent(scene.generation)).toBe(true);
+        expect(await client.exists(request, failed, results)).toBe(0);
+        expect(await scene.request.unlinkSpent(scene.generation)).toBe(true);
+        await scene.queue.forgetSpent(life);
+        expect(await client.exists(scene.queue.keys.spent)).toBe(0);
       },
-      { script: 'tick', from: "redis.call('ZADD', spent, at + lockMs, life)", to: '' },
-      { script: 'unlink-spent', from: 'if tonumber(v[3]) > now() then', to: 'if false then' },
-    ],
-  },
+      without: [
+        { script: 'settle', cure: 'large keys are unlinked before they expire' },
+        { script: 'settle', cure: 'large keys are unlinked before they expire, 2' },
+        { script: 'finish', cure: 'large keys are unlinked before they expire, 3' },
+        { script: 'tick', cure: 'large keys are unlinked before they expire, 4' },
+        {
+          script: 'unlink-spent',
+          cure: 'large keys are unlinked before they expire, 5',
+          change: 'never',
+        },
+      ],
+    },
 
-  'spent, redriven': {
-    says: 'what lives on since it was to be unlinked is left alone',
+  'a request that was redriven is not unlinked when its old retention is over': {
     async play() {
       const { scene } = await keepsMuch();
       const { id, generation, queue, request, connection } = scene;
@@ -360,16 +413,15 @@ const traces: Record<string, Trace> = {
       [
         {
           script: 'unlink-spent',
-          from: "v[1] ~= generation or v[2] ~= 'complete' or not v[3]",
-          to: 'not v[3]',
+          cure: 'an unlink belongs to its generation',
+          change: { becomes: 'not v[3]' },
         },
-        { script: 'redrive', from: "'contested', 'spentAt'", to: "'contested'" },
+        { script: 'redrive', cure: 'an unlink belongs to its generation, 2' },
       ],
     ],
   },
 
-  'spent, told by others': {
-    says: 'whoever sees the end later says as well when what it keeps is to be unlinked',
+  'a later call that sees the completion also says when the kept data are to be unlinked': {
     async play() {
       const { scene } = await keepsMuch();
       const { request, generation } = scene;
@@ -380,32 +432,62 @@ const traces: Record<string, Trace> = {
     },
     without: (['tend', 'cancel', 'enter'] as const).map((script) => ({
       script,
-      from: "return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }",
-      to: "return { 'complete', redis.call('HGET', request, 'outcome') }",
+      cure: `every reply on a completion says what to unlink, of ${script}`,
+      change: { becomes: "{ 'complete', redis.call('HGET', request, 'outcome') }" },
     })),
   },
 
-  'results, by bytes': {
-    says: 'a read of results brings about a megabyte, however long the first or a later one is',
+  'a read of results brings about a megabyte, however long the first or a later one is': {
     async play() {
-      const scene = await given.sealed({ items: 7, limit: 7 });
-      const hand = new Hand(scene);
-      const entries = await hand.hold(7);
-      for (const [i, entry] of entries.slice(0, 6).entries())
-        await hand.settle([success(entry, i < 3 ? '1' : `"${LONG}"`)], { running: 6 - i });
+      const scene = await recorded(14, (i) => i >= 11);
       const first = await scene.request.results('-', 32);
-      expect(first.map(({ records }) => records[0]?.index)).toEqual([0, 1, 2, 3, 4]);
+      expect(indexesOf(first)).toEqual(Array.from({ length: 13 }, (_, i) => i));
       const then = await scene.request.results(`(${first.at(-1)?.position}`, 32);
-      expect(then.map(({ records }) => records[0]?.index)).toEqual([5]);
+      expect(indexesOf(then)).toEqual([13]);
     },
     without: [
-      { script: 'read-results', from: 'or bytes >= 1000000', to: '' },
-      { script: 'settle', from: "redis.call('HSET', request, 'longest', state.kept)", to: '' },
+      { script: 'read-results', cure: 'a read of results is bounded by bytes' },
+      { script: 'settle', cure: 'a read of results is bounded by bytes, 2' },
     ],
   },
 
-  'discarded, by bytes': {
-    says: 'a read of what was discarded brings about a megabyte, and goes on behind it',
+  'a read of results that are all long brings about a megabyte, too': {
+    async play() {
+      const scene = await recorded(3, () => true);
+      const first = await scene.request.results('-', 32);
+      expect(indexesOf(first)).toEqual([0]);
+      const then = await scene.request.results(`(${first[0]?.position}`, 32);
+      expect(indexesOf(then)).toEqual([1]);
+    },
+    without: [
+      {
+        script: 'read-results',
+        cure: 'a read of results is bounded by bytes, 3',
+        change: { becomes: 'count' },
+      },
+    ],
+  },
+
+  'a read of long results ends at the last record of now, or where it was asked to end': {
+    async play() {
+      const { connection, request } = await recorded(3, () => true);
+      const read = (to: string) =>
+        run(connection.client, 'read-results', request.keys, { from: '-', to, count: 32 });
+      const rows = await connection.client.xrange(request.keys.results, '-', '+');
+      const positions = rows.map(([position]) => position);
+      expect(await read('+')).toEqual({ verdict: 'long', most: 1, to: positions[2] });
+      expect(await read(positions[1] ?? '')).toMatchObject({ to: positions[1] });
+    },
+    without: [
+      {
+        script: 'read-results',
+        cure: 'a read of long results ends where it was calculated',
+        change: { becomes: 'to' },
+      },
+    ],
+  },
+
+  'a read of discarded items brings about a megabyte, and the next one continues behind it': {
     async play() {
       const { connection } = await given.nothing();
       const set = new TimedCommands(connection, 'retry', freshName('bytes'));
@@ -422,11 +504,10 @@ const traces: Record<string, Trace> = {
       expect((await set.failures(then.cursor, 100)).found).toEqual([]);
       await set.drop();
     },
-    without: [{ script: 'timed-failures', from: 'and bytes < 1000000 do', to: 'do' }],
+    without: [{ script: 'timed-failures', cure: 'a read of discarded items is bounded by bytes' }],
   },
 
-  'timed take, by bytes': {
-    says: 'a take of a timed set brings about a mebibyte, and the next is to be asked for at once',
+  'a take of a timed set brings about a mebibyte, and asks for the next take at once': {
     async play() {
       const { connection } = await given.nothing();
       const set = new TimedCommands(connection, 'retry', freshName('bytes'));
@@ -447,44 +528,35 @@ const traces: Record<string, Trace> = {
       await set.drop();
     },
     without: [
-      {
-        script: 'timed-take',
-        from: 'bytes = bytes + #entry.payload',
-        to: '',
-      },
-      {
-        script: 'timed-take',
-        from: 'and bytes < 1048576 then',
-        to: 'then',
-      },
+      { script: 'timed-take', cure: 'a take of a timed set is bounded by bytes' },
+      { script: 'timed-take', cure: 'a take of a timed set is bounded by bytes, 2' },
     ],
   },
 
-  'timed take, long keys': {
-    says: 'a take of a timed set brings about a third of a mebibyte of keys, and all are brought by several',
-    async play() {
-      const { connection } = await given.nothing();
-      const set = new TimedCommands(connection, 'schedule', freshName('keys'));
-      const keys = Array.from({ length: 12 }, (_, i) => `${i === 0 ? '' : KEY}${i}`);
-      await set.put(
-        'caller',
-        1,
-        keys.map((key, time) => ({ key, token: '', time, payload: '' })),
-      );
-      const takes: string[][] = [];
-      for (let number = 1; takes.flat().length < 12; number += 1) {
-        const took = await set.take('taker', number, 12, LEASE_MS);
-        takes.push(took.verdict === 'taken' ? took.taken.map(({ key }) => key) : []);
-      }
-      expect(takes.map(({ length }) => length)).toEqual([7, 5]);
-      expect(takes.flat()).toEqual(keys);
-      await set.drop();
+  'a take of a timed set brings about a third of a mebibyte of keys, and all are brought by several':
+    {
+      async play() {
+        const { connection } = await given.nothing();
+        const set = new TimedCommands(connection, 'schedule', freshName('keys'));
+        const keys = Array.from({ length: 12 }, (_, i) => `${i === 0 ? '' : KEY}${i}`);
+        await set.put(
+          'caller',
+          1,
+          keys.map((key, time) => ({ key, token: '', time, payload: '' })),
+        );
+        const takes: string[][] = [];
+        for (let number = 1; takes.flat().length < 12; number += 1) {
+          const took = await set.take('taker', number, 12, LEASE_MS);
+          takes.push(took.verdict === 'taken' ? took.taken.map(({ key }) => key) : []);
+        }
+        expect(takes.map(({ length }) => length)).toEqual([7, 5]);
+        expect(takes.flat()).toEqual(keys);
+        await set.drop();
+      },
+      without: [{ script: 'timed-take', cure: 'long keys count in a take of a timed set' }],
     },
-    without: [{ script: 'timed-take', from: '+ 3 * #key', to: '' }],
-  },
 
-  'timed take, many': {
-    says: 'a take of a timed set brings some hundred keys, however short',
+  'a take of a timed set brings some hundred keys, however short': {
     async play() {
       const { connection } = await given.nothing();
       const set = new TimedCommands(connection, 'schedule', freshName('many'));
@@ -501,7 +573,7 @@ const traces: Record<string, Trace> = {
       expect(taken.flat().map(({ key }) => key)).toEqual(keys);
       await set.drop();
     },
-    without: [{ script: 'timed-take', from: 'bytes + 2500 + 3', to: 'bytes + 3' }],
+    without: [{ script: 'timed-take', cure: 'each key counts in a take of a timed set' }],
   },
 };
 

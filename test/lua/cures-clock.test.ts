@@ -1,4 +1,4 @@
-import { QueueControlCommands } from '@piecework/protocol';
+import { QueueControlCommands, ReaderCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -15,6 +15,7 @@ import {
   tickOnce,
 } from '../support/given.js';
 import { inspect, inspectQueue } from '../support/peek.js';
+import { running } from '../support/read-ahead.js';
 import { playTraces, type Trace } from '../support/trace.js';
 
 /*
@@ -26,7 +27,7 @@ useTestClock();
 
 const HOUR_MS = 3_600_000;
 
-/** Time goes by, and somebody looks at the agenda every second or so. */
+/** Time passes, and the agenda is ticked about every second. */
 async function pass(scene: Scene, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 1_000) {
     moveClock(Math.min(left, 1_000));
@@ -34,7 +35,7 @@ async function pass(scene: Scene, ms: number): Promise<void> {
   }
 }
 
-/** A worker holds a sub-request and dies; the agenda was looked at. */
+/** A worker dies while it runs a sub-request; the agenda was ticked. */
 async function deadWorker(): Promise<Scene> {
   const scene = await given.sealed({ items: 1, limit: 1 });
   await new Hand(scene, 'dead').hold(1);
@@ -47,28 +48,38 @@ const permitsOf = async (scene: Scene) => (await inspect(scene)).permits;
 const nowOf = async (scene: Scene) => (await scene.queue.tick('', '')).now;
 
 const traces: Record<string, Trace> = {
-  'back, a lease': {
-    says: 'after the clock went back by an hour, what a dead worker held is withdrawn within its lease',
+  'who followed the results before the clock went back by an hour does not follow for an hour': {
     async play() {
-      const scene = await deadWorker();
+      const { scene, hand } = await running(2);
+      await new ReaderCommands(scene.connection, scene.id).follow(scene.generation);
+      expect(await hand.settle([])).toMatchObject({ live: true });
       moveClock(-HOUR_MS);
-      await pass(scene, 2_000);
-      expect(await permitsOf(scene)).toEqual({ dead: 1 });
-      await pass(scene, LEASE_MS + 20_000);
-      expect(await permitsOf(scene)).toEqual({});
+      expect(await hand.settle([])).toMatchObject({ live: false });
     },
-    without: [
-      {
-        script: 'tend',
-        from: 'leaseEnds(request, field, notBeyond(request, field, written, at, term), term, at, grace)',
-        to: 'leaseEnds(request, field, written, term, at, grace)',
-      },
-      { script: 'tick', from: 'clockWentBack(counters, seenAt - at, at)', to: '' },
-    ],
+    without: [{ script: 'settle', cure: 'a reader is not believed for longer than 10 s' }],
   },
 
-  'back, an agenda': {
-    says: 'after the clock went back, a page of the agenda after the other is shifted, and each id once',
+  'after the clock went back by an hour, the permits of a dead worker are withdrawn within its lease':
+    {
+      async play() {
+        const scene = await deadWorker();
+        moveClock(-HOUR_MS);
+        await pass(scene, 2_000);
+        expect(await permitsOf(scene)).toEqual({ dead: 1 });
+        await pass(scene, LEASE_MS + 20_000);
+        expect(await permitsOf(scene)).toEqual({});
+      },
+      without: [
+        {
+          script: 'tend',
+          cure: 'a lease is not believed beyond its length',
+          change: { becomes: 'written' },
+        },
+        { script: 'tick', cure: 'a lease is not believed beyond its length, 2' },
+      ],
+    },
+
+  'after the clock went back, the agenda is shifted page by page, and each id once': {
     async play() {
       const scene = await given.opened();
       const ids = Array.from({ length: 2_500 }, () => freshName('later'));
@@ -78,7 +89,7 @@ const traces: Record<string, Trace> = {
       const far = (await nowOf(scene)) + 2 * HOUR_MS;
       await client.zadd(agenda, ...ids.flatMap((id, i) => [far + i, id]));
       moveClock(-HOUR_MS);
-      for (let look = 0; look < 4; look += 1) await scene.queue.tick('', '');
+      for (let i = 0; i < 4; i += 1) await scene.queue.tick('', '');
       const scores = await client.zmscore(agenda, ...ids);
       const shifted = scores.map((score, i) => far + i - Number(score));
       expect(Math.max(...shifted)).toBeLessThan(HOUR_MS + 10_000);
@@ -86,17 +97,12 @@ const traces: Record<string, Trace> = {
       expect(generations).toHaveLength(2_500);
     },
     without: [
-      { script: 'tick', from: 'if #page == 2000 then', to: 'if false then' },
-      {
-        script: 'tick',
-        from: "redis.call('HSET', counters, 'shiftFrom', page[2000])",
-        to: '',
-      },
+      { script: 'tick', cure: 'the agenda is shifted when the clock went back', change: 'never' },
+      { script: 'tick', cure: 'the agenda is shifted when the clock went back, 2' },
     ],
   },
 
-  'forward and back': {
-    says: 'an hour forward for a moment, and right again, is no grace for an hour',
+  'a clock that is an hour ahead for a moment gives no grace of an hour': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1 });
       await tickOnce(scene);
@@ -112,14 +118,13 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tick',
-        from: 'math.min(known, at)',
-        to: 'known',
+        cure: 'the end of an outage is not believed when it lies ahead',
+        change: { becomes: 'known' },
       },
     ],
   },
 
-  'another clock': {
-    says: 'an outage is told apart from the clock of the server that tells of it',
+  'an outage is not confused with the clock of the server that reports it': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1 });
       const { request, generation } = scene;
@@ -131,16 +136,11 @@ const traces: Record<string, Trace> = {
       expect(await permitsOf(scene)).toEqual({});
     },
     without: [
-      {
-        script: 'tend',
-        from: 'return at - math.max(0, tickedAt - time)',
-        to: 'return time',
-      },
+      { script: 'tend', cure: 'an outage is measured by one clock', change: { becomes: 'time' } },
     ],
   },
 
-  'late looks, back': {
-    says: 'a late look of a clock that went back since puts no withdrawal off',
+  'a late tend noted before the clock went back delays no withdrawal': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1 });
       const { request, generation } = scene;
@@ -153,32 +153,24 @@ const traces: Record<string, Trace> = {
       await request.tend(generation, '', 0, 15_000, at - HOUR_MS + 1_000);
       expect(await permitsOf(scene)).toEqual({});
     },
-    without: [{ script: 'tend', from: 'lateTick - tickedAt > 4 * awayMs', to: 'false' }],
+    without: [{ script: 'tend', cure: 'a late tend after the clock went back', change: 'never' }],
   },
 
-  'producer, an outage': {
-    says: 'a producer has the whole of its lease again when Redis is back, and not more',
+  'a producer gets its whole lease again when Redis is back, and no more': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 30_000, onProducerLost: 'cancel' });
       await tickOnce(scene);
       moveClock(45_000);
       await pass(scene, 20_000);
       expect((await inspect(scene)).status).toBe('open');
-      expect((await scene.request.keepOpen(scene.generation)).verdict).toBe('ok');
+      expect((await scene.request.renewProducer(scene.generation)).verdict).toBe('ok');
       await pass(scene, 32_000);
       expect((await inspect(scene)).status).toBe('complete');
     },
-    without: [
-      {
-        script: 'tend',
-        from: "producerUntil = leaseEnds(request, 'producerUntil', producerUntil, leaseMs, at, grace)",
-        to: '',
-      },
-    ],
+    without: [{ script: 'tend', cure: 'grace for producers after an outage' }],
   },
 
-  'producer, a late look': {
-    says: 'a look that was under way while Redis was away gives up no producer',
+  'a tend that was under way while Redis was away gives up no producer': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 30_000, onProducerLost: 'cancel' });
       moveClock(21_000);
@@ -188,50 +180,47 @@ const traces: Record<string, Trace> = {
       await scene.request.tend(generation, passed, resumedAt, 15_000, now);
       expect((await inspect(scene)).status).toBe('open');
       await tickOnce(scene);
-      expect((await scene.request.keepOpen(scene.generation)).verdict).toBe('ok');
+      expect((await scene.request.renewProducer(scene.generation)).verdict).toBe('ok');
     },
-    without: [
-      {
-        script: 'tend',
-        from: "(state.granted > 0 or state.status == 'open')",
-        to: 'state.granted > 0',
-      },
-    ],
+    without: [{ script: 'tend', cure: 'grace for producers in a late tend' }],
   },
 
-  'a short lease, a jump': {
-    says: 'a jump of the clock that is longer than a short lease ends it no sooner than its length after',
+  'a jump of the clock that is longer than a lease gives it one more term': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 4_000, onProducerLost: 'cancel' });
       await tickOnce(scene);
       moveClock(10_000);
       await pass(scene, 3_000);
-      expect((await scene.request.keepOpen(scene.generation)).verdict).toBe('ok');
+      expect((await scene.request.renewProducer(scene.generation)).verdict).toBe('ok');
       moveClock(10_000);
       await pass(scene, 3_000);
-      expect((await scene.request.keepOpen(scene.generation)).verdict).toBe('ok');
+      expect((await scene.request.renewProducer(scene.generation)).verdict).toBe('ok');
     },
-    without: [{ script: 'tend', from: 'grace.gapMs <= term', to: 'true' }],
+    without: [
+      {
+        script: 'tend',
+        cure: 'grace for a lease that is shorter than a gap between two ticks',
+        change: 'always',
+      },
+    ],
   },
 
-  'a short lease, slow looks': {
-    says: 'looks that come more seldom than a lease lasts prolong it once, and not for ever',
+  'tends that are further apart than a lease lasts prolong it once, not for ever': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 4_000, onProducerLost: 'cancel' });
-      for (let look = 0; look < 4; look += 1) {
+      for (let i = 0; i < 4; i += 1) {
         moveClock(5_000);
         const at = await nowOf(scene);
         const gap = { gapAt: at, gapMs: 5_000 };
         await scene.request.tend(scene.generation, '', 0, 15_000, at, gap);
-        if (look === 0) expect((await inspect(scene)).status).toBe('open');
+        if (i === 0) expect((await inspect(scene)).status).toBe('open');
       }
       expect((await inspect(scene)).status).toBe('complete');
     },
-    without: [{ script: 'tend', from: ' or written % 1 > 0', to: '' }],
+    without: [{ script: 'tend', cure: 'that grace is given once' }],
   },
 
-  'back, a producer': {
-    says: 'after the clock went back, a producer that is gone is given up within its lease',
+  'after the clock went back, a producer that is gone is given up within its lease': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 30_000, onProducerLost: 'cancel' });
       await tickOnce(scene);
@@ -242,18 +231,17 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: "notBeyond(request, 'producerUntil', tonumber(v[1]), at, leaseMs)",
-        to: 'tonumber(v[1])',
+        cure: 'a producer lease is not believed beyond its length',
+        change: { becomes: 'tonumber(producerUntil)' },
       },
     ],
   },
 
-  'back, a delay': {
-    says: 'after the clock went back, a request that was delayed waits no longer than its delay',
+  'after the clock went back, a request that was delayed waits no longer than its delay': {
     async play() {
       const scene = await given.sealed({ items: 1, delayMs: 10_000 });
       await tickOnce(scene);
-      await scene.queue.note(scene.id, scene.generation, (await nowOf(scene)) + 10_000);
+      await scene.queue.scheduleTend(scene.id, scene.generation, (await nowOf(scene)) + 10_000);
       moveClock(-HOUR_MS);
       await pass(scene, 25_000);
       expect(await inspect(scene)).toMatchObject({ out: 1 });
@@ -261,19 +249,18 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'endsHold(request, state.heldUntil, v[10], at)',
-        to: 'state.heldUntil',
+        cure: 'a delay is not believed beyond its length',
+        change: { becomes: 'state.heldUntil' },
       },
       {
         script: 'create',
-        from: "fields[#fields + 1] = 'heldFor'",
-        to: "fields[#fields + 1] = 'none'",
+        cure: 'a delay is not believed beyond its length, 2',
+        change: { becomes: "'none'" },
       },
     ],
   },
 
-  'back, an opened id': {
-    says: 'an id that was opened while the clock was ahead is looked at in time, also before the first tick',
+  'an id that was opened while the clock was ahead is tended in time, also before the first tick': {
     async play() {
       const scene = await given.sealed({ items: 1 });
       await popAll(scene);
@@ -282,44 +269,34 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).epoch).toBeGreaterThan(1);
     },
     without: [
+      { script: 'intent', cure: 'an opened id shows how far the clock was', change: { skip: 2 } },
       {
-        script: 'intent',
-        from: "generation, 'openedAt', math.max(at, tonumber(v[2]) or 0))",
-        to: 'generation)',
+        script: 'tick',
+        cure: 'an opened id shows how far the clock was, 2',
+        change: { becomes: 'tickedAt' },
       },
-      { script: 'tick', from: 'math.max(tickedAt, tonumber(v[5]) or 0)', to: 'tickedAt' },
     ],
   },
 
-  'back, no delay': {
-    says: 'after the clock went back, what is to be tried again at once is',
+  'after the clock went back, a retry without a delay is ready at once': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
       const hand = new Hand(scene, 'w');
       const [entry] = await hand.hold(1);
       await hand.settle([failure(entry!, 0)]);
-      // No look at the request before the clock goes back, only at the agenda.
+      // Before the clock goes back, the agenda is ticked but the request is not tended.
       await tickOnce(scene);
       moveClock(-HOUR_MS);
       await pass(scene, 60_000);
       expect((await inspect(scene)).counts).toMatchObject({ ready: 1, delayed: 0 });
     },
     without: [
-      {
-        script: 'settle',
-        from: "tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or -1",
-        to: "tonumber(redis.call('HGET', keys.request, 'longestDelayMs')) or 0",
-      },
-      {
-        script: 'tend',
-        from: 'tonumber(v[11]) or tonumber(v[13]) or 0',
-        to: 'tonumber(v[11]) or 0',
-      },
+      { script: 'settle', cure: 'a delay of nothing has its length too', change: { becomes: '0' } },
+      { script: 'tend', cure: 'a delay of nothing has its length too, 2' },
     ],
   },
 
-  'back, a refused create': {
-    says: 'a create that was refused as too old is refused when the clock went back, too',
+  'a create that was refused as too old stays refused after the clock went back': {
     async play() {
       const scene = await given.nothing();
       const generation = await scene.queue.intent(scene.id);
@@ -329,17 +306,10 @@ const traces: Record<string, Trace> = {
       moveClock(-HOUR_MS);
       await expect(create(late, { owner: 'other' })).resolves.toMatchObject({ verdict: 'void' });
     },
-    without: [
-      {
-        script: 'create',
-        from: "redis.call('HSET', request, 'generation', generation, 'status', 'void')\n",
-        to: '',
-      },
-    ],
+    without: [{ script: 'create', cure: 'a create too old is refused for good' }],
   },
 
-  'back, a hold': {
-    says: 'after the clock went back, a hold lasts no longer than it was asked for',
+  'after the clock went back, a hold lasts no longer than it was asked for': {
     async play() {
       const scene = await given.sealed({ items: 1 });
       await popAll(scene);
@@ -352,17 +322,10 @@ const traces: Record<string, Trace> = {
       const halted = await new Hand(scene).tryEnter(1);
       expect(halted).toMatchObject({ permits: 1 });
     },
-    without: [
-      {
-        script: 'hold',
-        from: "redis.call('HSET', request, 'heldFor', heldUntil .. ' ' .. holdMs)",
-        to: '',
-      },
-    ],
+    without: [{ script: 'hold', cure: 'a hold is not believed beyond its length' }],
   },
 
-  'back, a deadline': {
-    says: 'after the clock went back, a deadline is no further away than it was when it was set',
+  'after the clock went back, a deadline is no further away than it was when it was set': {
     async play() {
       const scene = await given.sealed({ items: 1, deadlineMs: 60_000 });
       moveClock(-HOUR_MS);
@@ -373,14 +336,13 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: "notBeyond(request, 'deadline', tonumber(v[7]) or math.huge, at, v[9])",
-        to: 'tonumber(v[7]) or math.huge',
+        cure: 'a deadline is not believed beyond its length',
+        change: { becomes: 'tonumber(deadline) or math.huge' },
       },
     ],
   },
 
-  'back, a retry': {
-    says: 'after the clock went back, a retry waits no longer than the longest delay that was asked for',
+  'after the clock went back, a retry waits no longer than the longest delay that was asked for': {
     async play() {
       const scene = await given.sealed({ items: 2, attempts: 3 });
       const worker = new Hand(scene);
@@ -395,17 +357,12 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).counts).toMatchObject({ ready: 2, delayed: 0 });
     },
     without: [
-      { script: 'tend', from: 'delaysWentBack(due, at, tonumber(v[12]))', to: '' },
-      {
-        script: 'settle',
-        from: "redis.call('HSET', keys.request, 'longestDelayMs', delayMs)",
-        to: '',
-      },
+      { script: 'tend', cure: 'the delay of a retry is not believed beyond the longest' },
+      { script: 'settle', cure: 'the delay of a retry is not believed beyond the longest, 2' },
     ],
   },
 
-  'back, a lost token': {
-    says: 'after the clock went back, a token that was popped and lost is found as soon as ever',
+  'after the clock went back, a token that was popped and lost is found as soon as before': {
     async play() {
       const scene = await given.filled({ items: 1 });
       await tickOnce(scene);
@@ -417,13 +374,10 @@ const traces: Record<string, Trace> = {
       await pass(scene, 30_000);
       expect(await popAll(scene)).not.toEqual([]);
     },
-    without: [
-      { script: 'tick', from: 'if epoch and tonumber(passedAt) > at then', to: 'if false then' },
-    ],
+    without: [{ script: 'tick', cure: 'a pop that lies ahead counts as now', change: 'never' }],
   },
 
-  'back, signs of life': {
-    says: 'after the clock went back, a worker that is gone is struck out of the registry in time',
+  'after the clock went back, a dead worker is removed from the registry in time': {
     async play() {
       const scene = await given.opened();
       await scene.queue.tick('gone', '{}');
@@ -431,11 +385,10 @@ const traces: Record<string, Trace> = {
       await pass(scene, 62_000);
       expect((await inspectQueue(scene)).workers).toEqual({});
     },
-    without: [{ script: 'tick', from: 'signsOfLife(workers, at)\nif worker', to: 'if worker' }],
+    without: [{ script: 'tick', cure: 'a sign of life that lies ahead counts as now' }],
   },
 
-  'back, a pause': {
-    says: 'after the clock went back, a queue is paused for no longer than it was asked for',
+  'after the clock went back, a queue is paused for no longer than it was asked for': {
     async play() {
       const scene = await given.opened();
       const control = new QueueControlCommands(scene.connection, scene.queue.keys.queue);
@@ -447,14 +400,13 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tick',
-        from: 'if tonumber(of) == ends and ends > at + ms then',
-        to: 'if false then',
+        cure: 'the pause of a queue is not believed beyond its length',
+        change: 'never',
       },
     ],
   },
 
-  'back, a longer pause': {
-    says: 'after the clock went back, a pause that is asked for again lasts as long as it says',
+  'after the clock went back, a pause that is asked for again lasts as long as it says': {
     async play() {
       const scene = await given.opened();
       const control = new QueueControlCommands(scene.connection, scene.queue.keys.queue);
@@ -467,19 +419,14 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'pause-queue',
-        from: 'if tonumber(of) == ends and ends > at + ms then',
-        to: 'if false then',
+        cure: 'the pause of a queue is not believed beyond its length',
+        change: 'never',
       },
-      {
-        script: 'pause-queue',
-        from: "redis.call('HSET', paused, 'length', ends .. ' ' .. forMs)",
-        to: '',
-      },
+      { script: 'pause-queue', cure: 'a pause that is asked for again' },
     ],
   },
 
-  'lives and the clock': {
-    says: 'more than a thousand submissions a second do not make generations run ahead of the clock',
+  'more than a thousand submissions a second do not make generations run ahead of the clock': {
     async play() {
       const scene = await given.nothing();
       let last = 0;
@@ -489,11 +436,16 @@ const traces: Record<string, Trace> = {
       }
       expect(last - (await nowOf(scene))).toBeLessThan(2_000);
     },
-    without: [{ script: 'intent', from: 'last - at < 1000 and last + 1 or last', to: 'last + 1' }],
+    without: [
+      {
+        script: 'intent',
+        cure: 'generations stay near the clock',
+        change: { becomes: 'last + 1' },
+      },
+    ],
   },
 
-  'the next life': {
-    says: 'the next life of an id has a greater generation, also where many share one',
+  'the next generation of an id has a greater number, also when many ids share one': {
     async play() {
       const scene = await given.opened();
       // Ahead of the clock as far as it may be.
@@ -503,17 +455,10 @@ const traces: Record<string, Trace> = {
       await scene.queue.finish(id, first, 'succeeded');
       expect(await scene.queue.intent(id)).toBeGreaterThan(first);
     },
-    without: [
-      {
-        script: 'finish',
-        from: "redis.call('HSET', counters, 'generation', generation + 1)",
-        to: '',
-      },
-    ],
+    without: [{ script: 'finish', cure: 'the end of a generation makes the next one greater' }],
   },
 
-  'an open life that is over': {
-    says: 'what a rolled-back queue has open under a life that is over is replaced',
+  'an id that a rolled-back queue has open under an ended generation is opened anew': {
     async play() {
       const scene = await given.created();
       await scene.request.drop();
@@ -522,7 +467,7 @@ const traces: Record<string, Trace> = {
       expect(await create({ ...scene, generation: next })).toMatchObject({ verdict: 'created' });
       await append({ ...scene, generation: next }, 1);
     },
-    without: [{ script: 'intent', from: ' or generation <= above', to: '' }],
+    without: [{ script: 'intent', cure: 'an open generation that has ended is replaced' }],
   },
 };
 

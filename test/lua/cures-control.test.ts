@@ -38,35 +38,34 @@ async function running(n: number, options: Options = {}) {
 }
 
 const halted = (script: 'enter' | 'tend' | 'settle') =>
-  ({ script, from: 'if not active or state.halted or', to: 'if not active or' }) as const;
+  ({ script, cure: 'a paused request grants, mints and hands out nothing' }) as const;
 
 const traces: Record<string, Trace> = {
-  paused: {
-    says: 'of a paused request nothing is granted, minted, handed out or kept beyond what runs',
-    async play() {
-      const { scene, hand, entries } = await running(3);
-      await popAll(scene);
-      await control(scene).pause(scene.generation);
-      expect(await hand.settle([back(entries[0]!)], { running: 2 })).toMatchObject({
-        permits: 2,
-        mint: 0,
-      });
-      expect(await hand.take(1)).toEqual([]);
-      const other = new Hand(scene, 'other');
-      expect(await other.enter(1)).toMatchObject({ permits: 0 });
-      expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 0 });
+  'a paused request grants, mints and hands out nothing, and keeps no permits but of running handlers':
+    {
+      async play() {
+        const { scene, hand, entries } = await running(3);
+        await popAll(scene);
+        await control(scene).pause(scene.generation);
+        expect(await hand.settle([back(entries[0]!)], { running: 2 })).toMatchObject({
+          permits: 2,
+          mint: 0,
+        });
+        expect(await hand.take(1)).toEqual([]);
+        const other = new Hand(scene, 'other');
+        expect(await other.enter(1)).toMatchObject({ permits: 0 });
+        expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 0 });
+      },
+      without: [
+        halted('enter'),
+        halted('tend'),
+        halted('settle'),
+        { script: 'settle', cure: 'a paused request grants, mints and hands out nothing, 2' },
+        { script: 'take', cure: 'a paused request grants, mints and hands out nothing, 3' },
+      ],
     },
-    without: [
-      halted('enter'),
-      halted('tend'),
-      halted('settle'),
-      { script: 'settle', from: 'if state.halted or state.status', to: 'if state.status' },
-      { script: 'take', from: 'if state.halted or state.status', to: 'if state.status' },
-    ],
-  },
 
-  'top-up, resume': {
-    says: 'a resumed request has its tokens at once',
+  'a resumed request has its tokens at once': {
     async play() {
       const { scene, hand, entries } = await running(1);
       await control(scene).pause(scene.generation);
@@ -77,17 +76,12 @@ const traces: Record<string, Trace> = {
       expect(await control(scene).resume(scene.generation)).toMatchObject({ mint: 1 });
     },
     without: [
-      { script: 'resume', from: 'local mint = topUp(', to: 'local mint = 0 * topUp(' },
-      {
-        script: 'resume',
-        from: "redis.call('HDEL', request, 'paused')\nstate = readState(request, generation)",
-        to: "redis.call('HDEL', request, 'paused')",
-      },
+      { script: 'update', cure: 'top-up in update', change: { becomes: '0' } },
+      { script: 'update', cure: 'top-up in resume' },
     ],
   },
 
-  'resumed, still held': {
-    says: 'a request that is also held back goes on when that is over, not with its resume',
+  'a resume does not end a hold': {
     async play() {
       const scene = await given.created();
       await holds(scene).hold(scene.generation, 60_000);
@@ -98,26 +92,24 @@ const traces: Record<string, Trace> = {
     },
     without: [
       {
-        script: 'resume',
-        from: "redis.call('HDEL', request, 'paused')\nstate = readState(request, generation)",
-        to: "redis.call('HDEL', request, 'paused')\nstate.halted = false",
+        script: 'update',
+        cure: 'top-up in resume',
+        change: { becomes: "paused == '1'" },
       },
     ],
   },
 
-  'top-up, update': {
-    says: 'a raised limit brings others at once',
+  'a raised limit brings others at once': {
     async play() {
       const { scene } = await running(2, { limit: 2 });
       await popAll(scene);
       const updated = await control(scene).update(scene.generation, { limit: 4 });
       expect(updated).toMatchObject({ mint: 2 });
     },
-    without: [{ script: 'update', from: 'local mint = topUp(', to: 'local mint = 0 * topUp(' }],
+    without: [{ script: 'update', cure: 'top-up in update', change: { becomes: '0' } }],
   },
 
-  'lowered limit': {
-    says: 'a worker above a lowered limit gives a permit back with each handler that ends',
+  'a worker above a lowered limit gives up a permit with each handler that ends': {
     async play() {
       const { scene, hand, entries } = await running(3);
       await control(scene).update(scene.generation, { limit: 1 });
@@ -128,13 +120,16 @@ const traces: Record<string, Trace> = {
       await inspect(scene);
     },
     without: [
-      { script: 'settle', from: 'math.max(running, permits - excess)', to: 'permits' },
-      { script: 'update', from: "redis.call('HSET', request, 'limit', limit)", to: '' },
+      {
+        script: 'settle',
+        cure: 'permits above a lowered limit are taken back',
+        change: { becomes: 'math.min(keep, permits)' },
+      },
+      { script: 'update', cure: 'permits above a lowered limit are taken back, 2' },
     ],
   },
 
-  'changed priority': {
-    says: 'tokens in the list of an old priority are good for nothing, and there are new ones at once',
+  'tokens in the list of an old priority are void, and there are new ones at once': {
     async play() {
       const scene = await given.sealed({ items: 5, limit: 2, priority: 90 });
       const { generation } = scene;
@@ -147,25 +142,27 @@ const traces: Record<string, Trace> = {
       expect(await new Hand(scene).enter(1, [epoch])).toMatchObject({ permits: 1 });
     },
     without: [
-      { script: 'update', from: 'state.epoch + 2, 0, 0', to: 'state.epoch + 1, 0, 0' },
-      { script: 'update', from: 'state.epoch + 2, 0, 0', to: 'state.epoch + 2, state.out, 0' },
-      { script: 'enter', from: 'local grant = stale and 0 or', to: 'local grant =' },
+      { script: 'update', cure: 'tokens of an old priority die', change: { becomes: '1' } },
+      {
+        script: 'update',
+        cure: 'tokens of an old priority die, 2',
+        change: { becomes: 'state.out' },
+      },
+      { script: 'enter', cure: 'tokens of an old priority die, 3' },
     ],
   },
 
-  'changed priority, once': {
-    says: 'a change of the priority that is sent twice makes one step',
+  'a change of the priority that is sent twice makes one step': {
     async play() {
       const scene = await given.sealed({ items: 5, limit: 2, priority: 90 });
       await control(scene).update(scene.generation, { priority: 3 });
       const again = await control(scene).update(scene.generation, { priority: 3 });
       expect(again).toMatchObject({ mint: 0, epoch: 3 });
     },
-    without: [{ script: 'update', from: ' and priority ~= known then', to: ' then' }],
+    without: [{ script: 'update', cure: 'a change of the priority is made once' }],
   },
 
-  'longest hold': {
-    says: 'a hold, or a pause of the queue, is not made shorter by another one',
+  'a second hold, or a second pause of the queue, does not shorten the first': {
     async play() {
       const scene = await given.sealed({ items: 1 });
       const long = await holds(scene).hold(scene.generation, 60_000);
@@ -181,17 +178,20 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'hold',
-        from: 'math.max(known, state.at + holdMs)',
-        to: 'state.at + holdMs',
+        cure: 'a hold is never made shorter',
+        change: { becomes: 'state.at + holdMs' },
       },
-      { script: 'pause-queue', from: 'math.max(at + forMs, known)', to: 'at + forMs' },
-      { script: 'pause-queue', from: 'if forMs == 0 or known == 0 then', to: 'if forMs == 0 then' },
-      { script: 'resume-queue', from: "redis.call('UNLINK', paused)", to: '' },
+      {
+        script: 'pause-queue',
+        cure: 'a hold is never made shorter, 2',
+        change: { becomes: 'at + forMs' },
+      },
+      { script: 'pause-queue', cure: 'a hold is never made shorter, 3' },
+      { script: 'resume-queue', cure: 'a hold is never made shorter, 4' },
     ],
   },
 
-  'hold, over': {
-    says: 'a request that was held back is looked at when that is over, though nobody noted it',
+  'a held request is tended when the hold ends, also when no call scheduled that': {
     async play() {
       const { scene, hand, entries } = await running(2);
       await holds(scene).hold(scene.generation, 40_000);
@@ -205,17 +205,12 @@ const traces: Record<string, Trace> = {
       expect(await popAll(scene)).toHaveLength(1);
     },
     without: [
-      { script: 'tend', from: 'next = math.min(next, state.heldUntil)', to: '' },
-      {
-        script: 'hold',
-        from: "redis.call('HSET', request, 'heldUntil', heldUntil)",
-        to: '',
-      },
+      { script: 'tend', cure: 'the end of a hold is on the agenda' },
+      { script: 'hold', cure: 'the end of a hold is on the agenda, 2' },
     ],
   },
 
-  deadline: {
-    says: 'a request ends at its deadline: failed, whatever is left, and nobody has to note it',
+  'a request fails at its deadline, whatever is left, also when no call scheduled that': {
     async play() {
       const { scene, hand, entries } = await running(1, { deadlineMs: 30_000 });
       moveClock(21_000);
@@ -227,19 +222,14 @@ const traces: Record<string, Trace> = {
       expect(await hand.trySettle([success(entries[0]!)])).toMatchObject({ outcome: 'failed' });
     },
     without: [
-      { script: 'tend', from: 'next = math.min(next, deadline)', to: '' },
-      { script: 'tend', from: "endEarly(request, state, 'deadline')", to: '' },
-      {
-        script: 'settle',
-        from: "if v[4] == 'deadline' or v[4] == 'failures' then",
-        to: 'if false then',
-      },
-      { script: 'create', from: "or ARGV[i] == 'deadlineMs' and 'deadline'", to: '' },
+      { script: 'tend', cure: 'the deadline is on the agenda' },
+      { script: 'tend', cure: 'the deadline is on the agenda, 2' },
+      { script: 'settle', cure: 'the deadline is on the agenda, 3', change: 'never' },
+      { script: 'create', cure: 'the deadline is on the agenda, 4', change: 'never' },
     ],
   },
 
-  'first reason': {
-    says: 'why a request ended early is what ended it first',
+  'the first reason to end a request early is kept': {
     async play() {
       const { scene, hand, entries } = await running(1, { deadlineMs: 9_000 });
       moveClock(9_100);
@@ -251,14 +241,13 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'cancel',
-        from: "redis.call('HSETNX', request, 'endReason', reason)",
-        to: "redis.call('HSET', request, 'endReason', reason)",
+        cure: 'the first reason of an early end stays',
+        change: { becomes: "'HSET'" },
       },
     ],
   },
 
-  'too many failures': {
-    says: 'a request that failed too often ends there, with all that waits, also what is parked',
+  'a request with too many failures ends at once, with all that waits or was returned': {
     async play() {
       const options = { toleratedFailures: 1, onExceeded: 'cancel' } as const;
       const { scene, hand, entries } = await running(3, options);
@@ -272,17 +261,12 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).counts).toMatchObject({ failed: 2, cancelled: 4 });
     },
     without: [
-      { script: 'settle', from: "endEarly(request, state, 'failures')", to: '' },
-      {
-        script: 'settle',
-        from: 'keys.held = cancelIdle(request, state, work, due, at, keys.held)',
-        to: '',
-      },
+      { script: 'settle', cure: 'too many failures end it in settle' },
+      { script: 'settle', cure: 'too many failures end it in settle, 2' },
     ],
   },
 
-  'too many crashes': {
-    says: 'and a crash that is one too many ends it as well',
+  'one crash too many ends such a request as well': {
     async play() {
       const options = { maxCrashes: 1, onExceeded: 'cancel' } as const;
       const { scene } = await running(1, options);
@@ -294,17 +278,10 @@ const traces: Record<string, Trace> = {
         crashed: { count: 1, indexes: [0] },
       });
     },
-    without: [
-      {
-        script: 'tend',
-        from: '\nendIfExceeded(request, state)\nlocal left = 0',
-        to: '\nlocal left = 0',
-      },
-    ],
+    without: [{ script: 'tend', cure: 'too many failures end it in tend' }],
   },
 
-  'share of all': {
-    says: 'a share of failures is one of all sub-requests, so it says nothing before they are all there',
+  'a tolerated share of failures is judged only when all sub-requests are there': {
     async play() {
       const options = { toleratedFailures: '50%', onExceeded: 'cancel' } as const;
       const scene = await given.filled({ items: 1, ...options });
@@ -314,22 +291,20 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).status).toBe('open');
     },
     without: [
-      { script: 'settle', from: "(state.status == 'open' and v[2]:sub(-1) == '%')", to: 'false' },
+      { script: 'settle', cure: 'a share of failures waits for the seal', change: 'never' },
     ],
   },
 
-  'no further attempt': {
-    says: 'what cannot be tried again fails at once, whatever attempts are left',
+  'a failure that must not be tried again is final, whatever attempts are left': {
     async play() {
       const { scene, hand, entries } = await running(1, { attempts: 5 });
       await hand.settle([failure(entries[0]!, -1)], { keep: 0 });
       expect((await inspect(scene)).counts).toMatchObject({ failed: 1, delayed: 0 });
     },
-    without: [{ script: 'settle', from: ' and delayMs >= 0 then', to: ' then' }],
+    without: [{ script: 'settle', cure: 'no further attempt when there is to be none' }],
   },
 
-  'checkpoint, of its owner': {
-    says: 'a worker that lost a sub-request does not overwrite how far its new owner has come',
+  'a worker that lost a sub-request does not overwrite the checkpoint of the new owner': {
     async play() {
       const { scene, hand, entries } = await running(2);
       await hand.settle([back(entries[0]!)], { keep: 1, running: 1 });
@@ -342,16 +317,11 @@ const traces: Record<string, Trace> = {
       expect(await connection.client.hget(request.keys.tries, '0:checkpoint')).toBe('"new"');
     },
     without: [
-      {
-        script: 'renew',
-        from: "if redis.call('XPENDING', work, 'workers', id, id, 1, worker)[1] then",
-        to: 'if true then',
-      },
+      { script: 'renew', cure: 'a checkpoint counts from its owner only', change: 'always' },
     ],
   },
 
-  'checkpoint, taken out': {
-    says: 'what a sub-request left goes when it succeeds, or memory would fill as a request runs',
+  'the checkpoint of a sub-request is removed when it succeeds': {
     async play() {
       const { scene, hand, entries } = await running(2);
       const { request, generation, connection } = scene;
@@ -360,12 +330,8 @@ const traces: Record<string, Trace> = {
       expect(await connection.client.exists(request.keys.tries)).toBe(0);
     },
     without: [
-      { script: 'renew', from: "redis.call('HSET', request, 'checkpoints', 1)", to: '' },
-      {
-        script: 'settle',
-        from: "keys.tried[#keys.tried + 1] = ARGV[i]:sub(#prefix + 1) .. ':checkpoint'",
-        to: '',
-      },
+      { script: 'renew', cure: 'a checkpoint goes with its success' },
+      { script: 'settle', cure: 'a checkpoint goes with its success, 2' },
     ],
   },
 };

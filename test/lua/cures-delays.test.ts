@@ -27,18 +27,16 @@ async function comesIn(hand: Hand, ms: number): Promise<void> {
 
 const NO_LOOK = {
   script: 'timed-take',
-  from: 'local more = timedAhead(touched, keys, at)',
-  to: 'local more = false',
+  cure: 'a delay is believed for its length',
+  change: 'never',
 } as const;
 const noMark = (script: 'timed-put' | 'timed-settle') => ({
   script,
-  from: 'at + ms + timedMark(ms)',
-  to: 'at + ms',
+  cure: 'a delay is believed for its length, 2',
 });
 
 playTraces('lengths and the clock', {
-  'a delay, the clock back': {
-    says: 'what was put with a delay while the clock was ahead comes after that delay',
+  'an item put with a delay while the clock was ahead is due after that delay': {
     async play() {
       const hand = await Hand.ofNew();
       moveClock(HOUR_MS);
@@ -48,8 +46,7 @@ playTraces('lengths and the clock', {
     },
     without: [NO_LOOK, noMark('timed-put')],
   },
-  'no delay, the clock back': {
-    says: 'what was put without a delay while the clock was ahead is taken at once',
+  'an item put without a delay while the clock was ahead is taken at once': {
     async play() {
       const hand = await Hand.ofNew();
       moveClock(HOUR_MS);
@@ -59,8 +56,7 @@ playTraces('lengths and the clock', {
     },
     without: [NO_LOOK],
   },
-  'a failure, the clock back': {
-    says: 'what failed while the clock was ahead comes again after the delay of the failure',
+  'an item that failed while the clock was ahead is due after the delay of the failure': {
     async play() {
       const hand = await Hand.ofNew();
       await hand.put('x', 0);
@@ -72,8 +68,7 @@ playTraces('lengths and the clock', {
     },
     without: [NO_LOOK, noMark('timed-settle')],
   },
-  'a length that nobody noted': {
-    says: 'a look knows that the clock went back by what was given last, also when nobody took anything meanwhile',
+  'a take notices that the clock went back, also when nothing was taken meanwhile': {
     async play() {
       const hand = await Hand.ofNew();
       await hand.put('y', '+9000000');
@@ -83,16 +78,9 @@ playTraces('lengths and the clock', {
       moveClock(-HOUR_MS);
       await comesIn(hand, DELAY_MS);
     },
-    without: [
-      {
-        script: 'timed-put',
-        from: "redis.call('HSET', keys.clock, 'at', timedNumber(at))\nend\nif sooner",
-        to: 'end\nif sooner',
-      },
-    ],
+    without: [{ script: 'timed-put', cure: 'a delay given as a length records the clock' }],
   },
-  'a time of the user, the clock back': {
-    says: 'a time that the user named stays when the clock goes back',
+  'a time that the user named stays when the clock goes back': {
     async play() {
       const hand = await Hand.ofNew();
       const { now } = await hand.take();
@@ -102,10 +90,9 @@ playTraces('lengths and the clock', {
       moveClock(-HOUR_MS);
       await comesIn(hand, 2 * HOUR_MS);
     },
-    without: [{ script: 'timed-take', from: 'if mark == 0 then', to: 'if false then' }],
+    without: [{ script: 'timed-take', cure: 'a time of the user is no length', change: 'never' }],
   },
-  'a delay from before, the clock back': {
-    says: 'a delay that was given by the right clock is not shortened when the clock was ahead meanwhile',
+  'a delay given by the right clock is not shortened when the clock was ahead meanwhile': {
     async play() {
       const hand = await Hand.ofNew();
       await hand.put('x', `+${2 * HOUR_MS}`);
@@ -117,13 +104,12 @@ playTraces('lengths and the clock', {
     without: [
       {
         script: 'timed-take',
-        from: 'return math.min(time, at + math.floor(2 ^ ((mark * 1024 - 1) / 29) - 0.5) + mark)',
-        to: 'return at + mark',
+        cure: 'a delay is not shortened by a clock that was ahead meanwhile',
+        change: { becomes: 'at + mark' },
       },
     ],
   },
-  'a move beside the lease, the clock back': {
-    says: 'what was moved by a delay while another had it comes after that delay',
+  'an item that was moved by a delay while another had it is due after that delay': {
     async play() {
       const hand = await Hand.ofNew();
       await hand.put('x', 0);
@@ -138,16 +124,11 @@ playTraces('lengths and the clock', {
     without: [
       [
         NO_LOOK,
-        {
-          script: 'timed-settle',
-          from: 'local comes, over = moved and timedBelieved(moved, at),',
-          to: 'local comes, over = moved,',
-        },
+        { script: 'timed-settle', cure: 'a move beside the lease is believed for its length' },
       ],
     ],
   },
-  'given back, the clock back': {
-    says: 'what is given back when the clock has gone back is there at once',
+  'an item that is given back after the clock went back is due at once': {
     async play() {
       const hand = await Hand.ofNew();
       moveClock(HOUR_MS);
@@ -162,13 +143,12 @@ playTraces('lengths and the clock', {
     without: [
       {
         script: 'timed-settle',
-        from: "own % 1 > 0 and own > at and timedAt('+0', at) or own",
-        to: 'own',
+        cure: 'an item that was due is due when it is given back',
+        change: { becomes: 'own' },
       },
     ],
   },
-  'many delays, the clock back': {
-    says: 'a look that finds more than one call may go through goes on with the next call, at once',
+  'a take that finds more than one call may go through continues with the next call, at once': {
     async play() {
       const hand = await Hand.ofNew();
       const { now } = await hand.take();
@@ -189,9 +169,17 @@ playTraces('lengths and the clock', {
       expect(found.size).toBe(1_400);
     },
     without: [
-      { script: 'timed-take', from: 'and not more and', to: 'and' },
-      { script: 'timed-take', from: "(moves and '' or '(') ..", to: "'(' .." },
-      { script: 'timed-take', from: "(moves and '' or '(') ..", to: "'' .." },
+      { script: 'timed-take', cure: 'a scan of times that lie ahead continues page by page' },
+      {
+        script: 'timed-take',
+        cure: 'a scan of times that lie ahead continues page by page, 2',
+        change: { becomes: "'(' .. page[#page]" },
+      },
+      {
+        script: 'timed-take',
+        cure: 'a scan of times that lie ahead continues page by page, 2',
+        change: { becomes: "'' .. page[#page]" },
+      },
     ],
   },
 });

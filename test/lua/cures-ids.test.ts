@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { givenIds, LIFE, TIMEOUT_MS } from '../support/given-ids.js';
+import { givenIds, INCARNATION, TIMEOUT_MS } from '../support/given-ids.js';
 import { keepKeys } from '../support/lost-writes.js';
 import { playTraces, type Trace } from '../support/trace.js';
 
@@ -17,8 +17,7 @@ async function runOut(unique = false) {
 }
 
 const traces: Record<string, Trace> = {
-  'ids, a number given again': {
-    says: 'who has a task that the server forgot does not end the one that got its number',
+  'the owner of a task that the server forgot does not end the task that got its number': {
     async play() {
       const scene = await givenIds();
       const { name: _, ...keys } = scene.commands.keys;
@@ -35,16 +34,15 @@ const traces: Record<string, Trace> = {
       expect(await scene.resume(task)).toMatchObject({ verdict: 'ready', id: 'b' });
       expect(await scene.done(task)).toEqual({ verdict: 'counted' });
     },
-    without: [{ script: 'id-settle', from: 'if forgotten or attempt', to: 'if attempt' }],
+    without: [{ script: 'id-settle', cure: 'ids, a number given again' }],
   },
 
-  'ids, a chunk that is missing': {
-    says: 'an add goes on from what the server has of it',
+  'an add continues from what the server has of it': {
     async play() {
       const scene = await givenIds();
       const { name: _, ...keys } = scene.commands.keys;
       const chunk = (number: number) =>
-        scene.commands.add(LIFE, { sender: 'many', number, keepMs: 60_000, first: 3 }, [
+        scene.commands.add(INCARNATION, { sender: 'many', number, keepMs: 60_000, first: 3 }, [
           `${number}`,
         ]);
       const putBack = await keepKeys(scene.connection, Object.values(keys));
@@ -54,84 +52,63 @@ const traces: Record<string, Trace> = {
       expect(await chunk(3)).toMatchObject({ added: 1 });
       expect(await chunk(4)).toMatchObject({ added: 1, pending: 2 });
     },
-    without: [
-      {
-        script: 'id-add',
-        from: 'if number > first and last < number - 1 then',
-        to: 'if false then',
-      },
-    ],
+    without: [{ script: 'id-add', cure: 'ids, a chunk that is missing', change: 'never' }],
   },
 
-  'ids, numbered adds': {
-    says: 'an add that is sent twice adds once',
+  'an add that is sent twice adds once': {
     async play() {
       const scene = await givenIds();
       await scene.add(['a'], 1);
       expect(await scene.add(['a'], 1)).toMatchObject({ pending: 1 });
     },
-    without: [{ script: 'id-add', from: 'if number <= last then', to: 'if false then' }],
+    without: [{ script: 'id-add', cure: 'ids, numbered adds', change: 'never' }],
   },
 
-  'ids, the attempt in resume': {
-    says: 'a resume of an attempt that is not the last gets nothing, also when the last ran out too',
+  'a resume of an attempt that is not the last gets nothing, also when the last ran out too': {
     async play() {
       const { scene, task } = await runOut();
       await scene.resume(task);
       moveClock(TIMEOUT_MS);
       expect(await scene.resume(task)).toMatchObject({ verdict: 'none' });
     },
-    without: [{ script: 'id-resume', from: 'tonumber(current) ~= attempt or', to: '' }],
+    without: [{ script: 'id-resume', cure: 'ids, the attempt in resume' }],
   },
 
-  'ids, the time in resume': {
-    says: 'nobody resumes what is in time in another hand',
+  'a task whose time has not run out cannot be resumed': {
     async play() {
       const scene = await givenIds(['a']);
       const task = await scene.take();
       moveClock(TIMEOUT_MS - 1_000);
       expect(await scene.resume(task)).toMatchObject({ verdict: 'none' });
     },
-    without: [
-      {
-        script: 'id-resume',
-        from: "or tonumber(redis.call('ZADD', running, 'XX', 'INCR', 0, number) or 0) > at then",
-        to: 'then',
+    without: [{ script: 'id-resume', cure: 'ids, the time in resume' }],
+  },
+
+  'after the clock went back by an hour, the task of a dead consumer is offered and resumed in time':
+    {
+      async play() {
+        const scene = await givenIds(['a']);
+        const task = await scene.take();
+        moveClock(-3_600_000);
+        expect(await scene.pull()).toMatchObject({ verdict: 'processing' });
+        moveClock(TIMEOUT_MS);
+        expect(await scene.pull()).toMatchObject({ verdict: 'timedout' });
+        expect(await scene.resume(task)).toMatchObject({ verdict: 'ready' });
       },
-    ],
-  },
-
-  'ids, the clock back': {
-    says: 'after the clock went back by an hour, what a dead hand holds is offered and resumed in time',
-    async play() {
-      const scene = await givenIds(['a']);
-      const task = await scene.take();
-      moveClock(-3_600_000);
-      expect(await scene.pull()).toMatchObject({ verdict: 'processing' });
-      moveClock(TIMEOUT_MS);
-      expect(await scene.pull()).toMatchObject({ verdict: 'timedout' });
-      expect(await scene.resume(task)).toMatchObject({ verdict: 'ready' });
+      without: [{ script: 'id-pull', cure: 'ids, the clock back' }],
     },
-    without: [
-      { script: 'id-pull', from: "redis.call('ZADD', running, at + timeoutMs, far)", to: '' },
-    ],
-  },
 
-  'ids, failures of the current attempt': {
-    says: 'whoever lost a task cannot fail it for who has it now',
+  'a consumer that lost a task cannot fail it for the new owner': {
     async play() {
       const { scene, task } = await runOut();
       await scene.resume(task);
       expect(await scene.fail(task)).toEqual({ verdict: 'late' });
       expect(await scene.done({ number: 1, attempt: 2 })).toEqual({ verdict: 'counted' });
     },
-    without: [
-      { script: 'id-settle', from: " or (kind == 'f' and attempt < current) then", to: ' then' },
-    ],
+    without: [{ script: 'id-settle', cure: 'ids, failures of the current attempt' }],
   },
 
-  'ids, overdue ones first': {
-    says: 'endless adds starve no task that timed out',
+  'endless adds starve no task that timed out': {
     async play() {
       const { scene, task } = await runOut();
       for (let i = 0; ; i += 1) {
@@ -142,17 +119,10 @@ const traces: Record<string, Trace> = {
         moveClock(TIMEOUT_MS / 4);
       }
     },
-    without: [
-      {
-        script: 'id-pull',
-        from: 'if not number or since + timeoutMs > at then',
-        to: 'if true then',
-      },
-    ],
+    without: [{ script: 'id-pull', cure: 'ids, overdue ones first', change: 'always' }],
   },
 
-  'ids, offered in turn': {
-    says: 'a task that nobody resumes hides neither what is pending nor what else timed out',
+  'a task that nobody resumes hides neither pending tasks nor others that timed out': {
     async play() {
       const scene = await givenIds(['a', 'b', 'c']);
       await scene.take();
@@ -166,11 +136,10 @@ const traces: Record<string, Trace> = {
       }
       expect(seen).toEqual(new Set(['a', 'b', 'c']));
     },
-    without: [{ script: 'id-pull', from: "redis.call('ZADD', running, at, number)", to: '' }],
+    without: [{ script: 'id-pull', cure: 'ids, offered in turn' }],
   },
 
-  'ids, known until completed': {
-    says: 'in a unique queue an id is free again once its task is completed',
+  'in a unique queue an id is free again once its task is completed': {
     async play() {
       const { scene, task } = await runOut(true);
       expect(await scene.add(['a'])).toMatchObject({ added: 0 });
@@ -178,17 +147,12 @@ const traces: Record<string, Trace> = {
       expect(await scene.add(['a'])).toMatchObject({ added: 1 });
     },
     without: [
-      { script: 'id-settle', from: "redis.call('SREM', known, id)", to: '' },
-      {
-        script: 'id-add',
-        from: "if v[2] == '0' or redis.call('SADD', known, ARGV[i]) == 1 then",
-        to: 'if true then',
-      },
+      { script: 'id-settle', cure: 'ids, known until completed' },
+      { script: 'id-add', cure: 'ids, known until completed, 2', change: 'always' },
     ],
   },
 
-  'ids, one life': {
-    says: 'who joined a queue that was dropped touches no later one of its name',
+  'a consumer of a dropped queue touches no later queue of the same name': {
     async play() {
       const { scene, task } = await runOut();
       await scene.drop();
@@ -200,12 +164,8 @@ const traces: Record<string, Trace> = {
       expect(await scene.commands.inspect('another')).toMatchObject({ running: 1, completed: 0 });
     },
     without: [
-      { script: 'id-settle', from: 'if v[1] ~= life then', to: 'if false then' },
-      {
-        script: 'id-drop',
-        from: "if redis.call('HGET', state, 'life') ~= life then",
-        to: 'if false then',
-      },
+      { script: 'id-settle', cure: 'ids, one incarnation', change: 'never' },
+      { script: 'id-drop', cure: 'ids, one incarnation, 2', change: 'never' },
     ],
   },
 };

@@ -7,7 +7,7 @@ import { playTraces, type Trace } from '../support/trace.js';
 
 /*
  * Histories in which the server loses the last writes of a request: what a worker was told of, and builds on,
- * never happened. (docs/decisions/0021-who-noticed-the-lost-writes.md)
+ * never happened. (docs/decisions/0021-lost-writes-settles.md)
  */
 
 useTestClock();
@@ -29,16 +29,31 @@ async function forgottenRead() {
   return { scene, worker, read };
 }
 
+/**
+ * Who runs sub-request 0 of which the server lost the append and the read. Another producer has appended another item
+ * since, which has this index now.
+ */
+async function forgottenItem() {
+  const scene = await given.created({ limit: 4 });
+  const { request, generation } = scene;
+  const putBack = await keepRequest(scene);
+  await request.append(generation, 'first', 0, ['forgotten']);
+  const worker = new Hand(scene, 'worker');
+  const [entry] = await worker.hold(1);
+  await putBack();
+  await request.append(generation, 'second', 0, ['other']);
+  return { scene, worker, entry: entry! };
+}
+
 const isContested = async (scene: Scene) => (await inspect(scene)).fields['contested'] === '1';
 
 const UNNOTICED = {
-  from: 'if permits == 0 or known >= answered then',
-  to: 'if permits then',
+  cure: 'lost writes are noticed',
+  change: 'always',
 } as const;
 
 const traces: Record<string, Trace> = {
-  'lost read, settled': {
-    says: 'a settle that follows one that the server lost has each of its successes asked for',
+  'a settle that follows one that the server lost has each of its successes asked for': {
     async play() {
       const { scene, worker, read } = await forgottenRead();
       const heir = new Hand(scene, 'heir');
@@ -46,14 +61,13 @@ const traces: Record<string, Trace> = {
       await worker.settle(read.slice(0, 1).map((entry) => success(entry, 'worker')));
       expect(await isContested(scene)).toBe(true);
       await heir.settle(theirs.map((entry) => success(entry, 'heir')));
-      expect(await recorded(scene)).toEqual(['0 worker', '1 heir']);
+      expect(await recorded(scene)).toEqual(['0 heir', '1 heir']);
       expect((await inspect(scene)).counts).toMatchObject({ succeeded: 2, ready: 2 });
     },
     without: [{ script: 'settle', ...UNNOTICED }],
   },
 
-  'lost read, entered': {
-    says: 'an enter that follows a settle that the server lost has each success asked for',
+  'an enter that follows a settle that the server lost has each success asked for': {
     async play() {
       const { scene, worker } = await forgottenRead();
       await worker.enter(1);
@@ -62,8 +76,7 @@ const traces: Record<string, Trace> = {
     without: [{ script: 'enter', ...UNNOTICED }],
   },
 
-  'lost read, taken': {
-    says: 'a take that follows a settle that the server lost has each success asked for',
+  'a take that follows a settle that the server lost has each success asked for': {
     async play() {
       const { scene, worker } = await forgottenRead();
       await worker.take(1);
@@ -72,8 +85,7 @@ const traces: Record<string, Trace> = {
     without: [{ script: 'take', ...UNNOTICED }],
   },
 
-  'lost take': {
-    says: 'a settle that follows a take that the server lost has each of its successes asked for',
+  'a settle that follows a take that the server lost has each of its successes asked for': {
     async play() {
       const scene = await given.filled({ items: 3, limit: 3 });
       const first = new Hand(scene, 'first');
@@ -89,34 +101,26 @@ const traces: Record<string, Trace> = {
       await worker.settle(taken.map((entry) => success(entry)));
       expect(await isContested(scene)).toBe(true);
     },
-    without: [{ script: 'take', from: "redis.call('HSET', request, 'op:' .. worker, op)", to: '' }],
+    without: [{ script: 'take', cure: 'op number in take, 2' }],
   },
 
-  'a leave is no loss': {
-    says: 'who comes back after its number was forgotten, with nothing in hand, is believed as before',
+  'a worker that owns nothing is believed as before when its number was forgotten': {
     async play() {
       const scene = await given.filled({ items: 2, limit: 2 });
       const worker = new Hand(scene);
       await worker.enter(1);
       await worker.settle([], { keep: 0 });
-      for (let look = 0; look < 2; look += 1) await scene.request.tend(scene.generation, '');
+      for (let i = 0; i < 2; i += 1) await scene.request.tend(scene.generation, '');
       expect((await inspect(scene)).fields['op:worker']).toBeUndefined();
       await worker.enter(1, []);
       await worker.settle([]);
       expect(await isContested(scene)).toBe(false);
     },
-    without: [
-      {
-        script: 'enter',
-        from: 'if permits == 0 or known >= answered then',
-        to: 'if known >= answered then',
-      },
-    ],
+    without: [{ script: 'enter', cure: 'lost writes are noticed only under permits' }],
   },
 
   // The scripts of an older version acknowledge what is another's by now, and note nothing.
-  'together, recorded before': {
-    says: 'what a worker of an older version recorded is not recorded again with others',
+  'what a worker of an older version recorded is not recorded again with others': {
     async play() {
       const { scene, worker, read } = await forgottenRead();
       const heir = new Hand(scene, 'heir');
@@ -131,19 +135,14 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'settle',
-        from: 'if count > acknowledged and state.keepResults then',
-        to: 'if count < 0 then',
+        cure: 'outcomes that others recorded are not recorded together',
+        change: { becomes: 'count < 0' },
       },
-      {
-        script: 'settle',
-        from: "redis.call('HSET', keys.request, 'contested', 1)\nlocal known, refused",
-        to: 'local known, refused',
-      },
+      { script: 'settle', cure: 'outcomes that others recorded are not recorded together, 2' },
     ],
   },
 
-  'together, by both runs': {
-    says: 'who succeeds twice with what it lost and took again is recorded once',
+  'a worker that succeeds twice, with an entry that it lost and took again, is recorded once': {
     async play() {
       const scene = await given.filled({ items: 2, limit: 2 });
       const worker = new Hand(scene);
@@ -152,21 +151,49 @@ const traces: Record<string, Trace> = {
       await scene.request.tend(scene.generation, '');
       await worker.enter(2, []);
       const again = await worker.take(2);
-      await worker.settle([success(held[0]!, 'first')], { since: '' });
+      await worker.settle([success(held[0]!, 'first')], { grantNo: '' });
       await worker.settle(again.map((entry) => success(entry, 'again')));
       expect(await recorded(scene)).toEqual(['0 first', '1 again']);
     },
     without: [
       {
         script: 'settle',
-        from: 'if count > acknowledged and state.keepResults then',
-        to: 'if count < 0 then',
+        cure: 'outcomes that others recorded are not recorded together',
+        change: { becomes: 'count < 0' },
       },
     ],
   },
 
-  'unread again, pinned': {
-    says: 'what is reported and unread again is delivered again, also behind a straggler',
+  'a success of an item that the server lost does not count for the item that has its index': {
+    async play() {
+      const { scene, worker, entry } = await forgottenItem();
+      const heir = new Hand(scene, 'heir');
+      const [theirs] = await heir.hold(1);
+      await worker.settle([success(entry, 'of forgotten')]);
+      expect((await inspect(scene)).counts).toMatchObject({ succeeded: 0, inFlight: 1 });
+      await heir.settle([success(theirs!, 'of other')]);
+      expect(await recorded(scene)).toEqual(['0 of other']);
+    },
+    without: [
+      { script: 'settle', cure: 'who never read an entry does not settle it', change: 'never' },
+    ],
+  },
+
+  'a success that does not count leaves the checkpoint of who runs the entry': {
+    async play() {
+      const { scene, worker, entry } = await forgottenItem();
+      const heir = new Hand(scene, 'heir');
+      await heir.hold(1);
+      await scene.request.renew(scene.generation, 'heir', LEASE_MS, ['0:checkpoint', '"half"']);
+      await worker.settle([success(entry, 'of forgotten')]);
+      expect(await scene.connection.client.hget(scene.request.keys.tries, '0:checkpoint')).toBe(
+        '"half"',
+      );
+    },
+    without: [{ script: 'settle', cure: 'the checkpoint of another item stays', change: 'always' }],
+  },
+
+  'an entry that is reported and unread again is delivered again, also behind a straggler': {
     async play() {
       const { scene, worker, read } = await forgottenRead();
       await scene.connection.client.hset(scene.request.keys.request, 'pinned', 0);
@@ -175,13 +202,7 @@ const traces: Record<string, Trace> = {
       const heir = new Hand(scene, 'heir');
       expect(await heir.hold(4)).toHaveLength(4);
     },
-    without: [
-      {
-        script: 'settle',
-        from: 'if pinned and tonumber(index) <= readTo and not',
-        to: 'if pinned and not',
-      },
-    ],
+    without: [{ script: 'settle', cure: 'an entry that is unread again is not deleted' }],
   },
 };
 

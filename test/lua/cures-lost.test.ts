@@ -12,8 +12,7 @@ const forgets = ({ queue, connection }: Scene) =>
   connection.client.del(queue.keys.open, queue.keys.agenda);
 
 const traces: Record<string, Trace> = {
-  'in place of an intent': {
-    says: 'a living request takes the place of a later intent that it refused, and of no other',
+  'an unfinished request takes the place of a later intent that it refused, and of no other': {
     async play() {
       const scene = await given.sealed();
       const { id, generation, queue } = scene;
@@ -31,26 +30,40 @@ const traces: Record<string, Trace> = {
       expect(open).toEqual({ [id]: generation });
       expect(Object.keys(agenda)).toEqual([id]);
     },
-    without: [[{ script: 'reopen', from: ' or known ~= instead', to: ' or true' }]],
-  },
-  'closed, swap': {
-    says: 'who returns tokens of a request that is not open is told so, and takes others all the same',
-    async play() {
-      const scene = await given.sealed({ items: 2 });
-      const { id, generation, queue } = scene;
-      await forgets(scene);
-      let closed = false;
-      const minted = { id, generation, mint: 1, epoch: 1, priority: 50 };
-      const taken = await queue.swap(minted, 9, () => {
-        closed = true;
-      });
-      expect(taken).toHaveLength(1);
-      expect(closed).toBe(true);
-    },
     without: [
-      [{ script: 'swap', from: "verdict == 'pushed' and 'swapped' or verdict", to: "'swapped'" }],
+      [
+        {
+          script: 'reopen',
+          cure: 'an existing request takes the place of the intent that it refused',
+          change: 'always',
+        },
+      ],
     ],
   },
+  'a worker that returns tokens of a closed request learns that it is closed, and takes others all the same':
+    {
+      async play() {
+        const scene = await given.sealed({ items: 2 });
+        const { id, generation, queue } = scene;
+        await forgets(scene);
+        let closed = false;
+        const minted = { id, generation, mint: 1, epoch: 1, priority: 50 };
+        const taken = await queue.exchange(minted, 9, () => {
+          closed = true;
+        });
+        expect(taken).toHaveLength(1);
+        expect(closed).toBe(true);
+      },
+      without: [
+        [
+          {
+            script: 'exchange',
+            cure: 'an exchange says that nothing was returned',
+            change: { becomes: "'exchanged'" },
+          },
+        ],
+      ],
+    },
 };
 
 playTraces('a server that lost its last writes', traces);

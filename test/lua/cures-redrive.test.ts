@@ -40,8 +40,7 @@ async function oneOfTwoSettled(): Promise<Scene> {
 }
 
 const traces: Record<string, Trace> = {
-  'records, rising': {
-    says: 'what is settled while a redrive still moves others keeps its result',
+  'a sub-request that is settled while a redrive moves others keeps its result': {
     async play() {
       const scene = await oneOfTwoSettled();
       await runAgain(scene, [1]);
@@ -56,17 +55,10 @@ const traces: Record<string, Trace> = {
         { index: 1, failed: false, value: 'done' },
       ]);
     },
-    without: [
-      {
-        script: 'settle',
-        from: '(state.settled + state.moved)',
-        to: 'state.settled',
-      },
-    ],
+    without: [{ script: 'settle', cure: 'records rise while a redrive moves' }],
   },
 
-  'records of crashes, rising': {
-    says: 'and what failed by a crash meanwhile is recorded as well',
+  'a sub-request that fails by a crash while a redrive moves others is recorded as well': {
     async play() {
       const before = await completeWithFailures([0, 1], { items: 2, maxCrashes: 1 });
       const scene = await openedAgain(before);
@@ -81,11 +73,10 @@ const traces: Record<string, Trace> = {
       await whatever(scene.request.tend(scene.generation, ''));
       expect((await inspect(scene)).counts).toMatchObject({ succeeded: 1, failed: 1 });
     },
-    without: [{ script: 'tend', from: '(state.settled + state.moved)', to: 'state.settled' }],
+    without: [{ script: 'tend', cure: 'records rise while a redrive moves' }],
   },
 
-  'moved once': {
-    says: 'what failed anew in this life is not moved again by a call that comes late',
+  'a sub-request that failed anew in this generation is not moved again by a late call': {
     async play() {
       const scene = await openedAgain(await completeWithFailures([0, 1], { items: 2 }));
       await runAgain(scene, [0, 1]);
@@ -101,27 +92,25 @@ const traces: Record<string, Trace> = {
     // Each refuses it alone: an entry cannot be added twice, and its failure is of this life.
     without: [
       [
-        { script: 'run-again', from: 'and life ~= generation and', to: 'and' },
-        { script: 'run-again', from: ' and tonumber(index) > movedTo then', to: ' then' },
+        { script: 'run-again', cure: 'a failure moves once' },
+        { script: 'run-again', cure: 'a failure moves once, 2' },
       ],
     ],
   },
 
-  'failed less': {
-    says: 'what runs again does not count as failed, so that the books are right',
+  'a sub-request that runs again does not count as failed': {
     async play() {
       const scene = await openedAgain(await completeWithFailures([1], { items: 3 }));
       await runAgain(scene, [1]);
       expect((await inspect(scene)).counts).toMatchObject({ failed: 0, ready: 1, total: 3 });
     },
     without: [
-      { script: 'run-again', from: 'state.failed = state.failed - moved', to: '' },
-      { script: 'run-again', from: "redis.call('HDEL', failed, unpack(fields))", to: '' },
+      { script: 'run-again', cure: 'a moved failure is not counted as failed' },
+      { script: 'run-again', cure: 'a moved failure is not counted as failed, 2' },
     ],
   },
 
-  'redriven by one': {
-    says: 'another redrive of the same life moves nothing, and opens nothing',
+  'another redrive of the same generation moves nothing and opens nothing': {
     async play() {
       const scene = await openedAgain(await completeWithFailures([0, 1], { items: 2 }));
       const redrive = redriveOf(scene);
@@ -132,13 +121,12 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).counts.failed).toBe(2);
     },
     without: [
-      { script: 'redrive', from: "if status == 'open' and v[3] == owner then", to: 'if true then' },
-      { script: 'run-again', from: 'if v[1] ~= owner then', to: 'if false then' },
+      { script: 'redrive', cure: 'a redrive belongs to its owner', change: 'always' },
+      { script: 'run-again', cure: 'a redrive belongs to its owner, 2', change: 'never' },
     ],
   },
 
-  'redrive after the end': {
-    says: 'only of what is complete: a life under way is not turned over',
+  'a generation that is not complete is not redriven': {
     async play() {
       const scene = await given.sealed({ items: 2, limit: 2 });
       const worker = new Hand(scene);
@@ -149,11 +137,10 @@ const traces: Record<string, Trace> = {
       expect(opened).toMatchObject({ verdict: 'exists', status: 'sealed' });
       expect(await inspect(scene)).toMatchObject({ status: 'sealed', counts: { inFlight: 1 } });
     },
-    without: [{ script: 'redrive', from: 'if not complete then', to: 'if false then' }],
+    without: [{ script: 'redrive', cure: 'only a complete request is redriven', change: 'never' }],
   },
 
-  'redrive refused': {
-    says: 'a redrive that was refused cannot be carried out later, when nobody looks after it',
+  'a redrive that was refused cannot be carried out later, when nobody tends it': {
     async play() {
       const scene = await given.sealed({ items: 1 });
       const asked = scene.generation + 5;
@@ -167,28 +154,52 @@ const traces: Record<string, Trace> = {
       });
     },
     without: [
-      {
-        script: 'redrive',
-        from: "redis.call('HSET', request, 'voided', math.max(asked, voided))",
-        to: '',
-      },
-      { script: 'redrive', from: '(complete and asked > known and asked <= voided)', to: 'false' },
+      { script: 'redrive', cure: 'a refused redrive is refused for good' },
+      { script: 'redrive', cure: 'a refused redrive is refused for good, 2', change: 'never' },
     ],
   },
 
-  'redrive without appends': {
-    says: 'a life that is open for what failed takes no new items under the indexes of old ones',
+  'a redrive of failures that are there no more opens nothing': {
+    async play() {
+      const before = await completeWithFailures([1]);
+      const asked = await before.queue.intent(before.id);
+      const redrive = redriveOf(before);
+      const opened = await redrive.open(asked, REDRIVER, REDRIVE_LEASE_MS, [0, 99]);
+      expect(opened).toEqual({ verdict: 'none' });
+      const { generation, status } = await inspect(before);
+      expect({ generation, status }).toEqual({ generation: before.generation, status: 'complete' });
+    },
+    without: [{ script: 'redrive', cure: 'a redrive of nothing opens nothing', change: 'never' }],
+  },
+
+  'a redrive of nothing is given up, so nobody opens that generation when nobody tends it': {
+    async play() {
+      const before = await completeWithFailures([1]);
+      const asked = await before.queue.intent(before.id);
+      const redrive = redriveOf(before);
+      await redrive.open(asked, REDRIVER, REDRIVE_LEASE_MS, [0]);
+      expect(await redrive.open(asked, 'another', REDRIVE_LEASE_MS, [0, 1])).toEqual({
+        verdict: 'void',
+        above: asked,
+      });
+      expect(await redrive.open(asked + 1, 'another', REDRIVE_LEASE_MS, [0, 1])).toMatchObject({
+        verdict: 'opened',
+      });
+    },
+    without: [{ script: 'redrive', cure: 'a redrive of nothing is given up for good' }],
+  },
+
+  'a generation that is open for a redrive takes no new items': {
     async play() {
       const scene = await openedAgain(await completeWithFailures([1], { items: 3 }));
       await scene.request.append(scene.generation, 'new', 0, items(1));
       await whatever(runAgain(scene, [1]));
       expect((await inspect(scene)).counts.total).toBe(3);
     },
-    without: [{ script: 'append', from: "if v[4] then\nreturn { 'sealed' }", to: 'if false then' }],
+    without: [{ script: 'append', cure: 'a redriven request takes no new items', change: 'never' }],
   },
 
-  'permits of the life before': {
-    says: 'a worker that held a permit as its life ended holds none in the next one',
+  'a worker that had a permit when its generation ended has none in the next one': {
     async play() {
       const first = await given.sealed({ items: 2, limit: 2 });
       const [dead, worker] = [new Hand(first, 'dead'), new Hand(first)];
@@ -202,17 +213,10 @@ const traces: Record<string, Trace> = {
       expect(await inspect(scene)).toMatchObject({ granted: 0, permits: {} });
       expect(await new Hand(scene, 'new').enter(2)).toMatchObject({ permits: 2 });
     },
-    without: [
-      {
-        script: 'redrive',
-        from: 'over[#over + 1] = field',
-        to: '',
-      },
-    ],
+    without: [{ script: 'redrive', cure: 'permits end with their generation' }],
   },
 
-  'redrive, kept': {
-    says: 'what a redriven request still needs does not go with the retention of the life before',
+  'what a redriven request needs does not expire with the retention of the generation before': {
     async play() {
       const before = await completeWithFailures([1], { retentionMs: 5_000 });
       const scene = await openedAgain(before);
@@ -220,15 +224,14 @@ const traces: Record<string, Trace> = {
       for (const key of ['request', 'failed', 'results'] as const)
         expect(await client.pttl(scene.request.keys[key])).toBe(-1);
     },
-    without: ['request', 'failed', 'results'].map((key) => ({
-      script: 'redrive',
-      from: `redis.call('PERSIST', ${key})`,
-      to: '',
-    })),
+    without: [
+      { script: 'redrive', cure: 'a redriven request is kept' },
+      { script: 'redrive', cure: 'a redriven request is kept, 2' },
+      { script: 'redrive', cure: 'a redriven request is kept, 3' },
+    ],
   },
 
-  'redrive, lost producer': {
-    says: 'a redrive whose process ended is sealed at the end of its lease: what was moved completes it',
+  'a redrive whose process ended is sealed at the end of its lease: what was moved completes it': {
     async play() {
       const before = await completeWithFailures([0, 1], { items: 2, onProducerLost: 'cancel' });
       const scene = await openedAgain(before);
@@ -241,11 +244,10 @@ const traces: Record<string, Trace> = {
       await tickOnce(scene);
       expect(await inspect(scene)).toMatchObject({ status: 'complete', outcome: 'failed' });
     },
-    without: [{ script: 'redrive', from: "'onProducerLost', 'seal', ", to: '' }],
+    without: [{ script: 'redrive', cure: 'a lost redrive is sealed', change: { skip: 2 } }],
   },
 
-  'cancelled before': {
-    says: 'a redrive of what failed does not make good what was cancelled in the life before',
+  'a redrive does not turn a cancelled request into a successful one': {
     async play() {
       const before = await given.sealed({ items: 2, limit: 1 });
       const { id, generation, queue, request } = before;
@@ -262,13 +264,7 @@ const traces: Record<string, Trace> = {
       expect(await next.trySettle([success(again!)])).toMatchObject({ outcome: 'cancelled' });
       expect(await request.state()).toMatchObject({ endReason: '' });
     },
-    without: [
-      {
-        script: 'settle',
-        from: "elseif state.status == 'cancelling' or state.cancelled > 0 then",
-        to: "elseif state.status == 'cancelling' then",
-      },
-    ],
+    without: [{ script: 'settle', cure: 'what an earlier generation cancelled stays cancelled' }],
   },
 };
 

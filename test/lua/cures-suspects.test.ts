@@ -21,8 +21,7 @@ import { playTraces, type Trace } from '../support/trace.js';
 useTestClock();
 
 const traces: Record<string, Trace> = {
-  'suspects, in company': {
-    says: 'suspects that crash in company fail by it never, however often',
+  'suspects that crash in company never fail by it, however often': {
     async play() {
       const scene = await suspects(2);
       for (const name of ['second', 'third', 'fourth']) await crashTogether(scene, name, 2);
@@ -30,21 +29,31 @@ const traces: Record<string, Trace> = {
       expect(counts).toMatchObject({ failed: 0, ready: 2 });
       expect(crashes).toEqual({ 0: 4, 1: 4 });
     },
-    without: [{ script: 'run-alone', from: 'if company == 1 then', to: 'if company > 0 then' }],
+    without: [
+      {
+        script: 'run-alone',
+        cure: 'no suspect fails by a crash in company',
+        change: { becomes: 'company > 0' },
+      },
+    ],
   },
 
-  'suspects, company of others': {
-    says: 'a suspect that runs beside those of another request does not run alone',
+  'a suspect that runs beside those of another request does not run alone': {
     async play() {
       const scene = await suspects(1);
       await crashTogether(scene, 'second', 1, 2);
       expect((await inspect(scene)).counts).toMatchObject({ failed: 0, ready: 1 });
     },
-    without: [{ script: 'run-alone', from: 'if company == 1 then', to: 'if #ARGV == 4 then' }],
+    without: [
+      {
+        script: 'run-alone',
+        cure: 'no suspect fails by a crash in company',
+        change: { becomes: '#ARGV == 4' },
+      },
+    ],
   },
 
-  'suspects, smaller company': {
-    says: 'whoever takes a suspect hears in what company it crashed, and so makes it smaller',
+  'a worker that takes a suspect learns in what company it crashed, and makes it smaller': {
     async play() {
       const scene = await suspects(8);
       const first = new Hand(scene, 'second');
@@ -58,33 +67,19 @@ const traces: Record<string, Trace> = {
       expect(taken.map(({ company }) => company)).toEqual([...Array(6).fill(6), 0, 0]);
       expect(taken.every(({ suspect }) => suspect)).toBe(true);
     },
-    without: [
-      {
-        script: 'run-alone',
-        from: "redis.call('HSET', tries, index .. ':company', company)",
-        to: '',
-      },
-    ],
+    without: [{ script: 'run-alone', cure: 'the company of a crash is remembered' }],
   },
 
-  'cause, dead': {
-    says: 'a worker that is known to be dead holds nothing any more',
+  'a worker that is known to be dead has no permit any more': {
     async play() {
       const scene = await held();
       expect(await cause(scene, { exitCode: 134 }, true)).toBe('ok');
       expect(await tend(scene)).toMatchObject({ verdict: 'complete' });
     },
-    without: [
-      {
-        script: 'cause',
-        from: "redis.call('HSET', request, leaseField, math.min(ends, state.at))",
-        to: '',
-      },
-    ],
+    without: [{ script: 'cause', cure: 'the lease of a dead process ends' }],
   },
 
-  'cause, of before': {
-    says: 'what a worker went on after is not what it ended of',
+  'a cause after which a worker renewed its lease is not the cause of its end': {
     async play() {
       const scene = await held();
       await cause(scene, { blockedMs: 30_000 }, false);
@@ -93,7 +88,7 @@ const traces: Record<string, Trace> = {
       await leasesEnd(scene);
       expect(await errorOf(scene)).not.toHaveProperty('blockedMs');
     },
-    without: [{ script: 'tend', from: 'causes[worker].at < written - (term or 0)', to: 'false' }],
+    without: [{ script: 'tend', cure: 'a cause counts until the next renewal', change: 'never' }],
   },
 };
 

@@ -57,8 +57,7 @@ const move = (set: TimedCommands, time: number | `+${number}`, token = '', numbe
   set.put('p', number, [{ key: 'x', time, token, payload: '' }]);
 
 playTraces('without', {
-  'the token of the lease': {
-    says: 'whoever lost a task to another changes nothing',
+  'a taker that lost an item to another changes nothing': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -67,16 +66,9 @@ playTraces('without', {
       expect(await settle(set, token, 'retry', { value: '+0' })).toEqual(['lost']);
       expect((await take(set, 'c')).keys).toEqual([]);
     },
-    without: [
-      {
-        script: 'timed-settle',
-        from: 'elseif entry.lease and entry.lease.token == token then',
-        to: 'elseif entry.lease then',
-      },
-    ],
+    without: [{ script: 'timed-settle', cure: 'the token of the lease' }],
   },
-  'the number of a settle': {
-    says: 'a settle that arrives twice, or late, is not done again',
+  'a settle that arrives twice, or late, is not done again': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -90,12 +82,11 @@ playTraces('without', {
       expect((await take(set, 'b')).keys).toEqual(['x']);
     },
     without: [
-      { script: 'timed-settle', from: 'if number == last then', to: 'if false then' },
-      { script: 'timed-settle', from: 'if number < last then', to: 'if false then' },
+      { script: 'timed-settle', cure: 'the number of a settle', change: 'never' },
+      { script: 'timed-settle', cure: 'the number of a settle, 2', change: 'never' },
     ],
   },
-  'the number of a put': {
-    says: 'a put that arrives twice, or late, is not done again',
+  'a put that arrives twice, or late, is not done again': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -107,12 +98,11 @@ playTraces('without', {
       expect((await take(set, 'c')).keys).toEqual([]);
     },
     without: [
-      { script: 'timed-put', from: 'if number == last then', to: 'if false then' },
-      { script: 'timed-put', from: 'if number < last then', to: 'if false then' },
+      { script: 'timed-put', cure: 'the number of a put', change: 'never' },
+      { script: 'timed-put', cure: 'the number of a put, 2', change: 'never' },
     ],
   },
-  'the number of a put, the clock ahead': {
-    says: 'a put that arrives again when the clock stepped, and what it put is over, is not done again',
+  'a put that arrives again after a step of the clock, when its item is done, is not done again': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -121,10 +111,15 @@ playTraces('without', {
       await set.put('p', 1, [{ key: 'x', time: 1, token: '', payload: '1' }]);
       expect((await take(set, 'b')).keys).toEqual([]);
     },
-    without: [{ script: 'timed-put', from: 'caller, rememberMs)', to: 'caller, 300000)' }],
+    without: [
+      {
+        script: 'timed-put',
+        cure: 'the number of a put, the clock ahead',
+        change: { becomes: '300000' },
+      },
+    ],
   },
-  'the number of a settle, the clock ahead': {
-    says: 'a settle that arrives again when the clock stepped is answered the same',
+  'a settle that arrives again after a step of the clock gets the same answer': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -132,10 +127,15 @@ playTraces('without', {
       await stepForward(set, ['w']);
       expect(await settle(set, token, 'done', { who: 'w' })).toEqual(['ok']);
     },
-    without: [{ script: 'timed-settle', from: 'caller, rememberMs)', to: 'caller, 300000)' }],
+    without: [
+      {
+        script: 'timed-settle',
+        cure: 'the number of a settle, the clock ahead',
+        change: { becomes: '300000' },
+      },
+    ],
   },
-  'the number of a take': {
-    says: 'a take that arrives twice gets the same, one that arrives late gets nothing',
+  'a take that arrives twice gets the same, one that arrives late gets nothing': {
     play: async () => {
       const set = await due('x', 'y', 'z');
       expect((await take(set, 'a', 2, 1)).keys).toEqual(['x']);
@@ -144,12 +144,11 @@ playTraces('without', {
       expect((await take(set, 'b')).keys).toEqual(['y', 'z']);
     },
     without: [
-      { script: 'timed-take', from: 'if number == last then', to: 'if false then' },
-      { script: 'timed-take', from: 'if number < last then', to: 'if false then' },
+      { script: 'timed-take', cure: 'the number of a take', change: 'never' },
+      { script: 'timed-take', cure: 'the number of a take, 2', change: 'never' },
     ],
   },
-  'a lease that ended is no answer': {
-    says: 'a take that arrives again after its lease gets nothing that may be in other hands',
+  'a take that arrives again after its lease gets no item that another may have': {
     play: async () => {
       const set = await due('x');
       await take(set, 'a');
@@ -160,13 +159,12 @@ playTraces('without', {
     without: [
       {
         script: 'timed-take',
-        from: 'entry.lease.token == token and entry.lease.ends > at then',
-        to: 'entry.lease.ends > 0 then',
+        cure: 'a lease that ended is no answer',
+        change: { becomes: 'entry.lease and entry.lease.ends > 0' },
       },
     ],
   },
-  'a move beside the lease': {
-    says: 'what is moved while another has it begins no second lease and is not lost',
+  'an item that is moved while another has it begins no second lease and is not lost': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -176,17 +174,12 @@ playTraces('without', {
       expect((await take(set, 'b')).keys).toEqual(['x']);
     },
     without: [
-      {
-        script: 'timed-put',
-        from: 'if lease and lease.ends > at and lease.token ~= token then',
-        to: 'if false then',
-      },
-      { script: 'timed-put', from: 'math.max(time, lease.ends)', to: 'time' },
-      { script: 'timed-put', from: 'lease.after = timedText(time)', to: '' },
+      { script: 'timed-put', cure: 'a move beside the lease', change: 'never' },
+      { script: 'timed-put', cure: 'a move beside the lease, 2', change: { becomes: 'time' } },
+      { script: 'timed-put', cure: 'a move beside the lease, 3' },
     ],
   },
-  'a move of what was in a lease that ended': {
-    says: 'what is moved when its lease is over is not ended by whoever had it',
+  'an item that is moved after its lease ended is not ended by its former taker': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -195,16 +188,9 @@ playTraces('without', {
       expect(await settle(set, token, 'done')).toEqual(['lost']);
       expect((await take(set, 'b')).keys).toEqual(['x']);
     },
-    without: [
-      {
-        script: 'timed-put',
-        from: 'entry.lease = false\nentry.due = time',
-        to: 'entry.due = time',
-      },
-    ],
+    without: [{ script: 'timed-put', cure: 'a move of what was in a lease that ended' }],
   },
-  'a removal beside the lease': {
-    says: 'what is removed while another has it begins no second lease',
+  'an item that is removed while another has it begins no second lease': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -213,16 +199,9 @@ playTraces('without', {
       expect((await take(set, 'b')).keys).toEqual([]);
       expect(await settle(set, token, 'done')).toEqual(['ok']);
     },
-    without: [
-      {
-        script: 'timed-settle',
-        from: 'if entry.lease and entry.lease.ends > at then',
-        to: 'if false then',
-      },
-    ],
+    without: [{ script: 'timed-settle', cure: 'a removal beside the lease', change: 'never' }],
   },
-  'what was removed goes with the lease': {
-    says: 'what was removed while another had it does not come again',
+  'an item that was removed while another had it does not come again': {
     play: async () => {
       const set = await due('x');
       await take(set, 'a');
@@ -232,16 +211,18 @@ playTraces('without', {
       expect(await set.counts()).toMatchObject({ waiting: 0, leased: 0 });
     },
     without: [
-      { script: 'timed-settle', from: "entry.lease.after = 'gone'", to: '' },
+      { script: 'timed-settle', cure: 'what was removed goes with the lease' },
       {
         script: 'timed-take',
-        from: "if entry.lease and entry.lease.after == 'gone' then",
-        to: "if entry.lease and entry.lease.after == 'gone' then\nentry.lease.after = '-'\nend\nif false then",
+        cure: 'what was removed goes with the lease, 2',
+        change: {
+          becomes:
+            "entry.lease and entry.lease.after == 'gone' and (function() entry.lease.after = '-' return false end)()",
+        },
       },
     ],
   },
-  'a renewal of what was moved': {
-    says: 'what is moved beyond its lease and renewed comes at its new time',
+  'an item that is moved beyond its lease and renewed is due at its new time': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -253,13 +234,12 @@ playTraces('without', {
     without: [
       {
         script: 'timed-settle',
-        from: 'math.max(tonumber(entry.lease.after) or 0, entry.lease.ends)',
-        to: 'entry.lease.ends',
+        cure: 'a renewal of what was moved',
+        change: { becomes: 'entry.lease.ends' },
       },
     ],
   },
-  'a lease, the clock back': {
-    says: 'after the clock went back by an hour, what a dead taker held comes when its lease is over',
+  'after the clock went back by an hour, the item of a dead taker is due when its lease ends': {
     play: async () => {
       const set = await due('x');
       await take(set, 'dead');
@@ -268,10 +248,9 @@ playTraces('without', {
       moveClock(LEASE_MS);
       expect((await take(set, 'b', 2)).keys).toEqual(['x']);
     },
-    without: [{ script: 'timed-take', from: 'timedClockBack({}, keys, at)', to: 'false' }],
+    without: [{ script: 'timed-take', cure: 'a lease, the clock back', change: 'never' }],
   },
-  'a renewal, the clock back': {
-    says: 'a lease that was renewed for longer is believed for as long, also when the clock went back',
+  'a lease that was renewed for longer is believed for as long, also when the clock went back': {
     play: async () => {
       const set = await due('x');
       const { token } = await take(set, 'a');
@@ -282,11 +261,14 @@ playTraces('without', {
       expect((await take(set, 'b', 2)).keys).toEqual([]);
     },
     without: [
-      {
-        script: 'timed-settle',
-        from: 'entry.lease.ms = tonumber(value)\nentry.lease.ends = at + entry.lease.ms',
-        to: 'entry.lease.ends = at + tonumber(value)',
-      },
+      [
+        { script: 'timed-settle', cure: 'a renewal, the clock back' },
+        {
+          script: 'timed-settle',
+          cure: 'a renewal, the clock back, 2',
+          change: { becomes: 'at + tonumber(value)' },
+        },
+      ],
     ],
   },
 });

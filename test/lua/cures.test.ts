@@ -1,4 +1,5 @@
-import { Connection, parseToken, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, parseToken, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import type { Redis } from 'ioredis';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -22,7 +23,7 @@ import { until } from '../support/until.js';
 
 /*
  * Short histories, each for one cure of the scripts that no history of traces.test.ts needs. Most of
- * them would end well without it too, later: `tend` heals much. So they look before it does.
+ * them would end well without it too, later: `tend` heals much. So these tests check the state before it does.
  */
 
 useTestClock();
@@ -46,8 +47,7 @@ async function heldWithoutPermit(): Promise<{
 }
 
 const traces: Record<string, Trace> = {
-  'explicit ids': {
-    says: 'the entry of a sub-request says its life and its index, whoever appended and how often',
+  'the entry of a sub-request names its generation and index, whoever appended it and how often': {
     async play() {
       const scene = await given.filled({ items: 3, limit: 9 });
       const { generation, request } = scene;
@@ -65,15 +65,14 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'append',
-        from: "local id, following = generation .. '-' .. state.total, generation .. '-*'",
-        to: "local id, following = '*', '*'",
+        cure: 'explicit ids',
+        change: { becomes: "local id, following = '*', '*'" },
       },
     ],
   },
 
   // The number of the call (P1, P2) refuses it as well, so that one is taken out first.
-  'absolute keep': {
-    says: 'a settle that arrives twice frees its permits once, also without its number',
+  'a settle that arrives twice frees its permits once, also without its number': {
     async play() {
       const scene = await given.filled({ items: 6, limit: 3 });
       const worker = new Hand(scene);
@@ -84,52 +83,42 @@ const traces: Record<string, Trace> = {
     },
     without: [
       [
-        { script: 'settle', from: 'if permits > 0 and not late then', to: 'if permits > 0 then' },
+        { script: 'settle', cure: 'absolute keep in settle' },
         {
           script: 'settle',
-          from: 'local allow = math.min(keep, permits, math.max(running, permits - excess))',
-          to: 'local allow = math.max(0, permits - (#ARGV - 7) / 4)',
+          cure: 'permits above a lowered limit are taken back',
+          change: { becomes: 'math.max(0, permits - (#ARGV - 7) / 4)' },
         },
       ],
     ],
   },
 
-  'top-up, append': {
-    says: 'what is appended to a request that nobody works on gets a token',
+  'an item appended to a request that nobody works on gets a token': {
     async play() {
       const scene = await given.created();
       await append(scene, 2);
       expect((await inspectQueue(scene)).lists[50]).toHaveLength(1);
     },
-    without: [
-      {
-        script: 'append',
-        from: 'local mint = topUp(request, state, readBooks(state, work, due, at))',
-        to: 'local mint = 0',
-      },
-    ],
+    without: [{ script: 'append', cure: 'top-up in append', change: { becomes: '0' } }],
   },
 
-  'top-up, retry': {
-    says: 'what fails under no permit, and is to be tried again, gets a token',
+  'a retry of a worker without a permit gets a token': {
     async play() {
       const { late, entry } = await heldWithoutPermit();
       expect((await late.settle([failure(entry)], { keep: 0 })).mint).toBe(1);
     },
-    without: [{ script: 'settle', from: 'gaveBack = true', to: "gaveBack = kind ~= 'f'" }],
+    without: [{ script: 'settle', cure: 'top-up in retry', change: { becomes: "kind ~= 'f'" } }],
   },
 
-  'top-up, give-back': {
-    says: 'what is given back by a worker without a permit gets a token',
+  'a sub-request returned by a worker without a permit gets a token': {
     async play() {
       const { late, entry } = await heldWithoutPermit();
       expect((await late.settle([back(entry)], { keep: 0 })).mint).toBe(1);
     },
-    without: [{ script: 'settle', from: 'gaveBack = true', to: "gaveBack = kind == 'f'" }],
+    without: [{ script: 'settle', cure: 'top-up in retry', change: { becomes: "kind == 'f'" } }],
   },
 
-  'top-up, reclaim': {
-    says: 'what is reclaimed from a dead worker gets a token with the same look',
+  'a sub-request that is reclaimed from a dead worker gets a token by the same tend': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1 });
       await popAll(scene);
@@ -137,13 +126,10 @@ const traces: Record<string, Trace> = {
       moveClock(LEASE_MS + 1);
       expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 1 });
     },
-    without: [
-      { script: 'tend', from: 'local mint = topUp(request, state, books)', to: 'local mint = 0' },
-    ],
+    without: [{ script: 'tend', cure: 'top-up in reclaim', change: { becomes: '0' } }],
   },
 
-  'top-up, due': {
-    says: 'a delayed retry gets a token with the look at which it is due',
+  'a delayed retry gets a token by the tend at which it is due': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
       await popAll(scene);
@@ -159,13 +145,12 @@ const traces: Record<string, Trace> = {
       expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 1 });
     },
     without: [
-      { script: 'tend', from: 'local mint = topUp(request, state, books)', to: 'local mint = 0' },
-      { script: 'tend', from: 'next = math.min(next, tonumber(first))', to: '' },
+      { script: 'tend', cure: 'top-up in reclaim', change: { becomes: '0' } },
+      { script: 'tend', cure: 'top-up in retry, when it is due' },
     ],
   },
 
-  'lane, in due order': {
-    says: 'what was due first is popped first, whoever put its tokens out before',
+  'the request that was due first is popped first, whichever tokens were minted first': {
     async play() {
       const later = await given.sealed({ runAt: 7, expedite: true });
       const options = { runAt: 5, expedite: true, queue: later.queue.keys.queue };
@@ -175,22 +160,13 @@ const traces: Record<string, Trace> = {
     },
     without: [
       [
-        {
-          script: 'push',
-          from: "if length > 0 and goesBefore(generation, due, redis.call('LINDEX', lane, -1)) then",
-          to: 'if false then',
-        },
-        {
-          script: 'push',
-          from: "if high == 0 or not goesBefore(generation, due, redis.call('LINDEX', lane, 0)) then",
-          to: 'if true then',
-        },
+        { script: 'push', cure: 'a lane in due order', change: 'never' },
+        { script: 'push', cure: 'a lane in due order, 2', change: 'always' },
       ],
     ],
   },
 
-  'lane, lost tokens': {
-    says: 'a token that is lost from a lane is missed while another one waits there',
+  'a token that is lost from a lane is missed while another one waits there': {
     async play() {
       const first = await given.sealed({ runAt: 5, expedite: true });
       await popAll(first);
@@ -204,22 +180,13 @@ const traces: Record<string, Trace> = {
       expect(tokens.map((token) => parseToken(token).id)).toEqual([first.id, later.id]);
     },
     without: [
-      {
-        script: 'tick',
-        from: 'if goesBefore(generation, waiting[i + 1] - base, first) then',
-        to: 'if false then',
-      },
+      { script: 'tick', cure: 'tokens lost from a lane', change: 'never' },
       // Then those that wait would be taken for lost, and become more and more.
-      {
-        script: 'tick',
-        from: 'if goesBefore(generation, waiting[i + 1] - base, first) then',
-        to: 'if true then',
-      },
+      { script: 'tick', cure: 'tokens lost from a lane', change: 'always' },
     ],
   },
 
-  'lane, unknown': {
-    says: 'a token that never reached its lane is missed by who has not heard of that lane',
+  'a token that never reached its lane is missed by a worker that does not know the lane': {
     async play() {
       const scene = await given.created({ runAt: 5, expedite: true });
       const { id, generation, request, connection } = scene;
@@ -231,7 +198,7 @@ const traces: Record<string, Trace> = {
         return { ...scene, queue };
       };
       const gone = another();
-      await gone.queue.note(id, generation, 0);
+      await gone.queue.scheduleTend(id, generation, 0);
       expect(await tickOnce(gone)).toBe(1);
       const others = another();
       for (let passed = 0; passed < 60_000; passed += 3_000) {
@@ -240,17 +207,10 @@ const traces: Record<string, Trace> = {
       }
       expect((await popAll(others)).map((token) => parseToken(token).id)).toEqual([id]);
     },
-    without: [
-      {
-        script: 'tick',
-        from: 'lanesToTell[#lanesToTell + 1] = priority',
-        to: '',
-      },
-    ],
+    without: [{ script: 'tick', cure: 'tokens lost before their lane was known' }],
   },
 
-  'partial loss': {
-    says: 'one lost token of ten is missed while nine workers stay busy',
+  'one lost token of ten is missed while nine workers stay busy': {
     async play() {
       const scene = await given.sealed({ items: 20, limit: 10 });
       await popAll(scene);
@@ -269,14 +229,16 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tend',
-        from: 'if state.outBefore > 0 and tonumber(passed) == state.epoch - 1 then',
-        to: 'if state.outBefore > 0 and state.granted == 0 and tonumber(passed) == state.epoch - 1 then',
+        cure: 'partial loss',
+        change: {
+          becomes:
+            'state.outBefore > 0 and state.granted == 0 and tonumber(passed) == state.epoch - 1',
+        },
       },
     ],
   },
 
-  'producer lease': {
-    says: 'a request whose producer died without a seal is sealed, and ends',
+  'a request whose producer died without a seal is sealed, and ends': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 9_000, onProducerLost: 'seal' });
       moveClock(21_000);
@@ -284,21 +246,14 @@ const traces: Record<string, Trace> = {
       expect(await inspect(scene)).toMatchObject({ status: 'complete', outcome: 'succeeded' });
       expect((await inspectQueue(scene)).open).toEqual({});
     },
-    without: [
-      {
-        script: 'tend',
-        from: 'if producerUntil <= at then',
-        to: 'if false then',
-      },
-    ],
+    without: [{ script: 'tend', cure: 'producer lease', change: 'never' }],
   },
 
-  'producer lease, renewed': {
-    says: 'a request whose producer gives a sign of life stays open',
+  'a request whose producer gives a sign of life stays open': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 9_000 });
       moveClock(8_000);
-      await scene.request.keepOpen(scene.generation);
+      await scene.request.renewProducer(scene.generation);
       moveClock(8_000);
       await scene.request.tend(scene.generation, '');
       await append(scene, 1);
@@ -307,17 +262,12 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).status).toBe('open');
     },
     without: [
-      {
-        script: 'keep-open',
-        from: "redis.call('HSET', request, 'producerUntil', now() + redis.call('HGET', request, 'leaseMs'))",
-        to: '',
-      },
-      { script: 'append', from: ", 'producerUntil', at + v[3])", to: ')' },
+      { script: 'renew-producer', cure: 'producer lease, renewed by calls' },
+      { script: 'append', cure: 'producer lease, renewed by calls, 2', change: { skip: 2 } },
     ],
   },
 
-  'attempts, not deliveries': {
-    says: 'a sub-request that was delivered often and failed once is tried again',
+  'a sub-request that was delivered often and failed once is tried again': {
     async play() {
       const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
       await new Hand(scene, 'dead').hold(1);
@@ -335,14 +285,13 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'settle',
-        from: "local tried = redis.call('HINCRBY', keys.tries, index, 1)",
-        to: 'local tried = owned[4]',
+        cure: 'attempts counted apart from deliveries',
+        change: { becomes: 'owned[4]' },
       },
     ],
   },
 
-  'partly acknowledged': {
-    says: 'of a batch that others settled a part of, the rest counts, with its results',
+  'when others settled a part of a batch, the rest counts, with its results': {
     async play() {
       const scene = await given.filled({ items: 4, limit: 3 });
       const zombie = new Hand(scene, 'zombie');
@@ -365,14 +314,13 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'settle',
-        from: "if redis.call('XACK', keys.work, 'workers', id) == 0 then",
-        to: "if redis.call('XACK', keys.work, 'workers', id) == -1 then",
+        cure: 'XACK-gated counting, of a part of a batch',
+        change: { becomes: "redis.call('XACK', batch.work, 'workers', id) == -1" },
       },
     ],
   },
 
-  'together, counted': {
-    says: 'of successes that are acknowledged together only those count that were pending',
+  'of successes that are acknowledged together only those count that were pending': {
     async play() {
       const scene = await given.filled({ items: 3, limit: 3 });
       const worker = new Hand(scene);
@@ -386,19 +334,18 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'settle',
-        from: 'state.succeeded + acknowledged',
-        to: 'state.succeeded + last - first + 1',
+        cure: 'XACK-gated counting, all together',
+        change: { becomes: 'successes' },
       },
     ],
   },
 
-  'together, of one hold': {
-    says: 'who came back with new permits is asked for each entry of the old ones',
+  'a worker with new permits is asked for each entry of its former grant': {
     async play() {
       const scene = await given.filled({ items: 4, limit: 3 });
       const zombie = new Hand(scene, 'zombie');
       const held = await zombie.hold(2);
-      const { since } = zombie;
+      const { grantNo } = zombie;
       moveClock(LEASE_MS + 1);
       await scene.request.tend(scene.generation, '');
       const heir = new Hand(scene, 'heir');
@@ -406,10 +353,10 @@ const traces: Record<string, Trace> = {
       const [first] = await heir.take(1);
       await heir.settle([success(first!, 'heir')]);
       await zombie.enter(1, []);
-      expect(zombie.since).not.toBe(since);
+      expect(zombie.grantNo).not.toBe(grantNo);
       await zombie.settle(
         held.map((entry) => success(entry, 'zombie')),
-        { since },
+        { grantNo },
       );
       const { counts, results } = await inspect(scene);
       expect(counts).toMatchObject({ succeeded: 2 });
@@ -418,13 +365,12 @@ const traces: Record<string, Trace> = {
         '1 zombie',
       ]);
     },
-    without: [{ script: 'settle', from: 'not late and since == v[6]', to: 'not late' }],
+    without: [{ script: 'settle', cure: 'number of the grant' }],
   },
 
   // Found by `npm run chaos -- --minutes 0.5 --seed 1`: a zombie's success counts, though its entry is with
   // another worker by then, whose hold lasts and who reports it together with others.
-  'together, contested': {
-    says: 'what a zombie succeeded with is not recorded again by who reports it with others',
+  'a success of a zombie is not recorded again by a worker that reports it with others': {
     async play() {
       const scene = await given.filled({ items: 4, limit: 3 });
       const zombie = new Hand(scene, 'zombie');
@@ -446,19 +392,18 @@ const traces: Record<string, Trace> = {
     // What is noticed when it is too late (lost writes) is taken out as well.
     without: [
       [
-        { script: 'settle', from: ' and not contested then', to: ' then' },
+        { script: 'settle', cure: 'no success together once one was contested' },
         {
           script: 'settle',
-          from: 'if count > acknowledged and state.keepResults then',
-          to: 'if count < 0 then',
+          cure: 'outcomes that others recorded are not recorded together',
+          change: { becomes: 'count < 0' },
         },
       ],
     ],
   },
 
   // A script does not roll back: what it did before the publication failed, stands.
-  'state before publish': {
-    says: 'a request is complete although nobody could be told',
+  'a request completes although no notice could be published': {
     tags: ['own-server', 'one-server'],
     async play() {
       const scene = await given.sealed({ items: 1 });
@@ -484,15 +429,14 @@ const traces: Record<string, Trace> = {
     },
     without: [
       [
+        { script: 'settle', cure: 'completion state before publish' },
         {
           script: 'settle',
-          from: "redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))\n",
-          to: '',
-        },
-        {
-          script: 'settle',
-          from: "redis.call('HSET', request, 'status', 'complete',",
-          to: "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome)\nredis.call('HSET', request, 'status', 'complete',",
+          cure: 'completion state before publish, 2',
+          change: {
+            becomes:
+              "redis.call('SPUBLISH', channel, state.generation .. ' ' .. outcome) redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at, 'granted', 0, 'out', 0, 'outBefore', 0)",
+          },
         },
       ],
     ],

@@ -54,7 +54,7 @@ describe('cancel', () => {
     expect(await scene.request.cancel(scene.generation)).toMatchObject({ verdict: 'complete' });
   });
 
-  it('leaves it to the next looks when very many wait', async () => {
+  it('leaves the rest to the next tends when very many wait', async () => {
     const scene = await given.sealed({ items: 1_100, limit: 1_100 });
     const worker = new Hand(scene);
     const entries = await worker.hold(1_100);
@@ -138,7 +138,7 @@ describe('drop', () => {
     client.disconnect();
   });
 
-  it('lets the id be used again, and refuses what comes late of the life before', async () => {
+  it('lets the id be used again, and refuses late calls of the generation before', async () => {
     const scene = await given.filled();
     const { id, generation, queue, request } = scene;
     await request.drop();
@@ -204,6 +204,27 @@ describe('finish', () => {
     expect(pushed).toEqual({ 50: 2 });
   });
 
+  it('takes several in one call, each gated by its generation', async () => {
+    const open = await given.filled({ items: 2 });
+    const { queue } = open;
+    const options = { queue: queue.keys.queue };
+    const [ended, failed] = [await given.filled(options), await given.filled(options)];
+    await queue.park(failed.id, failed.generation, 'census');
+    await Promise.all([
+      queue.finish(ended.id, ended.generation, 'succeeded'),
+      queue.finish(failed.id, failed.generation, 'failed'),
+      queue.finish(open.id, open.generation - 1, 'succeeded'),
+      queue.finish('nobody', 1, 'cancelled'),
+    ]);
+    const { open: left, agenda, history, counters, parked } = await inspectQueue(open);
+    expect(left).toEqual({ [open.id]: open.generation });
+    expect(Object.keys(agenda)).toEqual([open.id]);
+    expect(Object.keys(history).sort()).toEqual([ended.id, failed.id].sort());
+    expect(counters).toMatchObject({ succeeded: 1, failed: 1 });
+    expect(counters).not.toHaveProperty('cancelled');
+    expect(parked).toEqual({});
+  });
+
   it('lets a request that opens right after the sweep be watched over from the first token', async () => {
     const old = await given.filled({ items: 5, limit: 5 });
     await old.queue.finish(old.id, old.generation, 'cancelled');
@@ -216,7 +237,7 @@ describe('finish', () => {
     await next.queue.tick('', '');
     expect((await inspectQueue(next)).wait).toMatchObject({ [next.id]: { mark: 1 } });
     const nobody = { id: next.id, generation: 1, mint: 0, epoch: 1, priority: 50 };
-    expect(await next.queue.swap(nobody, 9)).toHaveLength(1);
+    expect(await next.queue.exchange(nobody, 9)).toHaveLength(1);
     await next.queue.tick('', '');
     const { wait, agenda } = await inspectQueue(next);
     expect(wait).toEqual({});
@@ -224,25 +245,25 @@ describe('finish', () => {
   });
 });
 
-describe('depart', () => {
+describe('deregister', () => {
   it('strikes the worker out, and turns off what the last one leaves', async () => {
     const scene = await given.opened();
     const { id, generation, queue } = scene;
     await queue.tick('a', '{"tasks":"*"}');
     await queue.tick('b', '{"tasks":["census"]}');
     expect(await queue.serves('census')).toBe(true);
-    await queue.depart('a');
+    await queue.deregister('a');
     expect(await queue.serves('tax')).toBe(false);
     await queue.finish(id, generation, 'gone');
     expect(Object.keys((await inspectQueue(scene)).workers)).toEqual(['b']);
-    await queue.depart('b');
+    await queue.deregister('b');
     expect(await keysOf(scene.connection.client, queue.keys.queue)).toEqual([]);
   });
 
   it('leaves a queue with open requests alone', async () => {
     const scene = await given.filled({ items: 2 });
     await scene.queue.tick('a', '{}');
-    await scene.queue.depart('a');
+    await scene.queue.deregister('a');
     const { open, lists, pushed } = await inspectQueue(scene);
     expect(Object.keys(open)).toEqual([scene.id]);
     expect(lists[50]).toHaveLength(1);

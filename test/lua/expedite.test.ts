@@ -1,10 +1,5 @@
-import {
-  Agenda,
-  ControlCommands,
-  parseToken,
-  QueueCommands,
-  RequestCommands,
-} from '@piecework/protocol';
+import { Agenda, ControlCommands, parseToken, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { describe, expect, it } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -53,14 +48,15 @@ const late = (delayMs: number, more: Options = {}): Options => ({
 /** Due since then: its tokens go to the lane as soon as it is filled. */
 const since = (runAt: number, more: Options = {}): Options => ({ runAt, expedite: true, ...more });
 
-/** Has all delayed ones looked at in the one look that follows when all are due. */
+/** Has all delayed ones tended by the tick that follows when all are due. */
 async function letAllComeDue(scenes: readonly Scene[], ms: number): Promise<void> {
-  for (const { queue, id, generation } of scenes) await queue.note(id, generation, generation + 1);
+  for (const { queue, id, generation } of scenes)
+    await queue.scheduleTend(id, generation, generation + 1);
   moveClock(ms);
   expect(await tickOnce(scenes[0]!)).toBe(scenes.length);
 }
 
-/** Lets time pass, and whoever ticks look. */
+/** Lets time pass, and ticks. */
 async function pass(scene: Scene, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 3_000) {
     moveClock(3_000);
@@ -98,7 +94,7 @@ describe('an expedited request that is due', () => {
     expect((await inspectQueue(delayed)).lanes).toEqual({});
   });
 
-  it('goes in due order, when all come due in one look', async () => {
+  it('is served in due order when several are due at one tend', async () => {
     const { a, b, c, names } = await requests({
       a: late(9_000),
       b: late(5_000),
@@ -124,7 +120,8 @@ describe('an expedited request that is due', () => {
       }
     }
     const due = [a, b, c, plain];
-    for (const { queue, id, generation } of due) await queue.note(id, generation, generation + 1);
+    for (const { queue, id, generation } of due)
+      await queue.scheduleTend(id, generation, generation + 1);
     moveClock(10_000);
     const queue = new Watched(a.connection, a.queue.keys.queue);
     await new Agenda(a.connection, queue).tick();
@@ -173,7 +170,7 @@ describe('an expedited request that is due', () => {
     await popAll(plain);
     await plain.queue.push(minted(plain, 0));
     await plain.queue.push(minted(first, 5));
-    const taken = await plain.queue.swap(minted(first, 5, 0), 1);
+    const taken = await plain.queue.exchange(minted(first, 5, 0), 1);
     expect(names(taken)).toEqual(['first']);
     const { mint, epoch, priority, due } = await new Hand(first).enter(1);
     expect({ mint, priority, due }).toEqual({ mint: 1, priority: 50, due: 5 });
@@ -222,11 +219,11 @@ describe('a worker at the end of its time slice', () => {
   it('leaves an undelayed request for one in the lane of its priority', async () => {
     const { plain, due } = await requests({ plain: {}, due: since(5) });
     await popAll(plain);
-    const contended = () => plain.queue.contended(plain.id, 50);
-    expect(await contended()).toBe(false);
+    const contended = () => plain.queue.shouldYield(plain.id, 50);
+    expect(await contended()).toBe('keep');
     await plain.queue.push(minted(due, 5));
-    expect(await contended()).toBe(true);
-    expect(await plain.queue.contended(plain.id, 49)).toBe(false);
+    expect(await contended()).toBe('leave');
+    expect(await plain.queue.shouldYield(plain.id, 49)).toBe('keep');
   });
 
   it('leaves one that is expedited only for what was due before, or is of a higher priority', async () => {
@@ -239,29 +236,29 @@ describe('a worker at the end of its time slice', () => {
     });
     await popAll(plain);
     const { queue, id, generation } = mine;
-    const contended = () => queue.contended(id, 50, { due: 5, generation });
+    const contended = () => queue.shouldYield(id, 50, { due: 5, generation });
     await queue.push(minted(plain, 0));
     await queue.push(minted(after, 6));
     await queue.push(minted(mine, 5));
-    expect(await contended()).toBe(false);
+    expect(await contended()).toBe('keep');
     await queue.push(minted(before, 4));
-    expect(await contended()).toBe(true);
+    expect(await contended()).toBe('leave');
     await popAll(mine);
-    expect(await contended()).toBe(false);
+    expect(await contended()).toBe('keep');
     await queue.push({ ...minted(high, 0), priority: 9 });
-    expect(await contended()).toBe(true);
+    expect(await contended()).toBe('leave');
   });
 
   it('makes way among those due at one time only for an older one', async () => {
     const { a, b } = await requests({ a: since(5), b: since(5) });
     await popAll(a);
     const contended = (scene: Scene) =>
-      a.queue.contended(scene.id, 50, { due: 5, generation: scene.generation });
+      a.queue.shouldYield(scene.id, 50, { due: 5, generation: scene.generation });
     await a.queue.push(minted(b, 5));
-    expect(await contended(a)).toBe(false);
+    expect(await contended(a)).toBe('keep');
     await popAll(a);
     await a.queue.push(minted(a, 5));
-    expect(await contended(b)).toBe(true);
+    expect(await contended(b)).toBe('leave');
   });
 });
 
@@ -272,7 +269,7 @@ describe('tokens in a lane', () => {
       later: since(6),
       plain: {},
     });
-    const eaten = await first.queue.swap(minted(first, 5, 0), 1);
+    const eaten = await first.queue.exchange(minted(first, 5, 0), 1);
     expect(names(eaten)).toEqual(['first']);
     await pass(first, 60_000);
     expect(names(await popAll(plain))).toEqual(['first', 'later', 'plain']);
@@ -342,7 +339,7 @@ describe('tokens in a lane', () => {
     await inspect(delayed);
   });
 
-  it('of another life are dropped', async () => {
+  it('of another generation are dropped', async () => {
     const { delayed } = await requests({ delayed: since(5) });
     await popAll(delayed);
     const stale = { ...minted(delayed, 5), generation: delayed.generation - 1 };
@@ -352,7 +349,7 @@ describe('tokens in a lane', () => {
 });
 
 describe('that a lane is used', () => {
-  it('is told to the workers with its first token, once', async () => {
+  it('is published to the workers with its first token, once', async () => {
     const connection = await connected();
     const { plain } = await requests({ plain: {} });
     const { queue, id, generation } = plain;
@@ -423,7 +420,7 @@ describe('when nothing is open any more, lanes are cleared away', () => {
     expect((await left(scene)).sort()).toEqual(ofQueue(scene));
   });
 
-  it('by whoever comes next, when that was cut off half-way', async () => {
+  it('by the next caller, when the first was cut off half-way', async () => {
     const scene = await over();
     const { keys } = scene.queue;
     const { client } = scene.connection;
@@ -432,7 +429,7 @@ describe('when nothing is open any more, lanes are cleared away', () => {
     await client.hset(keys.pushed, 'lanes', '50,51');
     await client.hdel(keys.open, scene.id);
     expect(await left(scene)).toContain(keys.lane(50));
-    await half.depart('nobody');
+    await half.deregister('nobody');
     expect(
       (await left(scene)).filter((key) => key.includes(':50:') || key === keys.pushed),
     ).toEqual([]);

@@ -76,7 +76,7 @@ describe('a failure that is one too many', () => {
     });
   });
 
-  it('leaves it to the next looks when very many wait', async () => {
+  it('leaves the rest to the next tends when very many wait', async () => {
     const scene = await given.sealed({ items: 601, limit: 601, ...CANCEL });
     const worker = new Hand(scene);
     const [first, ...rest] = await worker.hold(601);
@@ -84,7 +84,7 @@ describe('a failure that is one too many', () => {
     const settled = await worker.settle([failure(first!)], { keep: 0 });
     expect((await inspect(scene)).counts).toMatchObject({ cancelled: 500, ready: 100 });
     expect(settled.nextDue).toBeGreaterThan(0);
-    await scene.queue.note(scene.id, scene.generation, settled.nextDue);
+    await scene.queue.scheduleTend(scene.id, scene.generation, settled.nextDue);
     await tickOnce(scene);
     expect(await scene.request.state()).toMatchObject({ outcome: 'failed', cancelled: 600 });
   });

@@ -33,7 +33,7 @@ describe('generations', () => {
     expect(await aheadAfter(20_000, await given.nothing(), true)).toBeLessThan(3_000);
   });
 
-  it('are not given to two lives of an id when the clock goes back', async () => {
+  it('are not given to two generations of an id when the clock goes back', async () => {
     const scene = await given.nothing();
     const generations: number[] = [];
     for (let life = 0; life < 5; life += 1) {
@@ -47,7 +47,7 @@ describe('generations', () => {
   });
 });
 
-describe('what is left of a life whose retention is over', () => {
+describe('a generation whose retention is over', () => {
   /** A request with a short retention, completed when the clock has moved by `ms`. */
   async function keptMs(ms: number, aheadMs = 0): Promise<number> {
     const opened = await given.nothing();

@@ -19,12 +19,12 @@ describe('the header of a script', () => {
   // Each row takes one header apart in one way.
   const doctored: Record<string, { script: string; from: string | RegExp; to: string }> = {
     'two keys in the wrong order': {
-      script: 'note',
+      script: 'schedule-tend',
       from: /(-- {3}open .*\n)(-- {3}agenda .*\n)/,
       to: '$2$1',
     },
     'a key that the body does not take': {
-      script: 'note',
+      script: 'schedule-tend',
       from: '-- ARGV',
       to: '--   extra   hash  nothing\n-- ARGV',
     },
@@ -94,7 +94,7 @@ describe('a library', () => {
       to: '--- @needs now, books',
     },
     'that does not say what it needs of its script': {
-      library: 'outcomes',
+      library: 'successes',
       from: /--- @host .*\n/,
       to: '',
     },

@@ -60,7 +60,7 @@ describe('hold', () => {
 
   it('goes on by itself when nobody noted when it ends', async () => {
     const { scene, worker, entries } = await held();
-    // Its worker gives all back and dies before the note: only the looks of others are left.
+    // Its worker returns everything and dies before it schedules a tend: only ticks of others are left.
     await holds(scene).hold(scene.generation, 60_000);
     await worker.settle(entries.map(back), { keep: 0 });
     expect((await inspect(scene)).granted).toBe(0);

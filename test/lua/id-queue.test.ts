@@ -24,14 +24,14 @@ describe('id-join', () => {
     const { commands } = await given([], { unique: true, timeoutMs: 5 });
     expect(await commands.join('later', {}, 7)).toEqual({
       verdict: 'joined',
-      life: 'life',
+      incarnation: 'life',
       timeoutMs: 5,
       unique: true,
     });
     await scene.drop();
     expect(await commands.join('life', {}, 7)).toEqual({
       verdict: 'joined',
-      life: 'life',
+      incarnation: 'life',
       timeoutMs: 7,
       unique: false,
     });
@@ -233,7 +233,7 @@ describe('id-settle', () => {
 });
 
 describe('id-drop', () => {
-  it('leaves nothing, and every later call is told', async () => {
+  it('leaves nothing, and every later call learns that the queue is gone', async () => {
     await given(['a', 'b'], { unique: true });
     const task = await scene.take();
     await scene.fail(task);
@@ -270,7 +270,7 @@ describe('id-drop', () => {
   });
 });
 
-it('the memory of pending ids is told', async () => {
+it('a pending id takes a bounded amount of memory', async () => {
   const ids = Array.from({ length: 10_000 }, (_, i) => freshName('id').slice(-8) + i);
   const bytes: number[] = [];
   for (const unique of [false, true]) {

@@ -5,14 +5,14 @@
 import {
   Connection,
   ControlCommands,
+  type IdItem,
   IdQueueCommands,
-  type IdTask,
   QueueCommands,
   QueueControlCommands,
-  RequestCommands,
   ServerError,
   TimedCommands,
 } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   parseHeader,
@@ -59,7 +59,7 @@ describe('when Redis is full', () => {
 
   afterAll(async () => {
     await connection?.close();
-    await server?.stop();
+    await server?.close();
   });
 
   beforeEach(async () => {
@@ -112,32 +112,32 @@ describe('when Redis is full', () => {
     expect(await request.runAlone(generation, 'worker', 1, [entries[2]!.entry])).toMatchObject({
       verdict: 'ok',
     });
-    const tokens = await queue.swap({ id, generation, ...settled, mint: 1 }, 9);
+    const tokens = await queue.exchange({ id, generation, ...settled, mint: 1 }, 9);
     expect(tokens.length).toBeGreaterThan(0);
     expect(await worker.enter(1, [1])).toMatchObject({ permits: 3 });
-    expect(await queue.contended(id, 50)).toBe(false);
-    expect(await request.keepOpen(generation)).toMatchObject({ verdict: 'ok' });
+    expect(await queue.shouldYield(id, 50)).toBe('keep');
+    expect(await request.renewProducer(generation)).toMatchObject({ verdict: 'ok' });
     expect(await request.inspect()).toMatchObject({ inFlight: 3 });
     expect(await holds(scene).hold(generation, 0)).toMatchObject({ verdict: 'held' });
   };
 
   const goesOnWithTheAgenda = async () => {
     const { id, generation, queue, request } = scene;
-    await queue.note(id, generation, 1);
+    await queue.scheduleTend(id, generation, 1);
     const { claims } = await queue.tick('worker', '{}');
     expect(claims).toMatchObject([{ id }]);
     const tended = await request.tend(generation, '');
     expect(await queue.writeBack(claims[0]!, tended as never)).toBe('ok');
     await queue.park(id, generation, '');
     await queue.reopen(id, generation);
-    await queue.depart('worker');
+    await queue.deregister('worker');
   };
 
   const isUnderControl = async () => {
     const { id, generation, queue } = scene;
     const control = new ControlCommands(connection, id);
     const queueControl = new QueueControlCommands(connection, queue.keys.queue);
-    expect(await control.pause(generation)).toEqual({ verdict: 'paused' });
+    expect(await control.pause(generation)).toMatchObject({ verdict: 'ok', mint: 0 });
     expect(await control.resume(generation)).toMatchObject({ verdict: 'ok' });
     expect(await control.update(generation, { priority: 3 })).toMatchObject({ verdict: 'ok' });
     await queueControl.pause(0);
@@ -168,7 +168,7 @@ describe('when Redis is full', () => {
     await full(ids.add('life', { ...chunk, number: 2 }, ['c']));
     const pulled = await ids.pull('life');
     moveClock(1);
-    expect(await ids.resume('life', pulled as IdTask)).toMatchObject({ verdict: 'ready' });
+    expect(await ids.resume('life', pulled as IdItem)).toMatchObject({ verdict: 'ready' });
     expect(await ids.settle('life', { number: 1, attempt: 2 }, 'no')).toMatchObject({
       verdict: 'counted',
     });
@@ -216,18 +216,18 @@ describe('when Redis is full', () => {
         'cause',
         'settle',
         'renew',
-        'swap',
+        'exchange',
         'push',
-        'keep-open',
+        'renew-producer',
         'hold',
       ],
       goesOnWithTheWork,
     ),
     ...forEach(
-      ['note', 'tick', 'tend', 'write-back', 'park', 'reopen', 'depart'],
+      ['schedule-tend', 'tick', 'tend', 'write-back', 'park', 'reopen', 'deregister'],
       goesOnWithTheAgenda,
     ),
-    ...forEach(['pause', 'resume', 'update', 'pause-queue', 'resume-queue'], isUnderControl),
+    ...forEach(['update', 'pause-queue', 'resume-queue'], isUnderControl),
     ...forEach(['seal', 'cancel', 'finish', 'unlink-spent', 'drop'], goesOnWithTheEnd),
     ...forEach(['id-pull', 'id-resume', 'id-settle', 'id-drop'], emptiesIds),
     ...forEach(['timed-take', 'timed-settle'], emptiesTimed),
@@ -237,8 +237,7 @@ describe('when Redis is full', () => {
     it(`needs allow-oom in ${name}`, async () => {
       const mutation = {
         script: name as ScriptName,
-        from: '#!lua flags=allow-oom',
-        to: '#!lua',
+        flags: false as const,
       };
       await withMutations([mutation], () => full(work()));
     });

@@ -4,7 +4,8 @@
  */
 
 import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
-import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useTestClock } from '../support/clock.js';
@@ -45,7 +46,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const client of clients) client.disconnect();
-  await cluster?.stop();
+  await cluster?.close();
 });
 
 let count = 0;
@@ -93,7 +94,7 @@ async function complete(
 
 const entry = ({ generation }: Scene, index: number) => ({ entry: `${generation}-${index}` });
 
-/** What is there, without a look at what is not. */
+/** The keys that exist; a missing one is not touched. */
 async function keysOfSlot({ id, connection }: Scene): Promise<string[]> {
   const client = connection.client as Redis;
   const slot = await client.cluster('KEYSLOT', id);
@@ -110,7 +111,7 @@ describe('while its hash slot is on its way', () => {
     expect(await keysOfSlot(scene)).toEqual([failed, request, results].sort());
   });
 
-  it('a request whose retention is short is complete, and its stream says which life it was', async () => {
+  it('a request whose retention is short is complete, and its stream names its generation', async () => {
     const { scene, worker, leave } = await complete({ retentionMs: 1_000 });
     await leave();
     const outcomes = [success(entry(scene, 1)), success(entry(scene, 2))];
@@ -195,7 +196,7 @@ describe('while its hash slot is on its way', () => {
     expect(await scene.connection.client.hgetall(scene.request.keys.request)).toEqual(before);
   });
 
-  it('a producer and a tick are told to come again while not all keys are there', async () => {
+  it('a producer and a tick receive an error to try again while keys are missing', async () => {
     const { scene, leave } = await complete();
     const { request, connection, generation } = scene;
     await connection.client.hset(request.keys.request, 'status', 'open');

@@ -23,7 +23,7 @@ describe('enter', () => {
     expect((await inspect(scene)).granted).toBe(3);
   });
 
-  it('brings what is ready with the permits, when the call says so and it is little', async () => {
+  it('brings the first sub-requests with the permits, as many as the call says', async () => {
     const enter = (scene: Awaited<ReturnType<typeof given.filled>>, want: number, most: number) =>
       scene.request.enter({
         generation: scene.generation,
@@ -38,13 +38,16 @@ describe('enter', () => {
     const scene = await given.filled({ items: 3, limit: 2 });
     const entered = await enter(scene, 3, 2);
     expect(entered).toMatchObject({
-      ...{ permits: 2, ready: 1, mint: 0, since: '1' },
+      ...{ permits: 2, ready: 1, mint: 0, grantNo: '1' },
       entries: [0, 1].map((index) => ({ index, payload: expect.any(String), tries: 0 })),
     });
     expect((await inspect(scene)).counts).toMatchObject({ inFlight: 2, ready: 1 });
     expect(await enter(scene, 3, 2)).toMatchObject({ permits: 2, ready: -1, entries: [] });
     const many = await given.filled({ items: 3, limit: 3 });
-    expect(await enter(many, 3, 2)).toMatchObject({ permits: 3, ready: 3, entries: [] });
+    expect(await enter(many, 3, 2)).toMatchObject({
+      ...{ permits: 3, ready: 1 },
+      entries: [{ index: 0 }, { index: 1 }],
+    });
   });
 
   it('leaves new work where it is while returned work is due', async () => {
@@ -214,7 +217,7 @@ describe('renew', () => {
 });
 
 describe('the permits of all workers', () => {
-  it('are never above the limit, whoever comes and goes', async () => {
+  it('are never above the limit, however workers come and go', async () => {
     const scene = await given.filled({ items: 20, limit: 5 });
     const workers = Array.from({ length: 4 }, (_, i) => new Hand(scene, `w${i}`));
     for (let round = 0; round < 3; round += 1) {

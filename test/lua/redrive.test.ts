@@ -27,7 +27,7 @@ useTestClock();
 const seal = ({ request, generation }: Scene) => request.seal(generation, PRODUCER, 0);
 
 describe('redrive', () => {
-  it('opens a new life in which what failed runs again, and what succeeded stays', async () => {
+  it('opens a new generation in which failed sub-requests run again and succeeded ones stay', async () => {
     const before = await completeWithFailures([1, 3], { retentionMs: 5_000 });
     const scene = await openedAgain(before);
     const { client } = scene.connection;
@@ -65,7 +65,7 @@ describe('redrive', () => {
     expect(failed['3:runs']).toBe(`${scene.generation} 1 0`);
   });
 
-  it('leaves nothing of the permits and numbers of the life before', async () => {
+  it('leaves no permits and numbers of the generation before', async () => {
     const first = await given.sealed({ items: 2, limit: 2 });
     const [dead, worker] = [new Hand(first, 'dead'), new Hand(first)];
     await dead.enter(1);
@@ -77,7 +77,7 @@ describe('redrive', () => {
     const scene = await openedAgain(first);
     moveClock(31_000);
     await scene.request.renew(scene.generation, 'dead', 1_000, []);
-    await scene.request.keepOpen(scene.generation);
+    await scene.request.renewProducer(scene.generation);
     await scene.request.tend(scene.generation, '');
     expect(await inspect(scene)).toMatchObject({ granted: 0, permits: {} });
   });
@@ -178,7 +178,7 @@ describe('run-again', () => {
     // And so by a tend, which settles what its worker crashed with.
     const [third] = await worker.read(1);
     moveClock(31_000);
-    await scene.request.keepOpen(scene.generation);
+    await scene.request.renewProducer(scene.generation);
     await scene.request.tend(scene.generation, '');
     const { counts, results } = await inspect(scene);
     expect(counts).toMatchObject({ succeeded: 2, failed: 1, ready: 1 });

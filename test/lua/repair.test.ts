@@ -14,7 +14,7 @@ import {
 import { inspect, inspectQueue, peekQueue } from '../support/peek.js';
 
 /*
- * What nobody would ever look at again: the queue side was rolled back alone, as when the shard that
+ * A request that no tick would ever claim again: the queue side was rolled back alone, as when the shard that
  * holds it lost its last writes in a failover.
  */
 
@@ -31,7 +31,7 @@ const adminOf = async ({ queue }: Scene) =>
   new Admin({ redis: await connected(), queue: queue.keys.queue });
 
 describe('repair', () => {
-  it('has a request that the queue side lost looked at, and worked off', async () => {
+  it('has a request that the queue side lost tended and finished', async () => {
     const scene = await given.sealed({ items: 2, limit: 1 });
     await loseQueue(scene);
     expect(await tickOnce(scene)).toBe(0);
@@ -49,7 +49,7 @@ describe('repair', () => {
     await worker.settle([success(one!)], { keep: 1 });
     const [two] = await worker.read(1);
     expect(await worker.trySettle([success(two!)])).toMatchObject({ verdict: 'complete' });
-    await scene.queue.note(scene.id, scene.generation, 0);
+    await scene.queue.scheduleTend(scene.id, scene.generation, 0);
     await tickOnce(scene);
     expect((await inspectQueue(scene)).open).toEqual({});
   });
@@ -67,7 +67,7 @@ describe('repair', () => {
     expect((await peekQueue(elsewhere)).open).toEqual({});
   });
 
-  it('takes the place of an earlier life that came back, and of no later one', async () => {
+  it('replaces an earlier generation that came back, and no later one', async () => {
     const scene = await given.filled();
     const { id, generation, queue, connection } = scene;
     await connection.client.hset(queue.keys.open, id, generation - 5);
@@ -77,7 +77,7 @@ describe('repair', () => {
     expect((await peekQueue(scene)).open).toEqual({ [id]: generation + 5 });
   });
 
-  it('lets no later life have a generation that is lower', async () => {
+  it('keeps every later generation greater', async () => {
     const scene = await given.filled();
     const { id, queue, connection } = scene;
     // As if the clock of the server had been ahead, before its place was taken by another.

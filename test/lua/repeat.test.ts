@@ -1,4 +1,4 @@
-import { ControlCommands, QueueControlCommands } from '@piecework/protocol';
+import { ControlCommands, QueueControlCommands, ReaderCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -6,6 +6,7 @@ import {
   back,
   create,
   failure,
+  freshName,
   given,
   Hand,
   holds,
@@ -24,6 +25,7 @@ import {
   REDRIVER,
   redriveOf,
 } from '../support/redriven.js';
+import { submitWhole } from '../support/whole.js';
 
 /*
  * Any call may be sent twice: each script, run twice, leaves the state of one run. The few that do
@@ -76,11 +78,26 @@ const passed = async () => {
   return scene;
 };
 
+const oneTag = () => {
+  const name = freshName('both');
+  return { id: name, queue: name };
+};
+
 const same: Record<string, Case> = {
   intent: { given: () => given.nothing(), call: ({ queue, id }) => queue.intent(id) },
   'intent, above the life that is open': {
     given: () => given.opened(),
     call: ({ queue, id, generation }) => queue.intent(id, generation),
+  },
+  // Both sides have the name as their hash tag, so that a cluster allows it.
+  submit: { given: () => given.nothing(oneTag()), call: (scene) => submitWhole(scene) },
+  'submit, of an id that is open': {
+    given: () => given.opened(oneTag()),
+    call: (scene) => submitWhole(scene, { delayMs: 5_000 }),
+  },
+  'submit, of an id that is retained': {
+    given: () => given.sealed({ ...oneTag(), items: 0 }),
+    call: (scene) => submitWhole(scene),
   },
   create: { given: () => given.opened(), call: (scene) => create(scene) },
   'create, of an id that is retained': {
@@ -112,6 +129,13 @@ const same: Record<string, Case> = {
     },
     call: (scene) => redriveOf(scene).open(scene.generation, REDRIVER, REDRIVE_LEASE_MS),
   },
+  'redrive, of nothing': {
+    given: async () => {
+      const scene = await completeWithFailures([0, 1]);
+      return { ...scene, generation: await scene.queue.intent(scene.id) };
+    },
+    call: (scene) => redriveOf(scene).open(scene.generation, REDRIVER, REDRIVE_LEASE_MS, [2]),
+  },
   'run-again': {
     given: async () => openedAgain(await completeWithFailures([0, 1])),
     call: async (scene) => {
@@ -120,9 +144,9 @@ const same: Record<string, Case> = {
       return { ...again, mint: 0 };
     },
   },
-  'keep-open': {
+  'renew-producer': {
     given: () => given.filled(),
-    call: ({ request, generation }) => request.keepOpen(generation),
+    call: ({ request, generation }) => request.renewProducer(generation),
   },
   seal: {
     given: () => given.filled(),
@@ -191,7 +215,7 @@ const same: Record<string, Case> = {
       const scene = await given.filled({ items: 3, limit: 3, maxCrashes: 1 });
       await new Hand(scene, 'dead').hold(2);
       moveClock(LEASE_MS + 1);
-      // The number of its enter ages with every look.
+      // The number of its enter ages with every tend.
       await scene.connection.client.hdel(scene.request.keys.request, 'op:dead');
       return scene;
     },
@@ -247,9 +271,9 @@ const same: Record<string, Case> = {
     },
     call: ({ queue, id, generation }) => queue.finish(id, generation, 'dropped'),
   },
-  note: {
+  'schedule-tend': {
     given: () => given.created(),
-    call: ({ queue, id, generation }) => queue.note(id, generation, 5),
+    call: ({ queue, id, generation }) => queue.scheduleTend(id, generation, 5),
   },
   park: {
     given: () => given.created(),
@@ -263,19 +287,19 @@ const same: Record<string, Case> = {
     },
     call: ({ queue, id, generation }) => queue.reopen(id, generation).then(() => 'either'),
   },
-  depart: {
+  deregister: {
     given: async () => {
       const scene = await given.created();
       await scene.queue.tick('worker', '{}');
       return scene;
     },
-    call: ({ queue }) => queue.depart('worker'),
+    call: ({ queue }) => queue.deregister('worker'),
   },
-  pause: {
+  'update, that pauses': {
     given: held,
     call: (scene) => control(scene).pause(scene.generation),
   },
-  resume: {
+  'update, that resumes': {
     given: async () => {
       const scene = await held();
       await control(scene).pause(scene.generation);
@@ -312,9 +336,9 @@ const same: Record<string, Case> = {
     },
     call: (scene) => queueControl(scene).resume(),
   },
-  contended: {
+  'should-yield': {
     given: () => given.filled(),
-    call: ({ queue }) => queue.contended('another', 50),
+    call: ({ queue }) => queue.shouldYield('another', 50),
   },
   hold: {
     given: held,
@@ -323,9 +347,18 @@ const same: Record<string, Case> = {
         .hold(scene.generation, 9_000)
         .then(({ verdict }) => verdict),
   },
+  follow: {
+    given: held,
+    call: ({ connection, id, generation }) =>
+      new ReaderCommands(connection, id).follow(generation).then(({ verdict }) => verdict),
+  },
   'read-results': {
     given: () => given.sealed({ items: 0 }),
     call: ({ request }) => request.results('-', 9),
+  },
+  'read-series': {
+    given: () => given.created(),
+    call: ({ queue }) => queue.series(9).then(({ intervals }) => intervals),
   },
   inspect: {
     given: held,
@@ -364,12 +397,12 @@ describe('run twice, a script leaves the state of one run', () => {
     expect(await popAll(scene)).toHaveLength(2);
   });
 
-  it('push and swap: they push again, and each token is counted once', async () => {
+  it('push and exchange: they push again, and each token is counted once', async () => {
     const scene = await given.filled({ items: 3, limit: 1 });
     const { id, generation, queue } = scene;
     const minted = { id, generation, mint: 1, epoch: 1, priority: 50 };
     await queue.push(minted);
-    expect(await queue.swap(minted, 1)).toHaveLength(1);
+    expect(await queue.exchange(minted, 1)).toHaveLength(1);
     expect((await inspectQueue(scene)).pushed).toEqual({ 50: 3 });
     const permits: number[] = [];
     for (const name of ['a', 'b', 'c'])
@@ -382,6 +415,8 @@ describe('run twice, a script leaves the state of one run', () => {
     const tested = Object.keys(same).map((name) => name.split(',')[0]);
     // Queues beside requests number their calls: lua/timed, lua/id-queue, and the repeat law of both.
     const ofRequests = scriptNames.filter((name) => !/^(id|timed)-/.test(name));
-    expect(new Set([...tested, 'tick', 'write-back', 'push', 'swap'])).toEqual(new Set(ofRequests));
+    expect(new Set([...tested, 'tick', 'write-back', 'push', 'exchange'])).toEqual(
+      new Set(ofRequests),
+    );
   });
 });

@@ -1,4 +1,5 @@
 import { ControlCommands } from '@piecework/protocol';
+import { run } from '@piecework/protocol/testing';
 import { describe, expect, it } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -26,8 +27,8 @@ function settleAndRead(
   held: Held & { read: number },
 ) {
   if (held.op === undefined) hand.op += 1;
-  const { op, since, permits: keep } = hand;
-  const numbers = { op, since, leaseMs: LEASE_MS, keep, running: 0, ...held };
+  const { op, grantNo, permits: keep } = hand;
+  const numbers = { op, grantNo, leaseMs: LEASE_MS, keep, running: 0, ...held };
   return request.settle(generation, hand.name, numbers, outcomes);
 }
 
@@ -155,6 +156,28 @@ describe('a settle that reads', () => {
       read.push(...entries.map(({ payload }) => payload));
     }
     expect(read).toEqual(payloads);
+  });
+
+  it('brings long payloads as an array, and short ones as one text', async () => {
+    const scene = await given.created({ limit: 4 });
+    const payloads = ['"a"', '"b"', `"${'x'.repeat(600)}"`, `"${'y'.repeat(600)}"`];
+    await scene.request.append(scene.generation, PRODUCER, 0, payloads);
+    const worker = new Hand(scene);
+    await worker.enter(4);
+    const { keys } = scene.request;
+    const read = async (running: number) => {
+      worker.op += 1;
+      const reply = await run(scene.connection.client, 'settle', keys, {
+        ...{ generation: scene.generation, worker: worker.name, op: worker.op },
+        ...{ leaseMs: LEASE_MS, keep: 4, running, channel: keys.channel, successes: 0 },
+        ...{ grantNo: worker.grantNo, newest: -1, values: '', read: 2, ahead: 0, answered: 0 },
+        outcomes: [],
+      });
+      return reply.verdict === 'ok' ? reply.entries : reply;
+    };
+    const entry = (index: number) => `${scene.generation}-${index}`;
+    expect(await read(0)).toBe([entry(0), payloads[0], entry(1), payloads[1]].join('\u001e'));
+    expect(await read(2)).toEqual([entry(2), payloads[2], entry(3), payloads[3]]);
   });
 
   it('has settled also when nothing can be read', async () => {

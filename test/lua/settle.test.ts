@@ -64,7 +64,7 @@ describe('settle', () => {
     const worker = new Hand(scene);
     const [first, second] = await worker.hold(2);
     const twice = [success(first!, 'a'), success(second!, 'b'), success(first!, 'c')];
-    await worker.settle(twice, { since: '' });
+    await worker.settle(twice, { grantNo: '' });
     const { counts, results } = await inspect(scene);
     expect(counts).toMatchObject({ succeeded: 2, ready: 1 });
     expect(results.map(({ index, value }) => `${index} ${value}`)).toEqual(['0 a', '1 b']);

@@ -9,20 +9,29 @@ import {
   IdQueueCommands,
   QueueCommands,
   QueueControlCommands,
+  ReaderCommands,
   RedriveCommands,
-  RequestCommands,
   requestKeys,
   type Settled,
   TimedCommands,
   takeWith,
 } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Command, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { buildScripts, parseHeader, readSource, scriptNames } from '../../scripts/lua-source.mjs';
-import { moveClock, useTestClock, withMutations } from '../support/clock.js';
+import {
+  buildScript,
+  buildScripts,
+  parseHeader,
+  readSource,
+  scriptNames,
+  shaOf,
+} from '../../scripts/lua-source.mjs';
+import { moveClock, useTestClock, withScripts } from '../support/clock.js';
 import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
 import type { TestServer } from '../support/providers/provider.js';
 import { startOwnRedis } from '../support/redis.js';
+import { bodyOf, headOf } from '../support/whole.js';
 
 /*
  * One story in which every script is called and gives every reply that its header lists, told by a
@@ -98,7 +107,7 @@ beforeAll(async () => {
 afterAll(async () => {
   client?.disconnect();
   admin?.disconnect();
-  await server?.stop();
+  await server?.close();
 });
 
 const queue = () => new QueueCommands(connection, 'story');
@@ -106,6 +115,9 @@ const request = (id: string) => new RequestCommands(connection, id);
 const control = (id: string) => new ControlCommands(connection, id);
 const hold = (id: string, generation: number) =>
   new ControlCommands(connection, id).hold(generation, 1_000);
+
+const follow = (id: string, generation: number) =>
+  new ReaderCommands(connection, id).follow(generation);
 
 const create = (id: string, generation: number, owner = 'me', options = {}) =>
   request(id).create(generation, owner, 60_000, fieldsOf(options, 'story'));
@@ -137,6 +149,17 @@ async function tickAll() {
   return claims;
 }
 
+/** Requests that are submitted in one call, into a queue of their own. */
+async function whole() {
+  const apart = new QueueCommands(connection, 'whole');
+  const ways = [{}, { delayMs: 60_000, deadlineMs: 90_000 }, { expedite: true }];
+  for (const [i, options] of ways.entries())
+    await apart.submit(headOf(options, 'whole'), [
+      bodyOf({ id: `a${i}` }),
+      bodyOf({ id: `b${i}` }),
+    ]);
+}
+
 /** A request that succeeds, with all that can happen on its way. */
 async function work() {
   const id = 'work';
@@ -151,13 +174,14 @@ async function work() {
   });
   await request(id).append(generation, 'me', 9, items(1));
   await request(id).append(generation, 'me', 6, items(9));
-  await request(id).keepOpen(generation);
+  await request(id).renewProducer(generation);
   await request(id).seal(generation, 'me', 7);
   await request(id).seal(generation, 'me', 6);
   await request(id).append(generation, 'me', 6, items(1));
-  await request(id).keepOpen(generation);
-  await queue().contended(id, 50);
-  await queue().contended('other', 50);
+  await request(id).renewProducer(generation);
+  await queue().shouldYield(id, 50);
+  await queue().shouldYield('other', 50);
+  await queue().shouldYield('other', 60);
   await request(id).enter({
     generation,
     worker: 'w',
@@ -175,10 +199,10 @@ async function work() {
   await request(id).inspect();
   const left = await settle(id, generation, 4, 0, []);
   const { epoch, priority } = left.settled as Settled;
-  const swapped = await queue().swap({ id, generation, mint: 1, epoch, priority }, 3);
+  const swapped = await queue().exchange({ id, generation, mint: 1, epoch, priority }, 3);
   expect(swapped.length).toBeGreaterThan(0);
-  await queue().swap({ id: 'nobody', generation, mint: 1, epoch, priority }, 1);
-  await queue().note(id, generation, 0);
+  await queue().exchange({ id: 'nobody', generation, mint: 1, epoch, priority }, 1);
+  await queue().scheduleTend(id, generation, 0);
   moveClock(21_000);
   await tickAll();
   await tickAll();
@@ -196,7 +220,7 @@ async function work() {
     epochs: ['1'],
   });
   await read(id, 1, 'dead');
-  await queue().swap({ id, generation, mint: 1, epoch, priority }, 100);
+  await queue().exchange({ id, generation, mint: 1, epoch, priority }, 100);
   await tickAll();
   moveClock(LEASE_MS + 10_000);
   await tickAll();
@@ -235,16 +259,17 @@ async function work() {
     epochs: [],
   });
   await request(id).append(generation, 'me', 6, items(1));
-  await request(id).keepOpen(generation);
+  await request(id).renewProducer(generation);
   await request(id).seal(generation, 'me', 6);
   await request(id).cancel(generation);
   await hold(id, generation);
+  await follow(id, generation);
   await request(id).tend(generation, '');
   await queue().finish(id, generation, 'succeeded');
   await queue().finish(id, generation, 'succeeded');
   await queue().push({ id, generation, mint: 1, epoch: 1, priority: 50 });
   await queue().writeBack(frozen, tended);
-  await queue().note(id, generation, 0);
+  await queue().scheduleTend(id, generation, 0);
   await queue().park(id, generation, '');
   // Its id again, while it is retained.
   const next = await queue().intent(id);
@@ -298,7 +323,9 @@ async function crashed() {
 async function redriven() {
   const id = 'crashed';
   const again = new RedriveCommands(connection, id);
-  const generation = await queue().intent(id);
+  const none = await queue().intent(id);
+  await again.open(none, 'me', LEASE_MS, [99]);
+  const generation = await queue().intent(id, none);
   // What thousands of workers left.
   const left = Array.from({ length: 2_500 }, (_, i) => [`op:w${i}`, '1']).flat();
   await admin.hset(requestKeys(id).request, ...left);
@@ -362,9 +389,10 @@ async function cancelled() {
   });
   await read(id, 1);
   await hold(id, generation);
+  await follow(id, generation);
   await request(id).cancel(generation);
   await request(id).append(generation, 'me', 3, items(1));
-  await request(id).keepOpen(generation);
+  await request(id).renewProducer(generation);
   await request(id).seal(generation, 'me', 3);
   await request(id).drop();
   await request(id).drop();
@@ -420,7 +448,7 @@ async function gone() {
   await tickAll();
   await create(id, generation);
   await request(id).append(generation, 'me', 0, items(1));
-  await request(id).keepOpen(generation);
+  await request(id).renewProducer(generation);
   await request(id).seal(generation, 'me', 0);
   await request(id).enter({
     generation,
@@ -436,8 +464,10 @@ async function gone() {
   await request(id).renew(generation, 'w', LEASE_MS, []);
   await request(id).cancel(generation);
   await hold(id, generation);
+  await follow(id, generation);
   await request(id).drop();
-  await queue().depart('w');
+  await queue().series(9);
+  await queue().deregister('w');
 }
 
 /** One that keeps much. */
@@ -456,6 +486,7 @@ async function spent() {
     tasks: '*',
     epochs: ['1'],
   });
+  await request(id).results('-', 1);
   const [entry] = await read(id, 1);
   await settle(id, generation, 2, 0, [success(entry!, `"${'x'.repeat(17_000_000)}"`)]);
   await request(id).results('-', 1);
@@ -517,6 +548,7 @@ async function ids() {
 
 describe('every script', () => {
   it('touches the keys that it declares and no others, and gives each reply of its header', async () => {
+    await whole();
     await work();
     await crashed();
     await redriven();
@@ -542,13 +574,12 @@ describe('every script', () => {
 
   it('would be caught if it touched another key', async () => {
     const generation = await queue().intent('caught');
-    const mutation = {
-      script: 'note' as const,
-      from: "redis.call('ZADD', agenda, 'LT'",
-      to: "redis.call('ZADD', agenda .. '2', 'LT'",
-    };
-    await withMutations([mutation], async () => {
-      await expect(queue().note('caught', generation, 0)).rejects.toMatchObject({
+    const { lua } = buildScript('schedule-tend', 'test');
+    const [shebang, ...lines] = lua.split('\n');
+    const changed = [shebang, "redis.call('GET', KEYS[1] .. '2')", ...lines].join('\n');
+    const touching = { 'schedule-tend': { lua: changed, sha: shaOf(changed) } };
+    await withScripts(touching, async () => {
+      await expect(queue().scheduleTend('caught', generation, 0)).rejects.toMatchObject({
         code: 'NO_RIGHT',
       });
     });

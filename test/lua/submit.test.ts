@@ -7,7 +7,7 @@ import { inspect, inspectQueue } from '../support/peek.js';
 useTestClock();
 
 describe('intent', () => {
-  it('opens an id before anything exists, and has it looked at', async () => {
+  it('opens an id before anything exists, and schedules a tend', async () => {
     const scene = await given.opened();
     const { open, agenda } = await inspectQueue(scene);
     expect(open).toEqual({ [scene.id]: scene.generation });
@@ -15,7 +15,7 @@ describe('intent', () => {
     expect((await inspect(scene)).status).toBe('none');
   });
 
-  it('gives every life of an id a greater generation, also within one millisecond', async () => {
+  it('gives every submission of an id a greater generation, also within one millisecond', async () => {
     const scene = await given.nothing();
     const generations: number[] = [];
     for (let life = 0; life < 20; life += 1) {
@@ -77,7 +77,7 @@ describe('create', () => {
     expect(await inspect(next)).toMatchObject({ status: 'complete', outcome: 'succeeded' });
   });
 
-  it('refuses a generation that is older than the life of the id', async () => {
+  it('refuses a generation that is older than the one of the id', async () => {
     const scene = await given.created();
     const older = { ...scene, generation: scene.generation - 1 };
     expect(await create(older)).toMatchObject({ verdict: 'void' });
@@ -124,13 +124,18 @@ describe('append', () => {
     expect(await inspect(scene)).toMatchObject({ work: [0, 1, 2], out: 1 });
   });
 
-  it('has as many tokens out as permits are granted, at least 1 and at most 32', async () => {
+  it('has few tokens out: 4 if as many permits are granted, above that one for four, 32 at most', async () => {
     const scene = await given.created({ limit: 1_000 });
-    const appended = await scene.request.append(scene.generation, PRODUCER, 0, items(100));
-    expect(appended).toMatchObject({ total: 100, mint: 1 });
-    expect(await new Hand(scene, 'a').enter(10, [1])).toMatchObject({ permits: 10, mint: 10 });
-    expect(await new Hand(scene, 'b').enter(50, [1])).toMatchObject({ permits: 50 });
-    expect((await inspect(scene)).out).toBe(32);
+    const appended = await scene.request.append(scene.generation, PRODUCER, 0, items(900));
+    expect(appended).toMatchObject({ total: 900, mint: 1 });
+    const outAfter = async (worker: string, permits: number) => {
+      await new Hand(scene, worker).enter(permits, [1]);
+      return (await inspect(scene)).out;
+    };
+    expect(await outAfter('a', 3)).toBe(3);
+    expect(await outAfter('b', 37)).toBe(10);
+    expect(await outAfter('c', 40)).toBe(20);
+    expect(await outAfter('d', 320)).toBe(32);
   });
 
   it('adds of an overlapping chunk only what is new', async () => {
@@ -188,11 +193,11 @@ describe('append', () => {
   });
 });
 
-describe('keep-open', () => {
+describe('renew-producer', () => {
   it('puts off the time at which the producer counts as lost', async () => {
     const scene = await given.filled({ producerLeaseMs: 1_000 });
     moveClock(900);
-    expect(await scene.request.keepOpen(scene.generation)).toEqual({
+    expect(await scene.request.renewProducer(scene.generation)).toEqual({
       verdict: 'ok',
       total: 3,
       unsettled: 3,
@@ -207,8 +212,8 @@ describe('keep-open', () => {
 
   it('says when there is nothing to keep open', async () => {
     const { request, generation } = await given.sealed();
-    expect(await request.keepOpen(generation)).toMatchObject({ verdict: 'sealed' });
-    expect(await request.keepOpen(generation + 1)).toMatchObject({ verdict: 'gone' });
+    expect(await request.renewProducer(generation)).toMatchObject({ verdict: 'sealed' });
+    expect(await request.renewProducer(generation + 1)).toMatchObject({ verdict: 'gone' });
   });
 });
 
@@ -252,14 +257,14 @@ describe('seal', () => {
   });
 });
 
-describe('a script that meets no life of its generation', () => {
+describe('a script that finds no request of its generation', () => {
   it('answers "gone", and leaves no key behind', async () => {
     const scene = await given.nothing();
     const { request } = scene;
     const worker = new Hand(scene);
     const verdicts = await Promise.all([
       request.append(1, PRODUCER, 0, items(1)),
-      request.keepOpen(1),
+      request.renewProducer(1),
       request.seal(1, PRODUCER, 0),
       worker.tryEnter(1),
       worker.trySettle([success({ entry: '1-0' })]),

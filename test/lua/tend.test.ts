@@ -30,8 +30,8 @@ describe('tend', () => {
     expect((await inspect(scene)).counts).toMatchObject({ inFlight: 2, ready: 0 });
   });
 
-  it('looks again within the audit period at an open request that has nothing to do yet', async () => {
-    // Trace: idle at the look; items come; their worker dies. The producer lease may be a day.
+  it('tends an open request that has nothing to do yet again within the audit period', async () => {
+    // Trace: idle at the tend; items come; their worker dies. The producer lease may be a day.
     const scene = await given.created();
     const tended = await scene.request.tend(scene.generation, '');
     const { now } = await inspect(scene);
@@ -39,16 +39,16 @@ describe('tend', () => {
     expect((tended as { next: number }).next).toBeLessThanOrEqual(now + 15_000);
   });
 
-  it('takes back very much in several looks', async () => {
+  it('takes back very many entries in several tends', async () => {
     const scene = await given.filled({ items: 250, limit: 250 });
     await new Hand(scene).hold(250);
     moveClock(LEASE_MS);
     const ready: number[] = [];
-    for (let look = 0; look < 3; look += 1) {
+    for (let i = 0; i < 3; i += 1) {
       const tended = await scene.request.tend(scene.generation, '');
       const { counts, now } = await inspect(scene);
       ready.push(counts.ready);
-      if (look < 2) expect((tended as { next: number }).next).toBeLessThanOrEqual(now + 2);
+      if (i < 2) expect((tended as { next: number }).next).toBeLessThanOrEqual(now + 2);
     }
     expect(ready).toEqual([100, 200, 250]);
   });
@@ -67,7 +67,7 @@ describe('tend', () => {
     expect(await scene.request.tend(scene.generation, '')).toMatchObject({ mint: 1 });
   });
 
-  it('seals or cancels what its producer left, as it was told', async () => {
+  it('seals or cancels a request whose producer left, as the option says', async () => {
     const sealed = await given.filled({ producerLeaseMs: 9_000, onProducerLost: 'seal' });
     const cancelled = await given.filled({ producerLeaseMs: 9_000, onProducerLost: 'cancel' });
     const empty = await given.created({ producerLeaseMs: 9_000, onProducerLost: 'seal' });
@@ -105,7 +105,7 @@ describe('tend', () => {
     expect(await request.tend(generation, '1')).toMatchObject({ before: '2', epoch: 3, mint: 0 });
   });
 
-  it('looks again at the audit, the end of a lease, or not at all, whichever is first', async () => {
+  it('schedules the next tend for the audit or the end of a lease, whichever is first, or not at all', async () => {
     const scene = await given.sealed({ items: 3, limit: 1 });
     const { request, generation } = scene;
     expect(await request.tend(generation, '')).toMatchObject({ next: 0, before: '1' });
@@ -154,7 +154,7 @@ describe('tend', () => {
     expect(await client.pttl(tombstone!)).toBeGreaterThan(120_000);
   });
 
-  it('leaves a retained life alone when the next one was given up', async () => {
+  it('does not change a retained generation when the next one was given up', async () => {
     const old = await given.sealed({ items: 0 });
     await old.queue.finish(old.id, old.generation, 'succeeded');
     const next = await given.opened({ id: old.id, queue: old.queue.keys.queue });
@@ -168,7 +168,7 @@ describe('tend', () => {
     expect(await create(next)).toMatchObject({ verdict: 'void' });
   });
 
-  it('does not touch a newer life', async () => {
+  it('does not change a newer generation', async () => {
     const scene = await given.filled();
     const before = await inspect(scene);
     expect(await scene.request.tend(scene.generation - 1, '')).toEqual({ verdict: 'gone' });

@@ -6,10 +6,10 @@ import { inspect } from '../support/peek.js';
 useTestClock();
 
 describe('a delayed request', () => {
-  it('mints nothing until its time has come, and is looked at then', async () => {
+  it('mints nothing until its time has come, and is tended then', async () => {
     const scene = await given.sealed({ items: 3, delayMs: 9_000 });
     expect(await popAll(scene)).toEqual([]);
-    await scene.queue.note(scene.id, scene.generation, scene.generation + 9_000);
+    await scene.queue.scheduleTend(scene.id, scene.generation, scene.generation + 9_000);
     moveClock(8_000);
     expect(await tickOnce(scene)).toBe(0);
     moveClock(1_100);
@@ -25,21 +25,21 @@ describe('a delayed request', () => {
     expect(await new Hand(scene).enter(3, [])).toMatchObject({ permits: 0, mint: 0 });
   });
 
-  it('says when it has to be looked at, and the same when asked again', async () => {
+  it('says when it has to be tended, and the same when asked again', async () => {
     const scene = await given.opened();
     const options = { delayMs: 9_000, deadlineMs: 60_000 };
     const created = await create(scene, options);
     expect(created).toMatchObject({ verdict: 'created' });
-    const { look } = created as { look: number };
-    expect(look - scene.generation).toBeGreaterThanOrEqual(9_000);
-    expect(look - scene.generation).toBeLessThan(12_000);
+    const { tendAt } = created as { tendAt: number };
+    expect(tendAt - scene.generation).toBeGreaterThanOrEqual(9_000);
+    expect(tendAt - scene.generation).toBeLessThan(12_000);
     moveClock(1_000);
     expect(await create(scene, options)).toEqual(created);
     const plain = await given.opened();
-    expect(await create(plain)).toEqual({ verdict: 'created', look: 0 });
+    expect(await create(plain)).toEqual({ verdict: 'created', tendAt: 0 });
   });
 
-  it('is looked at in time though nobody noted it', async () => {
+  it('is tended in time though no call scheduled that', async () => {
     const scene = await given.sealed({ items: 3, delayMs: 50_000 });
     moveClock(21_000);
     expect(await tickOnce(scene)).toBe(1);
@@ -54,7 +54,7 @@ describe('a request with a deadline', () => {
     const scene = await given.sealed({ items: 9, limit: 2, deadlineMs: 9_000 });
     const worker = new Hand(scene);
     const [first, second] = await worker.hold(2);
-    await scene.queue.note(scene.id, scene.generation, scene.generation + 9_000);
+    await scene.queue.scheduleTend(scene.id, scene.generation, scene.generation + 9_000);
     await worker.settle([success(first!)], { keep: 2, running: 1 });
     moveClock(9_100);
     expect(await tickOnce(scene)).toBe(1);
@@ -68,7 +68,7 @@ describe('a request with a deadline', () => {
     expect(await scene.request.state()).toMatchObject({ endReason: 'deadline', succeeded: 2 });
   });
 
-  it('is looked at then, also while only its tokens are out', async () => {
+  it('is tended then, also while only its tokens are out', async () => {
     const scene = await given.sealed({ items: 9, deadlineMs: 100_000 });
     moveClock(21_000);
     await tickOnce(scene);

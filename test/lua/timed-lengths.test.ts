@@ -3,7 +3,7 @@ import { moveClock, useTestClock } from '../support/clock.js';
 import { connected } from '../support/given.js';
 import { Hand, LEASE_MS } from '../support/timed-hand.js';
 
-/* What a timed set keeps of a length that it was given (lua/lib/timed.lua). */
+/* What a timed set keeps of a length that it was given (lua/lib/timed-times.lua). */
 
 useTestClock();
 

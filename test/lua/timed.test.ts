@@ -247,7 +247,7 @@ describe('what is put', () => {
 });
 
 describe('what is removed', () => {
-  it('whoever asks is gone', async ({ timed }) => {
+  it('by any consumer is gone', async ({ timed }) => {
     const { a, b, now } = await two(timed);
     await a.put('key', now);
     expect(await b.settle('key', '', 'remove')).toBe('ok');

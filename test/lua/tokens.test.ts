@@ -30,7 +30,7 @@ describe('push', () => {
     expect(pushed).toEqual({ 50: 3 });
   });
 
-  it('drops the tokens of another life', async () => {
+  it('drops the tokens of another generation', async () => {
     const scene = await given.created();
     const late = { ...minted(scene, 1), generation: scene.generation - 1 };
     expect(await scene.queue.push(late)).toBe('closed');
@@ -38,13 +38,13 @@ describe('push', () => {
   });
 });
 
-describe('swap', () => {
+describe('exchange', () => {
   it('returns tokens and takes others, the highest priority first', async () => {
     const low = await given.created({ priority: 70 });
     const { queue } = low;
     const high = await given.created({ priority: 3, queue: queue.keys.queue });
     await queue.push(minted(high, 1, 3));
-    const taken = await queue.swap(minted(low, 1, 70), 5);
+    const taken = await queue.exchange(minted(low, 1, 70), 5);
     expect(taken.map((token) => parseToken(token).id)).toEqual([high.id]);
     expect((await inspectQueue(low)).lists[70]).toHaveLength(1);
   });
@@ -54,7 +54,7 @@ describe('swap', () => {
     const { queue } = mine;
     const low = await given.created({ priority: 70, queue: queue.keys.queue });
     await queue.push(minted(low, 1, 70));
-    expect(await queue.swap(minted(mine, 0, 3), 5)).toHaveLength(1);
+    expect(await queue.exchange(minted(mine, 0, 3), 5)).toHaveLength(1);
   });
 
   it('lets equal priorities take turns', async () => {
@@ -65,7 +65,7 @@ describe('swap', () => {
     const turns: string[] = [];
     let holder = a;
     for (let i = 0; i < 4; i += 1) {
-      const [token] = await queue.swap(minted(holder, 1), 1);
+      const [token] = await queue.exchange(minted(holder, 1), 1);
       holder = parseToken(token!).id === a.id ? a : b;
       turns.push(holder === a ? 'a' : 'b');
     }
@@ -73,33 +73,33 @@ describe('swap', () => {
   });
 });
 
-describe('contended', () => {
+describe('should-yield', () => {
   it('is what another of the same or a higher priority makes it', async () => {
     const mine = await given.created();
     const { queue, id } = mine;
-    expect(await queue.contended(id, 50)).toBe(false);
+    expect(await queue.shouldYield(id, 50)).toBe('keep');
     await queue.push(minted(mine, 3));
-    expect(await queue.contended(id, 50)).toBe(false);
+    expect(await queue.shouldYield(id, 50)).toBe('keep');
     const low = await given.created({ queue: queue.keys.queue });
     await queue.push(minted(low, 1, 51));
-    expect(await queue.contended(id, 50)).toBe(false);
+    expect(await queue.shouldYield(id, 50)).toBe('keep');
     await queue.push(minted(low, 1, 50));
-    expect(await queue.contended(id, 50)).toBe(true);
+    expect(await queue.shouldYield(id, 50)).toBe('share');
   });
 
   it('is also what a higher priority makes it', async () => {
     const mine = await given.created();
     const high = await given.created({ queue: mine.queue.keys.queue });
     await mine.queue.push(minted(high, 1, 0));
-    expect(await mine.queue.contended(mine.id, 50)).toBe(true);
-    expect(await mine.queue.contended(mine.id, 0)).toBe(true);
+    expect(await mine.queue.shouldYield(mine.id, 50)).toBe('leave');
+    expect(await mine.queue.shouldYield(mine.id, 0)).toBe('share');
   });
 
   it('is not what an id makes it that only begins like its own', async () => {
     const mine = await given.created();
     const longer = await given.created({ id: `${mine.id}0`, queue: mine.queue.keys.queue });
     await mine.queue.push(minted(longer, 1));
-    expect(await mine.queue.contended(mine.id, 50)).toBe(true);
+    expect(await mine.queue.shouldYield(mine.id, 50)).toBe('share');
   });
 });
 

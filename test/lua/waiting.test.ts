@@ -50,8 +50,8 @@ describe('one token of ten that is lost while nine permits stay busy', () => {
       await tickOnce(scene);
       const [token] = await popAll(scene);
       if (token) await tenth.enter(1, [parseToken(token).epoch]);
-      // The first look, which comes an intent's grace after the intent, or else after an audit;
-      // the grace in which a token that was popped may enter; a look at each second.
+      // The first tend, which comes an intent's grace after the intent, or else after an audit;
+      // the grace in which a token that was popped may enter; a tick each second.
       const bound = Math.max(TIMES.intentGraceMs, TIMES.auditMs) + TIMES.graceMs + 2 * second;
       expect(waited).toBeLessThanOrEqual(bound);
     }
@@ -68,7 +68,7 @@ describe('a thousand requests that wait behind a busy priority', () => {
   const AUDITS = 50;
   const PRIORITY = 70;
 
-  it('have no more tokens than can be used, and cost no look, audit after audit', async () => {
+  it('have no more tokens than can be used, and cost no tend, audit after audit', async () => {
     const queue = freshName('waiting');
     const busy = await given.filled({ queue, items: 2, limit: 2, priority: 0 });
     const waiting: Scene[] = [];
@@ -80,7 +80,7 @@ describe('a thousand requests that wait behind a busy priority', () => {
     const { client } = busy.connection;
     // min(limit, ready), summed: nothing of them is ever served.
     const most = REQUESTS * Math.min(LIMIT, ITEMS);
-    let [longest, looks, looksLate, total] = [0, 0, 0, 2];
+    let [longest, tends, tendsLate, total] = [0, 0, 0, 2];
     const worker = new Hand(busy);
     await worker.enter(2, [1]);
 
@@ -96,8 +96,8 @@ describe('a thousand requests that wait behind a busy priority', () => {
       for (;;) {
         const claims = await tickOnce(busy);
         if (claims === 0) break;
-        looks += claims;
-        if (audit > 4) looksLate += claims;
+        tends += claims;
+        if (audit > 4) tendsLate += claims;
       }
       const length = await client.llen(list);
       longest = Math.max(longest, length);
@@ -105,12 +105,12 @@ describe('a thousand requests that wait behind a busy priority', () => {
       // Each has one place in its list: nobody holds permits of it.
       expect(length).toBe(REQUESTS);
     }
-    // Each was looked at once, at its first time; after that only the busy one is.
-    expect(looksLate).toBeLessThanOrEqual(AUDITS);
+    // Each was tended once, at its first time; after that only the busy one is.
+    expect(tendsLate).toBeLessThanOrEqual(AUDITS);
     console.log(
       `${REQUESTS} requests × limit ${LIMIT}, ${AUDITS} audits: list at most ${longest} (bound ${most}), ` +
-        `${looks} looks in all, ${looksLate} after the fourth audit, ` +
-        `${((looks - looksLate) / REQUESTS).toFixed(3)} for each that waits`,
+        `${tends} tends in all, ${tendsLate} after the fourth audit, ` +
+        `${((tends - tendsLate) / REQUESTS).toFixed(3)} for each that waits`,
     );
     expect(await inspect(waiting[0] as Scene)).toMatchObject({ out: 0, outBefore: 1, granted: 0 });
   }, 120_000);

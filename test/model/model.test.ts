@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, type TestContext } from 'vitest';
-import { testEvery } from '../support/mode.js';
+import { partOf } from '../support/mode.js';
 import { check, findTools, type Tools } from './spin.mjs';
 import { configurations, variants } from './variants.mjs';
 
@@ -9,8 +9,7 @@ import { configurations, variants } from './variants.mjs';
  */
 
 const LIMIT_MS = 600_000;
-const part = (_: unknown, i: number) => i % testEvery === 0;
-const small = configurations.filter(({ size }) => size === 'small').filter(part);
+const small = partOf(configurations.filter(({ size }) => size === 'small'));
 const byName = new Map(
   configurations.filter(({ size }) => size !== 'full').map((one) => [one.name, one]),
 );
@@ -39,7 +38,7 @@ describe('the protocol, whatever happens', () => {
 });
 
 describe('the protocol without a cure', () => {
-  for (const { cure, flag, configuration } of variants.filter(part)) {
+  for (const { cure, flag, configuration } of partOf(variants)) {
     const flags = byName.get(configuration)?.flags;
     if (!flags) continue;
     it(`fails: ${cure}`, { timeout: LIMIT_MS }, async (context) => {

@@ -56,7 +56,7 @@ again_:
         mayRepeat(G_APPEND, NO_ONE, g, n, 0, 0, 0, 0, 0)
       }
     /* the renewal of its lease, which any call is as well */
-    :: d_step { r.producerOver && LIVES(g) && r.status == OPEN -> keepOpen(g) }; v = OK; n--; m = 0
+    :: d_step { r.producerOver && LIVES(g) && r.status == OPEN -> renewProducer(g) }; v = OK; n--; m = 0
     fi;
     if
     :: v != OK -> holdsP[who] = 0; goto gone

@@ -29,7 +29,7 @@ inline push(life_, mint_, epoch_) {
   pushTokens(life_, mint_, epoch_)
 }
 
-/* BRPOP, and the second half of `swap`. */
+/* BRPOP, and the second half of `exchange`. */
 inline pop() {
   rGeneration = q.list[0] / EPOCHS; rEpoch = q.list[0] % EPOCHS;
   for (i_ : 1 .. LISTED - 1) { q.list[i_ - 1] = q.list[i_] }
@@ -42,8 +42,8 @@ inline pop() {
   touched = 1
 }
 
-/* script: swap */
-inline swap(life_, mint_, epoch_) {
+/* script: exchange */
+inline exchange(life_, mint_, epoch_) {
   pushTokens(life_, mint_, epoch_);
   if
   :: q.tokens > 0 -> pop()
@@ -51,7 +51,7 @@ inline swap(life_, mint_, epoch_) {
   fi
 }
 
-/* script: note */
+/* script: schedule-tend */
 inline note(life_) {
   x_ = 0;
   if
@@ -79,7 +79,7 @@ inline sweep() {
   fi
 }
 
-/* script: depart */
+/* script: deregister */
 inline depart() {
   sweep()
 }

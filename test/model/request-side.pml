@@ -55,8 +55,8 @@ inline append(life_, first_) {
   fi
 }
 
-/* script: keep-open */
-inline keepOpen(life_) {
+/* script: renew-producer */
+inline renewProducer(life_) {
   x_ = 0;
   if
   :: LIVES(life_) && r.status == OPEN -> r.producerOver = 0

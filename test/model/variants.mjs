@@ -85,7 +85,7 @@ export const configurations = [
   },
   {
     name: 'slow producer',
-    faults: 'its intent is looked at before it is used, it dies',
+    faults: 'its intent is tended before it is used, it dies',
     flags: ['N=1', 'W=1', 'LATE=1', 'PRODUCER_DIES=1'],
     size: 'small',
   },
@@ -102,20 +102,20 @@ export const configurations = [
     size: 'full',
   },
   {
-    name: 'two lives',
-    faults: 'the life before is dropped, any call comes again',
+    name: 'two generations',
+    faults: 'the generation before is dropped, any call comes again',
     flags: ['N=1', 'W=1', 'RETAINED', 'DROP=1', 'AGAIN=1'],
     size: 'full',
   },
   {
     name: 'two submitters',
-    faults: 'of one id; the life before is dropped',
+    faults: 'of one id; the generation before is dropped',
     flags: ['N=1', 'W=1', 'RETAINED', 'PRODUCERS=2', 'DROP=1'],
     size: 'full',
   },
   {
     name: 'retained',
-    faults: 'two submitters of one id, its retention ends, it is looked at early',
+    faults: 'two submitters of one id, its retention ends, it is tended early',
     flags: ['N=1', 'W=1', 'PRODUCERS=2', 'EXPIRE=1', 'LATE=1'],
     size: 'full',
   },
@@ -127,7 +127,7 @@ export const configurations = [
   },
   {
     name: 'at once',
-    faults: 'nobody ticks: nothing may need a look',
+    faults: 'nobody ticks: nothing may need a tend',
     flags: ['N=2', 'LIMIT=1', 'TICKERS=0'],
     size: 'small',
   },
@@ -147,7 +147,7 @@ export const configurations = [
     size: 'small',
   },
   {
-    name: 'one look',
+    name: 'one tend',
     faults: 'a lease ends, and nobody ticks but for that; cancelled',
     flags: [SUBMITTED, 'N=1', 'ZOMBIE=1', 'CANCEL=1', 'TICKS_AT_LEASES'],
     size: 'small',
@@ -234,7 +234,7 @@ export const variants = [
     configuration: 'slow producer',
   },
   {
-    cure: 'tombstone beyond the retention of the life before',
+    cure: 'tombstone beyond the retention of the generation before',
     flag: 'NO_VOID_BEYOND_RETENTION',
     configuration: 'retained',
   },
@@ -243,7 +243,11 @@ export const variants = [
     flag: 'NO_REFUSED_GENERATION',
     configuration: 'two submitters',
   },
-  { cure: 'generation on finish', flag: 'NO_GENERATION_ON_FINISH', configuration: 'two lives' },
+  {
+    cure: 'generation on finish',
+    flag: 'NO_GENERATION_ON_FINISH',
+    configuration: 'two generations',
+  },
   { cure: 'op number in enter', flag: 'NO_OP_IN_ENTER', configuration: 'repeats' },
   {
     cure: 'op number in enter, beyond the leave',
@@ -268,7 +272,7 @@ export const variants = [
   },
   { cure: 'consumer deleted only when empty', flag: 'NO_EMPTY_CHECK', configuration: 'deaths' },
   {
-    cure: 'cancel of what is given back',
+    cure: 'cancel of returned sub-requests',
     flag: 'NO_CANCEL_OF_GIVEN_BACK',
     configuration: 'cancelled at once',
   },
@@ -284,7 +288,7 @@ export const variants = [
   },
   { cure: 'producer lease', flag: 'NO_PRODUCER_LEASE', configuration: 'producer' },
   {
-    cure: 'the last crash counts only when alone',
+    cure: 'the last crash counts only in isolation',
     flag: 'NO_ALONE_CHECK',
     configuration: 'crashes',
   },
@@ -294,7 +298,7 @@ export const variants = [
   {
     cure: 'give-back of unstarted reads',
     flag: 'NO_GIVE_BACK_UNSTARTED',
-    configuration: 'one look',
+    configuration: 'one tend',
   },
   {
     cure: 're-read after reconnect',
@@ -317,12 +321,12 @@ export const variants = [
     configuration: 'queue side rolled back',
   },
   {
-    cure: 'a life is remembered until its create is too old',
+    cure: 'a generation is remembered until its create is too old',
     flag: 'SHORT_RETENTION',
     configuration: 'retained',
   },
   {
-    cure: 'parked requests are told to those who serve them',
+    cure: 'parked requests are offered to workers that serve them',
     flag: 'NO_PARKED_FOUND',
     configuration: 'parked',
   },

@@ -96,7 +96,7 @@ again_:
     /* it leaves and has a free slot: returns the tokens and takes the next, or returns them only */
     if
     DIES_HERE
-    :: atomic { swap(g, m, e); m = 0; holds[w] = (rGeneration != 0);
+    :: atomic { exchange(g, m, e); m = 0; holds[w] = (rGeneration != 0);
         if
         :: rGeneration != 0 -> g = rGeneration; e = rEpoch; goto entering
         :: else -> goto left

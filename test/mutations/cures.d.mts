@@ -1,3 +1,6 @@
+import type { Change } from '../../scripts/anchors.mjs';
+import type { AnchoredChange } from '../../scripts/tree-copies.mjs';
+
 export interface LuaCure {
   readonly cure: string;
   readonly test: string;
@@ -8,8 +11,10 @@ export interface CodeCure {
   readonly cure: string;
   readonly test: string;
   readonly name: string;
-  readonly code: string;
-  readonly edits: readonly { readonly from: string; readonly to: string }[];
+  /** What becomes of the node behind the anchor that has the cure's name; `skip`, unless it says otherwise. */
+  readonly change?: Change;
+  /** All that has to be changed, where that is more, or at other anchors. */
+  readonly changes?: readonly AnchoredChange[];
 }
 
 export const luaCures: readonly LuaCure[];

@@ -95,13 +95,13 @@ try {
     const [command, ...args] = packer === 'npm' ? ['npm'] : ['npx', '-y', 'pnpm@12'];
     for (const at of packages) run(at, command, [...args, 'pack', '--pack-destination', to]);
     const tarballs = readdirSync(to).map((name) => join(to, name));
-    const ofTerminals = /piecework-(cli|embedded)-\d/;
+    const ofTerminals = /piecework-(cli|dashboard|embedded)-\d/;
     const library = tarballs.filter((path) => !ofTerminals.test(path));
     useLibrary(project(`library-${packer}`, library), redis.url, readme);
     useCommandLine(project(`command-line-${packer}`, tarballs));
   }
   console.log('Everything can be packed, installed and run.');
 } finally {
-  await redis.stop();
+  await redis.close();
   rmSync(folder, { recursive: true, force: true });
 }

@@ -2,7 +2,7 @@
  * The folders of the sources, and who may import whom: docs/architecture.md shows them.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
@@ -11,18 +11,28 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The rooms of a package, from the lowest floor to the highest. What lies beside them may import all. */
 const floors: Record<string, readonly string[]> = {
   protocol: ['common', 'contract', 'redis', 'scripts', 'calls', 'upkeep'],
+  producer: ['items', 'seal', 'create', 'open'],
+  notifier: ['waiting', 'results', 'failures', 'progress'],
   worker: ['handler', 'report', 'lease', 'shared', 'pull', 'fetch', 'request'],
   queues: ['metrics', 'timed', 'ids'],
+  cli: ['terminal', 'input', 'output', 'exec', 'work', 'flags', 'processes', 'run', 'commands'],
+  dashboard: ['shape', 'security', 'data', 'http'],
   piecework: ['processes', 'operate', 'api', 'delayed'],
+  chaos: [
+    ...['contract', 'roles', 'attacked', 'faults', 'evidence', 'judge', 'growth', 'report'],
+    ...['cluster', 'attack'],
+  ],
 };
 // A folder may be left of a package that moved.
 const packages = readdirSync(join(root, 'packages')).filter((name) =>
   existsSync(join(root, 'packages', name, 'package.json')),
 );
 
+const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n').length;
+
 /** Each source file of a package and the files of the same package that it imports, as `room/file.ts`. */
-function importsOf(name: string): Map<string, readonly string[]> {
-  const src = join(root, 'packages', name, 'src');
+function importsOf(folder: string): Map<string, readonly string[]> {
+  const src = join(root, folder, 'src');
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
   const found = new Map<string, readonly string[]>();
   for (const file of files.filter((path) => path.endsWith('.ts'))) {
@@ -56,8 +66,11 @@ function circleIn(imports: ReadonlyMap<string, readonly string[]>): string[] {
   return [];
 }
 
-describe.each(packages)('packages/%s', (name) => {
-  const imports = importsOf(name);
+const folders = [...packages.map((name) => `packages/${name}`), 'tools/bench', 'tools/chaos'];
+
+describe.each(folders)('%s', (folder) => {
+  const name = basename(folder);
+  const imports = importsOf(folder);
 
   it('imports in no circle', () => {
     expect([...imports.values()].flat().every((path) => imports.has(path))).toBe(true);
@@ -89,13 +102,29 @@ it('a circle is found', () => {
   expect(circleIn(imports)).toEqual(['b.ts', 'd.ts', 'b.ts']);
 });
 
+it('no source file is longer than 400 lines', () => {
+  const folders = [
+    ...packages.map((name) => `packages/${name}/src`),
+    ...['bench', 'chaos'].map((name) => `tools/${name}/src`),
+    ...['lua', 'scripts', 'examples'],
+  ];
+  const long = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => /\.(ts|lua|mjs)$/.test(path) && !/generated|node_modules/.test(path))
+      .map((path) => ({ path: `${folder}/${path}`, lines: linesOf(join(root, folder, path)) }))
+      .filter(({ lines }) => lines > 400),
+  );
+  expect(long).toEqual([]);
+});
+
 describe('docs/architecture.md', () => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
   const tree = page.slice(page.indexOf('## The tree'), page.indexOf('## Why two sides'));
 
   it('lists every package and its folders, from the lowest to the highest', () => {
-    for (const name of packages) {
-      const from = tree.indexOf(`- \`packages/${name}/src\``);
+    for (const folder of folders) {
+      const name = basename(folder);
+      const from = tree.indexOf(`- \`${folder}/src\``);
       expect(from, name).toBeGreaterThan(-1);
       const [, ...rows] = tree.slice(from).split('\n');
       const end = rows.findIndex((row) => row.startsWith('- '));

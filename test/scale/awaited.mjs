@@ -73,5 +73,5 @@ try {
 } finally {
   await Promise.all([worker.close(), producer.close(), notifier.close()]);
   for (const client of watch) client.disconnect();
-  await cluster.stop();
+  await cluster.close();
 }

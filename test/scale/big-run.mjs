@@ -135,6 +135,6 @@ try {
   if (tooBig || tooFull || code !== 0) process.exitCode = 1;
 } finally {
   probe.disconnect();
-  await redis.stop();
+  await redis.close();
   rmSync(folder, { recursive: true, force: true });
 }

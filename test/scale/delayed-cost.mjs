@@ -29,7 +29,7 @@ const server = await startRedis({});
 const client = new Redis(server.url);
 const tasks = new DelayedTasks({ redis: server.url });
 
-async function look() {
+async function measure() {
   const info = await client.info();
   const field = (name) => Number(new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)[1]);
   const cpuUs = 1e6 * (field('used_cpu_user') + field('used_cpu_sys'));
@@ -51,9 +51,9 @@ function calls(info) {
 
 /** What this cost, for each of `n`. */
 async function costOf(n, work) {
-  const before = await look();
+  const before = await measure();
   await work();
-  const after = await look();
+  const after = await measure();
   return {
     bytes: Math.round((after.bytes - before.bytes) / n),
     cpuUs: Math.round((after.cpuUs - before.cpuUs) / n),
@@ -116,9 +116,9 @@ await pMap(
 const putInMs = Date.now() - begin + 3_000;
 while (late.length < timed) await sleep(20);
 await sleep(2_000);
-const idle = await look();
+const idle = await measure();
 await sleep(IDLE_MS);
-const idleEnd = await look();
+const idleEnd = await measure();
 const figures = {
   waiting: put,
   remembered: afterEnd,
@@ -131,4 +131,4 @@ const figures = {
 console.log(values.json ? JSON.stringify(figures) : figures);
 await tasks.close();
 client.disconnect();
-await server.stop();
+await server.close();

@@ -73,7 +73,7 @@ export async function runDelayedTasks({ before, live, delayMs, say = () => {} })
     for (const mover of movers) mover.kill();
     await tasks.close();
     client.disconnect();
-    await server.stop();
+    await server.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -113,7 +113,7 @@ export async function runTwoQueues({ count, concurrency, busy = false }) {
     return { ran: ran.size, orders: await judgeOrder(join(folder, 'appendonlydir'), queues) };
   } finally {
     await tasks.close();
-    await server.stop();
+    await server.close();
     await rm(folder, { recursive: true, force: true });
   }
 }

@@ -12,7 +12,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startRedis } from '@piecework/embedded';
-import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import Table from 'cli-table3';
 
 const { values } = parseArgs({
@@ -177,5 +178,5 @@ try {
   if (tooMuch) process.exitCode = 1;
 } finally {
   await connection.close();
-  await server.stop();
+  await server.close();
 }

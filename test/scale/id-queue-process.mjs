@@ -47,17 +47,17 @@ async function produce() {
 
 async function consume() {
   for (;;) {
-    // Before it is asked: a NONE from before the last add is no end.
+    // Before it is asked: a `none` from before the last add is no end.
     const last = sealed;
     const pulled = await queue.pull();
-    if (pulled.state === 'NONE') {
+    if (pulled.state === 'none') {
       if (last) return;
       await sleep(10);
       continue;
     }
-    const task = pulled.state === 'TIMEDOUT' ? await queue.resume(pulled.key) : pulled;
-    if (task.state !== 'READY') continue;
-    if (pulled.state === 'TIMEDOUT') resumed += 1;
+    const task = pulled.state === 'timed-out' ? await queue.resume(pulled.key) : pulled;
+    if (task.state !== 'ready') continue;
+    if (pulled.state === 'timed-out') resumed += 1;
     holds.push([task.key, task.stamp]);
     pulls += 1;
     if (pulls === fullAfter) {
@@ -74,6 +74,6 @@ async function consume() {
 if (role === 'producer') await produce();
 else await Promise.all(Array.from({ length: callers }, consume));
 await meters.close();
-await queue.disconnect();
+await queue.close();
 disconnected = true;
 process.disconnect();

@@ -52,7 +52,7 @@ function start(role, more) {
   const argument = { role, redis, name, batch, callers, failEvery, ...more };
   const child = fork(PROCESS, [JSON.stringify(argument)]);
   children.add(child);
-  // Of a message to one that is just being killed; how it ended is looked at.
+  // Of a message to one that is just being killed; how it ended is checked.
   child.on('error', () => {});
   let before = { resumed: 0, late: 0 };
   child.on('message', ({ full, reading, holds: theirs, resumed, late }) => {
@@ -158,6 +158,6 @@ try {
 } finally {
   clearInterval(ticking);
   for (const child of children) child.kill('SIGKILL');
-  await queue.disconnect();
-  await server?.stop();
+  await queue.close();
+  await server?.close();
 }

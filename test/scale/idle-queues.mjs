@@ -25,7 +25,7 @@ const client = new Redis(server.url);
 const tasks = new DelayedTasks({ redis: server.url });
 
 /** Calls so far, but for those of this program itself; CPU time of the server and of this process. */
-async function look() {
+async function measure() {
   const stats = await client.info('commandstats');
   const sent = stats.matchAll(/^cmdstat_(evalsha|eval|lmpop|blmpop|ping):calls=(\d+)/gm);
   const cpu = await client.info('cpu');
@@ -44,9 +44,9 @@ await pMap(
   { concurrency: 64 },
 );
 await sleep(waitMs);
-const before = await look();
+const before = await measure();
 await sleep(overMs);
-const after = await look();
+const after = await measure();
 const perSecond = (field) => Math.round((10_000 * (after[field] - before[field])) / overMs) / 10;
 const figures = {
   queues,
@@ -57,4 +57,4 @@ const figures = {
 console.log(values.json ? JSON.stringify(figures) : figures);
 await tasks.close();
 client.disconnect();
-await server.stop();
+await server.close();

@@ -10,6 +10,7 @@ import { PieceworkError } from '@piecework/protocol';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
+import { Dice } from '../../tools/chaos/dist/contract/dice.js';
 import { startStale } from './stale-failover.mjs';
 
 const LEAST_BEHIND_MS = 5;
@@ -23,17 +24,6 @@ const KINDS = ['small', 'chunks', 'stream', 'open', 'delayed', 'dedupe', 'redriv
 const ITEMS = [1, 2, 3, 4, 5, 6, 7];
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Numbers from 0 to 1 that are the same for the same seed. */
-function dice(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** How each kind is submitted; asked again with the same id it is the same submission. */
 function kindsOf(pw, cured) {
@@ -82,7 +72,7 @@ function kindsOf(pw, cured) {
  */
 export async function loseWrites({ failovers, submitters, seed = 1, onFailover = () => {} }) {
   const stale = await startStale();
-  const random = dice(seed);
+  const dice = new Dice(seed);
   const queue = `lost-${seed}`;
   const pw = new Piecework({ redis: stale.url, queue });
   const cured = new Set();
@@ -116,7 +106,7 @@ export async function loseWrites({ failovers, submitters, seed = 1, onFailover =
   const submitter = async (number) => {
     const kinds = kindsOf(pw, cured);
     for (let i = 0; !stopping; i += 1) {
-      const kind = KINDS[Math.floor(random() * KINDS.length)];
+      const kind = KINDS[Math.floor(dice.next() * KINDS.length)];
       await submitOne(kind, kinds[kind], `${queue}-${number}-${i}`);
     }
   };
@@ -127,7 +117,8 @@ export async function loseWrites({ failovers, submitters, seed = 1, onFailover =
     const all = Promise.all(submitting);
     all.catch(() => {});
     for (let i = 0; i < failovers; i += 1) {
-      const behindMs = LEAST_BEHIND_MS + Math.round(random() * (MOST_BEHIND_MS - LEAST_BEHIND_MS));
+      const behindMs =
+        LEAST_BEHIND_MS + Math.round(dice.next() * (MOST_BEHIND_MS - LEAST_BEHIND_MS));
       await sleep(WORKING_MS);
       const { hasUntil, tookOver } = await stale.failOver(behindMs);
       unsafe.push([hasUntil, tookOver]);
@@ -155,7 +146,7 @@ export async function loseWrites({ failovers, submitters, seed = 1, onFailover =
     stopping = true;
     await worker.close({ timeoutMs: 0 }).catch(() => {});
     await pw.close().catch(() => {});
-    await stale.stop();
+    await stale.close();
   }
 }
 

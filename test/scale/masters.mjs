@@ -214,5 +214,5 @@ try {
   process.exitCode = exact && !('CROSSSLOT' in seen) ? 0 : 1;
 } finally {
   for (const client of servers) client.disconnect();
-  await cluster.stop();
+  await cluster.close();
 }

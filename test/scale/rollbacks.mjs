@@ -119,7 +119,7 @@ const seconds = (performance.now() - beganMs) / 1_000;
 await Promise.all(fleet.map((worker) => worker.close()));
 await pw.close();
 client.disconnect();
-await server.stop();
+await server.close();
 
 const { twice, missing, wrongCounts, stuck } = found;
 const figures = { ...found, items, runs, seconds: Number(seconds.toFixed(1)) };

@@ -265,6 +265,6 @@ try {
   process.exitCode = passed ? 0 : 1;
 } finally {
   for (const child of children) child.kill('SIGKILL');
-  await server.stop();
+  await server.close();
   await rm(folder, { recursive: true, force: true });
 }

@@ -29,7 +29,7 @@ for (const world of chosen) {
   try {
     rows.push(await measure(server.url, world, Number(values.scale)));
   } finally {
-    await server.stop();
+    await server.close();
   }
   if (!values.json) {
     const { name, size, ms, commands, detail } = rows.at(-1);

@@ -6,9 +6,9 @@ import {
   FailureCommands,
   QueueCommands,
   RedriveCommands,
-  RequestCommands,
   TimedCommands,
 } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 
 const LEASE_MS = 3_600_000;
 const CHUNK = 500;
@@ -149,6 +149,25 @@ export const worlds = [
         ]),
       );
       return () => b.queue.tick('w', '{}');
+    },
+  },
+  {
+    name: 'tick, the first report in an interval, of so many workers',
+    full: 10_000,
+    async build(b, n) {
+      const { workers, workerInfo } = b.queue.keys;
+      const now = Date.now();
+      const info = (done) =>
+        `{"figures":"3 10 ${done} 0 0 0 0 0 0 0","tasks":"*","more":"${'x'.repeat(500)}"}`;
+      await b.queue.tick('w', info(1));
+      await b.send(
+        names(n, 'alive').flatMap((id) => [
+          ['zadd', workers, now, id],
+          ['hset', workerInfo, id, info(1)],
+        ]),
+      );
+      await b.client.del(b.queue.keys.series);
+      return () => b.queue.tick('w', info(9));
     },
   },
   {
@@ -510,7 +529,7 @@ export const worlds = [
     },
   },
   {
-    name: 'a look at failures',
+    name: 'a read of failures',
     full: 300_000,
     async build(b, n) {
       const scene = await b.request(n);

@@ -74,7 +74,7 @@ async function caughtUp(port) {
 /**
  * @returns `url`: where clients find whoever is the primary · `failOver(behindMs)`: has the replica fall behind by
  *   so much, kills the primary, and has the replica take over; answers until when the replica has everything,
- *   and when it took over (performance.now()) · `stop`
+ *   and when it took over (performance.now()) · `close`
  */
 export async function startStale() {
   let primary = await startRedis({ args: SETTINGS });
@@ -108,11 +108,11 @@ export async function startStale() {
       replica = await follow(primary.port, () => behind);
       return { hasUntil, tookOver };
     },
-    async stop() {
+    async close() {
       await way.close();
       await replica.link.close();
       replica.client.disconnect();
-      await Promise.all([replica.server.stop(), primary.stop()]);
+      await Promise.all([replica.server.close(), primary.close()]);
     },
   };
 }

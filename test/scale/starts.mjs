@@ -7,6 +7,9 @@
 // limit that was asked for and is not over for this worker may be in force; the greatest counts. A
 // worker that was born after a change knows it from the begin.
 //
+// What a reply starts is written right before the outcomes that it took. A start right behind the end
+// of a handler is of what was read ahead: the reply, in the same turn, may have come after it.
+//
 // What runs at an instant is between its begin and its end, both written by its handler. What was
 // killed ran until its process was gone. A run whose signal aborted is a zombie from then on: it does
 // not count against the limit.
@@ -54,8 +57,10 @@ function readJournal({ text, endNs }, limits, runs) {
   runs.workers = worker.number + 1;
   const open = new Map();
   const lastEnd = new Map();
-  /** Of each turn the first instant. */
-  const begun = new Map();
+  let turnBefore;
+  let isBehindEnd = false;
+  /** When a reply may have come, in this turn: behind all that handlers which ended have started. */
+  let repliedNs;
   // The last line of one that was killed may be cut off.
   const lines = text
     .slice(0, text.lastIndexOf('\n') + 1)
@@ -64,9 +69,13 @@ function readJournal({ text, endNs }, limits, runs) {
   for (const line of lines) {
     const [kind, turn, at, ...what] = line.split(' ');
     const ns = BigInt(at);
-    if (!begun.has(turn)) begun.set(turn, ns);
+    if (turn !== turnBefore) isBehindEnd = false;
+    if (turn !== turnBefore || kind === 'e') repliedNs = undefined;
+    if (kind !== 'e' && !(kind === 'b' && isBehindEnd)) repliedNs ??= ns;
+    turnBefore = turn;
+    isBehindEnd = kind === 'e';
     if (kind === 'l') know(worker, limits, ns, ns);
-    else if (kind === 's') know(worker, limits, lastEnd.get(what[0]), begun.get(turn));
+    else if (kind === 's') know(worker, limits, lastEnd.get(what[0]), repliedNs);
     else if (kind === 'b') {
       const run = { worker: worker.number, index: what[1], fromNs: ns, toNs: endNs, cutOff: true };
       open.set(what[0], run);

@@ -90,5 +90,5 @@ try {
   await measure('hand back', PARKS, 1);
 } finally {
   client.disconnect();
-  await redis.stop();
+  await redis.close();
 }

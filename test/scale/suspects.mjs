@@ -80,7 +80,7 @@ async function keepOne() {
     return;
   }
   const fleet = await WorkerFleet.start({ redis, queue, handler, flags });
-  ends.push(() => fleet.stop());
+  ends.push(() => fleet.close());
   fleet.lost.catch(() => replace());
 }
 
@@ -151,6 +151,6 @@ try {
   stopping = true;
   await Promise.all(ends.map((end) => end()));
   await pw.close();
-  await server.stop();
+  await server.close();
   await rm(folder, { recursive: true });
 }

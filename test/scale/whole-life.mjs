@@ -20,7 +20,7 @@ import { startRedis } from '@piecework/embedded';
 import Table from 'cli-table3';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
-import { Dice } from '../../tools/chaos/dist/dice.js';
+import { Dice } from '../../tools/chaos/dist/contract/dice.js';
 import { judgeStarts } from './starts.mjs';
 
 const { values } = parseArgs({
@@ -105,12 +105,12 @@ async function live() {
     for (; appended < items * share; appended += 1) await open.append({ n: appended });
     await open.flush();
   };
-  // Little more than that is there by then: however late a look at it comes, some is left for what follows.
+  // Little more than that is there by then: however late a check of it comes, some is left for what follows.
   const reached = async (share) => {
     await append(Math.min(1, share + 0.1));
     while ((await counts()).succeeded < items * share) await sleep(10);
   };
-  // From now on: a look that comes late is not to leave nobody under the limit that was just set.
+  // From now on a late check must not find that nobody runs under the limit that was just set.
   const more = async (share) =>
     await reached(Math.min(0.8, (await counts()).succeeded / items + share));
   await reached(0.1);
@@ -219,7 +219,7 @@ try {
   await dismiss();
   await pw.close();
   redis.disconnect();
-  await server.stop();
+  await server.close();
   rmSync(folder, { recursive: true, force: true });
 }
 

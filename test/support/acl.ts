@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { ROLES, type Role } from '../../packages/piecework/dist/operate/doctor/rights.js';
+import { ROLES, type Role } from '../../packages/piecework/dist/operate/doctor/servers/roles.js';
 import type { RedisAddress } from './flow.js';
 import { underAcl } from './mode.js';
 

@@ -1,5 +1,6 @@
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type Finished, type Heard, listen } from './listen.js';
 
@@ -11,16 +12,16 @@ const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', imp
 
 const COMMAND_LINES = fileURLToPath(new URL('./programs/command-lines.mjs', import.meta.url));
 
-/** How long a process may take to start and get to work, beside many others: for `until`. */
+/** For `until`: how long a process may take to start and begin its work on a busy machine. */
 export const STARTS = { timeoutMs: 45_000 };
 
-/** Without `redis` it is given none, not even by the environment. */
+/** Without `redis`, the environment has no REDIS_URL. */
 function environment(redis?: string): NodeJS.ProcessEnv {
   const { REDIS_URL: _, ...env } = process.env;
   return redis ? { ...env, REDIS_URL: redis } : env;
 }
 
-/** Starts `piecework …`. Without `redis` it is given none. `input` null: its standard input stays open. */
+/** Starts `piecework …`, without a Redis unless `redis` is given. `input` null: its standard input stays open. */
 export function startCli(
   args: readonly string[],
   { redis, input, cwd }: { redis?: string; input?: string | null; cwd?: string } = {},
@@ -42,23 +43,67 @@ export function cli(
   return startCli(args, options).finished;
 }
 
-/** Runs many command lines in one process, one after the other: those that end before they open anything. */
+/**
+ * Runs command lines to their ends, each in a process that has run others before where one is idle: so only the first
+ * loads the program. A command that leaves a connection, a timer or a process behind keeps the process from ending, and
+ * `close` waits for that end.
+ */
 export class CommandLines {
-  readonly #child: ReturnType<typeof fork>;
+  readonly #processes: CommandLineProcess[] = [];
 
-  constructor(redis?: string) {
-    this.#child = fork(COMMAND_LINES, { env: environment(redis) });
-  }
-
-  async run(args: readonly string[]): Promise<Finished> {
-    this.#child.send(args);
-    const [finished] = await once(this.#child, 'message');
-    return finished as Finished;
+  async run(args: readonly string[], redis?: string): Promise<Finished> {
+    let one = this.#processes.find(({ isIdle }) => isIdle);
+    if (!one) {
+      one = new CommandLineProcess();
+      this.#processes.push(one);
+    }
+    return await one.run(args, redis);
   }
 
   async close(): Promise<void> {
-    const ended = once(this.#child, 'exit');
+    await Promise.all(this.#processes.map((one) => one.close()));
+  }
+}
+
+/** Whether a command line may share a process: it ends by itself, and reads no standard input. */
+export function canShare(args: readonly string[]): boolean {
+  const readsStdin = args.some((arg, i) => arg === '-' && args[i - 1] !== '--out');
+  return !readsStdin && !['worker', 'dev', 'complete'].includes(args[0] ?? '');
+}
+
+/** Written to an output behind what a command has written. */
+const MARK = '\n<the end of this command>\n';
+
+class CommandLineProcess {
+  readonly #child = fork(COMMAND_LINES, {
+    env: environment(),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  readonly #heard = listen(this.#child);
+  /** Not its event `close`, which Node does not emit after `disconnect`. */
+  readonly #ended = once(this.#child, 'exit');
+  isIdle = true;
+
+  async run(args: readonly string[], redis: string | undefined): Promise<Finished> {
+    this.isIdle = false;
+    const { said } = this.#heard;
+    Object.assign(said, { stdout: '', stderr: '' });
+    this.#child.send({ args, redis, mark: MARK });
+    const died = this.#ended.then(() => {
+      throw new Error(`the process of the command lines has ended: ${JSON.stringify(said)}`);
+    });
+    const [{ code }] = await Promise.race([once(this.#child, 'message'), died]);
+    const textOf = async (output: 'stdout' | 'stderr') => {
+      while (!said[output].endsWith(MARK)) await once(this.#child[output] as Readable, 'data');
+      return said[output].slice(0, -MARK.length);
+    };
+    const [stdout, stderr] = await Promise.all([textOf('stdout'), textOf('stderr')]);
+    this.isIdle = true;
+    return { code, stdout, stderr };
+  }
+
+  async close(): Promise<void> {
     this.#child.disconnect();
-    await ended;
+    await this.#ended;
   }
 }

@@ -1,11 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { installTestClock, removeTestClock, setClockOffset } from '@piecework/protocol/testing';
 import { afterAll, afterEach, beforeAll } from 'vitest';
+import type { Change } from '../../scripts/anchors.mjs';
 import {
   type BuiltScripts,
+  buildScript,
   buildScripts,
+  type ScriptMutation,
   type ScriptName,
-  shaOf,
 } from '../../scripts/lua-source.mjs';
 
 /*
@@ -55,30 +57,33 @@ export function useTestClock(): void {
   afterAll(removeTestClock);
 }
 
-/** A change to the text of a built script (comments and indentation are stripped there). */
+/** A cure of a script that is switched off: what stands behind its anchor there is changed (scripts/anchors.mjs). */
 export interface Mutation {
   readonly script: ScriptName;
-  readonly from: string;
-  readonly to: string;
+  readonly cure: string;
+  /** `skip`, unless it says otherwise. */
+  readonly change?: Change;
 }
 
-/**
- * Runs `work` against scripts that are changed in these places.
- * @throws Error when a text that is to be changed does not occur exactly once
- */
+/** Runs `work` against scripts in which these cures are switched off. */
 export async function withMutations(
-  mutations: readonly Mutation[],
+  mutations: readonly ScriptMutation[],
   work: () => Promise<void>,
 ): Promise<void> {
   const scripts = { ...testScripts() };
-  for (const { script, from, to } of mutations) {
-    const { lua } = scripts[script];
-    const found = lua.split(from).length - 1;
-    if (found !== 1) throw new Error(`found ${found} times in ${script}: ${from}`);
-    const changed = lua.replace(from, () => to);
-    scripts[script] = { lua: changed, sha: shaOf(changed) };
+  for (const { script } of mutations) {
+    const mine = mutations.filter((one) => one.script === script);
+    scripts[script] = buildScript(script, 'test', mine);
   }
-  installTestClock(scripts);
+  await withScripts(scripts, work);
+}
+
+/** Runs `work` against these scripts instead of those of the test build. */
+export async function withScripts(
+  scripts: Partial<BuiltScripts>,
+  work: () => Promise<void>,
+): Promise<void> {
+  installTestClock({ ...testScripts(), ...scripts });
   try {
     await work();
   } finally {

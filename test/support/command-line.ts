@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Connection } from '@piecework/protocol';
 import { Admin } from 'piecework';
-import { test as base } from 'vitest';
+import { afterAll, test as base } from 'vitest';
 import { asEverybody, nobodyDenied } from './acl.js';
-import { cli, startCli } from './cli.js';
+import { CommandLines, canShare, cli, startCli } from './cli.js';
 import { nodesOf } from './flow.js';
 import { freshName } from './given.js';
 import { keysOf } from './leaks.js';
@@ -14,19 +14,19 @@ import { testUrl } from './redis.js';
 import { until } from './until.js';
 
 /*
- * What tests of the command line share: a queue and a folder of their own. When a test is over its
- * commands have ended, its requests are dropped, and nothing of its queue is left.
+ * A fixture for tests of the command line: a queue and a folder for each test. After the test, the fixture ends the
+ * commands, drops the requests, and checks that no key of the queue is left.
  */
 
 export interface CommandLine {
-  /** What the commands get as REDIS_URL. */
+  /** The REDIS_URL of the commands. */
   readonly redis: string;
   readonly queue: string;
   readonly folder: string;
   readonly connection: Connection;
-  /** Writes a file into the folder; answers its path. */
+  /** Writes a file into the folder. @returns its path */
   file(name: string, content: string | Uint8Array): Promise<string>;
-  /** Runs `piecework …` on the queue to its end. */
+  /** Runs `piecework …` on the queue to its end, in a process that other commands of the test file may share. */
   run(...args: string[]): Promise<Finished>;
   /** Starts `piecework …` on the queue. */
   start(...args: string[]): Started;
@@ -35,17 +35,25 @@ export interface CommandLine {
 export interface Started {
   readonly pid: number;
   readonly finished: Promise<Finished>;
-  /** What it has written to standard output and standard error so far. */
+  /** Its standard output and standard error so far. */
   readonly said: { stdout: string; stderr: string };
   kill(signal: NodeJS.Signals): void;
 }
+
+/** Of this test file. */
+const shared = new CommandLines();
+afterAll(() => shared.close());
+
+/** Runs `piecework …` to its end, in a process that other commands of the test file may share. */
+export const runCli = (args: readonly string[], { redis }: { redis?: string } = {}) =>
+  canShare(args) ? shared.run(args, redis) : cli(args, redis === undefined ? {} : { redis });
 
 export const test = base.extend<{ commandLine: CommandLine }>({
   // biome-ignore lint/correctness/noEmptyPattern: vitest wants the pattern
   commandLine: async ({}, use) => {
     const url = await testUrl();
     const connection = Connection.open(url);
-    // The nodes of a cluster are known only when it has been asked.
+    // The check reads the nodes of a cluster.
     await connection.check();
     const redis = await asEverybody(url, nodesOf(connection));
     const folder = await mkdtemp(join(tmpdir(), 'piecework-cli-'));
@@ -61,7 +69,7 @@ export const test = base.extend<{ commandLine: CommandLine }>({
         await writeFile(path, content);
         return path;
       },
-      run: (...args) => cli([...args, '--queue', queue], { redis }),
+      run: (...args) => runCli([...args, '--queue', queue], { redis }),
       start: (...args) => {
         const { child, said, finished } = startCli([...args, '--queue', queue], { redis });
         const kill = (signal: NodeJS.Signals) => void child.kill(signal);
@@ -91,8 +99,8 @@ export function jsonLines<T = Record<string, unknown>>(text: string): T[] {
     .map((line) => JSON.parse(line) as T);
 }
 
-/** What a process said, once it said something that matches. */
+/** Waits until the output of a process matches. @returns the match */
 export function saysIn(started: Started, where: 'stdout' | 'stderr', what: RegExp) {
-  const options = { what: `it says ${what}`, timeoutMs: 45_000 };
+  const options = { what: `its output matches ${what}`, timeoutMs: 45_000 };
   return until(() => what.exec(started.said[where]), options);
 }

@@ -1,5 +1,5 @@
 import { type Callback, Cluster, Command, Redis, type RedisOptions, ReplyError } from 'ioredis';
-import { SlotMap } from '../../packages/protocol/dist/redis/slot-map.js';
+import { SlotMap } from '../../packages/protocol/dist/redis/cluster/slot-map.js';
 import { gate, type RedisAddress } from './flow.js';
 
 /*

@@ -45,7 +45,7 @@ export async function startWorker(
   const lines = async (what: string) =>
     (await readFile(log, 'utf8')).split('\n').filter((line) => line.startsWith(`${what} `));
   // A killed worker cannot strike itself out; the registry would forget it a minute later.
-  flow.after(() => flow.queueCommands.depart(ready));
+  flow.after(() => flow.queueCommands.deregister(ready));
   return {
     ...program,
     id: ready,
@@ -66,19 +66,24 @@ export async function holds(flow: Flow, id: string, worker: string): Promise<boo
   return !!seen && seen.now < Number(seen.state[`lease:${worker}`]);
 }
 
-/** Looks at the agenda as if this request were due. */
+/** Ticks as if this request were due. */
 export async function tickNow(flow: Flow, id: string): Promise<void> {
   const { generation } = (await flow.request(id).state()) as { generation: number };
-  await flow.queueCommands.note(id, generation, 0);
+  await flow.queueCommands.scheduleTend(id, generation, 0);
   await new Agenda(flow.connection, flow.queueCommands).tick();
 }
 
-/** Waits until the leases of these workers are over, and looks at the agenda. */
+/**
+ * Waits until the leases of these workers have ended, and ticks until they have no permits. One tick may not do: after
+ * the machine stood still, it takes the stall for an outage of Redis and gives each lease its full term again.
+ */
 export async function leaseOver(flow: Flow, id: string, ...workers: string[]): Promise<void> {
   const over = async () => {
     const held = await Promise.all(workers.map((worker) => holds(flow, id, worker)));
-    return !held.includes(true);
+    if (held.includes(true)) return false;
+    await tickNow(flow, id);
+    const state = (await flow.request(id).inspect())?.state ?? {};
+    return !workers.some((worker) => `permits:${worker}` in state);
   };
   await until(over, { what: 'their leases are over', timeoutMs: 40_000 });
-  await tickNow(flow, id);
 }

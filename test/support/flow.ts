@@ -1,11 +1,12 @@
 import { Producer, type ProducerOptions } from '@piecework/producer';
-import { Connection, QueueCommands, RequestCommands, type RequestState } from '@piecework/protocol';
+import { Connection, QueueCommands, type RequestState } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import { Cluster, type Redis } from 'ioredis';
 import { test as base } from 'vitest';
 import { asEverybody, asUser, nobodyDenied, userOf } from './acl.js';
 import { freshName } from './given.js';
-import { underAcl } from './mode.js';
+import { flowAlone, testMode, underAcl } from './mode.js';
 import { foreignIds, keysOfTest } from './own-keys.js';
 import { sharedServer, testConnection } from './redis.js';
 import { until } from './until.js';
@@ -37,7 +38,7 @@ export interface Flow {
   results(id: string): Promise<Map<number, unknown>>;
   /** Keys that this test has made. */
   keys(): Promise<string[]>;
-  /** Does `work` when the test is over, before Redis is looked at. */
+  /** Does `work` when the test has ended, before Redis is checked. */
   after(work: () => unknown): void;
 }
 
@@ -75,6 +76,14 @@ export function nodesOf({ client }: Connection): Redis[] {
 }
 
 const statusOf = (connection: Connection, key: string) => connection.client.hget(key, 'status');
+
+/**
+ * A renewal thread costs more than most tests: it loads the client a second time. In plain runs only the workers have
+ * the default whose test asks for it, and those in processes of their own; with users, TLS or a cluster all of them, as there
+ * the thread has to connect as its worker does.
+ */
+export const RENEWAL_THREAD = { maxBlockMs: undefined };
+const workerDefaults = testMode === 'embedded' && !flowAlone ? { maxBlockMs: 0 } : {};
 
 /** How many connections there are to the one server; a cluster's come and go. */
 async function connections(connection: Connection): Promise<number> {
@@ -115,6 +124,7 @@ export const test = base.extend<{ flow: Flow }>({
           redis: as(userOf('worker')),
           queue,
           logger: log as never,
+          ...workerDefaults,
           ...options,
         });
         opened.push(worker);
@@ -240,5 +250,5 @@ export async function deadHolder(flow: Flow, id: string): Promise<void> {
   });
   if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
   await commands.read('dead', entered.permits);
-  await flow.queueCommands.note(id, generation, 0);
+  await flow.queueCommands.scheduleTend(id, generation, 0);
 }

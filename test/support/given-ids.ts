@@ -1,4 +1,4 @@
-import { type Connection, type IdKey, IdQueueCommands, type IdTask } from '@piecework/protocol';
+import { type Connection, type IdItem, type IdKey, IdQueueCommands } from '@piecework/protocol';
 import { connected, freshName } from './given.js';
 
 /*
@@ -7,55 +7,55 @@ import { connected, freshName } from './given.js';
  */
 
 export const TIMEOUT_MS = 10_000;
-export const LIFE = 'life';
+export const INCARNATION = 'life';
 
 export class IdScene {
   readonly connection: Connection;
   readonly commands: IdQueueCommands;
-  readonly life: string;
+  readonly incarnation: string;
   #number = 0;
 
-  constructor(connection: Connection, name: string, life = LIFE) {
+  constructor(connection: Connection, name: string, incarnation = INCARNATION) {
     this.connection = connection;
     this.commands = new IdQueueCommands(connection, name);
-    this.life = life;
+    this.incarnation = incarnation;
   }
 
   /** The next chunk of a sender, or one whose number is said. */
   add(ids: readonly string[], number = this.#number + 1, sender = 'sender') {
     this.#number = Math.max(this.#number, number);
-    return this.commands.add(this.life, { sender, number, keepMs: 60_000 }, ids);
+    return this.commands.add(this.incarnation, { sender, number, keepMs: 60_000 }, ids);
   }
 
   pull(drawn?: number) {
-    return this.commands.pull(this.life, drawn);
+    return this.commands.pull(this.incarnation, drawn);
   }
 
   /** Pulls what has to be ready. */
-  async take(drawn?: number): Promise<IdTask> {
+  async take(drawn?: number): Promise<IdItem> {
     const pulled = await this.pull(drawn);
     if (pulled.verdict !== 'ready') throw new Error(`pull: ${pulled.verdict}`);
     return pulled;
   }
 
   resume(key: IdKey) {
-    return this.commands.resume(this.life, key);
+    return this.commands.resume(this.incarnation, key);
   }
 
   done(key: IdKey) {
-    return this.commands.settle(this.life, key);
+    return this.commands.settle(this.incarnation, key);
   }
 
   fail(key: IdKey, message = 'no') {
-    return this.commands.settle(this.life, key, message);
+    return this.commands.settle(this.incarnation, key, message);
   }
 
   inspect(first?: number, count?: number) {
-    return this.commands.inspect(this.life, first, count);
+    return this.commands.inspect(this.incarnation, first, count);
   }
 
   drop() {
-    return this.commands.drop(this.life);
+    return this.commands.drop(this.incarnation);
   }
 
   async picture(): Promise<IdPicture> {
@@ -106,7 +106,7 @@ export async function givenIds(
   { unique = false, timeoutMs = TIMEOUT_MS }: { unique?: boolean; timeoutMs?: number } = {},
 ): Promise<IdScene> {
   const scene = new IdScene(await connected(), freshName('ids'));
-  await scene.commands.join(LIFE, { unique, timeoutMs }, TIMEOUT_MS);
+  await scene.commands.join(INCARNATION, { unique, timeoutMs }, TIMEOUT_MS);
   if (ids.length > 0) await scene.add(ids);
   return scene;
 }

@@ -5,9 +5,9 @@ import {
   type Entry,
   type Outcome,
   QueueCommands,
-  RequestCommands,
   type Settled,
 } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { afterAll } from 'vitest';
 import { keysNaming } from './own-keys.js';
 import { sharedServer, testConnection } from './redis.js';
@@ -214,7 +214,7 @@ interface Held {
   /** Default: the next one. An earlier one makes it a call that comes late. */
   readonly op?: number;
   /** Default: the hold of its last enter. '': it is not sure. */
-  readonly since?: string;
+  readonly grantNo?: string;
 }
 
 /** A worker's dealings with one request, call by call. Nothing is pushed unless told. */
@@ -224,7 +224,7 @@ export class Hand {
   answered = 0;
   permits = 0;
   /** Which hold its permits are of. */
-  since = '';
+  grantNo = '';
   readonly #scene: Scene;
   readonly name: string;
 
@@ -245,7 +245,7 @@ export class Hand {
     const entered = await this.#enter(this.op, want, epochs, tasks);
     if (entered.verdict === 'ok') {
       this.permits = entered.permits;
-      this.since = entered.since;
+      this.grantNo = entered.grantNo;
     }
     this.answered = this.op;
     return entered;
@@ -297,14 +297,14 @@ export class Hand {
 
   async trySettle(
     outcomes: readonly Outcome[],
-    { keep = this.permits, running = 0, op, since = this.since }: Held = {},
+    { keep = this.permits, running = 0, op, grantNo = this.grantNo }: Held = {},
   ) {
     const { request, generation } = this.#scene;
     if (op === undefined) this.op += 1;
     const { answered } = this;
     const numbers = {
       op: op ?? this.op,
-      since,
+      grantNo,
       leaseMs: LEASE_MS,
       keep,
       running,

@@ -1,5 +1,5 @@
 /*
- * What a handler may throw, or answer, and that throws itself when it is looked at.
+ * What a handler may throw, or answer, and that throws itself when it is read.
  */
 
 const fault = () => {

@@ -2,8 +2,8 @@ import { type Command, Redis } from 'ioredis';
 import type { ScriptName } from '../../scripts/lua-source.mjs';
 import { scriptOf } from './script-names.js';
 
-/** The looks at the agenda, and what they do about other requests, come when they like. */
-const looks: ReadonlySet<string | undefined> = new Set(['tick', 'tend', 'write-back']);
+/** Scripts of the upkeep: they run by a clock of their own, and for other requests too. */
+const upkeep: ReadonlySet<string | undefined> = new Set(['tick', 'tend', 'write-back']);
 
 /**
  * A client that loses the reply of one script call: the server has carried it out, and the caller
@@ -50,7 +50,7 @@ export class LossyRedis extends Redis {
         lost();
       });
     }
-    if (looks.has(name)) return reply;
+    if (upkeep.has(name)) return reply;
     this.#calls += 1;
     return this.#calls === this.#losing ? reply.then(lost, lost) : reply;
   }

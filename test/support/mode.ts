@@ -41,9 +41,18 @@ function readMode(text: string): TestMode {
 
 /**
  * PIECEWORK_TEST_EVERY=5: of cases that are many, long and alike (calls that meet a fault, configurations
- * of the model, figures of the benchmarks) every fifth is played, and chaos is shorter.
+ * of the model, figures of the benchmarks) every fifth is played, and chaos is shorter. PIECEWORK_TEST_PART=3
+ * chooses which fifth: 3, 8, 13 …
  */
 export const testEvery = Number(process.env['PIECEWORK_TEST_EVERY'] || 1);
+export const testPart = Number(process.env['PIECEWORK_TEST_PART'] || 0) % testEvery;
+
+/** `--all`: tests of random cases, and of cases with several measures, play their long form; else a short one. */
+export const playsAll = process.env['PIECEWORK_TEST_WHICH'] === 'all';
+
+/** Those of such cases that are played: at least one, also of fewer cases than parts. */
+export const partOf = <Case>(cases: readonly Case[]): Case[] =>
+  cases.filter((_, i) => i % testEvery === testPart % Math.min(testEvery, cases.length));
 
 /** The image of the `docker` mode, and of the tests that start a container in every mode. */
 export const testImage = process.env['PIECEWORK_TEST_REDIS_IMAGE'] || 'redis:7.4';
@@ -83,7 +92,7 @@ export const testTags = [
   tag(
     'one-server',
     'makes no sense in a cluster',
-    testMode === 'cluster' && 'needs one server: looks at its connections, or makes it stand still',
+    testMode === 'cluster' && 'needs one server: counts its connections, or makes it stand still',
   ),
   tag(
     'only-cluster',

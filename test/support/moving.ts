@@ -1,7 +1,8 @@
 import type { EmbeddedCluster } from '@piecework/embedded';
 import { Notifier, type NotifierOptions } from '@piecework/notifier';
 import { Producer, type ProducerOptions } from '@piecework/producer';
-import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import { Worker, type WorkerOptions } from '@piecework/worker';
 import type { ClusterOptions } from 'ioredis';
 import { onTestFinished } from 'vitest';

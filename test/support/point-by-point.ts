@@ -1,4 +1,5 @@
-import { Agenda, Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Agenda, Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import type { Worker } from '@piecework/worker';
 import { expect } from 'vitest';
 import { buildScripts } from '../../scripts/lua-source.mjs';
@@ -18,7 +19,7 @@ const SIZES = [4, 2];
 const FAILS = 2;
 /** Runs under way at once; most of their time is waiting for leases. */
 const AT_ONCE = 6;
-const LOOK_EVERY_MS = 200;
+const TICK_EVERY_MS = 200;
 const PATIENCE_MS = 60_000;
 
 const nameOf = new Map(Object.entries(buildScripts()).map(([name, { sha }]) => [sha, name]));
@@ -140,20 +141,20 @@ export class PointRun {
     await this.#rescuer.start();
   }
 
-  /** Looks at the agenda as if both requests were due, until it is so. */
+  /** Ticks as if both requests were due, until the condition holds. */
   async tickUntil(condition: () => boolean | Promise<boolean>): Promise<void> {
-    const look = async () => {
+    const tended = async () => {
       if (await condition()) return true;
       for (const id of this.ids) {
         const { open } = await this.queue.whereabouts(id);
-        if (open !== undefined) await this.queue.note(id, open, 0);
+        if (open !== undefined) await this.queue.scheduleTend(id, open, 0);
       }
       await this.#agenda.tick();
       return false;
     };
-    await until(look, {
+    await until(tended, {
       timeoutMs: PATIENCE_MS,
-      everyMs: LOOK_EVERY_MS,
+      everyMs: TICK_EVERY_MS,
       what: 'the fleet repairs it',
     });
   }
@@ -182,6 +183,6 @@ export class PointRun {
   /** A victim cannot strike itself out; the registry would forget it a minute later. */
   async end(): Promise<void> {
     await this.#rescuer?.close();
-    for (const { id } of await this.queue.workers()) await this.queue.depart(id);
+    for (const { id } of await this.queue.workers()) await this.queue.deregister(id);
   }
 }

@@ -22,7 +22,7 @@ async function providerOf(): Promise<RedisProvider> {
 let redis: Promise<Pick<TestServer, 'url'> & Partial<TestServer>> | undefined;
 let cluster: Promise<EmbeddedCluster> | undefined;
 
-/** Whether strangers use the server as well: nothing but keys of one's own may be looked at. */
+/** Whether strangers use the server as well: then tests read no keys but their own. */
 export const sharedServer = testMode === 'url';
 
 /** Whether the run is one against a cluster (`scripts/test.mjs --cluster`). */
@@ -89,7 +89,7 @@ afterAll(async () => {
   const running = [redis, cluster];
   redis = undefined;
   cluster = undefined;
-  await Promise.allSettled(running.map(async (server) => (await server)?.stop?.()));
+  await Promise.allSettled(running.map(async (server) => (await server)?.close?.()));
 });
 
 function skip(why: string): void {

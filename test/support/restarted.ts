@@ -25,7 +25,7 @@ export interface RestartedFleet {
   /** Kills those that live. */
   kill(): void;
   /** Lets them end, and replaces nobody any more. */
-  stop(): Promise<void>;
+  close(): Promise<void>;
 }
 
 export async function startRestarted(
@@ -48,13 +48,14 @@ export async function startRestarted(
     living.add(program);
     void program.ended.then(async () => {
       living.delete(program);
-      if (stopping) return;
+      // When vitest was killed, this process may be left, and nobody would ever end the fleet.
+      if (stopping || process.connected === false) return;
       deaths += 1;
       await start();
     });
     const said = await program.said<{ ready: string }>().catch(() => undefined);
     // A killed worker cannot strike itself out; the registry would forget it a minute later.
-    if (said) flow.after(() => flow.queueCommands.depart(said.ready));
+    if (said) flow.after(() => flow.queueCommands.deregister(said.ready));
   };
   await Promise.all(Array.from({ length: size }, start));
 
@@ -66,7 +67,7 @@ export async function startRestarted(
     kill: () => {
       for (const { kill } of living) kill('SIGKILL');
     },
-    stop: async () => {
+    close: async () => {
       stopping = true;
       const last = [...living];
       for (const { kill } of last) kill('SIGTERM');

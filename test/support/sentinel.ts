@@ -48,8 +48,8 @@ export async function startWatched(): Promise<Watched> {
     masterPort,
     async [Symbol.asyncDispose]() {
       sentinel.disconnect();
-      await supervised.end();
-      await Promise.all(servers.map((one) => one.stop()));
+      await supervised.close();
+      await Promise.all(servers.map((one) => one.close()));
     },
   };
 }

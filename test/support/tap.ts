@@ -17,16 +17,16 @@ const names = new Map(
 );
 
 /**
- * A client that stops before each command until `look` is done: what is in Redis then is what a process
+ * A client that stops before each command until `check` is done: what is in Redis then is what a process
  * that dies there leaves behind. Also between the scripts of a pipeline, of which Redis may have got
  * the first ones only; not in any other pipeline.
  */
 export class TappedRedis extends Redis {
-  readonly #look: (sending: Sending) => Promise<void>;
+  readonly #check: (sending: Sending) => Promise<void>;
 
-  constructor(url: string, look: (sending: Sending) => Promise<void>) {
+  constructor(url: string, check: (sending: Sending) => Promise<void>) {
     super(url, { lazyConnect: true, protocol: 2 });
-    this.#look = look;
+    this.#check = check;
   }
 
   override pipeline(...[commands]: Parameters<Redis['pipeline']>): ReturnType<Redis['pipeline']> {
@@ -52,7 +52,7 @@ export class TappedRedis extends Redis {
     ...[command, stream]: Parameters<Redis['sendCommand']>
   ): ReturnType<Redis['sendCommand']> {
     if (stream !== undefined || this.status !== 'ready') return super.sendCommand(command, stream);
-    void this.#look(describe(command.name, command.args.map(String))).then(
+    void this.#check(describe(command.name, command.args.map(String))).then(
       () => {
         // Whoever sent it holds the promise, and hears of an error there.
         void super.sendCommand(command, stream);

@@ -3,16 +3,16 @@ import { fileURLToPath } from 'node:url';
 import { type Heard, listen } from './listen.js';
 
 /*
- * The command line on a terminal of its own, which `script` gives it, and what a person sees there.
+ * Runs the command line on a terminal, which the program `script` creates, and computes what a person sees there.
  */
 
 const PROGRAM = fileURLToPath(new URL('../../packages/cli/bin/piecework.js', import.meta.url));
 
-/** Whether there is a `script` as of util-linux. */
+/** Whether the `script` of util-linux is installed. */
 export const hasTerminals = spawnSync('script', ['--version']).stdout?.includes('util-linux');
 
-/** What tells a terminal to do something, or a character. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: it is such a character that begins them
+/** A control sequence of a terminal, or a character. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control sequences begin with this character
 const PARTS = /\u001b\[([?\d;]*)([A-Za-z])|./gsu;
 
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;

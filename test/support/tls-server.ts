@@ -11,7 +11,7 @@ import { onFreePort } from './on-free-port.js';
  */
 
 export interface TlsServer extends AsyncDisposable {
-  /** Of the port without TLS, for looking on. */
+  /** Of the port without TLS, for the test to observe. */
   readonly plainUrl: string;
   readonly port: number;
   /** The certificate, which is its own authority: the text, and a file of it. */
@@ -34,7 +34,7 @@ export async function startTlsServer(): Promise<TlsServer> {
     caFile: certFile,
     key,
     async [Symbol.asyncDispose]() {
-      await redis.stop();
+      await redis.close();
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -3,5 +3,5 @@ export {
   WorkerFleet,
   type WorkerFleetOptions,
   type WorkerRestart,
-} from './fleet.js';
-export { say, showProgress } from './progress-bar.js';
+} from './processes/fleet.js';
+export { say, showProgress } from './terminal/progress-bar.js';

@@ -1,23 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { PieceworkError } from '@piecework/protocol';
 import { Command, CommanderError } from 'commander';
-import { completeCommand } from './completion.js';
-import { controlCommands } from './control.js';
-import { devCommand } from './dev.js';
-import { doctorCommand } from './doctor.js';
-import { addExamples } from './examples.js';
-import { failureCommands } from './failures.js';
-import { listCommands } from './list.js';
-import { lookCommands } from './look.js';
-import { redriveCommand } from './redrive.js';
-import { runCommand } from './run.js';
-import { submitCommand } from './submit.js';
-import { columnsOf, wrapped } from './table.js';
-import { watchCommand } from './watch.js';
-import { withCause } from './with-cause.js';
-import { workerCommand } from './worker.js';
+import { addCommands } from './commands.js';
+import { addExamples } from './flags/examples.js';
+import { withCause } from './terminal/with-cause.js';
 
-/** Flags of GNU parallel and xargs, and what they are here. */
+/** Flags of GNU parallel and xargs, and what to use here instead. */
 const OF_OTHERS: Readonly<Record<string, string>> = {
   '--halt': 'see --on-exceeded cancel and --tolerated-failures',
   '--retries': 'see --attempts',
@@ -34,7 +21,7 @@ const OF_OTHERS: Readonly<Record<string, string>> = {
   '-0': "see --split 'delimiter:\\0'",
 };
 
-/** For whoever gives a command and its items as to GNU parallel. */
+/** Says how to give the command and the items to somebody who gives them as to GNU parallel. */
 const AS_FLAGS =
   "the command is given by --exec, and its items by --input, as in: printf '%s\\n' a b c | piecework run --input - --exec 'echo {}' --out -";
 
@@ -42,52 +29,44 @@ const { version } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ) as { version: string };
 
-/** Codes that are the fault of the command; nothing was begun. */
+/** Error codes of wrong usage: nothing was started. */
 const WRONG_USAGE = ['INVALID_OPTION', 'HANDLER'];
 
-/** The command line; its formats and exit codes are written down in docs/cli.md. */
+/** The command line. docs/cli.md describes its formats and exit codes. */
 const program = new Command('piecework')
-  .description('Split big requests, work them off by a fleet, await one completion. On Redis.')
+  .description(
+    'Split big requests, have a fleet of workers handle them, await one completion. On Redis.',
+  )
   .version(version);
 
-runCommand(program);
-submitCommand(program);
-workerCommand(program);
-lookCommands(program);
-failureCommands(program);
-redriveCommand(program);
-controlCommands(program);
-listCommands(program);
-watchCommand(program);
-doctorCommand(program);
-devCommand(program);
-completeCommand(program);
+const [, , word] = process.argv;
+if (word !== '--version' && word !== '-V') await addCommands(program, word);
 addExamples(program);
 
 const json = process.argv.includes('--json');
-/** The command whose words were wrong. */
+/** The command that was used wrongly. */
 let misused = program;
 for (const command of [program, ...program.commands]) {
   command.exitOverride((error) => {
     misused = command;
     throw error;
   });
-  // What commander has to say is said below, with everything else.
+  // Commander's messages are printed by `fail`, like all other errors.
   command.configureOutput({ outputError: () => {} });
 }
 
-// ioredis prints what is thrown, and said, as well.
+// ioredis prints this warning besides an error that `fail` prints.
 const { warn } = console;
 console.warn = (...words) => {
   if (!String(words[0]).startsWith('Skipping the ready check')) warn(...words);
 };
 
-// A terminal that was closed takes no words; what they are about goes on to its end.
+// Standard error of a closed terminal cannot be written; the command continues to its end.
 process.stderr.on('error', () => {});
 
-// Whoever reads our output may have seen enough, as `head` does.
+// The reader of our output may close it early, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // These have something to clear up, and learn of it themselves.
+  // These commands clean up first, and notice it themselves.
   const command = process.argv[2] ?? '';
   if (['run', 'submit'].includes(command)) return;
   if (error.code === 'EPIPE') process.exit(0);
@@ -99,30 +78,35 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   await program.parseAsync();
 } catch (error) {
-  process.exitCode = fail(error);
+  process.exitCode = await fail(error);
 }
 
-/** Says in one line what is wrong, and answers the exit code. */
-function fail(error: unknown): number {
+/** Prints in one line what is wrong. @returns the exit code */
+async function fail(error: unknown): Promise<number> {
   if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1;
   if (error instanceof CommanderError && isHelp(error)) return error.exitCode === 0 ? 0 : 2;
-  const { code, message } = asFailure(error);
+  const { code, message } = await asFailure(error);
   if (json) console.error(JSON.stringify({ error: { code, message } }));
   else if (code === 'UNEXPECTED') console.error(error);
-  else console.error(wrapped(`piecework: ${message}`, 0, columnsOf(process.stderr)));
+  else {
+    const { columnsOf, wrapped } = await import('./terminal/table.js');
+    console.error(wrapped(`piecework: ${message}`, 0, columnsOf(process.stderr)));
+  }
   return WRONG_USAGE.includes(code) ? 2 : 1;
 }
 
-/** Help, or the version, was asked for, or help is all there is to say. */
+/** Whether help or the version was printed instead of running a command. */
 function isHelp({ code }: CommanderError): boolean {
   return /[hH]elp|version/.test(code);
 }
 
-function asFailure(error: unknown): { code: string; message: string } {
+async function asFailure(error: unknown): Promise<{ code: string; message: string }> {
   if (error instanceof CommanderError) return { code: 'INVALID_OPTION', message: misuse(error) };
   const { code = '', message, syscall } = error as NodeJS.ErrnoException;
+  // Loaded before, where it was thrown.
+  const { PieceworkError } = await import('@piecework/protocol/contract');
   if (error instanceof PieceworkError) return { code, message: withCause(error) };
-  // The system refused something: where in our code it was asked is no help.
+  // The system refused something: a stack of our code would not help.
   if (syscall !== undefined) return { code, message };
   return { code: 'UNEXPECTED', message };
 }

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { runCommand } from './run-command.js';
 
 /**
- * The system's own package archive, read without root: apt keeps what it writes in a folder of
- * ours, and takes sources and keys from the system, so that signatures are checked as always.
+ * The package archive of the system, read without root. apt writes into a folder of ours, and uses the sources and keys
+ * of the system, so signatures are verified as usual.
  */
 export interface AptArchive {
-  /** Fetches fresh package lists into our folder. False when that failed altogether. */
+  /** Fetches new package lists into our folder. False when no source could be read. */
   refresh(): Promise<boolean>;
-  /** Version of a package in the archive without its epoch, or undefined when it is unknown. */
+  /** Version of a package without its epoch; undefined when the archive does not have it. */
   version(name: string): Promise<string | undefined>;
-  /** Names of the shared-library packages that these need and the system lacks. */
+  /** The packages of shared libraries that `names` need and that are not installed. */
   missingLibraries(names: readonly string[]): Promise<string[]>;
-  /** Downloads packages and unpacks them below `root`. Returns what went wrong, or undefined. */
+  /** Downloads packages and unpacks them below `root`. @returns what went wrong, or undefined */
   unpack(names: readonly string[], root: string): Promise<string | undefined>;
 }
 
@@ -30,14 +30,14 @@ export async function aptArchive(
   await mkdir(join(folder, 'cache', 'archives', 'partial'), { recursive: true });
   await mkdir(join(folder, 'lists', 'partial'), { recursive: true });
   await writeFile(config, aptConfig(folder, lists));
-  // Messages in one language, because some are read below.
+  // English messages, because some are parsed below.
   const options = { env: { ...env, LC_ALL: 'C' }, cwd: folder };
   const run = (tool: string, ...args: string[]) =>
     runCommand(tool, ['-c', config, ...args], options);
 
   return {
     async refresh() {
-      // A source that cannot be reached is a warning; the other sources may still do.
+      // A source that cannot be reached is only a warning: the package may be in another one.
       return (await run('apt-get', 'update')).ok;
     },
 
@@ -50,7 +50,7 @@ export async function aptArchive(
       const { stdout } = await run('apt-cache', 'depends', ...names);
       const needed = [...stdout.matchAll(/^[ |]+(?:Pre)?Depends: (lib[a-z0-9.+-]+)/gm)];
       const libraries = new Set(needed.map((match) => match[1] ?? ''));
-      // Never the C library: it has to match the system's loader, and every system has it.
+      // Never the C library: every system has one, and it has to match the loader of the system.
       libraries.delete('libc6');
       const present = await installedPackages([...libraries], options.env);
       return [...libraries].filter((name) => !present.has(name));
@@ -80,7 +80,7 @@ async function installedPackages(
   if (names.length === 0) return new Set();
   // biome-ignore lint/suspicious/noTemplateCurlyInString: placeholders of dpkg-query's own
   const format = ['-W', '-f', '${db:Status-Status} ${Package}\\n'];
-  // Exits with 1 when a name is unknown, and prints the others all the same.
+  // Exits with 1 when a name is unknown, but prints the others.
   const { stdout } = await runCommand('dpkg-query', [...format, ...names], { env });
   return new Set([...stdout.matchAll(/^installed (\S+)$/gm)].map((match) => match[1] ?? ''));
 }
@@ -88,13 +88,13 @@ async function installedPackages(
 function aptConfig(folder: string, lists: 'system' | 'own'): string {
   const lines = [
     `Dir::Cache "${join(folder, 'cache')}";`,
-    // Root's apt would hand downloads to a user who may not enter our folder.
+    // As root, apt would download as another user, who may not enter our folder.
     'APT::Sandbox::User "root";',
     'Acquire::Languages "none";',
     'Acquire::Retries "1";',
     'Acquire::http::Timeout "20";',
     'Acquire::https::Timeout "20";',
-    // The system's hooks are meant for its own lists.
+    // Hooks of the system are only for its own lists.
     '#clear APT::Update::Pre-Invoke;',
     '#clear APT::Update::Post-Invoke;',
     '#clear APT::Update::Post-Invoke-Success;',

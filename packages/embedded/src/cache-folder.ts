@@ -4,9 +4,8 @@ import { join, resolve } from 'node:path';
 import envPaths from 'env-paths';
 
 /**
- * The folder for what was fetched once and can be fetched again: PIECEWORK_CACHE_DIR, else the
- * user's cache folder, else (a user without a home) a private folder beside the temporary files.
- * Made if it is missing.
+ * The folder for fetched files: PIECEWORK_CACHE_DIR, else the cache folder of the user, else (for a user without a home)
+ * a private folder among the temporary files. It is created if it does not exist.
  * @throws the file system's error when PIECEWORK_CACHE_DIR is set and cannot be written
  */
 export async function cacheFolder(env: NodeJS.ProcessEnv): Promise<string> {
@@ -26,11 +25,11 @@ export async function cacheFolder(env: NodeJS.ProcessEnv): Promise<string> {
 
 async function makeWritable(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // Permission bits do not tell (read-only mounts, root): only writing does.
+  // Permission bits are not enough (read-only mounts, root): try to write.
   await rmdir(await mkdtemp(join(folder, '.probe-')));
 }
 
-/** Others may write beside it, so it counts only when it is ours alone and no link. */
+/** Other users can write into the temporary folder: refuse a folder that is not ours, or is a link. */
 async function privateTemporaryFolder(): Promise<string> {
   const uid = process.getuid?.() ?? 0;
   const folder = join(tmpdir(), `piecework-cache-${uid}`);

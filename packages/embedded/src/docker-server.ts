@@ -3,10 +3,10 @@ import type { Machine } from './machine.js';
 import { findOnPath, runCommand } from './run-command.js';
 import type { ServerProgram } from './server-program.js';
 
-/** The label on every container that is started here, for whoever wants to list them. */
+/** The label of all containers that are started here, so that they can be listed. */
 const LABEL = 'piecework.embedded';
 
-/** A container of `redis:7` (or PIECEWORK_REDIS_IMAGE), if there is a Docker that answers. */
+/** A container of `redis:7` (or PIECEWORK_REDIS_IMAGE), if Docker is installed and answers. */
 export async function dockerServer(
   machine: Machine,
   onStatus: (text: string) => void,
@@ -30,7 +30,7 @@ export async function dockerServer(
   return containerServer(docker, image, await commandOf(image, docker, env));
 }
 
-/** What an image runs by default, such as `['valkey-server']`; without it, settings run nothing. */
+/** The default command of an image, such as `['valkey-server']`, to which settings are added. */
 async function commandOf(
   image: string,
   docker: string,
@@ -41,7 +41,7 @@ async function commandOf(
   return (ok && (JSON.parse(stdout || 'null') as string[] | null)) || [];
 }
 
-/** Whether a container runs; one whose port is taken exists and never does. */
+/** Whether a container runs. A container whose port is taken exists, but never runs. */
 export async function containerRuns(docker: string, container: string): Promise<boolean> {
   const inspect = ['inspect', '--format', '{{.State.Running}}', container];
   const { stdout } = await runCommand(docker, inspect, { env: process.env });
@@ -60,9 +60,9 @@ function containerServer(
       const container = `piecework-redis-${process.pid}-${randomBytes(4).toString('hex')}`;
       const run = ['run', '--rm', '--name', container, '--label', LABEL];
       const published = ['--publish', `127.0.0.1:${port}:6379`, '--volume', `${dir}:/data`];
-      // Runs as the caller, so that the caller can read and remove what it leaves in `dir`.
+      // Runs as the caller, who can then read and remove its files in `dir`.
       const user = process.getuid ? ['--user', `${process.getuid()}:${process.getgid?.()}`] : [];
-      // Inside, the server must take connections from the bridge; outside, only loopback reaches it.
+      // Inside, the server has to accept connections from the bridge; from outside, only loopback reaches it.
       const inside = ['--bind', '0.0.0.0', '--protected-mode', 'no', '--dir', '/data'];
       return {
         file: docker,

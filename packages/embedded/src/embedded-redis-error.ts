@@ -1,11 +1,11 @@
 import { PieceworkError } from '@piecework/protocol';
 
 /**
- * No embedded Redis can be had; trying again on an unchanged machine gives the same answer.
- * - `NO_REDIS`: nothing on this machine can serve as one; the message says what to install.
- * - `REDIS_NOT_STARTED`: one was found, but it ended or stayed silent; the message ends with
- *   the last lines of its log.
- * - `REDIS_ENDED`: it ended although nobody asked it to; the message ends likewise.
+ * There is no embedded Redis. Another attempt on an unchanged machine fails in the same way.
+ * - `NO_REDIS`: no server program was found; the message says what to install.
+ * - `REDIS_NOT_STARTED`: a server was started, but ended or did not answer; the message ends with the last lines of its
+ *   log.
+ * - `REDIS_ENDED`: the server ended by itself; the message ends with the last lines of its log.
  */
 export class EmbeddedRedisError extends PieceworkError {
   override readonly name = 'EmbeddedRedisError';

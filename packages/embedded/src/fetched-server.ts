@@ -12,10 +12,10 @@ import {
 } from './server-program.js';
 
 /*
- * A server from the packages of Debian or Ubuntu, unpacked into the cache folder instead of being
- * installed. Everything happens in a working folder beside the final one; the last step is a
- * rename, so that the final folder holds either nothing or a server that has run once. Processes
- * that fetch at the same time do so each for itself, and the first rename wins.
+ * A server from the packages of Debian or Ubuntu, unpacked into the cache folder instead of being installed. The work is
+ * done in a working folder beside the final one, which is renamed at the end: so the final folder is either absent or
+ * contains a server that has run once. Processes that fetch at the same time each use their own working folder, and the
+ * first rename wins.
  */
 
 /** A working folder this old belongs to a process that was killed. */
@@ -56,7 +56,7 @@ function isDebianLike(osRelease: string): boolean {
   return ids.includes('debian') || ids.includes('ubuntu');
 }
 
-/** One folder for each release and processor: what fits one system need not run on another. */
+/** One folder for each release and processor: a server for one may not run on another. */
 function serverFolderName(osRelease: string): string {
   const [id, version] = ['ID', 'VERSION_ID'].map((name) => osReleaseValue(osRelease, name));
   return `redis-${id}-${version || 'rolling'}-${process.arch}`;
@@ -70,7 +70,7 @@ async function fetchInto(home: string, env: NodeJS.ProcessEnv): Promise<void> {
     await mkdir(root);
     await unpackServer(working, root, env);
     await rename(root, home).catch(async () => {
-      // A faster process was here, or what stands there was damaged since.
+      // Another process was faster, or the server there is damaged.
       if ((await unpackedServer(home, env)) !== undefined) return;
       await rename(home, join(working, 'replaced'));
       await rename(root, home);
@@ -80,7 +80,7 @@ async function fetchInto(home: string, env: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
-/** The system's lists first: they are there mostly, and fetching our own takes much longer. */
+/** Tries the package lists of the system first: fetching our own takes much longer. */
 async function unpackServer(working: string, root: string, env: NodeJS.ProcessEnv): Promise<void> {
   let fault = 'the package archive has no redis-server';
   for (const lists of ['system', 'own'] as const) {
@@ -99,7 +99,7 @@ async function unpackServer(working: string, root: string, env: NodeJS.ProcessEn
   throw new Error(fault);
 }
 
-/** Returns what went wrong, or undefined. */
+/** @returns what went wrong, or undefined */
 async function unpackWithLibraries(
   archive: AptArchive,
   packages: readonly string[],
@@ -108,7 +108,7 @@ async function unpackWithLibraries(
 ): Promise<string | undefined> {
   const unpacked = new Set<string>();
   let next: readonly string[] = packages;
-  // Libraries need libraries: as long as the server does not run, go one level deeper.
+  // Libraries need further libraries: fetch one more level as long as the server does not run.
   while (next.length > 0) {
     const problem = await archive.unpack(next, root);
     if (problem !== undefined) return problem;

@@ -6,18 +6,18 @@ import { namedServer, serverOnPath } from './path-server.js';
 import { OLDEST_MAJOR, type ServerProgram } from './server-program.js';
 
 export interface FindServerOptions {
-  /** Told what is passed over and what takes long, one short line each. Default: nobody. */
+  /** Called with one short line for each source that is skipped, and before steps that take long. Default: nothing. */
   onStatus?: ((text: string) => void) | undefined;
-  /** Where to look. Default: this machine. */
+  /** The machine to search. Default: this one. */
   machine?: Machine;
 }
 
-/** What was chosen; then cheapest first: what is installed, what can be fetched without root, what needs a daemon. */
+/** First the program that was chosen by name, then the cheapest source: installed, fetched without root, Docker. */
 const SOURCES = [namedServer, serverOnPath, fetchedServer, dockerServer];
 
 /**
- * Finds a server program, fetching it if need be.
- * @throws {EmbeddedRedisError} `NO_REDIS` when no source has one, or the one that PIECEWORK_REDIS_SERVER names does not do
+ * Finds a server program, and fetches one if necessary.
+ * @throws {EmbeddedRedisError} `NO_REDIS` when no source has one, or the program that PIECEWORK_REDIS_SERVER names cannot be used
  */
 export async function findServer(options: FindServerOptions = {}): Promise<ServerProgram> {
   const machine = options.machine ?? thisMachine();
@@ -36,9 +36,9 @@ export async function findServer(options: FindServerOptions = {}): Promise<Serve
 function advice(passedOver: readonly string[]): string {
   const lines = [
     'There is no Redis to start here. Do one of these:',
-    `  - install redis-server or valkey-server, version ${OLDEST_MAJOR}.0 or later, so that it is on PATH`,
+    `  - install redis-server or valkey-server, version ${OLDEST_MAJOR}.0 or later, with its program on PATH`,
     '  - set PIECEWORK_REDIS_SERVER to the path of such a program',
-    '  - set REDIS_URL to a Redis that runs already, such as redis://127.0.0.1:6379',
+    '  - set REDIS_URL to a Redis that is running, such as redis://127.0.0.1:6379',
     '  - install Docker and start its daemon',
   ];
   if (passedOver.length > 0) lines.push('What was tried:', ...passedOver.map((t) => `  - ${t}`));

@@ -11,14 +11,14 @@ const HASH_SLOTS = 16_384;
 const STEP_TIMEOUT_MS = 60_000;
 
 /**
- * Makes a cluster of empty nodes, as `redis-cli --cluster create` does, by commands alone.
+ * Forms a cluster of empty nodes by the commands that `redis-cli --cluster create` sends.
  * @param nodes a client for each node: the masters first, then the replicas
  */
 export async function formCluster(nodes: readonly Redis[], shape: ClusterShape): Promise<void> {
   const masters = nodes.slice(0, shape.masters);
   const replicas = nodes.slice(shape.masters);
 
-  // Distinct epochs from the start spare the nodes the settling of a tie.
+  // Different epochs from the start, so that nodes need not resolve a tie.
   await Promise.all(nodes.map((node, i) => node.call('CLUSTER', 'SET-CONFIG-EPOCH', i + 1)));
   await Promise.all(
     masters.map((node, i) =>
@@ -61,11 +61,11 @@ async function clusterNodes(node: Redis): Promise<string[]> {
 async function everyNode(
   nodes: readonly Redis[],
   what: string,
-  holds: (node: Redis) => Promise<boolean>,
+  isTrueFor: (node: Redis) => Promise<boolean>,
 ): Promise<void> {
   const deadlineMs = performance.now() + STEP_TIMEOUT_MS;
   for (const node of nodes) {
-    while (!(await holds(node))) {
+    while (!(await isTrueFor(node))) {
       if (performance.now() > deadlineMs) {
         const message = `cluster: not every node ${what} after ${STEP_TIMEOUT_MS} ms`;
         throw new EmbeddedRedisError('REDIS_NOT_STARTED', message);

@@ -2,25 +2,26 @@ import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
 /*
- * Ports below 32768 are not handed out for outgoing connections on Linux, so nobody takes one by
- * chance between our look and the server's bind, or while a server is away. A cluster node also
- * needs port + 10000, which stays below that line as well.
+ * Linux does not use ports below 32768 for outgoing connections, so no process gets one by chance between our check and
+ * the bind of the server, or while a server is restarted. A cluster node also needs port + 10000, which has to be below
+ * 32768 as well.
  */
 const FIRST = 20_000;
 const LAST = 22_767;
 const BUS_OFFSET = 10_000;
 
-/** Before libuv 1.46, as in Node 20.3, all abstract names are the same one. */
+/** Before libuv 1.46 (Node 20.3), all abstract socket names were the same. */
 const canClaim =
   process.platform === 'linux' && !/^1\.([0-3]?\d|4[0-5])\./.test(process.versions.uv ?? '');
 
-/** Ports that this process has, each with what keeps other processes from it. */
+/** The ports of this process, each with the socket that keeps other processes from it. */
 const claims = new Map<number, Server | undefined>();
 
 /**
- * A loopback TCP port that is free now, and so is its cluster bus port. The caller must retry. On Linux
- * (Node 20.8 on) no other process is given it as long as this one lives and has not released it: so a server
- * that is away for a moment comes back to it, and its clients meet no stranger there meanwhile.
+ * A loopback TCP port that is free now together with its cluster bus port (port + 10000). Another program may still take
+ * it first: then the caller has to try again. On Linux (Node 20.8 and newer), no other process gets the port from this
+ * function until this process ends or releases it. So a server can be restarted on its port, and its clients never
+ * reach the server of somebody else there. Why this is no library: docs/decisions/0043.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 200; tries++) {
@@ -32,15 +33,15 @@ export async function freePort(): Promise<number> {
   throw new Error(`no free port between ${FIRST} and ${LAST}`);
 }
 
-/** Others may be given the port again; without effect for one that this process was not given. */
+/** Lets other processes get the port. Does nothing for a port that is not from `freePort`. */
 export function releasePort(port: number): void {
   claims.get(port)?.close();
   claims.delete(port);
 }
 
 /**
- * By an abstract socket: its names are of the same network namespace as the ports, and the kernel forgets
- * them with the process.
+ * Claims a port by an abstract socket: its name belongs to the same network namespace as the port, and the kernel
+ * removes it when the process ends.
  */
 function claim(port: number): Promise<boolean> {
   if (claims.has(port)) return Promise.resolve(false);
@@ -65,7 +66,7 @@ function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer();
     probe.once('error', () => resolve(false));
-    // Exclusive: a worker of node:cluster would share its primary's socket otherwise.
+    // Exclusive: a worker of node:cluster would otherwise share the socket of its primary.
     probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => {
       probe.close(() => resolve(true));
     });

@@ -1,6 +1,6 @@
 /**
- * `@piecework/embedded`: a private Redis for demos, tests and single-machine runs.
- * Nothing here is meant to hold data that outlives the program, unless asked to by `dir`.
+ * `@piecework/embedded`: a private Redis for demos, tests and runs on a single machine.
+ * Its data is removed when it ends, unless the option `dir` is given.
  */
 export { EmbeddedRedisError } from './embedded-redis-error.js';
 export { findServer } from './find-server.js';

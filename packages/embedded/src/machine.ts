@@ -1,9 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/**
- * What the search for a server looks at. A value, so that a test can search a machine
- * that is not this one.
- */
+/** What the search for a server reads of a machine. A value, so that tests can search other machines. */
 export interface Machine {
   /** Environment variables: PATH, HOME and those that begin with PIECEWORK_. */
   env: NodeJS.ProcessEnv;
@@ -16,7 +13,7 @@ export function thisMachine(): Machine {
   return { env: { ...process.env }, osRelease: readOsRelease() };
 }
 
-/** One value of an os-release text, unquoted; `''` when it is absent. */
+/** A value of an os-release text, without quotes; `''` when it is absent. */
 export function osReleaseValue(osRelease: string, name: string): string {
   const line = osRelease.split('\n').find((each) => each.startsWith(`${name}=`));
   return (line ?? '').slice(name.length + 1).replace(/^(["'])(.*)\1$/, '$2');
@@ -27,7 +24,7 @@ function readOsRelease(): string {
     try {
       return readFileSync(file, 'utf8');
     } catch {
-      // The second place is the fallback that the format's definition names.
+      // The second file is the fallback that os-release(5) names.
     }
   }
   return '';

@@ -11,8 +11,8 @@ import {
 } from './server-program.js';
 
 /**
- * The program that PIECEWORK_REDIS_SERVER names, by a path or by its name on PATH: who chose one wants
- * that one, so nothing else is looked for.
+ * The program that PIECEWORK_REDIS_SERVER names, by a path or by its name on PATH. If it is set, no other program is
+ * searched for.
  * @throws {EmbeddedRedisError} `NO_REDIS` when it is absent, too old or does not run
  */
 export async function namedServer({ env }: Machine): Promise<ServerProgram | undefined> {
@@ -24,7 +24,7 @@ export async function namedServer({ env }: Machine): Promise<ServerProgram | und
   throw new EmbeddedRedisError('NO_REDIS', `PIECEWORK_REDIS_SERVER: ${file ?? name} ${found}`);
 }
 
-/** `redis-server`, else `valkey-server`, on PATH; one that is too old or does not run is passed over. */
+/** `redis-server`, else `valkey-server`, on PATH. A program that is too old or does not run is skipped. */
 export async function serverOnPath(
   machine: Machine,
   onStatus: (text: string) => void,
@@ -34,12 +34,12 @@ export async function serverOnPath(
     if (file === undefined) continue;
     const found = await usable(file, machine.env);
     if (typeof found !== 'string') return found;
-    onStatus(`${file} ${found}: looking further`);
+    onStatus(`${file} ${found}: skipped`);
   }
   return undefined;
 }
 
-/** The server in that file, or why it is none. */
+/** The server program in a file, or why it cannot be used. */
 async function usable(file: string, env: NodeJS.ProcessEnv): Promise<ServerProgram | string> {
   const version = await versionOf(file, env);
   if (version === undefined) return 'does not run';

@@ -3,14 +3,14 @@ import { startRedis } from './start-redis.js';
 
 export interface ResolvedRedis extends AsyncDisposable {
   url: string;
-  /** `environment`: REDIS_URL was set; else where the embedded server came from. */
+  /** `environment`: from REDIS_URL; else the origin of the embedded server. */
   origin: 'environment' | ServerOrigin;
-  /** Ends what was started here; a server named by REDIS_URL is left alone. */
-  stop(): Promise<void>;
+  /** Ends the embedded server. Does nothing to a server from REDIS_URL. May be called again at any time. */
+  close(): Promise<void>;
 }
 
 /**
- * The Redis to use when none is named: REDIS_URL if it is set and not empty, else an embedded one.
+ * The Redis of a program that was given no URL: REDIS_URL if it is set and not empty, else an embedded one.
  * @throws {EmbeddedRedisError} when one is needed and none can be started
  */
 export async function resolveRedisUrl(
@@ -18,10 +18,10 @@ export async function resolveRedisUrl(
 ): Promise<ResolvedRedis> {
   const url = process.env['REDIS_URL'];
   if (url) {
-    const stop = async () => {};
-    return { url, origin: 'environment', stop, [Symbol.asyncDispose]: stop };
+    const close = async () => {};
+    return { url, origin: 'environment', close, [Symbol.asyncDispose]: close };
   }
   const redis = await startRedis({ onStatus: options.onStatus });
-  const { origin, stop } = redis;
-  return { url: redis.url, origin, stop, [Symbol.asyncDispose]: stop };
+  const { origin, close } = redis;
+  return { url: redis.url, origin, close, [Symbol.asyncDispose]: close };
 }

@@ -4,7 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
 export interface CommandResult {
-  /** Exited with status 0. */
+  /** Whether it exited with code 0. */
   ok: boolean;
   stdout: string;
   stderr: string;
@@ -14,11 +14,11 @@ export interface CommandOptions {
   env: NodeJS.ProcessEnv;
   /** Default: the folder of this process. */
   cwd?: string;
-  /** Killed after this long, in milliseconds. Default 5 minutes. */
+  /** The command is killed after this time, in ms. Default 5 minutes. */
   timeoutMs?: number;
 }
 
-/** Runs a command to its end without a shell. Never rejects: a command that cannot start is not `ok`. */
+/** Runs a command to its end, without a shell. Never rejects: for a command that cannot start, `ok` is false. */
 export function runCommand(
   file: string,
   args: readonly string[],
@@ -35,7 +35,7 @@ export function runCommand(
     const child = execFile(file, args, options, (error, stdout, stderr) => {
       resolve({ ok: error === null, stdout, stderr: stderr || (error?.message ?? '') });
     });
-    // A command that asks a question gets no answer instead of hanging.
+    // A command that asks a question gets the end of its input instead of waiting for ever.
     child.stdin?.on('error', () => {});
     child.stdin?.end();
   });
@@ -47,14 +47,14 @@ export async function findOnPath(
   env: NodeJS.ProcessEnv,
 ): Promise<string | undefined> {
   for (const folder of (env['PATH'] ?? '').split(delimiter)) {
-    // An empty part means the current folder: a program found by chance is not what we want.
+    // An empty part is the current folder, where a program may be by chance.
     if (folder === '') continue;
     const file = join(folder, name);
     try {
       await access(file, constants.X_OK);
       if ((await stat(file)).isFile()) return file;
     } catch {
-      // Not there, or not for us: look on.
+      // It does not exist, or we may not run it: try the next folder.
     }
   }
   return undefined;

@@ -1,6 +1,6 @@
 import { runCommand } from './run-command.js';
 
-/** Where a server program came from: found on PATH or named, fetched into the cache folder, or an image. */
+/** The origin of a server program: on PATH or named, fetched into the cache folder, or an image. */
 export type ServerOrigin = 'path' | 'fetched' | 'docker';
 
 /** A Redis (or Valkey) server that can be run here. */
@@ -16,7 +16,7 @@ export interface ServerPlace {
   /** Absolute path of an existing folder. */
   dir: string;
   port: number;
-  /** Further `--name value` pairs of the server's configuration; the last mention counts. */
+  /** Further `--name value` pairs of the configuration; the last value of a name counts. */
   settings: readonly string[];
 }
 
@@ -25,17 +25,14 @@ export interface ServerCommand {
   args: string[];
   /** Added to the environment of this process. */
   env: Record<string, string>;
-  /**
-   * Name of the container that the command holds, which then is `docker run`; absent when it is
-   * the server itself.
-   */
+  /** Name of the container, when the command is `docker run`; absent when it is the server itself. */
   container?: string;
 }
 
 /** The first version with the scripts' `#!lua` line, its flags, and sharded publish. */
 export const OLDEST_MAJOR = 7;
 
-/** A server that runs straight from an executable file. `env` is what it needs beside ours. */
+/** A server that is an executable file. `env` is added to our environment. */
 export function executableServer(
   origin: ServerOrigin,
   file: string,
@@ -54,7 +51,7 @@ export function executableServer(
   };
 }
 
-/** The version that a server executable states, such as `7.0.15`; undefined when it does not run. */
+/** The version that a server program prints, such as `7.0.15`; undefined when it does not run. */
 export async function versionOf(file: string, env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const { ok, stdout } = await runCommand(file, ['--version'], { env, timeoutMs: 20_000 });
   return ok ? /\bv=(\d+\.\d+[\w.]*)/.exec(stdout)?.[1] : undefined;

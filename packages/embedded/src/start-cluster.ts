@@ -10,13 +10,13 @@ export interface ClusterOptions {
   masters?: number;
   /** Default 1. */
   replicasPerMaster?: number;
-  /** Told what happens, one short line each. Default: nobody. */
+  /** Called with one short line for each step. Default: nothing. */
   onStatus?: ((text: string) => void) | undefined;
   /** Further settings of every server. Default: none. */
   args?: readonly string[];
-  /** Folder for the data of all nodes, `node-<index>` each, which outlives them. Default: private ones. */
+  /** Folder for the data of all nodes, `node-<index>` each, which is not removed. Default: private folders. */
   dir?: string;
-  /** `aof`: a node that is started again finds its data. Default `none`. */
+  /** `aof`: a node that is started again has its data. Default `none`. */
   persistence?: 'none' | 'aof';
 }
 
@@ -24,15 +24,15 @@ export interface ClusterOptions {
 export interface EmbeddedCluster extends AsyncDisposable {
   /** The masters first, then the replicas: replica `i` follows master `i % masters`. */
   nodes: { host: string; port: number; pid: number }[];
-  /** Resolves when any of the servers has ended, for whatever reason, with the end of its log. */
+  /** Resolves with the end of its log when any of the servers has ended, for whatever reason. */
   ended: Promise<string>;
-  /** Ends all servers and waits for that. May be called twice. */
-  stop(): Promise<void>;
+  /** Ends all servers and waits for that. May be called again at any time. */
+  close(): Promise<void>;
   /** Sends SIGKILL to one node. @throws RangeError for an index without a node */
   kill(index: number): Promise<void>;
   /**
-   * Starts a killed node again, on its port, with what its folder holds: it needs the option `dir`.
-   * Resolves when it answers, which is before it has found its place in the cluster.
+   * Starts a killed node again on its port, with the data in its folder; needs the option `dir`. Resolves when the node
+   * answers, which is before it has joined the cluster again.
    * @throws RangeError for an index without a node, or without `dir`
    */
   startAgain(index: number): Promise<void>;
@@ -40,9 +40,9 @@ export interface EmbeddedCluster extends AsyncDisposable {
 
 const CLUSTER_SETTINGS = [
   ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'],
-  // Short, because tests wait for failovers; long enough for a busy machine.
+  // Short, as tests wait for failovers, but long enough for a busy machine.
   ...['--cluster-node-timeout', '3000'],
-  // A replica stays where a test expects it.
+  // Tests expect a replica to stay with its master.
   ...['--cluster-allow-replica-migration', 'no'],
   ...['--repl-diskless-sync', 'yes', '--repl-diskless-sync-delay', '0'],
 ];
@@ -55,8 +55,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Embedd
   const { masters = 3, replicasPerMaster = 1, onStatus, args = [], dir, persistence } = options;
   const server = await findServer({ onStatus });
   if (server.origin === 'docker') {
-    // Nodes tell each other addresses that only hold inside the container network.
-    const message = 'A cluster needs redis-server or valkey-server on PATH; Docker does not do.';
+    // Nodes exchange addresses that are valid only inside the container network.
+    const message =
+      'A cluster needs redis-server or valkey-server on PATH; it cannot run in Docker.';
     throw new EmbeddedRedisError('NO_REDIS', message);
   }
   const count = masters * (1 + replicasPerMaster);
@@ -71,7 +72,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Embedd
   try {
     await withClients(servers, { masters, replicasPerMaster });
   } catch (error) {
-    await stopAll(servers);
+    await closeAll(servers);
     throw error;
   }
   onStatus?.(`${server.title}: a cluster of ${masters} masters and ${count - masters} replicas`);
@@ -80,19 +81,19 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Embedd
 
 type StartNode = (index: number, port?: number) => Promise<EmbeddedRedis>;
 
-/** All or none: if one does not start, those that did are stopped. */
+/** All or none: if one does not start, those that did are closed. */
 async function startAll(count: number, startNode: StartNode): Promise<EmbeddedRedis[]> {
   const started = await Promise.allSettled(Array.from({ length: count }, (_, i) => startNode(i)));
   const servers = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const failure = started.find((each) => each.status === 'rejected');
   if (failure === undefined) return servers;
-  await stopAll(servers);
+  await closeAll(servers);
   throw failure.reason;
 }
 
 async function withClients(servers: readonly EmbeddedRedis[], shape: ClusterShape): Promise<void> {
   const clients = servers.map(({ host, port }) => new Redis({ host, port }));
-  // Errors come out of the commands as well.
+  // The commands reject with these errors as well.
   for (const client of clients) client.on('error', () => {});
   try {
     await formCluster(clients, shape);
@@ -101,12 +102,12 @@ async function withClients(servers: readonly EmbeddedRedis[], shape: ClusterShap
   }
 }
 
-async function stopAll(servers: readonly EmbeddedRedis[]): Promise<void> {
-  await Promise.all(servers.map((server) => server.stop()));
+async function closeAll(servers: readonly EmbeddedRedis[]): Promise<void> {
+  await Promise.all(servers.map((server) => server.close()));
 }
 
 function embeddedCluster(servers: EmbeddedRedis[], startAgain?: StartNode): EmbeddedCluster {
-  const stop = () => stopAll(servers);
+  const close = () => closeAll(servers);
   const node = (index: number) => {
     const server = servers[index];
     if (server === undefined) throw new RangeError(`the cluster has no node ${index}`);
@@ -115,16 +116,17 @@ function embeddedCluster(servers: EmbeddedRedis[], startAgain?: StartNode): Embe
   return {
     nodes: servers.map(({ host, port, pid }) => ({ host, port, pid })),
     ended: Promise.race(servers.map(({ ended }) => ended)),
-    stop,
+    close,
     async kill(index) {
       await node(index).kill('SIGKILL');
     },
     async startAgain(index) {
       const { port, ended } = node(index);
-      if (!startAgain) throw new RangeError('what is to be started again needs a `dir`');
+      if (!startAgain)
+        throw new RangeError('a node can be started again only with the option `dir`');
       await ended;
       servers[index] = await startAgain(index, port);
     },
-    [Symbol.asyncDispose]: stop,
+    [Symbol.asyncDispose]: close,
   };
 }

@@ -11,23 +11,23 @@ import { type Supervised, supervise } from './supervise.js';
 import { waitForAnswer } from './wait-for-answer.js';
 
 export interface EmbeddedRedisOptions {
-  /** Told what happens, one short line each. Default: nobody. */
+  /** Called with one short line for each step. Default: nothing. */
   onStatus?: ((text: string) => void) | undefined;
-  /** Folder for the server's data and log, made if missing. Default: a new private one. */
+  /** Folder for the data and the log of the server; created if it does not exist. Default: a new private one. */
   dir?: string;
   /** TCP port on 127.0.0.1. Default: a free one. */
   port?: number;
-  /** Further settings of the server, such as `['--maxmemory', '100mb']`; they win over ours. */
+  /** Further settings of the server, such as `['--maxmemory', '100mb']`; they override ours. */
   args?: readonly string[];
-  /** Leave the folder behind when the server ends. Default: only when `dir` is given. */
+  /** Whether the folder stays when the server has ended. Default: only when `dir` is given. */
   keep?: boolean;
-  /** `aof`: an append-only file in the folder, so that a restart on it finds its data. Default `none`. */
+  /** `aof`: an append-only file in the folder, so that a server started there again has its data. Default `none`. */
   persistence?: 'none' | 'aof';
   /** The program to run. Default: what `findServer` finds. */
   server?: ServerProgram;
 }
 
-/** A server on loopback that ends with this process, at the latest. */
+/** A server on loopback. It ends with this process, if it was not closed before. */
 export interface EmbeddedRedis extends AsyncDisposable {
   /** `redis://127.0.0.1:<port>` */
   url: string;
@@ -40,9 +40,9 @@ export interface EmbeddedRedis extends AsyncDisposable {
   origin: ServerOrigin;
   /** Resolves with the end of its log when the server has ended, for whatever reason. */
   ended: Promise<string>;
-  /** Ends the server and waits until it and its folder are gone. May be called twice. */
-  stop(): Promise<void>;
-  /** Sends the server a signal, such as SIGKILL or SIGSTOP; nothing happens if it has ended. */
+  /** Ends the server and waits until it and its folder are gone. May be called again at any time. */
+  close(): Promise<void>;
+  /** Sends a signal to the server, such as SIGKILL or SIGSTOP; does nothing if the server has ended. */
   kill(signal: NodeJS.Signals): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ const PORT_TAKEN = /address already in use|port is already allocated/i;
 
 /**
  * Starts a private Redis and waits until it answers. It does not keep this process running.
- * @throws {EmbeddedRedisError} `NO_REDIS` (none found) or `REDIS_NOT_STARTED` (with its last words)
+ * @throws {EmbeddedRedisError} `NO_REDIS` (no program was found) or `REDIS_NOT_STARTED` (with the end of its log)
  */
 export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<EmbeddedRedis> {
   const server = options.server ?? (await findServer({ onStatus: options.onStatus }));
@@ -64,15 +64,15 @@ export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<Em
       return started;
     }
     if (options.port === undefined) releasePort(port);
-    const worthAnother = options.port === undefined && PORT_TAKEN.test(started);
-    if (!worthAnother || tries === PORT_TRIES) {
+    const canRetry = options.port === undefined && PORT_TAKEN.test(started);
+    if (!canRetry || tries === PORT_TRIES) {
       const message = `${server.title} did not start on port ${port}:\n${started.trim()}`;
       throw new EmbeddedRedisError('REDIS_NOT_STARTED', message);
     }
   }
 }
 
-/** Returns the end of the log when the server did not come up. */
+/** @returns the end of the log when the server did not start */
 async function startOnce(
   server: ServerProgram,
   port: number,
@@ -87,7 +87,7 @@ async function startOnce(
 
   const end = new AbortController();
   const isOurs = (info: string) =>
-    // A container counts its processes from one; but it runs only if it has the port.
+    // Process ids in a container are others; but a container runs only if it has got the port.
     command.container === undefined
       ? info.includes(`process_id:${supervised.pid}\r\n`)
       : containerRuns(command.file, command.container);
@@ -95,7 +95,7 @@ async function startOnce(
   const outcome = await Promise.race([answered, supervised.ended]);
   end.abort();
   if (outcome !== 'answered') {
-    await supervised.end();
+    await supervised.close();
     return outcome === 'silent' ? `no answer; ${await supervised.ended}` : outcome;
   }
   supervised.unref();
@@ -108,11 +108,11 @@ function embeddedRedis(
   place: { port: number; dir: string; origin: ServerOrigin; command: ServerCommand },
 ): EmbeddedRedis {
   const { port, dir, origin, command } = place;
-  let stopped: Promise<void> | undefined;
-  // Once: by the second time the port may be another server's.
-  const stop = () => {
-    stopped ??= supervised.end().then(() => releasePort(port));
-    return stopped;
+  let closed: Promise<void> | undefined;
+  // Only once: later, the port may belong to another server.
+  const close = () => {
+    closed ??= supervised.close().then(() => releasePort(port));
+    return closed;
   };
   return {
     url: `redis://${HOST}:${port}`,
@@ -122,9 +122,9 @@ function embeddedRedis(
     pid: supervised.pid,
     origin,
     ended: supervised.ended,
-    stop,
+    close,
     kill: (signal) => sendSignal(supervised.pid, command, signal),
-    [Symbol.asyncDispose]: stop,
+    [Symbol.asyncDispose]: close,
   };
 }
 
@@ -155,7 +155,7 @@ function serverSettings(persistence: 'none' | 'aof'): string[] {
   return [
     ...['--save', '', '--appendonly', persistence === 'aof' ? 'yes' : 'no'],
     ...['--protected-mode', 'yes', '--maxmemory-policy', 'noeviction'],
-    // By default a stopping master waits ten seconds for a replica that is behind.
+    // By default, a master that shuts down waits ten seconds for a replica that is behind.
     ...['--shutdown-timeout', '0'],
   ];
 }

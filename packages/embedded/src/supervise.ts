@@ -5,11 +5,11 @@ import type { Readable } from 'node:stream';
 import type { ServerCommand } from './server-program.js';
 
 /*
- * A server must end with its parent, however the parent ends; SIGKILL leaves it no last word.
- * So a shell stands between the two, in a session of its own (Ctrl-C in the terminal reaches
- * neither it nor the server). It holds one end of a pipe whose other end only the parent has:
- * when the pipe closes, on purpose or by death, a watcher ends the server, kindly at first. When
- * the server has ended for whatever reason, the shell says its last log lines and cleans up.
+ * A server has to end with its parent, also when the parent is killed by SIGKILL. So a shell runs between the two, in a
+ * session of its own, so that Ctrl-C in the terminal reaches neither the shell nor the server. The shell has one end of
+ * a pipe, and only the parent has the other. When the pipe closes, because the parent closes it or has ended, a watcher
+ * ends the server by SIGTERM, and by SIGKILL after four seconds. When the server has ended, for whatever reason, the
+ * shell prints the last lines of its log and cleans up.
  *
  * Arguments: folder to remove ('' for none), container to remove ('' for none), log file, command.
  * Output: the server's process id on stdout; the end of the log on stderr.
@@ -43,12 +43,12 @@ tail -n 20 "$log" >&2
 export interface Supervised {
   /** Process id of the server (of the client that holds the container, with Docker). */
   pid: number;
-  /** Resolves with the last lines of the log once the server has ended and all is cleaned up. */
+  /** Resolves with the last lines of the log when the server has ended and the shell has cleaned up. */
   ended: Promise<string>;
-  /** Lets this process exit by itself although the server runs. */
+  /** Lets this process exit although the server runs. */
   unref(): void;
-  /** Ends the server and waits for that. May be called twice, and after it ended. */
-  end(): Promise<void>;
+  /** Ends the server and waits for that. May be called again, and after the server has ended. */
+  close(): Promise<void>;
 }
 
 export interface SuperviseOptions {
@@ -68,7 +68,7 @@ export async function supervise(
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
-    // A locale that is not installed keeps some versions from starting.
+    // Some versions do not start with a locale that is not installed.
     env: { ...process.env, ...command.env, LC_ALL: 'C' },
   });
   child.stdin.on('error', () => {});
@@ -84,7 +84,7 @@ export async function supervise(
       for (const pipe of [child.stdin, child.stdout, child.stderr])
         (pipe as unknown as Socket).unref();
     },
-    async end() {
+    async close() {
       child.ref();
       child.stdin.end();
       await ended;

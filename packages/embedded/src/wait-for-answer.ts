@@ -5,17 +5,17 @@ export interface WaitForAnswerOptions {
   host: string;
   port: number;
   /**
-   * Whether it is the server that is meant, by its `INFO server`: somebody else's may have taken
-   * the port a moment before ours tried to.
+   * Whether this is our server, by its `INFO server`: another server may have taken the port a moment before ours
+   * tried to.
    */
   isOurs(info: string): boolean | Promise<boolean>;
-  /** Stops the waiting. */
+  /** Ends the wait. */
   signal: AbortSignal;
-  /** Default 60 seconds: a large append-only file takes its time to load. */
+  /** Default 60 seconds: a large append-only file takes long to load. */
   timeoutMs?: number;
 }
 
-/** Waits until the server at this port is ready; `silent` when it is not in time, or on abort. */
+/** Waits until the server at this port is ready; `silent` when that takes too long, or on abort. */
 export async function waitForAnswer(options: WaitForAnswerOptions): Promise<'answered' | 'silent'> {
   const { signal, timeoutMs = 60_000 } = options;
   const deadlineMs = performance.now() + timeoutMs;
@@ -35,13 +35,13 @@ async function answers({ host, port, isOurs }: WaitForAnswerOptions): Promise<bo
     retryStrategy: () => null,
     connectTimeout: 1000,
     commandTimeout: 2000,
-    // After a refused connection the client holds a timer of this length, and with it the process.
+    // After a refused connection, the client keeps the process running for this time.
     disconnectTimeout: 50,
   });
   client.on('error', () => {});
   try {
     await client.connect();
-    // While it loads its data, this is refused with an error.
+    // A server that still loads its data answers with an error.
     await client.ping();
     return await isOurs(await client.info('server'));
   } catch {

@@ -1,16 +1,13 @@
-export { type FailuresOptions, failuresOptions } from './failure-options.js';
-export type { Failure, FailureGroup } from './failures.js';
+export { type FailuresOptions, failuresOptions } from './failures/failure-options.js';
+export type { Failure, FailureGroup } from './failures/failures.js';
 export { Notifier } from './notifier.js';
-export {
-  type NotifierOptions,
-  notifierOptions,
-  type ProgressOptions,
-  progressOptions,
-  type ResultsOptions,
-  resultsOptions,
-  type SuccessesOptions,
-} from './options.js';
-export { CompletionOutcome, type Counts } from './outcome.js';
-export type { ProgressReport } from './progress.js';
-export type { FailedItem, ResultItem, SucceededItem } from './result-item.js';
-export { type RequestStatus, statusOf, type WaitingFor } from './status.js';
+export type { NotifierOptions } from './options.js';
+export type { ProgressReport } from './progress/progress.js';
+export type { ProgressOptions } from './progress/progress-options.js';
+export type { ProducerSigns, SilentWorker, WaitingFor } from './progress/standstill.js';
+export { type RequestPhase, type RequestStatus, statusOf } from './progress/status.js';
+export type { FailedItem, ResultItem, SucceededItem } from './results/result-item.js';
+export type { ResultsOptions, SuccessesOptions } from './results/result-options.js';
+export type { Results } from './results/results.js';
+export type { NamedChannel } from './waiting/caller-channel.js';
+export { CompletionOutcome, type Counts } from './waiting/outcome.js';

@@ -7,7 +7,8 @@ import {
   NotFoundError,
   option,
   Patience,
-  RequestCommands,
+  ReaderCommands,
+  RequestReads,
   Shards,
   type WaitOptions,
   waitOptions,
@@ -16,34 +17,38 @@ import {
   type CheckedFailuresOptions,
   type FailuresOptions,
   failuresOptions,
-} from './failure-options.js';
-import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures.js';
-import { FirstReach } from './first-reach.js';
-import { look } from './look.js';
-import { OneByOne } from './one-by-one.js';
+} from './failures/failure-options.js';
+import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
+import { type NotifierOptions, notifierOptions } from './options.js';
+import { type ProgressReport, progressOf } from './progress/progress.js';
+import { type ProgressOptions, progressOptions } from './progress/progress-options.js';
+import { withAdvice } from './progress/standstill.js';
+import { type RequestStatus, statusOf } from './progress/status.js';
+import { OneByOne } from './results/one-by-one.js';
+import type { ResultItem, SucceededItem } from './results/result-item.js';
 import {
   type CheckedResultsOptions,
-  type NotifierOptions,
-  notifierOptions,
-  type ProgressOptions,
-  progressOptions,
   type ResultsOptions,
   resultsOptions,
   type SuccessesOptions,
-} from './options.js';
-import { CompletionOutcome } from './outcome.js';
-import { persist } from './persist.js';
-import { type ProgressReport, progressOf } from './progress.js';
-import type { ResultItem, SucceededItem } from './result-item.js';
-import { resultsOf } from './results.js';
-import { type RequestStatus, statusOf } from './status.js';
-import { Stay } from './stay.js';
-import { Waiters } from './waiters.js';
+} from './results/result-options.js';
+import { type Results, resultsOf } from './results/results.js';
+import type { NamedChannel } from './waiting/caller-channel.js';
+import { FirstReach } from './waiting/first-reach.js';
+import { CompletionOutcome } from './waiting/outcome.js';
+import { persist } from './waiting/persist.js';
+import { readState } from './waiting/read-state.js';
+import { WaitScope } from './waiting/wait-scope.js';
+import { Waiters } from './waiting/waiters.js';
 
 /**
- * Awaits requests and reads their results, from any process, before, during or after the completion.
- * However many are awaited at once, it has two connections: one for commands, one that listens (in
- * a cluster: one that listens to each master).
+ * Awaits requests and reads their results, from any process, before, during or after the completion. However many
+ * requests are awaited at once, it has two connections: one for commands and one for notices (in a cluster: one
+ * for notices to each master).
+ *
+ * Where a method takes a `generation`: one that the request is known to have reached, 0 for none. A request that no
+ * longer has it is then a LostError, and not a success of the generation before. A `named` channel is what `name`
+ * answered before this process submitted the request.
  */
 export class Notifier implements AsyncDisposable {
   readonly #connection: Connection;
@@ -55,84 +60,99 @@ export class Notifier implements AsyncDisposable {
   readonly #closing = new AbortController();
   #closed = false;
 
-  /** @throws InvalidOptionError. Connects at the first call. */
+  /** Connects at the first call. @throws InvalidOptionError */
   constructor(options: NotifierOptions) {
     const checked = checkOptions<
       NotifierOptions & { queue: string; shards: number; sweepMs: number; unavailableMs: number }
     >(notifierOptions, options);
     const { redis, queue, shards, unavailableMs } = checked;
     this.#forMs = unavailableMs;
-    this.#ownsConnection = !(redis instanceof Connection);
-    this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
+    this.#connection = Connection.of(redis);
+    this.#ownsConnection = this.#connection !== redis;
     this.#queue = new Shards(this.#connection, queue, shards);
     this.#firstReach = new FirstReach(this.#connection);
     this.#waiters = new Waiters(this.#connection, this.#queue, this.#firstReach, checked);
   }
 
   /**
-   * Waits for the completion; it may have been long ago. A connection that breaks is waited for and
-   * never an error, without end unless `timeoutMs` sets one; only a Redis that was never reached is told at once
-   * (ConnectionError). Of a redriven request the completion of its new life is awaited. Who knows a
-   * `generation` of the request (0: none) need not read its state to believe the notice of its end.
+   * The channel of this process, for a submission that begins now: when the request ends, a message with its outcome,
+   * and with its results if they are few, is published there.
+   */
+  name(): NamedChannel {
+    return this.#waiters.name();
+  }
+
+  /**
+   * Waits for the completion, or returns at once if the request is complete. A broken connection is no error: the
+   * wait continues until Redis is back, for at most `timeoutMs` if that is given. Only a Redis that was never
+   * reached fails the wait at once (ConnectionError). Of a redriven request the completion of its new generation
+   * is awaited.
    * @throws InvalidOptionError, ClosedError · TimeoutError · AbortError · NotFoundError: no request
-   *   of this id is known · ExpiredError: its retention is over · DroppedError · LostError: it was there,
-   *   and nothing says that it ended · ConnectionError: there is no Redis, and never was for this notifier ·
-   *   ServerError: it cannot serve Piecework as it is
+   *   of this id is known · ExpiredError: its retention has ended · DroppedError · LostError: it existed, and
+   *   nothing shows that it ended · ConnectionError: this notifier never reached a Redis ·
+   *   ServerError: the server cannot serve Piecework as it is
    */
   async completion(
     id: string,
     options: WaitOptions = {},
     generation = 0,
+    named?: NamedChannel,
   ): Promise<CompletionOutcome> {
     this.#check(id);
-    using stay = new Stay(`completion of ${id}`, checkOptions<WaitOptions>(waitOptions, options));
-    const ticket = this.#waiters.join(id, generation);
-    stay.hindered = () => ticket.hindered;
+    using scope = new WaitScope(
+      `completion of ${id}`,
+      checkOptions<WaitOptions>(waitOptions, options),
+    );
+    const subscription = this.#waiters.join(id, { seen: generation, named, awaits: true });
+    scope.hindered = () => subscription.hindered;
+    scope.why = () => this.#whyWaiting(id, generation);
     try {
-      return new CompletionOutcome(id, await stay.race(ticket.ended));
+      return new CompletionOutcome(id, await scope.race(subscription.ended));
     } finally {
-      ticket.leave();
+      subscription.leave();
     }
   }
 
   /**
-   * The results, live while the request runs; ends when it is complete and all were given out. Each
-   * item has a `cursor`, with which another call goes on behind it: every other item comes exactly
-   * once. Of a request with results 'discard' there are only failures: without `failed` that is a
-   * ResultsDiscardedError. `timeoutMs` counts from the
-   * first item asked for to the end. Every item has a `value`, unless `failed` asks for failures too:
-   * then `status` tells them apart.
-   * @throws InvalidOptionError, ClosedError at once; the rest as completion, and ServerError, when
-   *   reading on
+   * The results, live while the request runs; ends when the request is complete and all results were yielded, however
+   * the request ended: then `outcome` of the iterator says how. Sub-requests that failed, or were cancelled because the
+   * request was cancelled or its deadline passed, have no result.
+   * Another call with the `cursor` of an item continues behind that item: every other item comes exactly once.
+   * A request with results 'discard' has only failures: without `failed` that is a ResultsDiscardedError.
+   * `timeoutMs` counts from the first item asked for to the end. Every item has a `value`, unless `failed` asks
+   * for failures too: then `status` distinguishes them.
+   * @throws InvalidOptionError, ClosedError at once; while iterating as completion, and ServerError
    */
   results<Result = unknown>(
     id: string,
     options?: SuccessesOptions,
     generation?: number,
-  ): AsyncGenerator<SucceededItem<Result>>;
+    named?: NamedChannel,
+  ): Results<SucceededItem<Result>>;
   results<Result = unknown>(
     id: string,
     options: ResultsOptions,
     generation?: number,
-  ): AsyncGenerator<ResultItem<Result>>;
+    named?: NamedChannel,
+  ): Results<ResultItem<Result>>;
   results<Result = unknown>(
     id: string,
     options: ResultsOptions = {},
     generation = 0,
-  ): AsyncGenerator<ResultItem<Result>> {
+    named?: NamedChannel,
+  ): Results<ResultItem<Result>> {
     this.#check(id);
     const checked = checkOptions<CheckedResultsOptions>(resultsOptions, options);
     return resultsOf<Result>(
-      this.#request(id),
-      () => this.#join(id, generation),
+      new ReaderCommands(this.#connection, id),
+      () => this.#join(id, generation, named),
       checked,
       this.#closing.signal,
+      () => this.#whyWaiting(id, generation),
     );
   }
 
-  /**
-   * Counts, rate and time left, every `everyMs` and at completion. Errors as `results`.
-   */
+  /** Counts, rate and time left, every `everyMs` and at completion. @throws as results */
   progress(
     id: string,
     options: ProgressOptions = {},
@@ -141,13 +161,14 @@ export class Notifier implements AsyncDisposable {
     this.#check(id);
     const checked = checkOptions<ProgressOptions & { everyMs: number }>(progressOptions, options);
     const join = () => this.#join(id, generation);
-    return progressOf(this.#request(id), join, checked, this.#closing.signal);
+    const why = () => this.#whyWaiting(id, generation);
+    return progressOf(this.#request(id), this.#queue, join, checked, this.#closing.signal, why);
   }
 
   /**
-   * The failed sub-requests that there are now, in the order of the items, each with its payload and
-   * its error. Each has a `cursor`, with which another call goes on behind it.
-   * @throws InvalidOptionError, ClosedError at once; the rest as results, when reading on
+   * The sub-requests that have failed by now, in the order of the items, each with its payload and its error.
+   * Another call with the `cursor` of a failure continues behind it.
+   * @throws InvalidOptionError, ClosedError at once; while iterating as results
    */
   failures(id: string, options: FailuresOptions = {}, generation = 0): AsyncGenerator<Failure> {
     this.#check(id);
@@ -160,11 +181,11 @@ export class Notifier implements AsyncDisposable {
     options: CheckedFailuresOptions,
     generation: number,
   ): AsyncGenerator<Failure[]> {
-    using stay = new Stay(`failures of ${id}`, options, this.#closing.signal);
-    const seen = await this.#found(id, stay, generation);
-    yield* failuresOf(new FailureCommands(this.#connection, id), stay, options);
-    // That nothing more failed is only known of a request that is still there.
-    await this.#found(id, stay, seen);
+    using scope = new WaitScope(`failures of ${id}`, options, this.#closing.signal);
+    const seen = await this.#found(id, scope, generation);
+    yield* failuresOf(new FailureCommands(this.#connection, id), scope, options);
+    // The list is only known to be whole if the request still exists.
+    await this.#found(id, scope, seen);
   }
 
   /**
@@ -178,25 +199,25 @@ export class Notifier implements AsyncDisposable {
   ): Promise<FailureGroup[]> {
     this.#check(id);
     const checked = checkOptions<WaitOptions>(waitOptions, options);
-    using stay = new Stay(`failures of ${id}`, checked, this.#closing.signal);
-    const seen = await this.#found(id, stay, generation);
-    const groups = await groupsOf(new FailureCommands(this.#connection, id), stay);
-    await this.#found(id, stay, seen);
+    using scope = new WaitScope(`failures of ${id}`, checked, this.#closing.signal);
+    const seen = await this.#found(id, scope, generation);
+    const groups = await groupsOf(new FailureCommands(this.#connection, id), scope);
+    await this.#found(id, scope, seen);
     return groups;
   }
 
-  /** The life that is there. @throws NotFoundError · ExpiredError · LostError · DroppedError */
-  async #found(id: string, stay: Stay, seen: number): Promise<number> {
-    const refusal = await stay.race(this.#firstReach.refusal());
+  /** The current generation. @throws NotFoundError · ExpiredError · LostError · DroppedError */
+  async #found(id: string, scope: WaitScope, seen: number): Promise<number> {
+    const refusal = await scope.race(this.#firstReach.refusal());
     if (refusal !== undefined) throw refusal;
-    const looked = await persist(stay, () => look(this.#request(id), this.#queue, seen));
-    if (looked.kind === 'absent') throw looked.error;
-    if (looked.kind === 'creating') throw new NotFoundError(id);
-    return looked.state.generation;
+    const read = await persist(scope, () => readState(this.#request(id), this.#queue, seen));
+    if (read.kind === 'absent') throw read.error;
+    if (read.kind === 'creating') throw new NotFoundError(id);
+    return read.state.generation;
   }
 
   /**
-   * Everything known about a request now.
+   * Everything known about a request now. While Redis is away it keeps trying for `unavailableMs`.
    * @throws InvalidOptionError, ClosedError · NotFoundError · ExpiredError · LostError · DroppedError ·
    *   ConnectionError, ServerError after `unavailableMs`
    */
@@ -209,11 +230,11 @@ export class Notifier implements AsyncDisposable {
     return patience.read(() => statusOf(this.#request(id), this.#queue, generation));
   }
 
-  /** Ends every wait with ClosedError, and closes the connection if it is ours. */
+  /** Ends every wait with ClosedError, and closes the connection unless it was passed in. May be called twice. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#closing.abort();
-    const stopped = this.#waiters.close(new ClosedError('notifier'));
+    this.#closing.abort(this.#called);
+    const stopped = this.#waiters.close(new ClosedError(this.#called));
     if (this.#ownsConnection) await this.#connection.closeSoon(stopped);
     else await stopped;
   }
@@ -223,17 +244,28 @@ export class Notifier implements AsyncDisposable {
   }
 
   #check(id: string): void {
-    if (this.#closed) throw new ClosedError('notifier');
+    if (this.#closed) throw new ClosedError(this.#called);
     checkOption('id', id, option.name());
   }
 
-  /** For readers, which may begin after the close. */
-  #join(id: string, generation: number) {
-    if (this.#closed) throw new ClosedError('notifier');
-    return this.#waiters.join(id, generation);
+  /** For iterators: the first item may be asked for after the close. @throws ClosedError */
+  #join(id: string, generation: number, named?: NamedChannel) {
+    if (this.#closed) throw new ClosedError(this.#called);
+    return this.#waiters.join(id, { seen: generation, named });
   }
 
-  #request(id: string): RequestCommands {
-    return new RequestCommands(this.#connection, id);
+  /** What its user has closed. */
+  get #called(): string {
+    return this.#connection.owner ?? 'this notifier';
+  }
+
+  /** What a caller waits for whose time is up, and what to do, if that is known. */
+  async #whyWaiting(id: string, generation: number): Promise<string | undefined> {
+    const status = await statusOf(this.#request(id), this.#queue, generation);
+    return withAdvice(status);
+  }
+
+  #request(id: string): RequestReads {
+    return new RequestReads(this.#connection, id);
   }
 }

@@ -1,4 +1,25 @@
-export * from '@piecework/notifier';
+export {
+  CompletionOutcome,
+  type Counts,
+  type FailedItem,
+  type Failure,
+  type FailureGroup,
+  type FailuresOptions,
+  Notifier,
+  type NotifierOptions,
+  type ProducerSigns,
+  type ProgressOptions,
+  type ProgressReport,
+  type RequestPhase,
+  type RequestStatus,
+  type ResultItem,
+  type Results,
+  type ResultsOptions,
+  type SilentWorker,
+  type SucceededItem,
+  type SuccessesOptions,
+  type WaitingFor,
+} from '@piecework/notifier';
 export {
   type Dedupe,
   type ItemCheck,
@@ -13,16 +34,19 @@ export {
 export {
   AbortError,
   type Backoff,
+  type Client,
   ClosedError,
   type Condition,
   ConditionError,
   ConnectionError,
+  type CrashCause,
   DroppedError,
   DurabilityError,
   EndedError,
   type EndReason,
   ExpiredError,
   HeldError,
+  type HistoryPoint,
   IndeterminateError,
   InvalidOptionError,
   type KeptError,
@@ -44,6 +68,7 @@ export {
   ResultsLostError,
   SealedError,
   ServerError,
+  type SharedConnection,
   SourceError,
   TimeoutError,
   type Timing,
@@ -57,11 +82,11 @@ export {
   type Handler,
   type HandlerContext,
   type SettledEvent,
+  type Settlement,
   type StartOptions,
   type SubRequest,
   type SubRequestsOptions,
   type TaskHandler,
-  type Told,
   Worker,
   type WorkerEvents,
   type WorkerHealth,
@@ -80,7 +105,9 @@ export { SubmittedRequest } from './api/submitted-request.js';
 export { defineTask, type Task } from './api/task.js';
 export type {
   DelayedTasksOptions,
+  TaskArguments,
   TaskFunction,
+  TaskInput,
   TaskOptions,
   TaskWorkerOptions,
 } from './delayed/delayed-task-options.js';
@@ -89,13 +116,15 @@ export { TaskWorker } from './delayed/task-worker.js';
 export {
   Admin,
   type AdminOptions,
-  type ListOptions,
+  type HistoryOptions,
   type PauseQueueOptions,
 } from './operate/admin.js';
-export type { Users } from './operate/doctor/acl.js';
-export type { DoctorOptions } from './operate/doctor/doctor.js';
+export type { DoctorOptions } from './operate/doctor/doctor-options.js';
 export type { Check, Finding } from './operate/doctor/finding.js';
+export type { Users } from './operate/doctor/servers/acl.js';
+export type { Role } from './operate/doctor/servers/roles.js';
 export type { Redriven, RedriveOptions } from './operate/redrive.js';
 export type { Cancelled, UpdateOptions } from './operate/request-control.js';
+export type { ListOptions } from './operate/request-list.js';
 export type { RunningOptions, RunningSubRequest } from './operate/running.js';
 export { type Health, type HealthServer, serveHealth } from './processes/health-server.js';

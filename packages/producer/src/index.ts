@@ -1,13 +1,14 @@
-export { LineSplitter, type LineSplitterOptions } from './line-splitter.js';
-export { type ItemCheck, OpenRequest } from './open-request.js';
-export { type Dedupe, dedupeOptions, type RequestOptions, requestOptions } from './options.js';
 export {
-  Producer,
-  type ProducerOptions,
-  producerOptions,
-  type Submitted,
-} from './producer.js';
-export { type SealOf, type Site, sealIn, whyGone } from './seal-in.js';
-export { type Items, isArray } from './source.js';
-export * as split from './split.js';
-export { Utf8Check } from './utf8-check.js';
+  type Dedupe,
+  dedupeOptions,
+  type RequestOptions,
+  requestOptions,
+} from './create/options.js';
+export type { Submitted } from './create/submission.js';
+export { LineSplitter, type LineSplitterOptions } from './items/line-splitter.js';
+export { type Items, isArray } from './items/source.js';
+export * as split from './items/split.js';
+export { Utf8Check } from './items/utf8-check.js';
+export { type ItemCheck, OpenRequest } from './open/open-request.js';
+export { Producer, type ProducerOptions, producerOptions } from './producer.js';
+export { type SealOf, type Site, sealRequest, wasRedriven, whyGone } from './seal/seal-request.js';

@@ -3,8 +3,9 @@
  * loads it in half the time of the whole package, which brings the checking of options along.
  */
 
-export { RequestCommands } from './calls/request-commands.js';
+export { WorkerCommands } from './calls/request/worker-commands.js';
 export { PieceworkError } from './contract/errors.js';
+export * from './contract/lease-times.js';
 export type { CloneableSettings } from './redis/cloneable-settings.js';
 export { Connection } from './redis/connection.js';
 export type { RedisInput } from './redis/open-client.js';

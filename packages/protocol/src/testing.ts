@@ -3,6 +3,11 @@
  * nothing has to sleep until a lease ends.
  */
 
+import { ControlCommands } from './calls/request/control-commands.js';
+import { ProducerCommands } from './calls/request/producer-commands.js';
+import { RequestReads } from './calls/request/request-reads.js';
+import { TendCommands } from './calls/request/tend-commands.js';
+import { WorkerCommands } from './calls/request/worker-commands.js';
 import type { Argument } from './redis/client.js';
 import { useBuild } from './scripts/run-script.js';
 import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
@@ -29,3 +34,16 @@ export function setClockOffset(ms: number | (() => number)): void {
 }
 
 const offsetMs = (): Argument => (typeof offset === 'number' ? offset : offset());
+
+/** All that the roles do to one request, in one object: a test plays each of them. */
+export interface RequestCommands
+  extends ProducerCommands,
+    WorkerCommands,
+    TendCommands,
+    ControlCommands {}
+export class RequestCommands extends RequestReads {}
+
+for (const { prototype } of [ProducerCommands, WorkerCommands, TendCommands, ControlCommands]) {
+  const { constructor: _, ...methods } = Object.getOwnPropertyDescriptors(prototype);
+  Object.defineProperties(RequestCommands.prototype, methods);
+}

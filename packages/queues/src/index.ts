@@ -3,9 +3,10 @@
 export { IdQueue, type IdQueueCounts } from './ids/id-queue.js';
 export { NoQueueError, QueueDiffersError } from './ids/id-queue-errors.js';
 export type { IdQueueOptions } from './ids/id-queue-options.js';
-export type { IdReference, NoReference, TaskReference } from './ids/id-reference.js';
-export { Meters } from './metrics/meters.js';
+export type { IdReference, ItemReference, NoReference } from './ids/id-reference.js';
+export type { Meters } from './metrics/meters.js';
 export type {
+  MeteredKind,
   MeteredRate,
   MetersOptions,
   MetersReading,
@@ -14,15 +15,15 @@ export type {
 export type { ConsumeOptions } from './timed/consume.js';
 export { LeaseLostError } from './timed/errors.js';
 export type { Moment, TakeOptions, TimedOptions } from './timed/options.js';
+export type { Delay, RetryItem } from './timed/retry-item.js';
 export {
-  type DiscardedTask,
+  type DiscardedItem,
   type PutOptions,
   RetryQueue,
   type RetryQueueOptions,
 } from './timed/retry-queue.js';
-export type { Delay, RetryTask } from './timed/retry-task.js';
 export {
-  type Due,
+  type DueItem,
   type DueOptions,
   Scheduler,
   type SchedulerOptions,

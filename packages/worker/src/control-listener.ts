@@ -2,30 +2,31 @@ import { type Connection, parseControl, Subscriber } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Shard } from './fetch/shard.js';
 
-/** How often the line is asked for a sign of life, and how long it has for one. */
+/** How often the connection is asked for a sign of life, and how long an answer may take. */
 const PING_EVERY_MS = 15_000;
 const PING_MS = 5_000;
 
 /**
- * Hears what is told to all workers of the queue: that a request was cancelled or dropped, that the
- * queue was paused or goes on, that a lane is used. On a connection of its own (in a cluster, for several
- * shards, on one to each master that has any), which is built anew whenever it breaks.
- * Nothing depends on it but time: renewals, settles and ticks learn the same.
+ * Receives the notices for all workers of the queue: that a request was cancelled or dropped, that the queue was
+ * paused or resumed, that a lane is in use. It has a connection of its own (in a cluster, for several shards, one to
+ * each master that has any), which is built anew whenever it breaks. A notice only saves time: renewals, settles and
+ * ticks answer the same.
  */
-export class Control {
+export class ControlListener {
   readonly #subscriber: Subscriber;
   readonly #channels: readonly string[];
   #pings: NodeJS.Timeout | undefined;
+  #closed = false;
 
   constructor(
     connection: Connection,
     shards: readonly Shard[],
     hooks: {
       readonly onRequest: (request: { id: string; generation: number }) => void;
-      /** It was paused or resumed: its state says what holds now. */
+      /** It was paused or resumed: its state has to be read. */
       readonly onQueue: (shard: Shard) => void;
       readonly onLane: (shard: Shard, priority: number) => void;
-      /** Something that was said of it may have been missed until now. */
+      /** Notices about it may have been missed until now. */
       readonly onMaybeMissed: (shard: Shard) => void;
     },
     logger: Logger,
@@ -35,10 +36,10 @@ export class Control {
     const events = {
       onNotice: (channel: string, message: string) => {
         const shard = ofChannel.get(channel);
-        const said = parseControl(message);
-        if (!said || !shard) return;
-        if ('request' in said) hooks.onRequest(said.request);
-        else if ('lane' in said) hooks.onLane(shard, said.lane);
+        const notice = parseControl(message);
+        if (!notice || !shard) return;
+        if ('request' in notice) hooks.onRequest(notice.request);
+        else if ('lane' in notice) hooks.onLane(shard, notice.lane);
         else hooks.onQueue(shard);
       },
       onMaybeMissed: (channels: readonly string[]) => {
@@ -53,13 +54,14 @@ export class Control {
   }
 
   start(): void {
-    if (this.#pings) return;
+    if (this.#pings || this.#closed) return;
     for (const channel of this.#channels) this.#subscriber.add(channel);
     this.#pings = setInterval(() => this.#subscriber.ping(PING_MS), PING_EVERY_MS);
     this.#pings.unref();
   }
 
-  async stop(): Promise<void> {
+  async close(): Promise<void> {
+    this.#closed = true;
     clearInterval(this.#pings);
     await this.#subscriber.close();
   }

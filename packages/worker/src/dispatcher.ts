@@ -1,7 +1,8 @@
-import { parseToken } from '@piecework/protocol';
+import { type Place, parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { WorkerShards } from './fetch/worker-shards.js';
 import { RequestSession } from './request/request-session.js';
+import type { SlotAccount } from './request/slot-account.js';
 import type { WorkerContext } from './shared/worker-context.js';
 
 /** A request to enter, with the epochs of the tokens that came for it. */
@@ -11,14 +12,23 @@ interface Arrival {
   readonly epochs: string[];
 }
 
-/** Turns tokens into sessions: one for each request that this worker has to do with. */
+/** A session that took tokens for others. */
+type Yielding = Pick<RequestSession, 'id' | 'yielding'>;
+
+/** A session that gives its slots up as its handlers end. */
+interface Giving {
+  readonly id: string;
+  readonly account: SlotAccount;
+}
+
+/** Turns tokens into sessions: one for each request that this worker works on. */
 export class Dispatcher {
-  readonly #core: WorkerContext;
+  readonly #context: WorkerContext;
   readonly #shards: WorkerShards;
   readonly #sessions = new Map<string, RequestSession>();
 
-  constructor(core: WorkerContext, shards: WorkerShards) {
-    this.#core = core;
+  constructor(context: WorkerContext, shards: WorkerShards) {
+    this.#context = context;
     this.#shards = shards;
   }
 
@@ -39,71 +49,123 @@ export class Dispatcher {
     return this.#sessions.get(`${id}~${generation}`);
   }
 
-  /** What is held of a paused queue is left as its handlers end. */
+  /** Sessions of a paused queue leave as their handlers end. */
   leavePaused(paused: Shard): void {
     if (!paused.paused) return;
     for (const session of this.#sessions.values()) if (session.shard === paused) session.leave();
   }
 
-  /** Gathers the tokens of each request and enters it. `from`: who took them, perhaps over by now. */
-  dispatch(shard: Shard, tokens: readonly string[], from?: RequestSession): void {
-    const arrived = new Map<string, Arrival>();
-    for (const token of tokens) {
-      const { id, generation, epoch } = parseToken(token);
-      const key = `${id}~${generation}`;
-      const known = arrived.get(key);
-      if (known) known.epochs.push(epoch);
-      else arrived.set(key, { id, generation, epochs: [epoch] });
-    }
-    this.enterAll(shard, [...arrived.values()], from);
+  /** Gathers the tokens of each request and enters it. `from`: the session that took them, perhaps ended by now. */
+  dispatch(shard: Shard, tokens: readonly string[], from?: Yielding): void {
+    this.enterAll(shard, arrivalsOf(tokens), from);
   }
 
   /**
-   * Shares the free slots among requests and enters each. One that gets none is entered all the
-   * same: its tokens are counted out and minted again, to wait at the end of their list. That is how
-   * a request that yields its turn lets the others pass, and how a closing worker hands tokens on.
+   * Enters requests with the slots that `from` gives up as its handlers end. Its own tokens, and those of others
+   * that yield, are counted out and minted again. Returns whether there are others.
    */
-  enterAll(shard: Shard, arrivals: readonly Arrival[], from?: RequestSession): void {
+  #handOver(shard: Shard, arrivals: readonly Arrival[], from: Giving): boolean {
+    const entries = arrivals.map(({ id, generation, epochs }) => {
+      const session = this.#sessionOf(shard, id, generation);
+      return { session, epochs, turn: id !== from.id && !session.yielding };
+    });
+    enterEach(entries, from.account.promisable, from.account);
+    return entries.some(({ turn }) => turn);
+  }
+
+  /**
+   * Shares the free slots among requests and enters each. A request that gets none is entered all the same: its
+   * tokens are counted out and minted again, to wait at the end of their list. In this way a request that yields
+   * lets the others pass, and a closing worker hands tokens on.
+   */
+  enterAll(shard: Shard, arrivals: readonly Arrival[], from?: Yielding): void {
     const entries = arrivals.map(({ id, generation, epochs }) => {
       const session = this.#sessionOf(shard, id, generation);
       const yields = session.yielding || (from?.yielding && from.id === id);
       return { session, epochs, turn: !yields };
     });
-    const nobodyElse = entries.every(({ turn }) => !turn);
-    let free = this.#core.closing ? 0 : shard.slots.free;
-    let left = entries.filter(({ turn }) => turn || nobodyElse).length;
-    for (const { session, epochs, turn } of entries) {
-      let want = 0;
-      if (turn || nobodyElse) {
-        want = Math.ceil(free / left);
-        free -= want;
-        left -= 1;
-      }
-      session.enter(epochs, want);
+    const allYield = entries.every(({ turn }) => !turn);
+    const free = this.#context.closing ? 0 : shard.slots.free;
+    enterEach(
+      entries.map((entry) => ({ ...entry, turn: entry.turn || allYield })),
+      free,
+    );
+  }
+
+  /** Gives free slots to a session of this place that has fewer than its share and can use more. */
+  #extend(shard: Shard, place: Place): boolean {
+    const { free, shared } = shard.slots;
+    if (free === 0 || this.#context.closing || shared) return false;
+    for (const session of this.#sessions.values()) {
+      const want = session.shard === shard ? Math.min(free, session.lacks(place)) : 0;
+      if (want === 0) continue;
+      session.enter([], want);
+      return true;
     }
+    return false;
   }
 
   #sessionOf(shard: Shard, id: string, generation: number): RequestSession {
     const key = `${id}~${generation}`;
     let session = this.#sessions.get(key);
     if (!session) {
-      session = new RequestSession(this.#core, shard, id, generation, {
+      session = new RequestSession(this.#context, shard, id, generation, {
         holdQueue: this.#shards.hold,
-        isContended: (priority, expedited) =>
-          this.#shards.contended(shard, id, priority, expedited),
+        askContention: (priority, expedited) =>
+          this.#shards.shouldYield(shard, id, priority, expedited),
         onTokens: (tokens, from) => this.dispatch(shard, tokens, from),
         onTurn: (waiting) =>
           this.enterAll(this.#shards.named(waiting.shard.name), [{ ...waiting, epochs: [] }]),
-        onOver: (over) => {
-          if (this.#sessions.get(key) === over) {
+        onFree: (place) => this.#extend(shard, place),
+        onHandOver: ({ tokens, waiting }, account, { id: from }) => {
+          const giving = { id: from, account };
+          if (!waiting) return this.#handOver(shard, arrivalsOf(tokens), giving);
+          const of = this.#shards.named(waiting.shard.name);
+          return this.#handOver(of, [{ ...waiting, epochs: [] }], giving);
+        },
+        onEnded: (ended) => {
+          if (this.#sessions.get(key) === ended) {
             this.#sessions.delete(key);
-            if (this.#sessions.size === 0) this.#core.events.tell('drained');
+            if (this.#sessions.size === 0) this.#context.events.emit('drained');
           }
-          shard.lookForParked();
+          shard.tickForParked();
         },
       });
       this.#sessions.set(key, session);
     }
     return session;
   }
+}
+
+/** Enters each, with an equal share of `free` slots if it has its turn. `from`: who gives them up; else they are free. */
+function enterEach(
+  entries: readonly {
+    readonly session: RequestSession;
+    readonly epochs: readonly string[];
+    readonly turn: boolean;
+  }[],
+  free: number,
+  from?: SlotAccount,
+): void {
+  let left = entries.filter(({ turn }) => turn).length;
+  let slots = free;
+  for (const { session, epochs, turn } of entries) {
+    const want = turn ? Math.ceil(slots / left) : 0;
+    slots -= want;
+    left -= Number(turn);
+    session.enter(epochs, want, from);
+  }
+}
+
+/** The tokens of each request together. */
+function arrivalsOf(tokens: readonly string[]): readonly Arrival[] {
+  const arrived = new Map<string, Arrival>();
+  for (const token of tokens) {
+    const { id, generation, epoch } = parseToken(token);
+    const key = `${id}~${generation}`;
+    const known = arrived.get(key);
+    if (known) known.epochs.push(epoch);
+    else arrived.set(key, { id, generation, epochs: [epoch] });
+  }
+  return [...arrived.values()];
 }

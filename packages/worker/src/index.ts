@@ -1,4 +1,4 @@
-export type { Handler, HandlerContext, TaskHandler, Told } from './handler/handler.js';
+export type { Handler, HandlerContext, Settlement, TaskHandler } from './handler/handler.js';
 export type { BackoffFunction } from './handler/retry-policy.js';
 export { type StartOptions, type WorkerOptions, workerOptions } from './options.js';
 export type { SubRequest } from './pull/sub-request.js';
@@ -6,4 +6,4 @@ export { type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests
 export type { SettledEvent, WorkerEvents } from './report/events.js';
 export type { WorkerHealth, WorkerState } from './report/health.js';
 export { SlotPool } from './shared/slots.js';
-export { type Company, Worker } from './worker.js';
+export { type SharedSlots, SharingWorker, Worker } from './worker.js';

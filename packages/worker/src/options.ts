@@ -4,11 +4,11 @@ import {
   type OptionTable,
   option,
   type RedisInput,
+  shape,
   shardsOption,
   TIMES,
-} from '@piecework/protocol';
+} from '@piecework/protocol/contract';
 import type { Logger } from 'pino';
-import { z } from 'zod';
 import type { Handler, TaskHandler } from './handler/handler.js';
 import type { BackoffFunction } from './handler/retry-policy.js';
 
@@ -18,44 +18,50 @@ export interface WorkerOptions {
   /** The queue to serve. @default 'req' */
   readonly queue?: string | undefined;
   /**
-   * How many shards the queue has, from 1 to 64: the same for all who use it. All of them are served, with
-   * one set of slots; a blocking connection for each. @default 1
+   * How many shards the queue has, from 1 to 64; every process that uses the queue must give the same number. The
+   * worker serves all of them with one set of slots, and a blocking connection for each. @default 1
    */
   readonly shards?: number | undefined;
   /**
-   * Slots: how many sub-requests this process runs at once, of all requests together.
-   * Too low leaves the process idle while handlers wait for I/O; too high delays the renewal of
-   * leases when handlers compute. @default 10
+   * Slots: how many sub-requests this process runs at once, of all requests together. Too low: the process is idle
+   * while handlers wait for I/O. Too high: handlers that compute delay the renewal of leases. @default 10
    */
   readonly concurrency?: number | undefined;
   /**
-   * Runs the sub-requests of every request, whatever its task. Either this or `handlers`; with neither,
+   * Runs the sub-requests of every request, whatever its task. Give either this or `handlers`; with neither,
    * sub-requests are pulled (`worker.subRequests()`).
    */
   readonly handler?: Handler | undefined;
-  /** Run the sub-requests of the tasks they name, and no others. */
+  /** Run the sub-requests of the tasks that they name, and no others. */
   readonly handlers?: readonly TaskHandler[] | undefined;
   /**
-   * How long this worker is believed without a sign of life, in ms; renewed at a third. Too short
-   * and a busy event loop loses its work to others; too long and the work of a dead worker waits.
+   * How long this worker keeps its work without a sign of life, in ms; it renews after a third of that. Too short:
+   * a worker with a busy event loop loses its work to others. Too long: the work of a dead worker waits.
    * @default 30000
    */
   readonly leaseMs?: number | undefined;
   /**
-   * How long, in ms, a handler may hold up the event loop and keep its lease: a thread of its own
-   * renews meanwhile (one more connection, and some memory). After that time others take the work over
-   * as from a dead worker, while the handler still runs. Too high a value delays the recovery of work that
-   * a stuck handler holds. 0: no thread. @default 120000
+   * How long, in ms, a handler may block the event loop and keep its lease: a thread renews meanwhile, with one more
+   * connection and some memory. After that time others take the work over as from a dead worker, while the handler
+   * still runs. Too high: work of a stuck handler is recovered only after this time. 0: no thread.
+   * @default 120000
    */
   readonly maxBlockMs?: number | undefined;
   /**
-   * Time slice, in ms: after it the worker asks whether anyone of the same or a higher priority
-   * waits, and leaves if so. 0: after every sub-request. @default 50
+   * Time slice of a request, in ms: after it the worker asks whether other requests wait. It leaves for one of a higher
+   * priority at once. Requests of the same priority take turns, each for as long as ten handlers take, at least one
+   * and at most twenty time slices. 0: it asks, and takes turns, after every sub-request. @default 50
    */
   readonly quantumMs?: number | undefined;
   /**
-   * How long a sub-request that failed waits for its next attempt, in ms, where its request asks for a
-   * backoff of type 'custom'. @default the delayMs of the request
+   * Longest time, in ms, that the outcome of a sub-request waits on the worker to be recorded together with others.
+   * Meanwhile the worker starts sub-requests that it has read ahead. If the process is killed, these outcomes are
+   * lost and their sub-requests run again. 0: each outcome is recorded at once, and nothing is read ahead. @default 40
+   */
+  readonly settleDelayMs?: number | undefined;
+  /**
+   * Returns how long a sub-request that failed waits for its next attempt, in ms, for requests with a backoff of
+   * type 'custom'. @default the delayMs of the request
    */
   readonly backoff?: BackoffFunction | undefined;
   /**
@@ -63,8 +69,8 @@ export interface WorkerOptions {
    */
   readonly maxResultBytes?: number | undefined;
   /**
-   * From when on a running handler is logged as one that runs far longer than usual, in ms. @default ten
-   * times the median of its request on this worker, at least 60000; 600000 where nothing of it succeeded yet
+   * After how long a running handler is logged as one that runs far longer than usual, in ms. @default ten times the
+   * median of its request on this worker, at least 60000; 600000 while nothing of it has succeeded
    */
   readonly slowMs?: number | undefined;
   /** A pino logger. @default JSON lines from level warn on, to standard error */
@@ -73,8 +79,8 @@ export interface WorkerOptions {
 
 export interface StartOptions {
   /**
-   * How long a Redis that answers and cannot be used yet is waited for, in ms, before `start` rejects;
-   * 0: not at all. @default 30000
+   * How long `start` waits for a Redis that answers but cannot be used yet, in ms, before it rejects; 0: not at all.
+   * @default 30000
    */
   readonly unavailableMs?: number | undefined;
 }
@@ -83,32 +89,25 @@ export const startOptions: OptionTable = {
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
 };
 
-const isFunction = z.custom<Handler>((value) => typeof value === 'function');
-
 export const workerOptions: OptionTable = {
-  redis: option.custom(
-    z.any().refine((v) => v !== undefined && v !== null),
-    'where Redis is',
-  ),
+  redis: option.custom(shape.given, 'where Redis is'),
   queue: option.name('req'),
   shards: shardsOption,
   concurrency: option.integer(1, 10_000, 10),
-  handler: option.custom(isFunction, 'a function'),
+  handler: option.custom(shape.callable, 'a function'),
   handlers: option.custom(
-    z.array(z.object({ task: z.string(), run: isFunction })).min(1),
-    'task handlers, made by defineTask(…).handler(fn)',
+    shape.array(
+      shape.object({ task: shape.text(0, Number.POSITIVE_INFINITY), run: shape.callable }),
+      1,
+    ),
+    '[defineTask(name).handler(fn), …], an array; one function for all tasks is the option `handler`',
   ),
   leaseMs: option.ms(1_000, 3_600_000, 30_000),
   maxBlockMs: option.ms(0, 86_400_000, 120_000),
   quantumMs: option.ms(0, 3_600_000, 50),
-  backoff: option.custom(
-    z.custom<BackoffFunction>((value) => typeof value === 'function'),
-    'a function',
-  ),
+  settleDelayMs: option.ms(0, 60_000, 40),
+  backoff: option.custom(shape.callable, 'a function'),
   maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   slowMs: option.ms(1, LONGEST_DELAY_MS),
-  logger: option.custom(
-    z.looseObject({ child: z.custom((v) => typeof v === 'function') }),
-    'a pino logger',
-  ),
+  logger: option.custom(shape.object({ child: shape.callable }), 'a pino logger'),
 };

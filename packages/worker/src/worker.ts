@@ -6,19 +6,16 @@ import {
   checkOptions,
   IndeterminateError,
   InvalidOptionError,
-  LONGEST_RUNS,
   option,
   Patience,
   PieceworkError,
-  pause,
-  type RegisteredWorker,
   ServerError,
   shardNames,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
-import pTimeout from 'p-timeout';
 import { pino } from 'pino';
-import { Control } from './control-listener.js';
+import { Closing } from './closing.js';
+import { ControlListener } from './control-listener.js';
 import { Dispatcher } from './dispatcher.js';
 import { Shard } from './fetch/shard.js';
 import { WorkerShards } from './fetch/worker-shards.js';
@@ -29,17 +26,11 @@ import { type StartOptions, startOptions, type WorkerOptions, workerOptions } fr
 import { Pull } from './pull/pull.js';
 import type { SubRequest } from './pull/sub-request.js';
 import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests.js';
+import { Registration } from './registration.js';
 import { Events, type WorkerEvents } from './report/events.js';
 import { judge, type WorkerHealth, type WorkerState } from './report/health.js';
 import { SlotPool } from './shared/slots.js';
 import { WorkerContext } from './shared/worker-context.js';
-
-/** How long a close may take beyond its timeout to give back what was not finished. */
-const GIVE_BACK_MS = 5_000;
-/** The same, when the connection is down. */
-const UNREACHABLE_MS = 500;
-/** Handlers may clear up after their abort in the last quarter of a close, and for no longer than this. */
-const CLEAR_UP_MS = 1_000;
 
 /**
  * Runs the sub-requests of a queue, of all its shards.
@@ -51,42 +42,41 @@ const CLEAR_UP_MS = 1_000;
  * ```
  *
  * `start` resolves when the worker is registered and waits for work. `close` may be called at any
- * time and more than once. What happens meanwhile it tells to listeners (WorkerEvents); none is needed.
+ * time and more than once. Listeners may follow what happens meanwhile (WorkerEvents); none is needed.
  */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
-  readonly #core: WorkerContext;
+  readonly #context: WorkerContext;
   readonly #shards: readonly Shard[];
   readonly #queue: string;
   readonly #concurrency: number;
   readonly #heartbeat: Heartbeat;
   readonly #pull: Pull | undefined;
-  readonly #control: Control;
+  readonly #control: ControlListener;
   readonly #dispatcher: Dispatcher;
+  readonly #registration: Registration;
   #starting: Promise<void> | undefined;
   #state: WorkerState = 'new';
-  /** With how many shards it is registered, or may be. */
+  /** With how many shards it is, or may be, registered. */
   #registrations = 0;
   #closing: Promise<void> | undefined;
-  /** Somebody who was to be told something in closing gave no answer. */
-  #hangs = false;
   readonly #ending = new AbortController();
 
-  /**
-   * @param company given by whoever runs workers over several queues as one
-   * @throws InvalidOptionError
-   */
-  constructor(options: WorkerOptions, company?: Company) {
+  /** @throws InvalidOptionError */
+  constructor(options: WorkerOptions);
+  /** @internal See `SharingWorker`. */
+  constructor(options: WorkerOptions, shared: SharedSlots | undefined);
+  constructor(options: WorkerOptions, shared?: SharedSlots) {
     super();
     const checked = checkOptions<
       Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'logger'>> &
         WorkerOptions
     >(workerOptions, options);
-    const pool = company?.slots ?? new SlotPool(checked.concurrency);
+    const pool = shared?.slots ?? new SlotPool(checked.concurrency);
     this.#queue = checked.queue;
     this.#concurrency = pool.capacity;
     const names = shardNames(checked.queue, checked.shards);
-    const held = { held: () => this.#dispatcher.sessions, running: () => this.running };
-    const slots = pool.joinAll(held, names.length);
+    const member = { sessions: () => this.#dispatcher.sessions, running: () => this.running };
+    const slots = pool.joinAll(member, names.length);
     const demand = {
       capacity: pool.capacity,
       withhold: (n: number) => {
@@ -110,23 +100,24 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       id,
       connection,
       handlers,
-      alone: pool.alone,
+      isolation: pool.isolation,
       leaseMs,
       renewal: new Renewal({
         client: connection.client,
         ...{ worker: id, leaseMs, maxBlockMs, logger: ownLogger },
-        // Each request that is held has a permit, and slots bound the permits.
+        // Each session has a permit, and there are no more permits than slots.
         rows: pool.capacity,
       }),
       quantumMs: checked.quantumMs,
+      settleDelayMs: checked.settleDelayMs,
       maxResultBytes: checked.maxResultBytes,
       backoff: checked.backoff,
       slowMs: checked.slowMs,
       logger: ownLogger,
       events,
     };
-    const core = new WorkerContext(parts, queues);
-    this.#core = core;
+    const context = new WorkerContext(parts, queues);
+    this.#context = context;
     const about = {
       pid: process.pid,
       host: hostname(),
@@ -134,8 +125,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       tasks: handlers.tasks,
       startedAt: Date.now(),
     };
+    this.#registration = new Registration(context, about, {
+      shards: () => this.#shards,
+      sessions: () => this.#dispatcher.sessions,
+      // What a start waits for is not reported: the report that registers the worker ends it.
+      why: () => (this.#state === 'starting' ? [] : this.health().why),
+    });
     const ofShard = {
-      info: () => JSON.stringify({ ...about, ...this.#now }),
+      info: (shard: Shard) => this.#registration.infoOf(shard),
       onTokens: (shard: Shard, tokens: readonly string[]) =>
         this.#dispatcher.dispatch(shard, tokens),
       onParked: (shard: Shard, requests: readonly { id: string; generation: number }[]) =>
@@ -145,60 +142,51 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
         ),
       onPaused: (shard: Shard) => this.#dispatcher.leavePaused(shard),
     };
-    const prompt = company !== undefined;
+    const prompt = shared !== undefined;
     this.#shards = names.map((name, i) => {
-      const shard = new Shard(core, name, slots[i] as (typeof slots)[number], prompt, ofShard);
-      if (company) shard.queue.lanes.learnAll();
+      const shard = new Shard(context, name, slots[i] as (typeof slots)[number], prompt, ofShard);
+      if (shared) shard.queue.lanes.learnAll();
       return shard;
     });
-    const shards = new WorkerShards(this.#shards, (about, call) => core.insist(about, call));
-    this.#dispatcher = new Dispatcher(core, shards);
+    const shards = new WorkerShards(this.#shards, (about, call) => context.insist(about, call));
+    this.#dispatcher = new Dispatcher(context, shards);
     const hooks = {
       onRequest: ({ id, generation }: { id: string; generation: number }) =>
-        this.#dispatcher.of(id, generation)?.ask(),
-      onQueue: (shard: Shard) => shard.askPause(),
+        this.#dispatcher.of(id, generation)?.refresh(),
+      onQueue: (shard: Shard) => shard.readPause(),
       onLane: ({ queue }: Shard, priority: number) => queue.lanes.learn(priority),
-      // Not answered, the next tick tells it.
+      // Without an answer, the next tick contains them.
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
     };
-    this.#control = new Control(connection, this.#shards, hooks, ownLogger);
+    this.#control = new ControlListener(connection, this.#shards, hooks, ownLogger);
     this.#heartbeat = new Heartbeat(
-      core.leaseMs,
+      context.leaseMs,
       () => this.#dispatcher.sessions,
-      core.logger,
+      context.logger,
       events,
     );
   }
 
   /** Boot id of this worker, as the registry and the logs show it. */
   get id(): string {
-    return this.#core.id;
+    return this.#context.id;
   }
 
   /** How many handlers run now. */
   get running(): number {
-    return this.#core.running;
+    return this.#context.running;
   }
 
-  /** What the registry is told at each tick. */
-  get #now(): Pick<RegisteredWorker, 'running' | 'draining' | 'longest' | 'leftovers'> {
-    const held = [...this.#dispatcher.sessions].filter(({ oldest }) => oldest < Infinity);
-    held.sort((a, b) => a.oldest - b.oldest);
-    const longest = held.slice(0, LONGEST_RUNS).flatMap(({ longest }) => longest ?? []);
-    const { closing: draining, leftovers } = this.#core;
-    return { running: this.running, draining, longest, leftovers: leftovers.count };
-  }
-
-  /** Whether this worker lives and takes work, and if not, why. Does no I/O. */
+  /** Whether this worker is live and takes work, and if not, why. Does no I/O. */
   health(): WorkerHealth {
-    const { id, memory, renewal, stalls, leftovers } = this.#core;
+    const { id, memory, renewal, stalls, leftovers } = this.#context;
     const seen = this.#shards.map(({ name, intake, tick, pulse }) => ({
       name,
       intake,
       tick,
       pulse,
     }));
-    // Of several it is said which.
+    // With several shards, each sentence names its shard.
     const words = (of: (one: (typeof seen)[number]) => string) =>
       seen
         .filter((one) => of(one) !== '')
@@ -207,8 +195,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const verdict = judge({
       state: this.#state,
       intakeDown: words(({ intake }) => intake.down),
-      intakeHeld: words(({ intake }) => intake.held),
-      intakeOver: seen.some(({ intake }) => intake.over),
+      intakeMoving: words(({ intake }) => intake.moving),
+      intakeEnded: seen.some(({ intake }) => intake.ended),
       stalled: stalls.said,
       full: memory.said,
       renewalDown: renewal.down,
@@ -224,11 +212,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   /**
-   * Registers the worker and begins to take work. A Redis that answers and cannot be used yet (a cluster
-   * that is down, a failover, a full server) is waited for; that there is none is told at once.
-   * @throws ServerError · ConnectionError · ClosedError when it was closed before or meanwhile ·
-   * InvalidOptionError when it has no handler and nobody pulls. After any of the first two it may be
-   * started again.
+   * Registers the worker and begins to take work. Waits for a Redis that answers but cannot be used yet (a cluster
+   * that is down, a failover, a full server); rejects at once when there is none.
+   * @throws ServerError · ConnectionError: it may be started again · ClosedError when it was closed before or
+   * meanwhile · InvalidOptionError when it has no handler and `subRequests` was not called
    */
   async start(options: StartOptions = {}): Promise<this> {
     const { unavailableMs } = checkOptions<Required<StartOptions>>(startOptions, options);
@@ -242,7 +229,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#starting ??= this.#start(unavailableMs).catch((error: unknown) => {
       this.#starting = undefined;
       if (this.#state === 'starting') this.#state = 'new';
-      // A connection that was closed while it was made says so in words of its own.
+      // The error of a connection that was closed while it was made is another one.
       throw this.#closing && !(error instanceof ClosedError) ? new ClosedError('worker') : error;
     });
     await this.#starting;
@@ -256,10 +243,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    * for await (const s of worker.subRequests()) s.succeed(await work(s.payload));
    * ```
    *
-   * The first `next()` starts the worker. No more is taken than is asked for, and at most `concurrency`
-   * are out, which is given out and not settled. Several consumers share the demand. Leaving the loop
-   * takes no more; what is out stays with the consumer until it settles it, under a lease that is
-   * renewed. `close()` ends the loop, waits for what is out, and gives back what is left.
+   * The first `next()` starts the worker. It takes no more than was asked for, and at most `concurrency` are out:
+   * given to a consumer and not settled. Several consumers share the demand. After the loop was left, nothing more
+   * is taken; the consumer keeps what is out until it settles it, under a lease that is renewed. `close()` ends the
+   * loop, waits for what is out, and gives back what is left.
    * @throws InvalidOptionError when the worker has a handler · ClosedError
    */
   subRequests<Payload = unknown, Result = unknown>(
@@ -279,12 +266,12 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     return { [Symbol.asyncIterator]: () => new SubRequests(pull, start, checked) };
   }
 
-  /** Its first connection is there before anybody listens to this. */
-  readonly #onReady = () => this.#core.events.tell('reconnected', { connection: 'calls' });
+  /** This listener is added after the first connection. */
+  readonly #onReady = () => this.#context.events.emit('reconnected', { connection: 'calls' });
 
   async #start(forMs: number): Promise<void> {
     this.#state = 'starting';
-    const { connection } = this.#core;
+    const { connection } = this.#context;
     const patience = new Patience(connection, this.id, { forMs, signals: [this.#ending.signal] });
     await patience.reach().catch((error: unknown) => {
       throw this.#closing ? new ClosedError('worker') : error;
@@ -293,13 +280,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const { client } = connection;
     client.off('ready', this.#onReady);
     client.on('ready', this.#onReady);
+    this.#registration.start();
     await Promise.all(this.#shards.map((shard) => this.#register(shard, patience)));
     if (this.#closing) throw new ClosedError('worker');
     this.#heartbeat.start();
     this.#control.start();
     for (const shard of this.#shards) shard.start();
     this.#state = 'running';
-    const { handlers, leaseMs, logger } = this.#core;
+    const { handlers, leaseMs, logger } = this.#context;
     const about = { queue: this.#queue, concurrency: this.#concurrency, tasks: handlers.tasks };
     logger.info({ ...about, leaseMs }, 'worker started');
   }
@@ -313,16 +301,17 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       if (this.#closing) throw new ClosedError('worker');
       const cause = error instanceof IndeterminateError ? error.cause : error;
       if (!(cause instanceof PieceworkError)) throw cause;
-      const why = await this.#core.connection.explained(cause);
+      const why = await this.#context.connection.explained(cause);
       if (this.#shards.length > 1) why.message = `${shard.name}: ${why.message}`;
       throw why;
     }
   }
 
   /**
-   * Takes no more work, waits up to `timeoutMs` for running handlers, aborts those that are left and
-   * gives them back unfinished. The last quarter of that time, a second at most, is between the abort and
-   * the end: handlers may clear up in it. @default timeoutMs 30000
+   * Takes no more work, waits up to `timeoutMs` for running handlers, aborts those that are left and gives their
+   * work back unfinished. The last quarter of that time, a second at most, is between the abort and the end: in it
+   * handlers may clean up. A worker listens for no signal: call this when the process receives SIGTERM.
+   * @default timeoutMs 30000
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
     const { timeoutMs } = checkOptions<{ timeoutMs: number }>(
@@ -339,84 +328,43 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   async #close(timeoutMs: number): Promise<void> {
+    const { logger, connection } = this.#context;
     const started = this.#state === 'running';
     this.#state = 'closing';
-    if (started) this.#core.logger.info({ running: this.running, timeoutMs }, 'worker closing');
-    this.#core.closing = true;
-    this.#pull?.end();
-    for (const shard of this.#shards) shard.rest();
-    // Whoever ends in a moment need not say that it drains.
-    if (started && this.running > 0) for (const shard of this.#shards) shard.tellRegistry();
-    if (this.#starting) await this.#within(this.#starting);
-    for (const session of this.#dispatcher.sessions) session.leave();
-    await Promise.all(this.#shards.map(({ intake }) => intake.stop()));
-    this.#core.unblocking.close();
-    const clearUpMs = Math.min(CLEAR_UP_MS, timeoutMs / 4);
-    await this.#drained(timeoutMs - clearUpMs);
-    const aborts = this.#dispatcher.size > 0;
-    if (this.running > 0) {
-      const about = { running: this.running, requests: [...this.#dispatcher.names].slice(0, 10) };
-      this.#core.logger.warn(about, 'handlers did not end in time; their work goes to others');
-    }
-    const end = performance.now() + clearUpMs;
-    for (const session of this.#dispatcher.sessions) session.abandon();
-    const reachable = this.#core.connection.client.status === 'ready';
-    await this.#drained(reachable ? GIVE_BACK_MS : UNREACHABLE_MS);
-    while (aborts && this.running > 0 && performance.now() < end) await pause(5);
-    this.#heartbeat.stop();
-    await this.#within(this.#control.stop());
-    await this.#core.renewal.stop();
-    this.#core.ended = true;
-    this.#core.stalls.stop();
-    this.#core.flood.flush();
-    await this.#within(this.#ofAllShards((shard) => shard.stopAgenda()));
-    // Before it departs: the last one to leave clears them away.
-    await this.#within(this.#ofAllShards(({ errors }) => errors.flush()));
-    const departed = () => this.#ofAllShards(({ queue }) => queue.depart(this.id));
-    if (this.#registrations > 0 && !(await this.#within(departed())))
-      this.#core.logger.warn('the registry forgets this worker by itself');
-    // A connection that is not ours is closed at once, by doing nothing.
-    const { connection } = this.#core;
+    if (started) logger.info({ running: this.running, timeoutMs }, 'worker closing');
+    this.#context.closing = true;
+    this.#pull?.close();
+    for (const shard of this.#shards) shard.drain();
+    // A worker that closes in a moment does not register that it drains.
+    if (started && this.running > 0) for (const shard of this.#shards) shard.refreshRegistry();
+    const closing = new Closing({
+      context: this.#context,
+      shards: this.#shards,
+      dispatcher: this.#dispatcher,
+      heartbeat: this.#heartbeat,
+      control: this.#control,
+    });
+    if (this.#starting) await closing.within(this.#starting);
+    await closing.stopTaking();
+    await closing.drain(timeoutMs);
+    await closing.closeParts();
+    await closing.deregister(this.#registrations > 0);
+    this.#registration.close();
     connection.client.off('ready', this.#onReady);
-    if (!(await this.#within(connection.close()))) connection.cut();
+    await closing.closeConnection();
     this.#state = 'closed';
-    if (started) this.#core.logger.info('worker closed');
-  }
-
-  /** Resolves when `work` is done in each; what fails in one holds up none. */
-  async #ofAllShards(work: (shard: Shard) => Promise<void>): Promise<void> {
-    const done = await Promise.allSettled(this.#shards.map(work));
-    for (const one of done) if (one.status === 'rejected') throw one.reason;
-  }
-
-  /** Whether `work` succeeded in time; there is little of it when the server cannot be reached, or hangs. */
-  async #within(work: Promise<void>): Promise<boolean> {
-    const { status } = this.#core.connection.client;
-    const reachable = status === 'ready' && !this.#hangs;
-    const done = work.then(
-      () => true,
-      () => false,
-    );
-    const fallback = () => {
-      this.#hangs = true;
-      return false;
-    };
-    return pTimeout(done, { milliseconds: reachable ? GIVE_BACK_MS : UNREACHABLE_MS, fallback });
-  }
-
-  /** Waits until nothing is held and no call is under way any more. */
-  async #drained(timeoutMs: number): Promise<void> {
-    const end = performance.now() + timeoutMs;
-    const busy = () => this.#dispatcher.size > 0 || !this.#core.settled;
-    while (busy() && performance.now() < end) await pause(5);
+    if (started) logger.info('worker closed');
   }
 }
 
 /**
- * The workers of several queues in one process. Order is strict there: every lane is named in the pops
- * from the start, where others name one only once they heard that it is used; and what is due is moved
- * at its time, where others look at their pace.
+ * Given to the workers of several queues in one process. Their order is strict: every lane is named in the pops
+ * from the start, while others name a lane only once they know that it is used; and the agenda ticks when something
+ * is due, while others tick at their own pace.
  */
-export interface Company {
+export interface SharedSlots {
   readonly slots: SlotPool;
 }
+
+/** `Worker` as Piecework's own packages call it: for the workers of several queues that share their slots. */
+export const SharingWorker: new (options: WorkerOptions, shared: SharedSlots) => Worker = Worker;

@@ -1,4 +1,4 @@
-import type { Notifier } from '@piecework/notifier';
+import { awaitEnd, wrongNotice } from '../../cast/roles/waiter.js';
 import { moveClock } from '../../support/clock.js';
 import { given, PRODUCER, type Scene } from '../../support/given.js';
 import { peek } from '../../support/peek.js';
@@ -48,26 +48,14 @@ async function ticked(stage: Stage): Promise<string[]> {
 /** Time passes, and others tick; the waiter learns how it ended. */
 async function awaited(stage: Stage): Promise<string[]> {
   const [sealed, open] = await twoRequests(stage);
-  const told = new Set<string>();
-  const wait = (notifier: Notifier) =>
-    Promise.all(
-      [sealed, open].map(async ({ id }) => {
-        const { status, endReason } = await notifier.completion(id);
-        told.add(`${id} ${status} ${endReason}`);
-      }),
-    );
-  const waiting = async () => {
-    const first = wait(await stage.notifier('faulty', { sweepMs: 200 }));
-    first.catch(() => {});
-    const died = stage.faults.died.then(() => 'died' as const);
-    if ((await Promise.race([died, first])) !== 'died') return;
-    told.clear();
-    await wait(await stage.notifier('well'));
-  };
-  await stage.heal(waiting());
+  const waiting = stage.takenOver(
+    (how) => stage.notifier(how, how === 'faulty' ? { sweepMs: 200 } : {}),
+    (notifier) => Promise.all([sealed, open].map(({ id }) => awaitEnd(notifier, id))),
+  );
+  await stage.heal(waiting);
   const wrong = [...(await judged(stage, sealed, ITEMS)), ...(await judged(stage, open, 0))];
-  const expected = [sealed, open].map(({ id }) => `${id} failed deadline`);
-  if ([...told].sort().join() !== expected.sort().join()) wrong.push(`was told ${[...told]}`);
+  for (const notice of await waiting)
+    wrong.push(...wrongNotice(notice, await stage.picture(notice.id)));
   return wrong;
 }
 

@@ -62,9 +62,9 @@ async function work(queue: IdQueue, task: IdReference, seen: Seen): Promise<void
 async function consume(queue: IdQueue, seen: Seen, onStill: () => boolean): Promise<void> {
   for (;;) {
     const pulled = await queue.pull();
-    if (pulled.state === 'NONE' || (pulled.state === 'PROCESSING' && onStill())) return;
-    const task = pulled.state === 'TIMEDOUT' ? await queue.resume(pulled.key) : pulled;
-    if (task.state === 'READY') await work(queue, task, seen);
+    if (pulled.state === 'none' || (pulled.state === 'processing' && onStill())) return;
+    const task = pulled.state === 'timed-out' ? await queue.resume(pulled.key) : pulled;
+    if (task.state === 'ready') await work(queue, task, seen);
   }
 }
 
@@ -142,7 +142,7 @@ async function play(
   );
   const wrong = await judge(new IdScene(connection, name, life), seen, asked, sure);
   await well.drop();
-  await well.disconnect();
+  await well.close();
   for (const key of await keysOf(connection.client, name)) wrong.push(`${key} is left`);
   return wrong;
 }
@@ -155,7 +155,7 @@ const consumer = (stage: Stage) =>
     const faulty = await persist(stage, () => join(stage, name, 'faulty'));
     const caller = () => persist(stage, () => consume(faulty as IdQueue, seen, () => true));
     if (faulty) await Promise.all([caller(), caller()]);
-    await faulty?.disconnect();
+    await faulty?.close();
     return { asked: ALL, sure: ALL };
   });
 
@@ -167,19 +167,19 @@ const late = (stage: Stage) =>
     const faulty = await persist(stage, () => join(stage, name, 'faulty'));
     const passing = async () => {
       const pulled = await (faulty as IdQueue).pull();
-      if (pulled.state === 'NONE' || pulled.state === 'PROCESSING') return true;
-      const task = pulled.state === 'READY' ? pulled : await (faulty as IdQueue).resume(pulled.key);
-      if (task.state !== 'READY') return false;
+      if (pulled.state === 'none' || pulled.state === 'processing') return true;
+      const task = pulled.state === 'ready' ? pulled : await (faulty as IdQueue).resume(pulled.key);
+      if (task.state !== 'ready') return false;
       moveClock(TIMEOUT_MS);
       // Every other time they are several who want what it has.
       const takers = seen.holds.length % 2 ? [] : [well, faulty as IdQueue, well];
       const asked = await Promise.all(takers.map((taker) => taker.resume(task.key)));
       await work(faulty as IdQueue, task, seen);
-      for (const theirs of asked) if (theirs.state === 'READY') await work(well, theirs, seen);
+      for (const theirs of asked) if (theirs.state === 'ready') await work(well, theirs, seen);
       return false;
     };
     if (faulty) while ((await persist(stage, passing)) === false);
-    await faulty?.disconnect();
+    await faulty?.close();
     return { asked: ALL, sure: ALL };
   });
 
@@ -192,7 +192,7 @@ const producer = (stage: Stage) =>
     for (const ids of faulty ? ADDS : [])
       if ((await persist(stage, () => (faulty as IdQueue).add(ids))) !== undefined)
         sure.push(...ids);
-    await faulty?.disconnect();
+    await faulty?.close();
     await consume(well, seen, timePasses);
     return { asked: ALL, sure };
   });

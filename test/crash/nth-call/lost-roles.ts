@@ -3,9 +3,10 @@ import type { RequestOptions } from '@piecework/producer';
 import { RequestExistsError } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import { Admin } from 'piecework';
+import { BAD } from '../../cast/roles/handler.js';
 import { gate } from '../../support/flow.js';
 import { until } from '../../support/until.js';
-import { BAD, type LostAfter } from './lost-after.js';
+import type { LostAfter } from './lost-after.js';
 
 /*
  * Who loses what it was told. What it was told since is there to stay; all else may be asked for again.

@@ -18,13 +18,11 @@ const LONG_LEASE_MS = 3_600_000;
 /** `lives`: whether the operator's process still does. */
 type Work = (admin: Admin, lives: () => boolean) => Promise<void>;
 
-async function operate(stage: Stage, work: Work): Promise<void> {
-  const first = work(await stage.admin('faulty'), () => !stage.faults.dead);
-  first.catch(() => {});
-  const died = stage.faults.died.then(() => 'died' as const);
-  if ((await Promise.race([died, first])) !== 'died') return;
-  await work(await stage.admin('well'), () => true);
-}
+const operate = (stage: Stage, work: Work): Promise<void> =>
+  stage.takenOver(
+    (how) => stage.admin(how),
+    (admin, how) => work(admin, () => how === 'well' || !stage.faults.dead),
+  );
 
 /** What an operator hears who comes again: it is being cancelled already. */
 const unlessEnded = (call: Promise<unknown>) =>

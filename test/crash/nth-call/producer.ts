@@ -19,7 +19,7 @@ type Submit = (producer: Producer, id: string) => Promise<unknown>;
 const submitted: Submit = (producer, id) =>
   producer.submit(payloads(ITEMS), { ...OPTIONS, id, window: 8 });
 
-/** All in one chunk: created, filled and sealed in one round trip. */
+/** All in one chunk: in one call, or, where the sides are apart, created, filled and sealed in one round trip. */
 const atOnce: Submit = (producer, id) => producer.submit(payloads(ITEMS), { ...OPTIONS, id });
 
 /** By a key, which stands for the id already, as whoever had it first died. */
@@ -50,9 +50,17 @@ async function attempt(work: Promise<unknown>): Promise<'ok' | 'failed' | 'refus
   );
 }
 
-async function play(stage: Stage, submit: Submit, asksAgain: boolean): Promise<string[]> {
+async function play(
+  stage: Stage,
+  submit: Submit,
+  asksAgain: boolean,
+  isApart = false,
+): Promise<string[]> {
   const id = stage.id('request');
-  const [faulty, well] = await Promise.all([stage.producer('faulty'), stage.producer('well')]);
+  const [faulty, well] = await Promise.all([
+    stage.producer('faulty', isApart),
+    stage.producer('well'),
+  ]);
   const worker = await stage.worker('well');
   await worker.start();
 
@@ -79,20 +87,28 @@ async function playByKey(stage: Stage): Promise<string[]> {
   await connection.client.unlink(queue.keys.dedupe(key));
   return wrong;
 }
-/** Of a request that begins later: then it is noted when it has to be looked at. */
+/** Of a request that begins later: then its next tend is scheduled. */
 const delayed: Submit = (producer, id) =>
   producer.submit(payloads(ITEMS), { ...OPTIONS, id, delayMs: 30_000, deadlineMs: 3_600_000 });
 
 export const delayedProducers = {
-  'producer of a delayed request, asked again': (stage: Stage) => play(stage, delayed, true),
+  'producer of a delayed request in one call, asked again': (stage: Stage) =>
+    play(stage, delayed, true),
+  'producer of a delayed request, sides apart, asked again': (stage: Stage) =>
+    play(stage, delayed, true, true),
 };
 
 export const producers = {
   'producer, asked again': (stage: Stage) => play(stage, submitted, true),
   'producer, given up': (stage: Stage) => play(stage, submitted, false),
-  'producer of a small request, asked again': (stage: Stage) => play(stage, atOnce, true),
-  'producer of a small request, given up': (stage: Stage) => play(stage, atOnce, false),
-  'producer with a key, asked again': playByKey,
+  'producer of a small request in one call, asked again': (stage: Stage) =>
+    play(stage, atOnce, true),
+  'producer of a small request in one call, given up': (stage: Stage) => play(stage, atOnce, false),
+  'producer of a small request, sides apart, asked again': (stage: Stage) =>
+    play(stage, atOnce, true, true),
+  'producer of a small request, sides apart, given up': (stage: Stage) =>
+    play(stage, atOnce, false, true),
+  'producer with a key in one call, asked again': playByKey,
   'producer of an expedited request': (stage: Stage) => play(stage, expedited, true),
   'producer of an open request': (stage: Stage) => play(stage, openedUp, false),
 };

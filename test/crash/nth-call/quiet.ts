@@ -2,8 +2,8 @@ import { moveClock } from '../../support/clock.js';
 
 /** So long, in ms, nothing has to move before time passes; longer than the roles' first backoff. */
 const QUIET_MS = 80;
-/** And so many looks in a row have to see the same: on a machine that is held up, a call takes as long as a look. */
-const QUIET_LOOKS = 8;
+/** And so many reads in a row have to see the same: on a busy machine, a call takes as long as a read. */
+const QUIET_READS = 8;
 /** How far time goes ahead then, and how often at most until all has to be over. */
 const STRIDE_MS = 10_000;
 const STRIDES = 30;
@@ -14,7 +14,7 @@ const STILL_MS = 20_000;
 export class Quiet {
   #seen: string | undefined;
   #sinceMs = 0;
-  #looks = 0;
+  #reads = 0;
   #strides = 0;
 
   /**
@@ -26,9 +26,9 @@ export class Quiet {
       this.#begin(now);
       return false;
     }
-    this.#looks += 1;
+    this.#reads += 1;
     const forMs = this.#strides < STRIDES ? QUIET_MS : STILL_MS;
-    if (this.#looks < QUIET_LOOKS || performance.now() - this.#sinceMs <= forMs) return false;
+    if (this.#reads < QUIET_READS || performance.now() - this.#sinceMs <= forMs) return false;
     if (this.#strides === STRIDES) throw new Error(`not over: ${now}`);
     this.#strides += 1;
     await onQuiet();
@@ -40,6 +40,6 @@ export class Quiet {
   #begin(now: string): void {
     this.#seen = now;
     this.#sinceMs = performance.now();
-    this.#looks = 0;
+    this.#reads = 0;
   }
 }

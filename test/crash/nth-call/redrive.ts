@@ -1,9 +1,10 @@
 import { NotCompleteError, PieceworkError } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import type { Admin } from 'piecework';
+import { BAD } from '../../cast/roles/handler.js';
 import { peek } from '../../support/peek.js';
 import { until } from '../../support/until.js';
-import { BAD, type Stage } from './stage.js';
+import type { Stage } from './stage.js';
 
 /*
  * Somebody redrives a complete request, and his n-th call goes wrong. What was moved runs, and the
@@ -43,15 +44,14 @@ async function redriven(stage: Stage, { items, failing, picky }: Case): Promise<
       await complete();
     }
   };
-  const work = async () => {
-    const asked = untilNoneIsLeft(await stage.admin('faulty'));
-    asked.catch(() => {});
-    const died = stage.faults.died.then(() => 'died' as const);
-    if ((await Promise.race([died, asked])) !== 'died') return;
-    await complete();
-    await untilNoneIsLeft(await stage.admin('well'));
-  };
-  await stage.heal(work());
+  const work = stage.takenOver(
+    (how) => stage.admin(how),
+    async (admin, how) => {
+      if (how === 'well') await complete();
+      await untilNoneIsLeft(admin);
+    },
+  );
+  await stage.heal(work);
   const wrong = await stage.judge(id, { counts: { succeeded: items } });
   const { generation, outcome } = await picture();
   if (generation <= first.generation) wrong.push('it is the same life');

@@ -52,13 +52,7 @@ export async function movedAndRun(stage: Stage): Promise<string[]> {
   // Nobody else moves them at once.
   await putter.close();
   moveClock(DELAY_MS + 1);
-  const come = async (how: 'faulty' | 'well') =>
-    workerOf(stage, await stage.tasks(how, queues), queues);
-  const worker = await come('faulty');
-  void stage.faults.died.then(() => {
-    if (!stage.closing) stage.comes(come('well').then((other) => other.start()));
-  });
-  await stage.start(worker);
+  await stage.replaced(async (how) => workerOf(stage, await stage.tasks(how, queues), queues));
   await stage.heal(Promise.resolve());
   const wrong = await Promise.all(ids.map((id) => stage.judge(id, ONCE)));
   return wrong.flat();

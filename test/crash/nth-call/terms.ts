@@ -1,6 +1,7 @@
 import type { RequestOptions } from '@piecework/producer';
 import { UnrecoverableError } from '@piecework/protocol';
-import type { HandlerContext, WorkerOptions } from '@piecework/worker';
+import type { HandlerContext } from '@piecework/worker';
+import { noted } from '../../cast/roles/handler.js';
 import { peek } from '../../support/peek.js';
 import { until } from '../../support/until.js';
 import { Gates } from './gates.js';
@@ -11,14 +12,6 @@ import { type Expected, payloads, type Stage } from './stage.js';
  * checkpoints, a time for each attempt, failures that end it, a cancel. When its process ended,
  * another one takes over.
  */
-
-/** Starts the faulty one, and another when its process ended. */
-async function served(stage: Stage, options: Partial<WorkerOptions>): Promise<void> {
-  void stage.faults.died.then(() => {
-    if (!stage.closing) stage.comes(stage.worker('well', options).then((worker) => worker.start()));
-  });
-  await stage.start(await stage.worker('faulty', options));
-}
 
 async function submitted(stage: Stage, n: number, options: RequestOptions): Promise<string> {
   const id = stage.id('request');
@@ -79,18 +72,16 @@ async function everyTerm(stage: Stage): Promise<string[]> {
       throw new Error('always');
     },
   ];
-  const handler = async (_: unknown, context: HandlerContext) => {
-    const result = await stage.handler('noted', context);
-    await handlers[context.index]?.(context);
-    return result;
-  };
+  const isFinal = (error: unknown) => error instanceof UnrecoverableError;
+  const handler = async (_: unknown, context: HandlerContext) =>
+    noted(stage.runs, context, async () => handlers[context.index]?.(context), isFinal);
   const id = await submitted(stage, handlers.length, {
     limit: 2,
     attempts: 3,
     backoff: { type: 'exponential', delayMs: 2_000, maxDelayMs: 8_000, jitter: 0.5 },
     attemptTimeoutMs: 40,
   });
-  await served(stage, { handler });
+  await stage.replaced((how) => stage.worker(how, { handler }));
   await stage.heal(Promise.resolve());
   const expected = { counts: { succeeded: 4, failed: 2 }, outcome: 'failed' };
   return [...wrong, ...(await judged(stage, id, expected, { 1: 1, 5: 3 }))];
@@ -101,7 +92,7 @@ async function tooManyFailures(stage: Stage): Promise<string[]> {
   const handler = async (_: unknown, context: HandlerContext) => stage.handler('bad', context);
   const terms: RequestOptions = { limit: 1, toleratedFailures: 1, onExceeded: 'cancel' };
   const id = await submitted(stage, 6, terms);
-  await served(stage, { handler });
+  await stage.replaced((how) => stage.worker(how, { handler }));
   await stage.heal(Promise.resolve());
   const expected = { counts: { failed: 2, cancelled: 4 }, outcome: 'failed' };
   return judged(stage, id, { ...expected, endReason: 'failures' });
@@ -112,7 +103,8 @@ async function cancelled(stage: Stage): Promise<string[]> {
   const gates = new Gates(stage);
   // Time that passes before it is cancelled ends leases: those are no crashes of what ran.
   const id = await submitted(stage, 6, { limit: 2, maxCrashes: 100 });
-  await served(stage, { handler: gates.handler, leaseMs: 3_000 });
+  const { handler } = gates;
+  await stage.replaced((how) => stage.worker(how, { handler, leaseMs: 3_000 }));
   const cancel = async () => {
     await until(() => gates.running.length > 0);
     await (await stage.admin('well')).cancel(id);

@@ -1,7 +1,8 @@
 import { Agenda, Connection, QueueCommands } from '@piecework/protocol';
+import { fill } from '../../cast/roles/submitted.js';
 import { moveClock } from '../../support/clock.js';
 import { given, Hand, type Options, PRODUCER, popAll, type Scene } from '../../support/given.js';
-import { fill, payloads, type Stage } from './stage.js';
+import { payloads, type Stage } from './stage.js';
 
 /*
  * A process that does nothing but tick, whose n-th call goes wrong, while there is something of every

@@ -125,7 +125,7 @@ export async function consumed(stage: Stage): Promise<string[]> {
   // The first who gets 'a' holds it until somebody else has it.
   let late = false;
   const consume = async (queue: RetryQueue<string>) => {
-    const stream = queue.tasks({ ...POLL, demand: 2, leaseMs: LEASE_MS, signal: over.signal });
+    const stream = queue.items({ ...POLL, demand: 2, leaseMs: LEASE_MS, signal: over.signal });
     const running: Promise<void>[] = [];
     for await (const task of stream) {
       const lease = record.taken(task.key, task.leasedUntil);
@@ -275,7 +275,7 @@ export async function put(stage: Stage): Promise<string[]> {
   const found: string[] = [];
   const over = new AbortController();
   const consume = async () => {
-    for await (const task of well.tasks({ ...POLL, demand: 5, signal: over.signal })) {
+    for await (const task of well.items({ ...POLL, demand: 5, signal: over.signal })) {
       found.push(task.payload);
       await task.done();
     }

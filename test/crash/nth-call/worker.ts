@@ -1,4 +1,4 @@
-import type { Worker } from '@piecework/worker';
+import { fill } from '../../cast/roles/submitted.js';
 import {
   back,
   failure,
@@ -8,7 +8,7 @@ import {
   PRODUCER,
   type Scene,
 } from '../../support/given.js';
-import { fill, payloads, type Stage } from './stage.js';
+import { payloads, type Stage } from './stage.js';
 
 /*
  * A worker whose n-th call goes wrong. It goes on by itself, with nobody to help it but the agenda;
@@ -36,13 +36,6 @@ async function request(
   return scene;
 }
 
-/** Another worker comes when the process of this one has ended, unless all is over by then. */
-function whenEnded(stage: Stage, another: () => Promise<Worker>): void {
-  void stage.faults.died.then(() => {
-    if (!stage.closing) stage.comes(another().then((worker) => worker.start()));
-  });
-}
-
 /** Two requests take turns; of one some came back unstarted, of the other one is to be tried again. */
 async function twoRequests(stage: Stage): Promise<string[]> {
   const options = { limit: 2, priority: 50 };
@@ -54,9 +47,7 @@ async function twoRequests(stage: Stage): Promise<string[]> {
     const [first] = await hand.hold(1);
     return (await hand.settle([failure(first!, 9_000)], { keep: 0 })).mint;
   });
-  const worker = await stage.worker('faulty', { quantumMs: 0 });
-  whenEnded(stage, () => stage.worker('well'));
-  await stage.start(worker);
+  await stage.replaced((how) => stage.worker(how, how === 'faulty' ? { quantumMs: 0 } : {}));
   await stage.heal(Promise.resolve());
   return [
     ...(await stage.judge(a.id, { counts: COUNTS })),
@@ -79,9 +70,7 @@ async function expedited(stage: Stage): Promise<string[]> {
     });
     ids.push(id);
   }
-  const worker = await stage.worker('faulty', { quantumMs: 0 });
-  whenEnded(stage, () => stage.worker('well'));
-  await stage.start(worker);
+  await stage.replaced((how) => stage.worker(how, how === 'faulty' ? { quantumMs: 0 } : {}));
   await stage.heal(Promise.resolve());
   const wrong = await Promise.all(ids.map((id) => stage.judge(id, { counts: COUNTS })));
   return wrong.flat();

@@ -1,8 +1,15 @@
-import { ControlCommands, type Outcome, QueueControlCommands } from '@piecework/protocol';
+import {
+  ControlCommands,
+  type Outcome,
+  QueueControlCommands,
+  ReaderCommands,
+} from '@piecework/protocol';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
+import { againstCluster } from '../../support/redis.js';
 import { REDRIVE_LEASE_MS, REDRIVER, redriveOf } from '../../support/redriven.js';
+import { submitWhole } from '../../support/whole.js';
 import { timedCalls } from './timed.js';
 
 /*
@@ -97,7 +104,7 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     call('append', 'by another producer', ({ request }) =>
       request.append(generation, 'another', 0, items(2)),
     ),
-    call('keep-open', '', ({ request }) => request.keepOpen(generation)),
+    call('renew-producer', '', ({ request }) => request.renewProducer(generation)),
     ...[0, 3, 99].map((sent) =>
       call('seal', `of ${sent}`, ({ request }) => request.seal(generation, PRODUCER, sent)),
     ),
@@ -130,20 +137,20 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('redrive', `by ${owner}`, (scene) =>
         redriveOf(scene).open(generation, owner, REDRIVE_LEASE_MS),
       ),
+      call('redrive', `of one, by ${owner}`, (scene) =>
+        redriveOf(scene).open(generation, owner, REDRIVE_LEASE_MS, [0]),
+      ),
       call('run-again', `by ${owner}`, (scene) =>
         redriveOf(scene).runAgain(generation, owner, [0, 1, 99]),
       ),
     ]),
-    ...(['pause', 'resume'] as const).map((script) =>
-      call(script, '', ({ connection, id }) =>
-        new ControlCommands(connection, id)[script](generation),
-      ),
-    ),
     ...Object.entries({
       'a lower limit': { limit: 1 },
       'a higher limit': { limit: 50 },
       'another priority': { priority: 3 },
-      all: { limit: 2, priority: 70, toleratedFailures: '1' },
+      'a pause': { paused: true },
+      'no pause': { paused: false },
+      all: { limit: 2, priority: 70, toleratedFailures: '1', paused: false },
     }).map(([what, changes]) =>
       call('update', what, ({ connection, id }) =>
         new ControlCommands(connection, id).update(generation, changes),
@@ -166,7 +173,9 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     ),
     call('unlink-spent', '', ({ request }) => request.unlinkSpent(generation)),
     ...[0, 5].map((time) =>
-      call('note', String(time), ({ queue, id }) => queue.note(id, generation, time)),
+      call('schedule-tend', String(time), ({ queue, id }) =>
+        queue.scheduleTend(id, generation, time),
+      ),
     ),
     call('park', '', ({ queue, id }) => queue.park(id, generation, 'census')),
     call('reopen', '', ({ queue, id }) => queue.reopen(id, generation)),
@@ -176,8 +185,8 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
     call('push', 'of one', ({ queue, id }) =>
       queue.push({ id, generation, mint: 1, epoch: 1, priority: 50 }),
     ),
-    call('swap', 'of one', ({ queue, id }) =>
-      queue.swap({ id, generation, mint: 1, epoch: 1, priority: 50 }, 1),
+    call('exchange', 'of one', ({ queue, id }) =>
+      queue.exchange({ id, generation, mint: 1, epoch: 1, priority: 50 }, 1),
     ),
   ];
 }
@@ -196,9 +205,24 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
       name: 'above the life that is known',
       send: ({ queue, id, generation }) => queue.intent(id, generation),
     },
+    // In a cluster the two sides of a scene are apart.
+    ...(againstCluster ? [] : [{}, { delayMs: 5_000 }, { expedite: true }]).map(
+      (options, i): Call => ({
+        script: 'submit',
+        name: `number ${i}`,
+        send: (scene) => submitWhole(scene, options),
+      }),
+    ),
     { script: 'inspect', name: '', send: ({ request }) => request.inspect() },
+    {
+      script: 'follow',
+      name: '',
+      send: ({ connection, id, generation }) =>
+        new ReaderCommands(connection, id).follow(generation),
+    },
+    { script: 'read-series', name: '', send: ({ queue }) => queue.series(9) },
     { script: 'read-results', name: '', send: ({ request }) => request.results('-', 9) },
-    { script: 'contended', name: '', send: ({ queue }) => queue.contended('another', 50) },
+    { script: 'should-yield', name: '', send: ({ queue }) => queue.shouldYield('another', 50) },
     ...[0, 60_000].map(
       (forMs): Call => ({
         script: 'pause-queue',
@@ -213,7 +237,7 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
       send: ({ connection, queue }) =>
         new QueueControlCommands(connection, queue.keys.queue).resume(),
     },
-    { script: 'depart', name: '', send: ({ queue }) => queue.depart('worker') },
+    { script: 'deregister', name: '', send: ({ queue }) => queue.deregister('worker') },
     ...timedCalls,
     ...['worker', ''].map(
       (worker): Call => ({

@@ -1,5 +1,5 @@
 import { moveClock } from '../../support/clock.js';
-import { givenIds, type IdScene, LIFE, TIMEOUT_MS } from '../../support/given-ids.js';
+import { givenIds, type IdScene, INCARNATION, TIMEOUT_MS } from '../../support/given-ids.js';
 
 /* States that a queue of ids gets into, each by its scripts alone, and calls of every script of it. */
 
@@ -48,7 +48,7 @@ const first = { number: 1, attempt: 1 };
 const again = { number: 1, attempt: 2 };
 
 export const idCalls: Record<string, (scene: IdScene) => Promise<unknown>> = {
-  'id-join: what is there': ({ commands }) => commands.join(LIFE, {}, TIMEOUT_MS),
+  'id-join: what is there': ({ commands }) => commands.join(INCARNATION, {}, TIMEOUT_MS),
   'id-join: with other options': ({ commands }) =>
     commands.join('later', { timeoutMs: 3, unique: true }, TIMEOUT_MS),
   'id-add: a new chunk': (scene) => scene.add(['x', 'a', 'x'], 9),

@@ -18,7 +18,7 @@ async function settle(key, signal, call) {
 async function consume() {
   const queue = new RetryQueue({ redis, name });
   say({ ready: true });
-  for await (const task of queue.tasks({ leaseMs, demand })) {
+  for await (const task of queue.items({ leaseMs, demand })) {
     // The first time each comes again.
     const call = () => (task.numFailures === 0 ? task.retry({ delayMs: 50 }) : task.done());
     void settle(`${task.key} ${task.numFailures}`, task.signal, call);

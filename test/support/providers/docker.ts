@@ -54,7 +54,7 @@ export const docker: RedisProvider = {
     let stopped: Promise<unknown> | undefined;
     return {
       url: `redis://${host}:${started.getMappedPort(PORT)}`,
-      async stop() {
+      async close() {
         // Killed first: a frozen server hears nothing else, and nothing is to be saved.
         stopped ??= container.getById(started.getId()).remove({ force: true, v: true });
         await stopped;

@@ -2,7 +2,7 @@
 export interface TestServer {
   readonly url: string;
   /** Ends the server and waits for that. May be called twice, and after it was killed. */
-  stop(): Promise<void>;
+  close(): Promise<void>;
   /** Sends the server a signal, such as SIGKILL, SIGSTOP or SIGCONT. */
   kill(signal: NodeJS.Signals): Promise<void>;
 }

@@ -48,3 +48,10 @@ await request.update({ limit });
 await request.update({ limit: null });
 // @ts-expect-error there may be none
 console.log(limit.toFixed());
+
+/* How the request ended is known behind the results; also that of one that nobody finished. */
+const results = pw.request('any', { task: resize }).results();
+for await (const { value } of results) console.log(value.bytes);
+const why: 'deadline' | 'failures' | 'cancel' | 'producer-lost' | undefined =
+  results.outcome?.endReason;
+console.log(why, results.outcome?.throwIfFailed().counts.cancelled);

@@ -8,6 +8,7 @@ import {
   type DueOptions,
   defineTask,
   type FailuresOptions,
+  type HistoryOptions,
   type IdQueueOptions,
   type ListOptions,
   type MetersOptions,
@@ -55,6 +56,7 @@ type Strict<Options> = Options extends unknown
 type All =
   | Strict<AdminOptions | Backoff | ConsumeOptions | Dedupe | DelayedTasksOptions | DoctorOptions>
   | Strict<DueOptions | FailuresOptions | IdQueueOptions | ListOptions | MetersOptions>
+  | Strict<HistoryOptions>
   | Strict<MetricsServer | NotifierOptions | PauseQueueOptions | PieceworkOptions | ProducerOptions>
   | Strict<ProgressOptions | PutOptions | RedriveOptions | RequestOptions | ResultsOptions>
   | Strict<

@@ -1,7 +1,7 @@
 import type { Summary } from './summary.js';
 import { fine, type Table, times, whole } from './tables.js';
 
-/** What Piecework sets out to reach; each row only when its peer took part. */
+/** The targets of the rates. A row that compares with another queue is shown only if that queue took part. */
 export function aimsTable(summaries: readonly Summary[]): Table | undefined {
   const by = (contender: string) =>
     summaries.find(({ entrant }) => entrant.contender === contender);

@@ -10,9 +10,9 @@ export interface Checkout extends AsyncDisposable {
 }
 
 /**
- * Checks a revision out into a git worktree in a temporary folder and sets it up by its own script;
- * what is installed here already comes from pnpm's store, without the network.
- * @throws Error with the output of what failed; the worktree is gone then
+ * Checks a revision out into a git worktree in a temporary folder, and sets it up by its own script. Packages that are
+ * installed here come from pnpm's store, without the network.
+ * @throws Error with the output of the command that failed; the worktree is removed then
  */
 export function checkOut(revision: string, onStatus: (text: string) => void): Checkout {
   const folder = mkdtempSync(join(tmpdir(), 'piecework-bench-'));
@@ -26,7 +26,7 @@ export function checkOut(revision: string, onStatus: (text: string) => void): Ch
     remove();
     process.exit(130);
   };
-  // From here on, or the worktree would outlive an interrupted build.
+  // Before the worktree is made: otherwise it would outlive an interrupted build.
   process.once('SIGINT', interrupt);
   try {
     onStatus(`checking out and building ${revision}`);

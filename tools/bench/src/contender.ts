@@ -1,7 +1,7 @@
 import type { Payload } from './payloads.js';
 import type { Tally } from './tally.js';
 
-/** What every contender is given: the same Redis, the same room, the same handler. */
+/** The same for every contender: Redis, number of slots, handler. */
 export interface Setting {
   readonly host: string;
   readonly port: number;
@@ -9,12 +9,12 @@ export interface Setting {
   readonly queue: string;
   /** Slots of the one worker. */
   readonly concurrency: number;
-  /** Where a request has one: as many, unless the run is about it. */
+  /** Limit of a request, if the contender has one: the number of slots, unless the run measures the limit. */
   readonly limit: number;
-  /** Checkout whose Piecework runs, built. */
+  /** A built checkout; its Piecework is measured. */
   readonly pieceworkRoot: string;
   /** The handler's work. */
-  readonly handle: (payload: Payload) => Promise<number>;
+  readonly handle: (payload: Payload) => Promise<number | Payload>;
 }
 
 /** One queue with its producer and its worker, opened in the measured process. */
@@ -23,7 +23,7 @@ export interface Session {
   startWorker(): Promise<void>;
   /** Resolves when Redis holds all of them. */
   submit(payloads: readonly Payload[]): Promise<void>;
-  /** Waits for the end of what was submitted and notes every result that it reads. */
+  /** Waits until all submitted sub-requests have ended, and counts every result in the tally. */
   readResults(tally: Tally): Promise<void>;
   close(): Promise<void>;
 }

@@ -8,12 +8,12 @@ import { parseInfo } from './redis-figures.js';
 export const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 const PEERS = ['bullmq', 'bee-queue', 'ioredis'];
 
-/** Everything beside the code that the figures depend on. */
+/** Everything except the code that the figures depend on. */
 export interface Surroundings {
   readonly date: string;
   readonly revision: string;
   readonly machine: string;
-  /** Before the first run: work of others on the machine. */
+  /** Load average before the first run: other work on the machine. */
   readonly load: string;
   readonly versions: string;
   readonly persistence: string;

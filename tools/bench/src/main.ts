@@ -2,7 +2,7 @@ import { startRedis } from '@piecework/embedded';
 import { Redis } from 'ioredis';
 import { aimsTable } from './aims.js';
 import { checkOut } from './checkout.js';
-import { rowsTable, verdictsTable } from './figures/figure-tables.js';
+import { rowsTable, verdictsTable } from './figure/figure-tables.js';
 import { measureFigures } from './figures/measure-figures.js';
 import { REPOSITORY, revisionOf, surroundings } from './machine.js';
 import { type BenchOptions, readOptions } from './options.js';
@@ -66,7 +66,7 @@ async function measureAll(settings: BenchOptions, entrants: readonly Entrant[]):
     size,
     measured,
     summaries: measured.map(summarise),
-    figures: await measureFigures(settings.figures, server, everyRun, size, say),
+    figures: await measureFigures(settings.figures, server, everyRun, size, say, settings),
   };
 }
 

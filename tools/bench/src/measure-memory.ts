@@ -4,7 +4,7 @@ import { connectedClients, usedMemory } from './redis-figures.js';
 import type { MemoryReport } from './run-order.js';
 import type { Stage } from './stage.js';
 
-/** What waits in Redis costs what is left of it when its producer, and its buffers, have gone. */
+/** Memory of waiting sub-requests: measured after their producer has disconnected, so without its buffers. */
 export async function measureMemory(stage: Stage): Promise<MemoryReport> {
   const { order, probe } = stage;
   const others = await connectedClients(probe);

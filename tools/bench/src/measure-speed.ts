@@ -4,8 +4,7 @@ import { sent as sentSoFar } from './sent-commands.js';
 import type { Stage } from './stage.js';
 
 /**
- * The clock runs from before the submission until the last result is read, while the worker waits
- * from the start.
+ * Measures from before the submission until the last result is read. The worker is started before.
  */
 export async function measureSpeed(stage: Stage): Promise<SpeedReport> {
   const { order, probe } = stage;
@@ -30,7 +29,7 @@ export async function measureSpeed(stage: Stage): Promise<SpeedReport> {
   return { kind: 'speed', inTime, finished, elapsedMs, clientCpuMicros, sent, writes, redis };
 }
 
-/** Resolves with false when the budget ended first. */
+/** Resolves with false if the time budget ended first. */
 async function withinBudget(work: Promise<void>, budgetMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const budget = new Promise<false>((resolve) => {

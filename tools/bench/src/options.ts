@@ -1,14 +1,17 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type ContenderName, contenderNames } from './contenders/index.js';
-import { SIZES, type Size } from './figures/ground.js';
+import { contenderNames } from './contenders/index.js';
+import { fleetRowNames } from './figures/fleet.js';
 import { type FigureName, figureNames } from './figures/index.js';
+import { networkRowNames } from './figures/network.js';
+import { smallRequestRowNames } from './figures/small-request.js';
+import { type FigureChoice, SIZES, type Size } from './fixture/fixture.js';
+import { isWanted } from './fleet/shape.js';
 import type { SeriesSettings } from './series.js';
 
-/** The table of rates, and every figure beside it. */
+/** The table of rates, and all other figures. */
 const parts = ['rates', ...figureNames] as const;
 
-export interface BenchOptions extends SeriesSettings {
-  readonly only: readonly ContenderName[];
+export interface BenchOptions extends SeriesSettings, FigureChoice {
   /** Whether the table of rates is wanted. */
   readonly rates: boolean;
   readonly figures: readonly FigureName[];
@@ -35,9 +38,17 @@ function positive(text: string): number {
   throw new InvalidArgumentError('It has to be a whole number from 1 on.');
 }
 
+const rowNames = [...fleetRowNames, ...networkRowNames, ...smallRequestRowNames];
+
+function rowsNamed(text: string, before: readonly string[] = []): string[] {
+  const name = text.replaceAll('×', 'x');
+  if (rowNames.some((row) => isWanted(row, [name]))) return [...before, name];
+  throw new InvalidArgumentError(`The rows are: ${rowNames.join(', ')}.`);
+}
+
 /** Reads the command line; ends the process on wrong usage, with code 2, and on `--help`. */
 export function readOptions(args: readonly string[]): BenchOptions {
-  const takePart = new Option('--only <names...>', 'contenders that take part')
+  const takePart = new Option('--only <names...>', 'contenders to measure')
     .choices(contenderNames)
     .default(contenderNames);
   const command = new Command('bench')
@@ -52,10 +63,22 @@ export function readOptions(args: readonly string[]): BenchOptions {
     )
     .option('--concurrency <slots>', 'slots of the worker, and the limit', positive, 100)
     .option('--payload-bytes <bytes>', 'size of a payload as JSON', positive, 100)
-    .option('--warm-up <count>', 'sub-requests before the clock runs', positive, 5_000)
+    .option('--warm-up <count>', 'sub-requests before the measurement', positive, 5_000)
     .addOption(takePart)
     .addOption(
       new Option('--figures <names...>', 'what is measured').choices(parts).default(parts, 'all'),
+    )
+    .option(
+      '--rows <names...>',
+      'rows of fleet, network and small-request, such as 40x5 or "1 busy"',
+      rowsNamed,
+      [],
+    )
+    .option(
+      '--processes <most>',
+      'processes that the workers of a row of fleet or network share',
+      positive,
+      1,
     )
     .addOption(
       new Option('--size <size>', 'of the figures beside the rates').choices(SIZES).default('full'),
@@ -65,14 +88,14 @@ export function readOptions(args: readonly string[]): BenchOptions {
       `--n ${QUICK.count} --rounds ${QUICK.rounds} --size quick: minutes, and rough`,
     )
     .option('--aof', 'let Redis write an append-only file', false)
-    .option('--compare <rev>', 'Piecework of that revision beside this one, and nothing else')
-    .option('--profile', 'where the time of one Piecework run goes, and nothing else', false)
-    .option('--json', 'everything measured as JSON', false)
-    .option('--report <file>', 'write it as Markdown too; a section written by hand is kept')
+    .option('--compare <rev>', 'compare Piecework of that revision with this one, and nothing else')
+    .option('--profile', 'show where the time of one Piecework run goes, and nothing else', false)
+    .option('--json', 'print all measurements as JSON', false)
+    .option('--report <file>', 'also write a Markdown report; a section written by hand is kept')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
     .parse(args, { from: 'user' });
   const { n, warmUp, quick, ...flags } = command.opts<Flags>();
-  // Not in the order of the command line: the first is what the others are compared with.
+  // In their own order, not that of the command line: the others are compared with the first.
   const only = contenderNames.filter((name) => flags.only.includes(name));
   const figures = figureNames.filter((name) => flags.figures.includes(name));
   const rates = flags.figures.includes('rates');

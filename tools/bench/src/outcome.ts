@@ -1,18 +1,18 @@
-import type { MeasuredFigure } from './figures/figure.js';
-import type { Size } from './figures/ground.js';
+import type { MeasuredFigure } from './figure/figure.js';
+import type { Size } from './fixture/fixture.js';
 import type { Surroundings } from './machine.js';
 import type { Measured, SeriesSettings } from './series.js';
 import type { Summary } from './summary.js';
 
-/** All that a series gave: what `--json` prints and `--report` writes. */
+/** All measurements: printed by `--json`, written by `--report`. */
 export interface Outcome {
-  /** As it was called, to be repeated. */
+  /** The command line, to repeat the measurement. */
   readonly command: string;
   readonly surroundings: Surroundings;
   readonly settings: SeriesSettings;
   readonly size: Size;
   readonly measured: readonly Measured[];
-  /** Of the table of rates; none when it was not asked for. */
+  /** The rows of the table of rates; empty if that was not measured. */
   readonly summaries: readonly Summary[];
   readonly figures: readonly MeasuredFigure[];
 }

@@ -3,7 +3,7 @@ export interface Payload {
   readonly pad: string;
 }
 
-/** Payloads numbered from 0, each of exactly so many bytes as JSON. */
+/** Payloads numbered from 0, each of exactly `bytes` bytes of JSON. */
 export function makePayloads(count: number, bytes: number): Payload[] {
   return Array.from({ length: count }, (_, n) => {
     const bare = JSON.stringify({ n, pad: '' }).length;

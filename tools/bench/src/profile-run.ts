@@ -3,7 +3,7 @@ import { difference, redisFigures } from './redis-figures.js';
 import type { Cost, ProfileReport } from './run-order.js';
 import type { Stage } from './stage.js';
 
-/** Under V8's profiler, which runs only where the clock would. */
+/** A run under V8's profiler, which covers the same part as a measurement. */
 export async function profileRun(stage: Stage): Promise<ProfileReport> {
   await stage.warmUp();
   const payloads = stage.payloads();

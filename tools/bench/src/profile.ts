@@ -8,9 +8,9 @@ type CallFrame = CpuProfile['nodes'][number]['callFrame'];
 const SHOWN = 16;
 
 /**
- * Where the time of one run goes: the client's by module and by function, as V8 samples it (by the
- * wall clock: on a busy machine whoever waits for a core shows up at its system calls), and the
- * server's by command, as the server times it.
+ * Where the time of one run goes: that of the client by module and by function, as V8 samples it, and that of the
+ * server by command, as the server measures it. V8 samples by the wall clock: on a busy machine, waiting for a core
+ * shows up at system calls.
  */
 export async function profile(
   server: Server,

@@ -1,16 +1,16 @@
 import type { Redis } from 'ioredis';
 
-/** What one kind of command cost the server, from `INFO commandstats`. */
+/** Cost of one kind of command, from `INFO commandstats`. */
 export interface CommandCost {
   readonly calls: number;
   readonly micros: number;
 }
 
-/** What the server has counted since its start. */
+/** Counters of the server since its start. */
 export interface RedisFigures {
   /** CPU time of the main thread, which runs every command. */
   readonly cpuMicros: number;
-  /** Commands, with those that scripts call. */
+  /** Number of commands, including those that scripts call. */
   readonly commands: number;
   readonly wireBytes: number;
   readonly costs: Readonly<Record<string, CommandCost>>;
@@ -36,7 +36,7 @@ export async function redisFigures(probe: Redis): Promise<RedisFigures> {
   };
 }
 
-/** What was counted between two looks. */
+/** The difference between two readings. */
 export function difference(before: RedisFigures, after: RedisFigures): RedisFigures {
   const costs: Record<string, CommandCost> = {};
   for (const [name, { calls, micros }] of Object.entries(after.costs)) {

@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { aimsTable } from './aims.js';
 import { contenders } from './contenders/index.js';
-import { figureParts } from './figures/figure-report.js';
+import { figureParts } from './figure/figure-report.js';
 import type { Outcome } from './outcome.js';
 import { cutOffNotes, type Summary } from './summary.js';
 import { figuresTable, forMarkdown, ratesTable, ratiosTable, whole } from './tables.js';
 
 const BY_HAND = '<!-- Written by hand from here on; --report keeps it. -->';
 
-/** Writes the report; what stands below the mark in the file that it replaces stays. */
+/** Writes the report. If it replaces a file, the part of that file below the mark is kept. */
 export function writeReport(file: string, outcome: Outcome): void {
   const path = resolve(file);
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';

@@ -1,7 +1,7 @@
 import type { ContenderName } from './contenders/index.js';
 import type { RedisFigures } from './redis-figures.js';
 
-/** What the process of one run is told. */
+/** The order to the process of one run. */
 export interface RunOrder {
   readonly kind: 'speed' | 'memory' | 'profile';
   readonly contender: ContenderName;
@@ -15,11 +15,13 @@ export interface RunOrder {
   /** Of Piecework's request. Default: the concurrency. */
   readonly limit?: number;
   readonly budgetMs: number;
+  /** Handlers return their payload instead of its number, and commands are not counted, which costs time per byte. */
+  readonly echoes?: boolean;
 }
 
 export interface SpeedReport {
   readonly kind: 'speed';
-  /** False: the budget ended first; the figures are of what was finished until then. */
+  /** False if the time budget ended first; the figures then cover what was finished until that. */
   readonly inTime: boolean;
   readonly finished: number;
   readonly elapsedMs: number;
@@ -27,18 +29,18 @@ export interface SpeedReport {
   readonly clientCpuMicros: number;
   /** Commands that the client sent, without those that scripts call. */
   readonly sent: number;
-  /** Writes to sockets that they went out in: round trips, at most. */
+  /** Number of socket writes that contained them: an upper bound of the round trips. */
   readonly writes: number;
   readonly redis: RedisFigures;
 }
 
 export interface MemoryReport {
   readonly kind: 'memory';
-  /** All that was submitted, with no worker. */
+  /** Memory of everything that was submitted, without a worker. */
   readonly waitingBytes: number;
 }
 
-/** First all is submitted, only then the worker starts: what each half costs by itself. */
+/** Costs of the two halves: first everything is submitted, then the worker starts. */
 export interface ProfileReport {
   readonly kind: 'profile';
   readonly submitting: Cost;
@@ -52,12 +54,12 @@ export interface Cost {
   readonly redis: RedisFigures;
 }
 
-/** The part that we read of what V8's profiler gives: which function ran at each sample. */
+/** The part of V8's profile that is used: which function ran at each sample. */
 export interface CpuProfile {
   readonly nodes: { id: number; callFrame: { functionName: string; url: string } }[];
   readonly samples?: number[];
   readonly timeDeltas?: number[];
 }
 
-/** What it answers. */
+/** The report of the process. */
 export type RunReport = SpeedReport | MemoryReport | ProfileReport;

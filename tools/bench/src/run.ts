@@ -8,8 +8,8 @@ const PROGRAM = fileURLToPath(new URL('./run-in-child.js', import.meta.url));
 type ReportOf<Kind extends RunOrder['kind']> = Extract<RunReport, { kind: Kind }>;
 
 /**
- * Runs one order in a process of its own and waits for the end of that.
- * @throws Error when the process ends without a report: the contender failed
+ * Runs one order in a process of its own, and waits until that ends.
+ * @throws Error if the process ends without a report: the contender failed
  */
 export async function run<Kind extends RunOrder['kind']>(
   kind: Kind,

@@ -10,7 +10,7 @@ export interface Entrant {
   readonly pieceworkRoot: string;
 }
 
-/** What holds for every run of a series; the same for all entrants. */
+/** Settings of every run of a series, the same for all entrants. */
 export interface SeriesSettings {
   readonly rounds: number;
   readonly count: number;
@@ -18,6 +18,7 @@ export interface SeriesSettings {
   readonly payloadBytes: number;
   readonly concurrency: number;
   readonly budgetMs: number;
+  readonly echoes?: boolean;
 }
 
 export interface Measured {
@@ -30,11 +31,11 @@ export interface Measured {
 export interface Server {
   readonly host: string;
   readonly port: number;
-  /** A connection to empty it by: it was started for this series. */
+  /** A connection that flushes the server, which was started for this series. */
   readonly probe: Redis;
 }
 
-/** Round after round, all entrants in turn, so that what disturbs the machine disturbs all alike. */
+/** Measures all entrants in turn, round after round, so that other load on the machine affects all of them alike. */
 export async function measureSeries(
   server: Server,
   entrants: readonly Entrant[],

@@ -6,7 +6,7 @@ import { makePayloads, type Payload } from './payloads.js';
 import type { RunOrder } from './run-order.js';
 import { Tally } from './tally.js';
 
-/** What the measurements of one contender have in common. */
+/** The common part of all measurements of one contender. */
 export class Stage {
   /** How often the handler ran. */
   handled = 0;
@@ -24,10 +24,10 @@ export class Stage {
   /** A session on a queue of its own, with no worker yet. */
   openSession(): Promise<Session> {
     const { host, port, concurrency, pieceworkRoot, contender } = this.order;
-    const { limit = concurrency } = this.order;
-    const handle = async ({ n }: Payload) => {
+    const { limit = concurrency, echoes } = this.order;
+    const handle = async (payload: Payload) => {
       this.handled += 1;
-      return n;
+      return echoes ? payload : payload.n;
     };
     const queue = `bench-${nanoid(6)}`;
     return contenders[contender].open({
@@ -35,7 +35,7 @@ export class Stage {
     });
   }
 
-  /** A whole run that does not count, so that code is compiled and scripts are loaded. */
+  /** A whole run that is not measured: it compiles code and loads scripts. */
   async warmUp(): Promise<void> {
     const { warmUpCount, payloadBytes } = this.order;
     const session = await this.openSession();

@@ -45,7 +45,7 @@ function spread(values: number[]): Spread {
   return { median: median(values), least: min(values), most: max(values), each: values };
 }
 
-/** Says of each entrant that the budget cut off what its figures are of. */
+/** A note for each entrant whose runs were cut off by the time budget. */
 export function cutOffNotes(summaries: readonly Summary[], budgetMs: number): string[] {
   return summaries
     .filter(({ cutOff }) => cutOff)

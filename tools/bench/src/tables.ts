@@ -7,7 +7,7 @@ export interface Table {
   readonly rows: string[][];
 }
 
-/** What was measured, one row per entrant. */
+/** The measurements, one row per entrant. */
 export function figuresTable(summaries: readonly Summary[]): Table {
   const head = [
     '',
@@ -33,8 +33,8 @@ export function figuresTable(summaries: readonly Summary[]): Table {
 }
 
 /**
- * The first entrant over each of the others: medians. For the rate and Redis' CPU also the least and
- * the most of the ratios round by round, which shows how much of it is noise.
+ * Ratios of the first entrant to each of the others, by medians. For the rate and Redis' CPU, also the least and the
+ * greatest ratio of a round, which shows how much is noise.
  */
 export function ratiosTable([first, ...others]: readonly Summary[]): Table {
   const head = [
@@ -81,7 +81,7 @@ export function forMarkdown({ head, rows }: Table): string {
   return markdownTable([head, ...rows], { align });
 }
 
-// What a run that was cut off at once gives has no ratio.
+// A run that was cut off at once has no ratio.
 const known = (value: number, shown: string): string => (Number.isFinite(value) ? shown : '–');
 const bare = (ratio: number): string => known(ratio, ratio.toFixed(ratio < 0.2 ? 3 : 2));
 

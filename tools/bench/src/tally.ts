@@ -1,4 +1,4 @@
-/** Ticks off results: a run counts only if each of its numbers came exactly once. */
+/** Checks results: a run counts only if each of its numbers came exactly once. */
 export class Tally {
   readonly #seen: Uint8Array;
   #count = 0;
@@ -11,9 +11,12 @@ export class Tally {
     return this.#count;
   }
 
-  /** @throws Error for a value that is no number of this run, or that came before */
+  /**
+   * Counts a number, or a payload with its number.
+   * @throws Error if the number is none of this run, or came before
+   */
   add(value: unknown): void {
-    const n = Number(value);
+    const n = Number(typeof value === 'object' ? (value as { n?: unknown } | null)?.n : value);
     if (!Number.isInteger(n) || n < 0 || n >= this.expected) {
       throw new Error(`a result of another run: ${JSON.stringify(value)}`);
     }

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { JournalError } from './evidence/read-journals.js';
+import { soak } from './growth/soak.js';
 import { judge } from './judge/judge.js';
-import { JournalError } from './judge/read-journals.js';
-import { soak } from './judge/soak.js';
 import type { Verdict } from './judge/verdict.js';
 import { combine } from './report/combine.js';
 import { markdown, report, soakMarkdown, soakReport } from './report/report.js';
 
 /*
- * Judges the journals of a run that is over. Exit code 0: clean; 1: not clean, or the journals cannot
- * be believed; 2: wrong usage.
+ * Judges the journals of a run that has ended. Exit code 0: clean; 1: not clean, or a journal is corrupt; 2: wrong
+ * usage.
  */
 
 interface Format {
@@ -37,7 +37,7 @@ formatted(program.command('run <folder>', { isDefault: true }))
   .action(async (folder: string, format: Format) => show(await judge(folder), format));
 
 formatted(program.command('combine <files...>'))
-  .description('several runs as one, from what --json wrote')
+  .description('several runs as one, from the output of --json')
   .action((files: string[], format: Format) => {
     const verdicts = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as Verdict);
     show(combine(verdicts), format);
@@ -45,7 +45,7 @@ formatted(program.command('combine <files...>'))
 
 formatted(program.command('soak <folder>'))
   .description('how fast memory grew')
-  .option('--warm-up-ms <ms>', 'left out of each series', Number, 120_000)
+  .option('--warm-up-ms <ms>', 'time to leave out at the start of each series', Number, 120_000)
   .action(
     async (folder: string, { json, markdown: page, warmUpMs }: Format & { warmUpMs: number }) => {
       const grown = await soak(folder, { warmUpMs });

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { type AttackOptions, type AttackOutcome, attack } from './attack.js';
+import { type AttackOptions, type AttackOutcome, attack } from './attack/attack.js';
+import { otherRevision } from './attack/other-revision.js';
+import type { Fsync } from './attacked/server.js';
 import { clusterReport } from './cluster/cluster-report.js';
-import { judge } from './judge/judge.js';
-import { soak } from './judge/soak.js';
-import type { Verdict } from './judge/verdict.js';
 import {
   CHAOS_RATES,
   CLOCK_RATES,
@@ -15,10 +14,11 @@ import {
   OUTAGE_RATES,
   SOAK_RATES,
   TAKER_RATES,
-} from './nemesis.js';
-import { otherRevision } from './other-revision.js';
+} from './faults/nemesis.js';
+import { soak } from './growth/soak.js';
+import { judge } from './judge/judge.js';
+import type { Verdict } from './judge/verdict.js';
 import { report, soakReport } from './report/report.js';
-import type { Fsync } from './server.js';
 
 interface Flags {
   readonly minutes: number;
@@ -38,16 +38,16 @@ interface Flags {
   readonly json?: boolean;
 }
 
-/** Sub-requests a second: what two cores do with everything else going on. */
+/** Sub-requests a second: what two cores can do beside everything else. */
 const CHAOS_RATE = 700;
-/** The same where six servers share them. */
+/** The same for a cluster, where six servers share the cores. */
 const CLUSTER_RATE = 250;
 
-/** So many processes put into the other queues and take from them. */
+/** Number of processes that use the other queues. */
 const TAKERS = 3;
 const ALL_SHARDS = 3;
 
-/** Standard output is for the verdict, or for its JSON. */
+/** Messages go to standard error; standard output is for the verdict, or for its JSON. */
 const say = (line: string) => console.error(line);
 
 function positive(text: string): number {
@@ -62,13 +62,13 @@ function whole(text: string): number {
   throw new InvalidArgumentError('It has to be a whole number from 0 on.');
 }
 
-/** Without what was not asked for, so that a default may stand there. */
+/** The flags that were given, so that defaults apply to the others. */
 const asked = ({ lostWrites, clocks, outages, queues }: Flags): Partial<Flags> =>
   Object.fromEntries(
     Object.entries({ lostWrites, clocks, outages, queues }).filter(([, is]) => is === true),
   );
 
-/** Journals of two runs in one folder would be judged as one. */
+/** The folder, if it has no journals yet: two runs in one folder would be judged as one. */
 function freshFolder(text: string): string {
   const folder = resolve(text);
   if (!existsSync(join(folder, 'journals'))) return folder;
@@ -77,30 +77,30 @@ function freshFolder(text: string): string {
 
 const program = new Command('chaos')
   .description('Attacks Piecework with real processes, and judges what they wrote down.')
-  // Given to the commands below as well, so it stands before them.
+  // Before the commands below, as they inherit it.
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
 
 function addCommand(name: string, description: string, minutes: number): Command {
   return program
     .command(name)
     .description(description)
-    .option('--minutes <n>', 'how long there are faults', positive, minutes)
-    .option('--seed <n>', 'decides the faults and the work', whole, 1)
+    .option('--minutes <n>', 'length of the attack', positive, minutes)
+    .option('--seed <n>', 'determines the faults and the work', whole, 1)
     .addOption(
-      new Option('--fsync <when>', 'when Redis writes its file to the disk')
+      new Option('--fsync <when>', 'when Redis writes its append-only file to the disk')
         .choices(['always', 'everysec', 'no'])
         .default('always'),
     )
-    .option('--keep-journals <dir>', 'leave journals and logs in this folder', freshFolder)
+    .option('--keep-journals <dir>', 'keep journals and logs in this folder', freshFolder)
     .option('--json', 'the verdict as JSON', false);
 }
 
 addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or counted twice', 6)
   .option('--rate <n>', 'sub-requests a second (default: 700, of a cluster 250)', positive)
-  .option('--cluster', 'a cluster: failovers, hash slots on their way, killed workers', false)
+  .option('--cluster', 'attack a cluster: failovers, migrating hash slots, killed workers', false)
   .option(
     '--kill-masters',
-    'its masters are killed as well: acknowledged writes may be lost',
+    'also kill masters of the cluster: acknowledged writes may be lost',
     false,
   )
   .option('--lost-writes', 'the server loses its last writes: old replicas, old snapshots', false)
@@ -175,14 +175,14 @@ interface Conclusion {
   readonly killMasters: boolean;
 }
 
-/** Says how it went; whether all is well. */
+/** Judges and reports the run; returns whether all is well. */
 async function conclude(
   { journals, troubles, errors }: AttackOutcome,
   { json, keep, grows, cluster, killMasters }: Conclusion,
 ): Promise<boolean> {
   const verdict = await judge(journals);
   const grown = grows ? await soak(journals) : undefined;
-  // `judge combine` reads what is said here of several runs.
+  // `judge combine` reads this output of several runs.
   if (json) console.log(JSON.stringify(grown ? { verdict, soak: grown } : verdict));
   else {
     console.log(report(verdict));
@@ -192,12 +192,12 @@ async function conclude(
   }
   if (keep !== undefined) say(`journals: ${journals}`);
   if (errors.has('CROSSSLOT')) return false;
-  // What a killed master had acknowledged and not passed on is gone: said above, and no fault of ours.
+  // A killed master may lose writes that it had acknowledged and not replicated: reported above, and no failure.
   if (killMasters) return isComplete(verdict, troubles);
   return verdict.clean && troubles.length === 0;
 }
 
-/** Whether all that was begun has ended, and the run can be judged. */
+/** Whether every request has ended, and the run can be judged. */
 function isComplete({ findings }: Verdict, troubles: readonly string[]): boolean {
   const never = ['never completed', 'cut short', 'torn journal', 'unexpected'] as const;
   return never.every((kind) => findings[kind].count === 0) && troubles.length === 0;

@@ -1,4 +1,4 @@
-import { Notifier } from '@piecework/notifier';
+import { type NamedChannel, Notifier } from '@piecework/notifier';
 import {
   type Items,
   isArray,
@@ -14,9 +14,9 @@ import {
   type OptionTable,
   option,
   type RedisInput,
+  shape,
 } from '@piecework/protocol';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { z } from 'zod';
 import { Admin, adminOptions } from '../operate/admin.js';
 import { RequestHandle } from './request-handle.js';
 import { SubmittedRequest } from './submitted-request.js';
@@ -25,30 +25,30 @@ import { check, type Task } from './task.js';
 export interface PieceworkOptions {
   /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
   readonly redis: RedisInput;
-  /** @default 'req' */
+  /** Name of the queue. @default 'req' */
   readonly queue?: string | undefined;
   /**
-   * How long `status`, and all that `admin` and handles do to a request, go on trying while Redis is away,
-   * in ms (see AdminOptions). A submission has its own. @default 30000
+   * How long `status`, and all that `admin` and handles do to a request, keep trying while Redis is away, in ms
+   * (see AdminOptions). A submission has an option of its own. @default 30000
    */
   readonly unavailableMs?: number | undefined;
   /**
-   * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a cluster
-   * shares the load of one that is hot. The same for all who use it. @default 1
+   * How many shards the queue has, from 1 to 64: each is a queue in a hash slot of its own, so that a busy queue
+   * is spread over a cluster. The same for all that use it. @default 1
    */
   readonly shards?: number | undefined;
 }
 
 /**
- * Options of a request whose task may be given by its definition: its payloads and results then have the
- * types of the task, and each payload is checked by its schema, if it has one.
+ * Options of a request. With a `task` from `defineTask`, payloads and results have its types, and its schema, if it
+ * has one, checks each payload.
  */
 export type SubmitOptions<Payload, Result> = Omit<RequestOptions, 'task'> & {
   readonly task?: string | Task<Payload, Result, unknown> | undefined;
 };
 
 export interface HandleOptions<Result> {
-  /** The task of the request, only for the types: which one it has is known to Redis alone. */
+  /** The task of the request; only for the types, not compared with the task that the request has in Redis. */
   // biome-ignore lint/suspicious/noExplicitAny: a task of any payload.
   readonly task?: string | Task<any, Result, any> | undefined;
 }
@@ -58,18 +58,18 @@ const isTask = (task: unknown) =>
 
 const handleOptions: OptionTable = {
   task: option.custom(
-    z.union([option.name().schema, z.custom((task) => task instanceof Object && isTask(task))]),
+    shape.either(option.name().fits, (task) => task instanceof Object && isTask(task)),
     `a task, or the name of one`,
   ),
 };
 
-/** An open request with the handle's methods beside it. */
+/** An open request; `handle` waits for it and reads it. */
 export type OpenHandle<Result, Payload = unknown> = {
   readonly handle: SubmittedRequest<Result>;
 } & OpenRequest<Payload>;
 
 /**
- * Producer and notifier of one queue behind one door.
+ * Submits requests to one queue, waits for them and reads them: Producer, Notifier and Admin on one connection.
  *
  * ```ts
  * await using pw = new Piecework({ redis: 'redis://localhost' });
@@ -85,21 +85,21 @@ export class Piecework implements AsyncDisposable {
   /** Lists, counts and workers of the queue. */
   readonly admin: Admin;
 
-  /** @throws InvalidOptionError */
+  /** Connects at the first call. @throws InvalidOptionError */
   constructor(options: PieceworkOptions) {
     const { redis, unavailableMs, ...queue } = checkOptions<Required<PieceworkOptions>>(
       adminOptions,
       options,
     );
-    this.#connection = Connection.open(redis);
+    this.#connection = Connection.open(redis, 'this Piecework object');
     this.#producer = new Producer({ redis: this.#connection, ...queue });
     this.#notifier = new Notifier({ redis: this.#connection, unavailableMs, ...queue });
     this.admin = new Admin({ redis: this.#connection, unavailableMs, ...queue });
   }
 
   /**
-   * Submits all items as one request; resolves when the last is in. `created` of what it returns says
-   * whether this call made the request. With a `task` the items are its payloads.
+   * Submits all items as one request; resolves when the last is in. `created` of the handle says whether this call
+   * made the request. With a `task` the items are its payloads.
    * @throws as Producer.submit
    */
   async submit<Payload = unknown, Result = unknown>(
@@ -108,7 +108,9 @@ export class Piecework implements AsyncDisposable {
   ): Promise<SubmittedRequest<Result>> {
     const { schema, plain } = taskOf(options);
     const source = schema ? await checkedItems(items, schema) : items;
-    return this.#submitted(await this.#producer.submit(source, plain));
+    const named = this.#notifier.name();
+    const made = await this.#producer.submit(source, plain, named.channel);
+    return this.#submitted(made, named);
   }
 
   /**
@@ -126,16 +128,17 @@ export class Piecework implements AsyncDisposable {
     return Object.assign(open, { handle });
   }
 
-  #submitted<Result>(made: {
-    readonly id: string;
-    readonly generation: number;
-    readonly created: boolean;
-  }): SubmittedRequest<Result> {
-    return new SubmittedRequest<Result>(made, this.#notifier, this.admin);
+  #submitted<Result>(
+    made: { readonly id: string; readonly generation: number; readonly created: boolean },
+    named?: NamedChannel,
+  ): SubmittedRequest<Result> {
+    // cure: only the call that made a request relies on the channel that it named
+    const told = made.created ? named : undefined;
+    return new SubmittedRequest<Result>(made, this.#notifier, this.admin, told);
   }
 
   /**
-   * Looks once whether Redis can be reached and serves Piecework; every submission does so too.
+   * Checks once whether Redis can be reached and can serve Piecework; every submission does so too.
    * @throws ConnectionError · ServerError TOO_OLD, EVICTING, CLUSTER
    */
   check(): Promise<void> {
@@ -143,8 +146,8 @@ export class Piecework implements AsyncDisposable {
   }
 
   /**
-   * The handle of a request that was submitted anywhere. With its `task` the results have the type of the task's.
-   * No I/O. @throws InvalidOptionError
+   * The handle of a request that any process submitted. With its `task` the results are typed. No I/O.
+   * @throws InvalidOptionError
    */
   request<Result = unknown>(
     id: string,
@@ -156,9 +159,9 @@ export class Piecework implements AsyncDisposable {
   }
 
   /**
-   * Closes what this object opened; a client that was passed in stays open. What was appended to open requests
-   * is in then.
-   * @throws as OpenRequest.close, when all is closed; ClosedError when something is not in after 5 s
+   * Closes what this object opened; a client that was passed in stays open. Waits for at most 5 s until items that
+   * were appended to open requests are in.
+   * @throws as OpenRequest.close, when all is closed; ClosedError when items are not in after 5 s
    */
   async close(): Promise<void> {
     const [flushed] = await Promise.allSettled([this.#producer.closeOpen()]);
@@ -190,7 +193,7 @@ function taskOf<Payload, Result>(
   return { schema: undefined, plain: { ...rest, task } };
 }
 
-/** An array is looked through before anything is written; a stream as it comes. */
+/** An array is checked before anything is written; a stream as it is read. */
 async function checkedItems<Payload>(
   items: Items<Payload>,
   schema: StandardSchemaV1,
@@ -213,7 +216,7 @@ async function checkedItems<Payload>(
   return checked();
 }
 
-/** Options may throw when they are looked at. */
+/** A copy; reading options may throw. @throws InvalidOptionError */
 function copyOf<Options extends object>(options: Options): Options {
   try {
     if (typeof options === 'object' && options && !Array.isArray(options)) return { ...options };

@@ -3,11 +3,13 @@ import type {
   Failure,
   FailureGroup,
   FailuresOptions,
+  NamedChannel,
   Notifier,
   ProgressOptions,
   ProgressReport,
   RequestStatus,
   ResultItem,
+  Results,
   ResultsOptions,
   SucceededItem,
   SuccessesOptions,
@@ -27,40 +29,53 @@ export class RequestHandle<Result = unknown> {
   readonly #notifier: Notifier;
   readonly #admin: Admin;
   #generation: number;
+  /** Of a request that this process submitted. */
+  #named: NamedChannel | undefined;
 
-  /** `generation`: the life that is known to have begun; 0: none is. */
-  constructor(id: string, notifier: Notifier, admin: Admin, generation = 0) {
+  /** @internal `generation`: one that is known to have begun; 0: none is. */
+  constructor(
+    id: string,
+    notifier: Notifier,
+    admin: Admin,
+    generation = 0,
+    named: NamedChannel | undefined = undefined,
+  ) {
     this.id = id;
     this.#generation = generation;
+    this.#named = named;
     this.#notifier = notifier;
     this.#admin = admin;
   }
 
   /**
-   * Waits for the completion; it may have been long ago. A Redis that goes away is waited for, one that was
-   * never there is told at once.
+   * Waits for the completion, or returns at once if the request is complete. While Redis is away the wait continues;
+   * if Redis was never reached, it fails at once.
    * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · LostError · DroppedError ·
    *   ConnectionError, ServerError: no Redis was ever reached, or it cannot serve Piecework as it is
    */
   completion(options: WaitOptions = {}): Promise<CompletionOutcome> {
-    return this.#notifier.completion(this.id, options, this.#generation);
+    return this.#notifier.completion(this.id, options, this.#generation, this.#named);
   }
 
   /**
-   * The results, live while the request runs, in the order of completion or of the items.
-   * Each has a `value`; `failed: true` gives failed sub-requests too, which `status` tells apart.
-   * Memory stays bounded, however many there are.
+   * The results, live while the request runs, in the order of completion or of the items. Each has a `value`;
+   * with `failed: true` failed sub-requests come too, and `status` distinguishes them. Memory stays bounded,
+   * however many there are.
+   *
+   * They end when the request is complete, without an error, however it ended. Sub-requests that failed, or were
+   * cancelled because the request was cancelled or its deadline passed, have no result. So check `outcome` behind the
+   * loop: `const results = request.results(); for await (…) …; results.outcome?.throwIfFailed()`.
    * @throws as completion
    */
-  results(options?: SuccessesOptions): AsyncIterable<SucceededItem<Result>>;
-  results(options: ResultsOptions): AsyncIterable<ResultItem<Result>>;
-  results(options: ResultsOptions = {}): AsyncIterable<ResultItem<Result>> {
-    return this.#notifier.results<Result>(this.id, options, this.#generation);
+  results(options?: SuccessesOptions): Results<SucceededItem<Result>>;
+  results(options: ResultsOptions): Results<ResultItem<Result>>;
+  results(options: ResultsOptions = {}): Results<ResultItem<Result>> {
+    return this.#notifier.results<Result>(this.id, options, this.#generation, this.#named);
   }
 
   /**
-   * The failed sub-requests that there are now, in the order of the items: payload, attempts, crashes
-   * and error of each. `name` picks those whose error has this name.
+   * The sub-requests that have failed by now, in the order of the items: payload, attempts, crashes and error of
+   * each. `name` selects those whose error has this name.
    * @throws as completion
    */
   failures(options: FailuresOptions = {}): AsyncIterable<Failure> {
@@ -72,7 +87,7 @@ export class RequestHandle<Result = unknown> {
     return this.#notifier.failureGroups(this.id, options, this.#generation);
   }
 
-  /** Counts, rate and time left, again and again until the request is complete. */
+  /** Counts, rate and time left, every `everyMs` until the request is complete. @throws as completion */
   progress(options: ProgressOptions = {}): AsyncIterable<ProgressReport> {
     return this.#notifier.progress(this.id, options, this.#generation);
   }
@@ -83,40 +98,45 @@ export class RequestHandle<Result = unknown> {
   }
 
   /**
-   * What runs of it now, the longest first: index, worker, for how long, attempt and reported progress of each,
-   * `limit` (100) of them at most. @throws as Admin.running
+   * The sub-requests that run now, the longest first: index, worker, duration, attempt and reported progress of
+   * each. At most `limit`, 100 by default. @throws as Admin.running
    */
   running(options: RunningOptions = {}): Promise<RunningSubRequest[]> {
     return this.#admin.running(this.id, options);
   }
 
   /**
-   * Has failed sub-requests (all, or those that match) run again as a new life of the id; the results
-   * of the others stay. `completion` awaits the new life from here on, and its `generation` tells: should the
-   * server lose it, that is a LostError, and not the end of the life before.
+   * Runs failed sub-requests (all, or those that match) again, as a new generation; the results of the others stay.
+   * From here on `completion` awaits the new generation. If the server loses it, that is a LostError, and not the
+   * completion of the generation before.
    * @throws NotCompleteError, and as Admin.redrive
    */
   async redrive(options: RedriveOptions = {}): Promise<Redriven> {
     const redriven = await this.#admin.redrive(this.id, options);
-    // Not the greatest: after lost writes, by a clock that is behind, the next life may have a lower one.
+    // Not the greater one: after lost writes, with a clock that is behind, the next generation may be lower.
+    // cure: a handle that redrives a request knows its new generation
     this.#generation = redriven.generation;
+    this.#named = undefined;
     return redriven;
   }
 
   /**
-   * Cancels the request: what nobody runs at once; running handlers are aborted, and what succeeds all
-   * the same counts. Results and failures stay. @throws as Admin.cancel
+   * Cancels the request. What does not run yet is cancelled at once; running handlers are aborted, and what succeeds
+   * all the same counts. Results and failures stay. @throws as Admin.cancel
    */
   cancel(): Promise<Cancelled> {
     return this.#admin.cancel(this.id);
   }
 
-  /** Starts nothing more until it is resumed; what runs may end. @throws as Admin.pause */
+  /**
+   * Pauses the request: nothing of it starts until `resume`, once its workers have learnt of it (usually within
+   * milliseconds); what runs may end. @throws as Admin.pause
+   */
   pause(): Promise<void> {
     return this.#admin.pause(this.id);
   }
 
-  /** Lets it go on. @throws as Admin.pause */
+  /** Resumes the paused request. @throws as Admin.pause */
   resume(): Promise<void> {
     return this.#admin.resume(this.id);
   }
@@ -126,7 +146,7 @@ export class RequestHandle<Result = unknown> {
     return this.#admin.update(this.id, changes);
   }
 
-  /** Removes the request and everything of it, whatever its state. @throws NotFoundError */
+  /** Removes the request and everything of it, whatever its state. @throws as Admin.drop */
   drop(): Promise<void> {
     return this.#admin.drop(this.id);
   }

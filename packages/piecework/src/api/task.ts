@@ -10,13 +10,12 @@ import {
 } from '@piecework/protocol';
 import type { HandlerContext, TaskHandler } from '@piecework/worker';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { z } from 'zod';
 
 /**
  * A task: a name that producers and workers share, with the types of its payload and its result.
  * With a schema (any library that speaks Standard Schema) a payload is checked when it is submitted,
- * and the handler gets what the schema makes of it. Payloads travel as JSON, so the schema also has to take what
- * JSON makes of one: `z.coerce.date()` and not `z.date()`. Otherwise the submission is refused.
+ * and the handler gets what the schema makes of it. Payloads travel as JSON, so the schema also has to accept the
+ * JSON form of a payload: `z.coerce.date()` and not `z.date()`. Otherwise the submission is refused.
  */
 export interface Task<Payload, Result, Parsed = Payload> {
   readonly name: string;
@@ -32,7 +31,7 @@ const isSchema = (value: unknown): boolean =>
   typeof (value as Partial<StandardSchemaV1> | null)?.['~standard']?.validate === 'function';
 
 const taskOptions: OptionTable = {
-  payload: option.custom(z.custom(isSchema), 'a schema that speaks Standard Schema'),
+  payload: option.custom(isSchema, 'a schema that speaks Standard Schema'),
 };
 
 /**
@@ -66,7 +65,7 @@ export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   };
 }
 
-/** What the schema makes of a payload. @throws PayloadError that names the first thing that is wrong */
+/** What the schema makes of a payload. @throws PayloadError that names the first issue */
 async function validate<Input, Output>(
   schema: StandardSchemaV1<Input, Output>,
   payload: unknown,
@@ -77,9 +76,8 @@ async function validate<Input, Output>(
 }
 
 /**
- * The same before it is submitted, for item `index`; no promise where the schema answers at once. The worker's
- * schema gets what JSON makes of a payload: where that is something else, as the text of a Date, it is asked
- * about that as well.
+ * Checks item `index` before it is submitted; returns no promise if the schema answers at once. The worker's schema
+ * gets the JSON form of a payload: where that differs, as the text of a Date, the schema checks that form, too.
  */
 export function check(
   schema: StandardSchemaV1,
@@ -87,12 +85,12 @@ export function check(
   index: number,
 ): void | Promise<void> {
   const ask = (value: unknown, cure: string, andThen: () => void | Promise<void>) => {
-    const told = ({ issues }: StandardSchemaV1.Result<unknown>) => {
+    const onResult = ({ issues }: StandardSchemaV1.Result<unknown>) => {
       if (issues) throw wrong(issues, { index, cure });
       return andThen();
     };
     const result = schema['~standard'].validate(value);
-    return 'then' in result ? result.then(told) : told(result);
+    return 'then' in result ? result.then(onResult) : onResult(result);
   };
   return ask(payload, '', () => {
     if (isItsJson(payload, 0)) return;
@@ -102,12 +100,12 @@ export function check(
 }
 
 const TRAVELS =
-  '; payloads travel as JSON, and the worker checks what arrives: let the schema take that, as z.coerce.date() does';
+  '; payloads travel as JSON, and the worker checks what arrives: let the schema accept that, as z.coerce.date() does';
 
-/** So deep a payload is looked at before its JSON is. */
+/** Nesting up to which a payload is compared with its JSON form; deeper ones are encoded and checked. */
 const DEEPEST = 100;
 
-/** Whether a payload is, for a schema, what its JSON is. */
+/** Whether a payload and its JSON form are the same to a schema. */
 function isItsJson(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
   if (depth === DEEPEST || 'toJSON' in value) return false;

@@ -1,10 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { type RequestOptions, requestOptions } from '@piecework/producer';
-import { type OptionTable, option, type RedisInput } from '@piecework/protocol';
+import { type OptionTable, option, type RedisInput, shape } from '@piecework/protocol';
 import { type Handler, type WorkerOptions, workerOptions } from '@piecework/worker';
-import { z } from 'zod';
 
-/** How a task is run, and when. Whatever is not said here is as for a request. */
+/** The tasks of a program: the array of arguments of each name. */
+// biome-ignore lint/suspicious/noExplicitAny: arguments of any types; an interface has no index signature
+export type TaskArguments<Tasks> = { readonly [Name in keyof Tasks]: readonly any[] };
+
+/** What follows the name of a task: its arguments, which may be left out if it has none, and options. */
+export type TaskInput<Args> =
+  IsAny<Args> extends true
+    ? [args?: readonly unknown[], options?: TaskOptions]
+    : [] extends Args
+      ? [args?: Args, options?: TaskOptions]
+      : [args: Args, options?: TaskOptions];
+
+/** Whether nothing is known of a type. */
+type IsAny<Type> = 0 extends 1 & Type ? true : false;
+
+/** How and when a task runs. All else is as for a request. */
 export interface TaskOptions
   extends Pick<
     RequestOptions,
@@ -20,11 +34,11 @@ export interface TaskOptions
     | 'signal'
   > {
   /**
-   * Its name everywhere. The same one again, with the same name, arguments and options, is the same task,
-   * as long as it waits or is remembered. @default 16 random bytes, 22 characters of base64url
+   * The name of this task in every process. A call with the same id, name, arguments and options is the same task,
+   * until its `retentionMs` has ended. @default 16 random bytes, 22 characters of base64url
    */
   readonly id?: string | undefined;
-  /** How long it is remembered after its end, how it ended and why it failed, in ms; at least 1000. @default 3600000, an hour */
+  /** How long its outcome and failure are kept after its end, in ms; at least 1000. @default 3600000, an hour */
   readonly retentionMs?: number | undefined;
 }
 
@@ -38,15 +52,24 @@ export const taskOptions: OptionTable = {
   retentionMs: option.ms(1_000, 31_536_000_000, 3_600_000),
 };
 
+/** Random bytes for so many ids are drawn at once: drawing them costs more than an id. */
+const DRAWN = 128;
+let random = Buffer.alloc(0);
+
 /** A new id: 128 random bits, 22 characters. */
-export const newTaskId = (): string => randomBytes(16).toString('base64url');
+export function newTaskId(): string {
+  if (random.length === 0) random = randomBytes(16 * DRAWN);
+  const id = random.toString('base64url', 0, 16);
+  random = random.subarray(16);
+  return id;
+}
 
 export interface DelayedTasksOptions {
   /** Where Redis is; a client that is passed in is never closed. */
   readonly redis: RedisInput;
   /**
-   * Queues in which this object moves what is due from the start. Those into which it puts delayed tasks
-   * come by themselves. @default []
+   * Queues in which this object moves due tasks from the start. Queues into which it puts delayed tasks are added
+   * automatically. @default []
    */
   readonly moves?: readonly string[] | undefined;
 }
@@ -56,43 +79,46 @@ const name = option.name();
 
 export const delayedTasksOptions: OptionTable = {
   redis,
-  moves: option.custom(z.array(name.schema), 'names of queues', []),
+  moves: option.custom(shape.array(name.fits), 'names of queues', []),
 };
 
 /**
- * Runs the tasks of one name. `args` is the array that `executeLater` was given. What it returns is not
- * kept; what it throws fails the attempt.
+ * Runs the tasks of one name. `args` is the array that was passed to `executeLater`. The return value is not kept;
+ * an exception fails the attempt.
  */
-export type TaskFunction = Handler;
+// biome-ignore lint/suspicious/noExplicitAny: arguments of any types
+export type TaskFunction<Args = any> = Handler<Args>;
 
-export interface TaskWorkerOptions
+// biome-ignore lint/suspicious/noExplicitAny: tasks of any names
+export interface TaskWorkerOptions<Tasks extends TaskArguments<Tasks> = Record<string, any>>
   extends Pick<WorkerOptions, 'concurrency' | 'leaseMs' | 'maxBlockMs' | 'backoff' | 'logger'> {
   /** Queues to serve: a free slot takes from the first of them that has a task. 1 to 100, each once. */
   readonly queues: readonly string[];
-  /** What runs the tasks, by their names. Tasks of other names are left to other workers. */
-  readonly handlers: Readonly<Record<string, TaskFunction>>;
+  /** The functions that run tasks, by name. Tasks of other names are left to other workers. */
+  readonly handlers: { readonly [Name in keyof Tasks]?: TaskFunction<Tasks[Name]> };
 }
 
-const isEachOnce = (names: readonly unknown[]) => new Set(names).size === names.length;
+const isEachOnce = (names: unknown) => {
+  const all = names as readonly unknown[];
+  return new Set(all).size === all.length;
+};
+
+const areTasks = (given: unknown) => {
+  if (!shape.object({})(given)) return false;
+  const tasks = Object.entries(given as object);
+  return tasks.length > 0 && tasks.every(([task, run]) => name.fits(task) && shape.callable(run));
+};
 
 export const taskWorkerOptions: OptionTable = {
   queues: option.custom(
-    z.array(name.schema).min(1).max(100).refine(isEachOnce),
+    shape.both(shape.array(name.fits, 1, 100), isEachOnce),
     'names of 1 to 100 queues, each once',
   ),
-  handlers: option.custom(
-    z
-      .record(
-        name.schema as z.ZodString,
-        z.custom<TaskFunction>((v) => typeof v === 'function'),
-      )
-      .refine((handlers) => Object.keys(handlers).length > 0),
-    '{ name: (args, context) => … }, at least one',
-  ),
+  handlers: option.custom(areTasks, '{ name: (args, context) => … }, at least one'),
   ...from(workerOptions, 'concurrency', 'leaseMs', 'maxBlockMs', 'backoff', 'logger'),
 };
 
 export const taskArguments: OptionTable[string] = option.custom(
-  z.array(z.unknown()),
+  Array.isArray,
   'an array of the arguments',
 );

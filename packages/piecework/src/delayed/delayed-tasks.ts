@@ -9,6 +9,7 @@ import {
   encodePayload,
   option,
   QueueCommands,
+  RequestExistsError,
   type WaitOptions,
 } from '@piecework/protocol';
 import { RequestHandle } from '../api/request-handle.js';
@@ -18,6 +19,8 @@ import {
   type DelayedTasksOptions,
   delayedTasksOptions,
   newTaskId,
+  type TaskArguments,
+  type TaskInput,
   type TaskOptions,
   type TaskWorkerOptions,
   taskArguments,
@@ -25,7 +28,7 @@ import {
 } from './delayed-task-options.js';
 import { TaskWorker } from './task-worker.js';
 
-/** What this object has of one queue. */
+/** The roles that this object plays in one queue. */
 interface Place {
   readonly producer: Producer;
   readonly notifier: Notifier;
@@ -34,12 +37,24 @@ interface Place {
 }
 
 /**
- * How long each queue more lets all of them rest while nothing is due: so all together are looked at some twenty
- * times a second at most, besides when something is due.
+ * How much longer each further queue makes all agendas wait while nothing is due, in ms: so they tick at most about
+ * twenty times a second together, besides when something is due.
  */
 const REST_PER_QUEUE_MS = 50;
+/** What its users call it. */
+const CALLED = 'this DelayedTasks object';
 /** A name of a queue or of a task. */
 const NAMED = option.name();
+
+/** A request of one sub-request is a task to its user, and its item is the arguments. */
+function taskExists({ requestId, status, differs }: RequestExistsError): RequestExistsError {
+  const words: Readonly<Record<string, string>> = { items: 'arguments', task: 'name' };
+  const others = differs.map((what) => words[what] ?? what).join(', ');
+  const why = others === '' ? '' : `, which differs in its ${others}`;
+  const advice = 'give a new task an id of its own, or none; cancel the old one if it must not run';
+  const what = `there is already a task of this id${why}; ${advice}`;
+  return new RequestExistsError(requestId, status, what, differs);
+}
 
 /**
  * Runs functions later, or now, in other processes: each call is a task in a queue, with a priority.
@@ -55,14 +70,19 @@ const NAMED = option.name();
  * await worker.start();
  * ```
  *
- * A task is a request of one sub-request, so all that holds of requests holds of tasks: run at least
- * once, counted once. One without a delay goes into the list of its priority at once. One with a delay
- * waits in the agenda, the one sorted set of its queue; whoever looks at it when it is due moves it into
- * the lane of its priority, which is served in due order, before the list. Any number of such movers do
- * no harm: each DelayedTasks that put delayed tasks into a queue is one as long as it is open, and so is
- * each worker.
+ * `new DelayedTasks<{ welcome: [address: string] }>` names the tasks and their arguments: then the compiler checks them,
+ * where a task is put in and where it is run.
+ *
+ * A task is a request of one sub-request, so that the guarantees of requests apply: it runs at least once and is
+ * counted once. A task without a delay goes into the list of its priority at once. A delayed task waits in the
+ * agenda, the one sorted set of its queue. The process that ticks the agenda when it is due moves it into the lane
+ * of its priority, which is served before the list, in due order. There may be any number of such processes:
+ * each worker is one, and each open DelayedTasks that put delayed tasks into the queue.
  */
-export class DelayedTasks implements AsyncDisposable {
+// biome-ignore lint/suspicious/noExplicitAny: tasks of any names
+export class DelayedTasks<Tasks extends TaskArguments<Tasks> = Record<string, any>>
+  implements AsyncDisposable
+{
   readonly #connection: Connection;
   readonly #places = new Map<string, Place>();
   readonly #workers = new Set<TaskWorker>();
@@ -74,41 +94,44 @@ export class DelayedTasks implements AsyncDisposable {
       delayedTasksOptions,
       options,
     );
-    this.#connection = Connection.open(redis);
+    this.#connection = Connection.open(redis, CALLED);
     for (const queue of moves) this.#place(queue).mover.start();
   }
 
   /**
-   * Has task `name` run with `args` (anything that JSON keeps), at once, in `delayMs` or at `runAt`;
-   * answers its id. It resolves when Redis has the task. With an `id` of yours it may be called again, in
-   * any process, without a second task; an error that is `retryable` tells as `requestId` which id to
-   * call it again with.
+   * Runs task `name` with `args` (anything that JSON keeps), at once, after `delayMs` or at `runAt`. Resolves to its id
+   * when Redis has the task. With an `id` of yours it may be called again, in any process, without a second task.
+   * After an error that is `retryable`, call it again with the `requestId` of the error as id.
    * @throws InvalidOptionError, PayloadError before anything is written · RequestExistsError: the id
    *   belongs to another task · ServerError, ConnectionError · IndeterminateError · ClosedError
    */
-  async executeLater(
+  async executeLater<Name extends string & keyof Tasks>(
     queue: string,
-    name: string,
-    args: readonly unknown[] = [],
-    options: TaskOptions = {},
+    name: Name,
+    ...given: TaskInput<Tasks[Name]>
   ): Promise<string> {
+    const [args = [], options = {}] = given as Partial<[readonly unknown[], TaskOptions]>;
     checkOption('name', name, NAMED);
     checkOption('args', args, taskArguments);
     const checked = checkOptions<TaskOptions>(taskOptions, options);
     const { delayMs = 0, runAt } = checked;
-    // With both the submission refuses them, also where one of them is 0.
+    // The submission refuses both together, even if one of them is 0.
     const isDelayed = runAt !== undefined || delayMs > 0;
     const { delayMs: _, ...undelayed } = checked;
-    // Here, where it is not one item among others.
+    // Checked here, so that the error does not name the index of an item.
     encodePayload(args, checked.maxPayloadBytes);
     const { producer, mover } = this.#place(queue);
-    const { id, generation } = await producer.submit([args], {
-      id: newTaskId(),
-      ...(isDelayed ? { ...checked, expedite: true } : undelayed),
-      task: name,
-      limit: 1,
-      results: 'discard',
-    });
+    const { id, generation } = await producer
+      .submit([args], {
+        id: newTaskId(),
+        ...(isDelayed ? { ...checked, expedite: true } : undelayed),
+        task: name,
+        limit: 1,
+        results: 'discard',
+      })
+      .catch((error: unknown) => {
+        throw error instanceof RequestExistsError ? taskExists(error) : error;
+      });
     if (isDelayed && !this.#closing) {
       mover.start();
       // A generation is about the server's time of its creation.
@@ -119,7 +142,7 @@ export class DelayedTasks implements AsyncDisposable {
   }
 
   /**
-   * Takes a task back: one that waits is not run; one that runs is told to stop.
+   * Cancels a task: one that waits does not run; a running one is aborted by its `signal`.
    * @throws NotFoundError · ExpiredError · DroppedError · ServerError, ConnectionError
    */
   async cancel(queue: string, id: string): Promise<Cancelled> {
@@ -127,7 +150,7 @@ export class DelayedTasks implements AsyncDisposable {
   }
 
   /**
-   * Waits until the task has ended; it may have been long ago, within its `retentionMs`.
+   * Waits until the task has ended, or returns at once if it has, within its `retentionMs`.
    * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · DroppedError
    */
   async completion(
@@ -138,7 +161,7 @@ export class DelayedTasks implements AsyncDisposable {
     return this.task(queue, id).completion(options);
   }
 
-  /** Its request: for `status()`, `failures()` and the rest. No I/O. @throws InvalidOptionError */
+  /** The handle of a task's request, for `status()`, `failures()` and the rest. No I/O. @throws InvalidOptionError */
   task(queue: string, id: string): RequestHandle<never> {
     checkOption('id', id, NAMED);
     const { notifier, admin } = this.#place(queue);
@@ -146,16 +169,16 @@ export class DelayedTasks implements AsyncDisposable {
   }
 
   /** A worker of these queues, not started; closed with this object. @throws InvalidOptionError */
-  worker(options: TaskWorkerOptions): TaskWorker {
-    if (this.#closing) throw new ClosedError('delayed tasks');
+  worker(options: TaskWorkerOptions<Tasks>): TaskWorker {
+    if (this.#closing) throw new ClosedError(CALLED);
     const worker = new TaskWorker(this.#connection.client, options);
     this.#workers.add(worker);
     return worker;
   }
 
   /**
-   * Closes its workers as `TaskWorker.close` does, moves nothing more, and closes what it opened. Tasks
-   * that wait go on waiting.
+   * Closes its workers as `TaskWorker.close` does, moves nothing more, and closes what it opened. Waiting tasks
+   * keep waiting. May be called twice.
    */
   close(options: { timeoutMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(options);
@@ -169,14 +192,14 @@ export class DelayedTasks implements AsyncDisposable {
   async #close(options: { timeoutMs?: number }): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.close(options)));
     const places = [...this.#places.values()];
-    await Promise.all(places.map(({ mover }) => mover.stop()));
+    await Promise.all(places.map(({ mover }) => mover.close()));
     await Promise.all(places.map(({ producer }) => producer.close()));
     await Promise.all(places.map(({ notifier }) => notifier.close()));
     await this.#connection.close();
   }
 
   #place(queue: string): Place {
-    if (this.#closing) throw new ClosedError('delayed tasks');
+    if (this.#closing) throw new ClosedError(CALLED);
     const known = this.#places.get(queue);
     if (known) return known;
     checkOption('queue', queue, NAMED);

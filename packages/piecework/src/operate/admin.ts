@@ -4,10 +4,9 @@ import {
   Connection,
   checkOption,
   checkOptions,
-  DroppedError,
   ERRORS_MAX,
-  ExpiredError,
-  NotFoundError,
+  HISTORY_MS,
+  type HistoryPoint,
   type OptionTable,
   option,
   Patience,
@@ -17,34 +16,36 @@ import {
   QueueErrors,
   type RedisInput,
   type RegisteredWorker,
-  RequestCommands,
+  RequestReads,
   Shards,
+  type SharedConnection,
   TIMES,
 } from '@piecework/protocol';
-import type { CheckedOptions, DoctorOptions } from './doctor/doctor.js';
+import { type CheckedOptions, type DoctorOptions, doctorOptions } from './doctor/doctor-options.js';
 import type { Finding } from './doctor/finding.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
 import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
+import { type ListOptions, listOptions, listRequests } from './request-list.js';
 import {
   type RunningOptions,
   type RunningSubRequest,
   runningOf,
   runningOptions,
 } from './running.js';
-import { livingRequests } from './unfinished-scan.js';
+import { unfinishedRequests } from './unfinished-scan.js';
 
 export interface AdminOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
-  readonly redis: RedisInput | Connection;
-  /** @default 'req' */
+  readonly redis: RedisInput | SharedConnection;
+  /** Name of the queue. @default 'req' */
   readonly queue?: string | undefined;
   /**
-   * How long each call goes on trying while Redis is unreachable, read-only, loading, or a hash slot is on
-   * its way or served by nobody, in ms, before it throws what it was answered last; 0: not at all. A Redis
-   * that was never reached is told at once. @default 30000
+   * How long each call keeps trying while Redis is unreachable, read-only, loading, or a hash slot is being
+   * moved or served by no master, in ms, before it throws the last answer; 0: not at all. Calls fail at once when
+   * Redis was never reached. @default 30000
    */
   readonly unavailableMs?: number | undefined;
-  /** How many shards the queue has, from 1 to 64: the same for all who use it. @default 1 */
+  /** How many shards the queue has, from 1 to 64: the same for all that use it. @default 1 */
   readonly shards?: number | undefined;
 }
 
@@ -53,98 +54,57 @@ export const adminOptions: OptionTable = {
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
 };
 
-export interface ListOptions {
-  /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
-  readonly state?: 'open' | 'ended' | 'all' | undefined;
-}
-
 export interface PauseQueueOptions {
-  /** After how long the queue goes on by itself, in ms, up to a year; 0: when it is resumed. @default 0 */
+  /** After this time the queue resumes by itself, in ms, up to a year; 0: only `resumeQueue` does. @default 0 */
   readonly forMs?: number | undefined;
 }
 
 export const pauseQueueOptions: OptionTable = { forMs: option.ms(0, 31_536_000_000, 0) };
 
-export const listOptions: OptionTable = { state: option.word('open', 'ended', 'all') };
+export interface HistoryOptions {
+  /** How far back, in ms, up to an hour. @default 3600000 */
+  readonly sinceMs?: number | undefined;
+}
 
-/** How many requests are looked at in one round trip. */
-const PAGE = 50;
+export const historyOptions: OptionTable = { sinceMs: option.ms(0, HISTORY_MS, HISTORY_MS) };
 
-/** What an operator sees of a queue and does to requests, whoever submitted them. */
+/** What an operator reads of a queue and does to its requests, whichever process submitted them. */
 export class Admin implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
   readonly #queue: Shards;
   readonly #forMs: number;
+  readonly #requests: RequestControl;
 
   /** @throws InvalidOptionError */
   constructor(options: AdminOptions) {
     const checked = checkOptions<Required<AdminOptions>>(adminOptions, options);
     const { redis, queue, shards, unavailableMs } = checked;
     this.#forMs = unavailableMs;
-    this.#ownsConnection = !(redis instanceof Connection);
-    this.#connection = redis instanceof Connection ? redis : Connection.open(redis);
+    this.#connection = Connection.of(redis);
+    this.#ownsConnection = this.#connection !== redis;
     this.#queue = new Shards(this.#connection, queue, shards);
+    this.#requests = new RequestControl(this.#connection, this.#queue, unavailableMs);
   }
 
   /**
    * The requests of the queue: open ones in no order, then ended ones, the last first; each once. A
-   * request that ends or goes while the list is read may be left out.
-   * @throws InvalidOptionError · ConnectionError, ServerError when reading on
+   * request that ends or is removed while the list is read may be left out.
+   * @throws InvalidOptionError at once · ConnectionError, ServerError while iterating
    */
   list(options: ListOptions = {}): AsyncGenerator<RequestStatus> {
-    return this.#list(checkOptions<Required<ListOptions>>(listOptions, options).state);
+    const checked = checkOptions<Required<ListOptions>>(listOptions, options);
+    return listRequests(this.#connection, this.#queue, checked, (read) => this.#read(read));
   }
 
-  async *#list(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
-    // One may end, or begin its next life, while the list is read.
-    const listed = new Set<string>();
-    for await (const request of this.#listed(state)) {
-      if (listed.has(request.id)) continue;
-      listed.add(request.id);
-      yield request;
-    }
-  }
-
-  async *#listed(state: 'open' | 'ended' | 'all'): AsyncGenerator<RequestStatus> {
-    if (state !== 'ended') {
-      const ids = this.#queue.openIds((read) => this.#read(read));
-      for await (const page of pagesOf(ids)) yield* await this.#look(page);
-    }
-    if (state === 'open') return;
-    for await (const page of pagesOf(this.#queue.endedIds((read) => this.#read(read)))) {
-      // One that was opened again, as a new life of its id, is among the open ones.
-      yield* (await this.#look(page)).filter(({ status }) => status === 'complete');
-    }
-  }
-
-  /** The requests of these ids that are still there. */
-  async #look(ids: readonly string[]): Promise<RequestStatus[]> {
-    const seen = await Promise.all(
-      ids.map((id) =>
-        this.#read(() => statusOf(new RequestCommands(this.#connection, id), this.#queue)).catch(
-          (error: unknown) => {
-            const gone =
-              error instanceof NotFoundError ||
-              error instanceof ExpiredError ||
-              error instanceof DroppedError;
-            if (gone) return undefined;
-            throw error;
-          },
-        ),
-      ),
-    );
-    return seen.filter((status) => status !== undefined);
-  }
-
-  /** The workers that are registered, in the order of their start. @throws ConnectionError, ServerError */
+  /** The registered workers, in the order of their start. @throws ConnectionError, ServerError */
   workers(): Promise<RegisteredWorker[]> {
     return this.#read(() => this.#queue.workers());
   }
 
   /**
-   * What runs of a request, the longest first: on which worker, for how long, with what its handler reported last.
-   * `limit` of them at most, 100 by default. Of a complete request nothing runs.
+   * The sub-requests of a request that run now, the longest first: on which worker, for how long, and what the
+   * handler reported last. At most `limit`, 100 by default. Empty for a complete request.
    * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ConnectionError, ServerError
    */
   async running(id: string, options: RunningOptions = {}): Promise<RunningSubRequest[]> {
@@ -152,19 +112,33 @@ export class Admin implements AsyncDisposable {
     const checked = checkOptions<Required<RunningOptions>>(runningOptions, options);
     const found = await this.#read(() => runningOf(this.#connection, id, checked));
     if (found !== 'gone') return found;
-    // Complete, or the error says what became of it.
-    await this.#read(() => statusOf(new RequestCommands(this.#connection, id), this.#queue));
+    // It is complete, or statusOf throws what became of it.
+    await this.#read(() => statusOf(new RequestReads(this.#connection, id), this.#queue));
     return [];
   }
 
-  /** What the queue holds now. @throws ConnectionError, ServerError */
+  /** How many requests the queue has open, and how many tokens wait. @throws ConnectionError, ServerError */
   counts(): Promise<QueueCounts> {
     return this.#read(() => this.#queue.counts());
   }
 
   /**
-   * The last 100 attempts that failed in this queue, the last one first, also sub-requests that failed because their
-   * workers ended too often (CrashError); workers tell of theirs once a second. A glance: what failed for good is kept with its request. @throws ConnectionError, ServerError
+   * How the queue worked in the last hour, or `sinceMs`: a point for each ten seconds, the oldest first, also for those
+   * without work. Workers report with each tick: every 1 to 5 s, in a fleet of more than 100 workers every 50 ms × their
+   * number. So the last points still grow. It is an overview: what a worker did after its last report before it died
+   * is not counted, and a server that loses its last writes may lose an interval.
+   * @throws InvalidOptionError · ConnectionError, ServerError
+   */
+  async history(options: HistoryOptions = {}): Promise<HistoryPoint[]> {
+    const { sinceMs } = checkOptions<Required<HistoryOptions>>(historyOptions, options);
+    return this.#read(() => this.#queue.history(sinceMs));
+  }
+
+  /**
+   * The last 100 failed attempts in this queue, the latest first. Sub-requests that failed because their workers
+   * ended too often (CrashError) are among them. Workers report theirs once a second. The list is an overview:
+   * all that failed for good is kept with its request (`failures`).
+   * @throws ConnectionError, ServerError
    */
   async errors(): Promise<QueueError[]> {
     const lists = await this.#read(() =>
@@ -179,11 +153,10 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * Has failed sub-requests of a complete request run again, as a new life of its id, and keeps the
-   * results of the others. They count as ready again, with no attempt behind them; the request is
-   * complete again when they are settled, under a new generation. Without one that matches, nothing
-   * happens. While Redis is away it goes on trying for `unavailableMs`. Cut off half-way, what was moved runs and
-   * the rest stays failed: ask again when the request is complete.
+   * Runs failed sub-requests of a complete request again, as a new generation of its id, and keeps the results of
+   * the others. They count as ready again, with no attempts made; the request is complete again when they are
+   * settled. If none matches, nothing happens. While Redis is away it keeps trying for `unavailableMs`. If it is
+   * cut off half-way, what was moved runs and the rest stays failed: call it again when the request is complete.
    * @throws NotCompleteError: it still runs, or is redriven by somebody else · SealedError: it was ended
    *   meanwhile, as by its lease · NotFoundError · ExpiredError · DroppedError · InvalidOptionError ·
    *   ServerError, ConnectionError · IndeterminateError · what `where` throws
@@ -196,66 +169,50 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * Removes a request and everything of it, whatever its state; workers that run its sub-requests
-   * abort them. A tombstone stays for five minutes, so that waiters learn what happened. While Redis
-   * is away it goes on trying for `unavailableMs`; asking again is safe. What goes is the life that is there when it
-   * is first asked: one that somebody begins under the same id meanwhile stays.
+   * Removes a request and everything of it, whatever its state; workers abort its running handlers. For five
+   * minutes a tombstone lets waiting callers know of the drop (DroppedError). While Redis is away it keeps trying
+   * for `unavailableMs`; calling again is safe. It removes the generation that exists at the first call: a request
+   * that is submitted under the same id meanwhile stays.
    * @throws NotFoundError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
    */
-  async drop(id: string): Promise<void> {
-    checkOption('id', id, option.name());
-    const patience = this.#patience(id);
-    await patience.reach();
-    const commands = new RequestCommands(this.#connection, id);
-    const seen = await patience.call(() => commands.state());
-    if (!seen || seen.status === 'void') throw new NotFoundError(id);
-    for (let { generation } = seen, told = false; !told; ) {
-      // A server that took over may not have dropped it; whoever comes again finds it dropped, or gone.
-      const { epoch } = this.#connection;
-      const dropped = await patience.call(() => commands.drop(generation));
-      // Somebody, perhaps an earlier try of ours, dropped it, and its next life took the place of the tombstone.
-      if (dropped.verdict === 'gone') return;
-      generation = dropped.generation;
-      // Repeating a drop whose second half was cut off takes it up where it was.
-      const queue = this.#queue.named(dropped.queue);
-      told = await patience.call(() => queue.finish(id, generation, 'dropped', 0, epoch));
-      const control = new QueueControlCommands(this.#connection, dropped.queue);
-      if (told) await control.tell('drop', id, generation);
-    }
+  drop(id: string): Promise<void> {
+    return this.#requests.drop(id);
   }
 
   /**
-   * Cancels a request: what nobody runs at once, however much it is; running handlers are aborted, and
-   * what succeeds all the same counts. Results and failures stay. Asking again is safe.
+   * Cancels a request. What does not run yet is cancelled at once; running handlers are aborted, and what
+   * succeeds all the same counts. Results and failures stay. Calling again is safe.
    * @throws NotFoundError · ExpiredError · DroppedError · InvalidOptionError · ServerError,
    *   ConnectionError after `unavailableMs` · IndeterminateError
    */
-  async cancel(id: string): Promise<Cancelled> {
-    return (await this.#control(id)).cancel();
+  cancel(id: string): Promise<Cancelled> {
+    return this.#requests.cancel(id);
   }
 
   /**
-   * Starts nothing of a request any more until it is resumed; what runs may end. Its deadline and its
-   * producer's lease run on. @throws as cancel · EndedError when it is complete or being cancelled
+   * Pauses a request: nothing of it starts until it is resumed; what runs may end. A worker that has read ahead learns
+   * of the pause by a notice, usually within milliseconds, and at the latest with its next settle; until then it may
+   * start some of that. The deadline of the request and its producer's lease keep running.
+   * @throws as cancel · EndedError when it is complete or being cancelled
    */
-  async pause(id: string): Promise<void> {
-    return (await this.#control(id)).pause();
+  pause(id: string): Promise<void> {
+    return this.#requests.pause(id);
   }
 
-  /** Lets a paused request go on; one that is not paused does anyway. @throws as pause */
-  async resume(id: string): Promise<void> {
-    return (await this.#control(id)).resume();
+  /** Resumes a paused request; no error if it is not paused. @throws as pause */
+  resume(id: string): Promise<void> {
+    return this.#requests.resume(id);
   }
 
-  /** Changes a request while it runs. What is left out stays. @throws as pause */
-  async update(id: string, changes: UpdateOptions): Promise<void> {
-    return (await this.#control(id)).update(changes);
+  /** Changes a request while it runs. What is left out stays as it is. @throws as pause */
+  update(id: string, changes: UpdateOptions): Promise<void> {
+    return this.#requests.update(id, changes);
   }
 
   /**
-   * Pauses the queue: its workers take nothing more and leave what they hold as their handlers end.
-   * They are told at once; one that does not hear it learns it with its next tick (seconds), one that
-   * starts later before it takes anything. A pause that ends later than this one stays.
+   * Pauses the queue: its workers start nothing more and leave its requests as their handlers end. They are
+   * notified at once; a worker that misses the notice learns of the pause with its next tick (seconds), and one
+   * that starts later does before it takes anything. An earlier pause that lasts longer stays.
    * @throws InvalidOptionError · ConnectionError, ServerError, IndeterminateError
    */
   async pauseQueue(options: PauseQueueOptions = {}): Promise<void> {
@@ -263,7 +220,9 @@ export class Admin implements AsyncDisposable {
     await this.#ofAllShards((shard) => shard.pause(forMs));
   }
 
-  /** Ends the pause of the queue, whoever began it. @throws ConnectionError, ServerError, IndeterminateError */
+  /**
+   * Ends the pause of the queue, whichever process began it. @throws ConnectionError, ServerError, IndeterminateError
+   */
   async resumeQueue(): Promise<void> {
     await this.#ofAllShards((shard) => shard.resume());
   }
@@ -273,18 +232,18 @@ export class Admin implements AsyncDisposable {
   }
 
   /**
-   * One that cannot be reached keeps nobody from telling the others. Repeated, a pause ends a little later,
-   * and all else is as it was.
+   * A shard that cannot be reached does not keep the others from being called. Repeating a pause only makes it end
+   * a little later.
    */
-  async #ofAllShards(tell: (shard: QueueControlCommands) => Promise<unknown>): Promise<void> {
+  async #ofAllShards(call: (shard: QueueControlCommands) => Promise<unknown>): Promise<void> {
     await this.#patience(this.#queue.queue).reach();
-    const told = await Promise.allSettled(
+    const settled = await Promise.allSettled(
       this.#names.map((name) => {
         const control = new QueueControlCommands(this.#connection, name);
-        return this.#patience(name).call(() => tell(control));
+        return this.#patience(name).call(() => call(control));
       }),
     );
-    for (const one of told) if (one.status === 'rejected') throw one.reason;
+    for (const one of settled) if (one.status === 'rejected') throw one.reason;
   }
 
   #patience(id: string): Patience {
@@ -295,41 +254,38 @@ export class Admin implements AsyncDisposable {
     return this.#patience('').read(read);
   }
 
-  async #control(id: string): Promise<RequestControl> {
-    const control = new RequestControl(this.#connection, this.#queue, id, this.#forMs);
-    await this.#patience(id).reach();
-    return control;
-  }
-
   /**
-   * Finds requests that live and that the queue does not know, and has them looked at again. That
-   * happens when Redis loses writes of the queue alone, as in a failover of one shard of a cluster, or
-   * when somebody deletes its keys. Goes through all keys of the database, some at a time.
+   * Finds requests that have not ended and that the queue does not know, and opens them in the queue again. The
+   * queue loses them when Redis loses writes of the queue alone, as in a failover of one master of a cluster, or
+   * when somebody deletes its keys. Scans all keys of the database, some at a time.
    * @returns the ids that were lost · @throws ConnectionError, ServerError
    */
   async repair(): Promise<string[]> {
-    // Which masters there are, a cluster client knows when it is connected.
+    // A cluster client knows its masters only when it is connected.
     await this.#patience(this.#queue.queue).reach();
     const lost: string[] = [];
-    for await (const { id, generation, queue } of livingRequests(this.#connection, this.#queue)) {
+    for await (const { id, generation, queue } of unfinishedRequests(
+      this.#connection,
+      this.#queue,
+    )) {
       if (await this.#queue.named(queue).reopen(id, generation)) lost.push(id);
     }
     return lost;
   }
 
   /**
-   * Looks at the servers and at the queue while they work: version, memory, persistence, replicas, cluster,
-   * clocks, rights, workers, and every open request. Each finding says what to do.
+   * Checks the servers and the queue while they work: version, memory, persistence, replicas, cluster, clocks,
+   * rights, workers, and every open request. Each finding says what to do.
    * @throws InvalidOptionError · ConnectionError when Redis cannot be reached
    */
   async doctor(options: DoctorOptions = {}): Promise<Finding[]> {
-    // Loaded when it is asked for: most processes never do.
-    const { doctor, doctorOptions } = await import('./doctor/doctor.js');
     const checked = checkOptions<CheckedOptions>(doctorOptions, options);
+    // Loaded on demand: most processes never need it.
+    const { doctor } = await import('./doctor/doctor.js');
     return doctor(this.#connection, this.#queue, checked, () => this.repair());
   }
 
-  /** Closes the connection if it is ours. */
+  /** Closes the connection unless it was passed in. */
   async close(): Promise<void> {
     if (this.#ownsConnection) await this.#connection.closeSoon();
   }
@@ -337,15 +293,4 @@ export class Admin implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
-}
-
-async function* pagesOf(ids: AsyncIterable<string>): AsyncGenerator<string[]> {
-  let page: string[] = [];
-  for await (const id of ids) {
-    page.push(id);
-    if (page.length < PAGE) continue;
-    yield page;
-    page = [];
-  }
-  if (page.length > 0) yield page;
 }

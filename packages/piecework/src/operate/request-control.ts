@@ -2,13 +2,14 @@ import { requestOptions } from '@piecework/producer';
 import {
   type Connection,
   ControlCommands,
+  type ControlReply,
   checkOption,
   checkOptions,
   DroppedError,
   EndedError,
   ExpiredError,
   encodeToleratedFailures,
-  type GoesOn,
+  finishOnQueue,
   InvalidOptionError,
   limitOption,
   NotFoundError,
@@ -17,27 +18,26 @@ import {
   Patience,
   type QueueCommands,
   QueueControlCommands,
-  RequestCommands,
+  type QueueReply,
   type RequestOutcome,
+  reopenIfClosed,
   type Shards,
-  type Told,
   type ToleratedFailures,
-  tellOpen,
-  tellOver,
   toleratedFailuresOption,
 } from '@piecework/protocol';
 
 /** What became of a cancelled request. */
 export type Cancelled =
-  /** Running sub-requests are told to end; it completes when the last of them has. */
+  /** Running handlers are being aborted; the request completes when the last of them has ended. */
   | { readonly status: 'cancelling' }
-  /** It is complete, perhaps it was before, with whatever outcome. */
+  /** The request is complete, perhaps since before the cancel, with this outcome. */
   | { readonly status: 'complete'; readonly outcome: RequestOutcome };
 
+/** Changes to a request; what is left out stays as it is. */
 export interface UpdateOptions {
   /**
-   * Greatest number in flight at once, from 1 to 1000000; null: no limit. A lowered one starts nothing until
-   * so many have ended that there is room below it. @default as it is
+   * Greatest number of sub-requests that run at once, from 1 to 1000000; null: no limit. With a lowered limit
+   * nothing starts until fewer run, once its workers have learnt of it: as with `Admin.pause`. @default as it is
    */
   readonly limit?: number | null | undefined;
   /** 0 is served first, 99 last. @default as it is */
@@ -54,119 +54,166 @@ export const updateOptions: OptionTable = {
   toleratedFailures: unset(toleratedFailuresOption),
 };
 
-/** How often a call is repeated whose life of the id ended before it came. */
+/** How often a call is repeated when its generation ended before the call arrived. */
 const TRIES = 5;
 
 /**
- * What is done to one request while it runs, from any process. Each first changes the request's own
- * side; what the queue side does not learn from here, because this process dies, the agenda tells it.
+ * What is done to requests while they run, from any process. Each call first changes the request's own side. If
+ * this process dies before it has notified the queue side, the agenda does.
  */
 export class RequestControl {
   readonly #connection: Connection;
-  readonly #queue: Shards;
-  readonly #id: string;
-  readonly #commands: ControlCommands;
-  readonly #patience: Patience;
+  readonly #shards: Shards;
+  readonly #forMs: number;
 
-  /**
-   * `queue`: where it is asked whether an id that is not there ever was · `forMs`: how long each call is
-   * tried. @throws InvalidOptionError
-   */
-  constructor(connection: Connection, queue: Shards, id: string, forMs: number) {
-    checkOption('id', id, option.name());
+  /** @param forMs how long each call is tried, in ms */
+  constructor(connection: Connection, shards: Shards, forMs: number) {
     this.#connection = connection;
-    this.#queue = queue;
-    this.#id = id;
-    this.#commands = new ControlCommands(connection, id);
-    this.#patience = new Patience(connection, id, { forMs });
+    this.#shards = shards;
+    this.#forMs = forMs;
   }
 
-  async cancel(): Promise<Cancelled> {
-    const request = new RequestCommands(this.#connection, this.#id);
+  async cancel(id: string): Promise<Cancelled> {
+    const patience = await this.#reach(id);
+    const request = new ControlCommands(this.#connection, id);
     const { epoch } = this.#connection;
-    const { reply, generation, queue } = await this.#onLife((life) => request.cancel(life));
+    const { reply, generation, queue } = await this.#onCurrent(id, patience, (current) =>
+      request.cancel(current),
+    );
     if (reply.verdict === 'complete') {
       const { outcome, spentAt } = reply;
-      const over = { generation, outcome, spentAt };
-      await tellOver(epoch, queue, request, over, (call) => this.#patience.call(call));
+      const ended = { generation, outcome, spentAt };
+      await finishOnQueue(epoch, queue, request, ended, (call) => patience.call(call));
       return { status: 'complete', outcome: reply.outcome };
     }
-    await this.#control(queue).tell('cancel', this.#id, generation);
-    await this.#tellOpen(queue, generation, () => queue.note(this.#id, generation, 0));
+    await this.#channelOf(queue).notifyWorkers('cancel', id, generation);
+    await this.#notify({ id, generation, queue, patience }, () =>
+      queue.scheduleTend(id, generation, 0),
+    );
     return { status: 'cancelling' };
   }
 
-  async pause(): Promise<void> {
-    const { reply } = await this.#onLife((life) => this.#commands.pause(life));
-    if (reply.verdict !== 'paused') throw new EndedError(this.#id, reply.verdict);
+  async pause(id: string): Promise<void> {
+    const patience = await this.#reach(id);
+    const commands = new ControlCommands(this.#connection, id);
+    const paused = await this.#onCurrent(id, patience, (current) => commands.pause(current));
+    if (paused.reply.verdict !== 'ok') throw new EndedError(id, paused.reply.verdict);
+    await this.#channelOf(paused.queue).notifyWorkers('change', id, paused.generation);
   }
 
-  async resume(): Promise<void> {
-    await this.#goOn((life) => this.#commands.resume(life));
+  async resume(id: string): Promise<void> {
+    await this.#change(id, (commands, generation) => commands.resume(generation));
   }
 
-  async update(options: UpdateOptions): Promise<void> {
+  async update(id: string, options: UpdateOptions): Promise<void> {
+    checkOption('id', id, option.name());
     const changes = checkOptions<UpdateOptions>(updateOptions, options);
     if (Object.keys(changes).length === 0) {
       throw new InvalidOptionError('options', options, 'limit, priority or toleratedFailures');
     }
-    const { toleratedFailures } = changes;
-    const tolerated =
-      toleratedFailures === undefined ? undefined : encodeToleratedFailures(toleratedFailures);
-    await this.#goOn((life) =>
-      this.#commands.update(life, { ...changes, toleratedFailures: tolerated }),
+    const { toleratedFailures: tolerated } = changes;
+    const toleratedFailures =
+      tolerated === undefined ? undefined : encodeToleratedFailures(tolerated);
+    await this.#change(id, (commands, generation) =>
+      commands.update(generation, { ...changes, toleratedFailures }),
     );
   }
 
-  async #goOn(change: (generation: number) => Promise<GoesOn>): Promise<void> {
-    const { reply, generation, queue } = await this.#onLife(change);
-    if (reply.verdict !== 'ok') throw new EndedError(this.#id, reply.verdict);
-    const { mint, epoch, priority, due } = reply;
-    const id = this.#id;
-    if (mint > 0)
-      await this.#tellOpen(queue, generation, () =>
-        queue.push({ id, generation, mint, epoch, priority, due }),
-      );
-    // Whatever was marked of the queue's lists before may not hold any more.
-    await this.#tellOpen(queue, generation, () => queue.note(id, generation, 0));
+  /** Removes the generation that exists at the first call; one that begins meanwhile stays. */
+  async drop(id: string): Promise<void> {
+    const patience = await this.#reach(id);
+    const commands = new ControlCommands(this.#connection, id);
+    const seen = await patience.call(() => commands.state());
+    if (!seen || seen.status === 'void') throw new NotFoundError(id);
+    for (let { generation } = seen, finished = false; !finished; ) {
+      // A server that took over may have lost the drop; a repetition finds the request dropped, or gone.
+      const { epoch } = this.#connection;
+      const dropped = await patience.call(() => commands.drop(generation));
+      // It was dropped, perhaps by an earlier try of this call, and a new generation has replaced the tombstone.
+      if (dropped.verdict === 'gone') return;
+      generation = dropped.generation;
+      // Repeating a drop whose second half was cut off continues it.
+      const queue = this.#shards.named(dropped.queue);
+      finished = await patience.call(() => queue.finish(id, generation, 'dropped', 0, epoch));
+      if (finished) await this.#channelOf(queue).notifyWorkers('drop', id, generation);
+    }
   }
 
-  async #tellOpen(
-    queue: QueueCommands,
-    generation: number,
-    tell: () => Promise<Told>,
+  /** Resumes or updates a request, then pushes the tokens that this made possible. */
+  async #change(
+    id: string,
+    change: (commands: ControlCommands, generation: number) => Promise<ControlReply>,
   ): Promise<void> {
-    const request = new RequestCommands(this.#connection, this.#id);
-    await tellOpen(queue, request, generation, tell, (call) => this.#patience.call(call));
+    const patience = await this.#reach(id);
+    const commands = new ControlCommands(this.#connection, id);
+    const { reply, generation, queue } = await this.#onCurrent(id, patience, (current) =>
+      change(commands, current),
+    );
+    if (reply.verdict !== 'ok') throw new EndedError(id, reply.verdict);
+    const { mint, epoch, priority, due } = reply;
+    const at = { id, generation, queue, patience };
+    if (mint > 0)
+      await this.#notify(at, () => queue.push({ id, generation, mint, epoch, priority, due }));
+    await this.#channelOf(queue).notifyWorkers('change', id, generation);
+    // What earlier tends noted of the queue's lists may no longer be true.
+    await this.#notify(at, () => queue.scheduleTend(id, generation, 0));
   }
 
-  /** Does `call` to the life that there is now. @throws NotFoundError · ExpiredError · DroppedError */
-  async #onLife<Reply extends { readonly verdict: string }>(
+  /** Calls the queue side, and opens the request there again if that side has lost it. */
+  async #notify(
+    { id, generation, queue, patience }: Target,
+    call: () => Promise<QueueReply>,
+  ): Promise<void> {
+    const request = new ControlCommands(this.#connection, id);
+    await reopenIfClosed(queue, request, generation, call, (one) => patience.call(one));
+  }
+
+  /** Does `call` to the current generation. @throws NotFoundError · ExpiredError · DroppedError */
+  async #onCurrent<Reply extends { readonly verdict: string }>(
+    id: string,
+    patience: Patience,
     call: (generation: number) => Promise<Reply | { readonly verdict: 'gone' }>,
   ): Promise<{
     reply: Exclude<Reply, { verdict: 'gone' }>;
     generation: number;
     queue: QueueCommands;
   }> {
+    const commands = new ControlCommands(this.#connection, id);
     for (let i = 0; i < TRIES; i += 1) {
-      const life = await this.#patience.call(() => this.#commands.life());
-      if (!life || life.status === 'void') throw await this.#absent();
-      if (life.status === 'dropped') throw new DroppedError(this.#id);
-      const { generation } = life;
-      const reply = await this.#patience.call(() => call(generation));
+      const current = await patience.call(() => commands.current());
+      if (!current || current.status === 'void') throw await this.#absence(id, patience);
+      if (current.status === 'dropped') throw new DroppedError(id);
+      const { generation } = current;
+      const reply = await patience.call(() => call(generation));
       if (reply.verdict === 'gone') continue;
-      const queue = this.#queue.named(life.queue);
+      const queue = this.#shards.named(current.queue);
       return { reply: reply as Exclude<Reply, { verdict: 'gone' }>, generation, queue };
     }
-    throw new NotFoundError(this.#id);
+    throw new NotFoundError(id);
   }
 
-  async #absent(): Promise<Error> {
-    const { endedAt } = await this.#patience.call(() => this.#queue.whereabouts(this.#id));
-    return endedAt === undefined ? new NotFoundError(this.#id) : new ExpiredError(this.#id);
+  async #absence(id: string, patience: Patience): Promise<Error> {
+    const { endedAt } = await patience.call(() => this.#shards.whereabouts(id));
+    return endedAt === undefined ? new NotFoundError(id) : new ExpiredError(id);
   }
 
-  #control(queue: QueueCommands): QueueControlCommands {
+  /** Checks the id, and that Redis can be reached. */
+  async #reach(id: string): Promise<Patience> {
+    checkOption('id', id, option.name());
+    const patience = new Patience(this.#connection, id, { forMs: this.#forMs });
+    await patience.reach();
+    return patience;
+  }
+
+  #channelOf(queue: QueueCommands): QueueControlCommands {
     return new QueueControlCommands(this.#connection, queue.keys.queue);
   }
+}
+
+/** A generation of a request, and its queue side. */
+interface Target {
+  readonly id: string;
+  readonly generation: number;
+  readonly queue: QueueCommands;
+  readonly patience: Patience;
 }

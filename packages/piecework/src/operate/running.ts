@@ -1,16 +1,16 @@
 import {
   type Connection,
-  type HeldEntry,
   LONGEST_DELAY_MS,
   type OptionTable,
+  type OwnedEntry,
   option,
   RunningCommands,
 } from '@piecework/protocol';
 
 export interface RunningOptions {
-  /** How many at most, from 1 to 10,000: those that run longest. @default 100 */
+  /** At most this many, from 1 to 10,000: those that run longest. @default 100 */
   readonly limit?: number | undefined;
-  /** Only what has run for so long, in ms. @default 0 */
+  /** Only sub-requests that have run for at least this time, in ms. @default 0 */
   readonly longerThanMs?: number | undefined;
 }
 
@@ -19,25 +19,25 @@ export const runningOptions: OptionTable = {
   longerThanMs: option.ms(0, LONGEST_DELAY_MS, 0),
 };
 
-/** A sub-request that a worker has. */
+/** A sub-request that a worker runs, or has read ahead. */
 export interface RunningSubRequest {
   readonly index: number;
-  /** Boot id of the worker that has it, `<host>-<pid>-…`. */
+  /** Boot id of the worker, `<host>-<pid>-…`. */
   readonly worker: string;
-  /** For how long, in ms, by the Redis server's clock. One that waits there to run alone counts too. */
+  /** Since when the worker has it, in ms, by the Redis server's clock; includes the time that it waited there. */
   readonly forMs: number;
-  /** Which attempt it is. */
+  /** Number of the attempt; 1 is the first. */
   readonly attempt: number;
-  /** What its handler last reported; undefined: nothing. */
+  /** The number that its handler last passed to `context.progress`; undefined: none. */
   readonly progress: number | undefined;
 }
 
-/** Workers that are asked about in one round trip. */
+/** Workers whose entries are read in one round trip. */
 const AT_ONCE = 50;
 
 /**
- * What runs of a request, the longest first. Reads what all workers have, which is no more than they have slots,
- * and keeps no more than is asked for. 'gone': there is no such request, or it is complete.
+ * The running sub-requests of a request, the longest first. Reads the entries that its workers own, and
+ * keeps no more than `limit`. 'gone': there is no such request, or it is complete.
  */
 export async function runningOf(
   connection: Connection,
@@ -47,15 +47,15 @@ export async function runningOf(
   const commands = new RunningCommands(connection, id);
   const workers = await commands.workers();
   if (workers === 'gone') return 'gone';
-  let held: HeldEntry[] = [];
-  const keep = (page: readonly HeldEntry[]) => {
+  let held: OwnedEntry[] = [];
+  const keep = (page: readonly OwnedEntry[]) => {
     held = [...held, ...page]
       .sort((a, b) => b.forMs - a.forMs || a.index - b.index)
       .slice(0, limit);
   };
   for (let i = 0; i < workers.length; i += AT_ONCE) {
     const some = workers.slice(i, i + AT_ONCE).map(async (worker) => {
-      for await (const page of commands.heldBy(worker, longerThanMs)) keep(page);
+      for await (const page of commands.ownedBy(worker, longerThanMs)) keep(page);
     });
     await Promise.all(some);
   }

@@ -1,30 +1,36 @@
-import { type Connection, redisError, requestKeys, type Shards } from '@piecework/protocol';
-import { Cluster, type Redis } from 'ioredis';
+import {
+  Cluster,
+  type Connection,
+  type Redis,
+  redisError,
+  requestKeys,
+  type Shards,
+} from '@piecework/protocol';
 
-/** How many keys the server looks at in one step. */
+/** How many keys the server scans in one step. */
 const STEP = 1_000;
 
-const LIVING = new Set(['open', 'sealed', 'cancelling']);
+const UNFINISHED = new Set(['open', 'sealed', 'cancelling']);
 
 const idOf = (key: string) => /\{(.+)\}$/.exec(key)?.[1];
 
-/** A request that has not ended, as its own side shows it. */
-export interface LivingRequest {
+/** A request that has not ended, as its own side knows it. */
+export interface UnfinishedRequest {
   readonly id: string;
   readonly generation: number;
-  /** The queue that its state names: that, or one of its shards. */
+  /** The queue that its state names: the queue itself, or one of its shards. */
   readonly queue: string;
 }
 
 /**
- * All requests of a queue that have not ended, found by their own keys and not by what the queue
- * knows. One that begins or ends meanwhile may be missed, or be among them: to open one that has
- * just ended costs a look, which ends it on the queue side a second time.
+ * All requests of a queue that have not ended, found by their own keys and not by those of the queue. A request that
+ * begins or ends meanwhile may be missed, or be among them. Opening one that has just ended costs a tend, which
+ * ends it on the queue side again.
  */
-export async function* livingRequests(
+export async function* unfinishedRequests(
   connection: Connection,
   queue: Pick<Shards, 'has'>,
-): AsyncGenerator<LivingRequest> {
+): AsyncGenerator<UnfinishedRequest> {
   const { client } = connection;
   const servers: Redis[] = client instanceof Cluster ? client.nodes('master') : [client as Redis];
   for (const server of servers) {
@@ -36,14 +42,14 @@ export async function* livingRequests(
       });
       for (const [i, [of, status, generation]] of states.entries()) {
         const id = idOf(keys[i] as string);
-        if (id === undefined || !of || !queue.has(of) || !LIVING.has(String(status))) continue;
+        if (id === undefined || !of || !queue.has(of) || !UNFINISHED.has(String(status))) continue;
         yield { id, generation: Number(generation), queue: of };
       }
     }
   }
 }
 
-/** The state keys of a server; the same one may come twice. */
+/** The state keys of a server, in pages; a key may come twice. */
 async function* pagesOf(server: Redis): AsyncGenerator<string[]> {
   let cursor = '0';
   do {

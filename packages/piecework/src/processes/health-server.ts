@@ -1,20 +1,22 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError } from '@piecework/protocol/contract';
 
-/**
- * What probes of an orchestrator ask: `GET /live` and `GET /ready` answer 200 or 503, and in any case
- * JSON with the reasons.
- */
+/** What `GET /live` and `GET /ready` answer to an orchestrator, as JSON; with status 200 or 503. */
 export interface Health {
+  /** Whether the process works; if not, it should be restarted. */
   readonly live: boolean;
+  /** Whether it takes work. */
   readonly ready: boolean;
+  /** Why not, in words; empty when both are true. */
   readonly why: readonly string[];
 }
 
 export interface HealthServer extends AsyncDisposable {
+  /** The port that it listens on. */
   readonly port: number;
+  /** Ends all connections and frees the port. */
   close(): Promise<void>;
 }
 
@@ -25,8 +27,8 @@ export interface HealthServer extends AsyncDisposable {
  * await using health = await serveHealth(() => worker.health(), { port: 8080, host: '0.0.0.0' });
  * ```
  * @param ask `worker.health()`, `fleet.health()` or something of the same shape
- * @param at `port` 0: a free one. `host`: 127.0.0.1 unless something else is said
- * @throws InvalidOptionError when the port cannot be had
+ * @param at `port` 0: a free one. `host`: 127.0.0.1 by default
+ * @throws InvalidOptionError when the port cannot be used
  */
 export async function serveHealth(
   ask: () => Health | Promise<Health>,

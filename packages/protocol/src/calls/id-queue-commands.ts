@@ -2,7 +2,7 @@ import { type IdQueueKeys, idQueueKeys } from '../contract/id-queue-keys.js';
 import type { Connection } from '../redis/connection.js';
 import { type Reply, run } from '../scripts/run-script.js';
 
-/** What a joiner asks for; left out: what is there. */
+/** What a process that joins asks for. Options left out match any queue. */
 export interface IdQueueTerms {
   readonly timeoutMs?: number | undefined;
   readonly unique?: boolean | undefined;
@@ -11,10 +11,13 @@ export interface IdQueueTerms {
 export type JoinedIdQueue = {
   readonly timeoutMs: number;
   readonly unique: boolean;
-} & ({ readonly verdict: 'joined'; readonly life: string } | { readonly verdict: 'differs' });
+} & (
+  | { readonly verdict: 'joined'; readonly incarnation: string }
+  | { readonly verdict: 'differs' }
+);
 
-/** A task in one hand: its number, which attempt this is, and when it was handed out. */
-export interface IdTask {
+/** An item that was pulled: its number, which attempt this is, and when it was pulled. */
+export interface IdItem {
   readonly number: number;
   readonly attempt: number;
   readonly id: string;
@@ -22,20 +25,20 @@ export interface IdTask {
   readonly at: number;
 }
 
-/** There is no queue of this life. */
+/** The reply when this incarnation of the queue no longer exists. */
 export interface NoIdQueue {
   readonly verdict: 'gone';
 }
 
 export type PulledId =
-  | ({ readonly verdict: 'ready' | 'timedout' } & IdTask)
+  | ({ readonly verdict: 'ready' | 'timedout' } & IdItem)
   | { readonly verdict: 'processing'; readonly at: number }
   | { readonly verdict: 'none'; readonly at: number };
 
-/** A task as it is reported: number and attempt. */
-export type IdKey = Pick<IdTask, 'number' | 'attempt'>;
+/** An item as a process names it: number and attempt. */
+export type IdKey = Pick<IdItem, 'number' | 'attempt'>;
 
-/** A failure that is kept. */
+/** A stored failure. */
 export interface KeptIdFailure {
   readonly id: string;
   readonly key: string;
@@ -50,11 +53,11 @@ export interface InspectedIdQueue {
   readonly running: number;
   readonly completed: number;
   readonly failures: number;
-  /** Those that were asked for, the latest first. */
+  /** The requested failures, the latest first. */
   readonly failed: readonly KeptIdFailure[];
 }
 
-/** What is done to a queue of ids. Hash slot of `{<name>}`. */
+/** All calls of an id queue. Hash slot of `{<name>}`. */
 export class IdQueueCommands {
   readonly keys: IdQueueKeys;
   readonly #connection: Connection;
@@ -64,24 +67,24 @@ export class IdQueueCommands {
     this.keys = idQueueKeys(name);
   }
 
-  /** Joins, or creates as `life`; `defaultMs` is the timeout of one that is created without. */
+  /** Joins the queue, or creates it as `incarnation`. `defaultMs`: the timeout when it is created without one. */
   async join(
-    life: string,
+    incarnation: string,
     { timeoutMs, unique }: IdQueueTerms,
     defaultMs: number,
   ): Promise<JoinedIdQueue> {
     const asked = unique === undefined ? undefined : Number(unique);
-    const args = { life, timeoutMs, unique: asked, defaultMs };
+    const args = { incarnation, timeoutMs, unique: asked, defaultMs };
     const joined = await run(this.#connection.client, 'id-join', this.keys, args);
     return { ...joined, unique: joined.unique === 1 };
   }
 
   /**
-   * Adds ids as chunk `number` of `sender`, at most 500. `first`: number of the first chunk of the same add;
-   * 'gap': the server lost those behind `known`.
+   * Adds ids as chunk `number` of `sender`, at most 500. `first`: number of the first chunk of the same add. The
+   * verdict 'gap': the server lost the chunks after `known`.
    */
   async add(
-    life: string,
+    incarnation: string,
     chunk: {
       readonly sender: string;
       readonly number: number;
@@ -95,42 +98,42 @@ export class IdQueueCommands {
     | NoIdQueue
   > {
     const { sender, number, keepMs, first = number } = chunk;
-    const args = { life, sender, number, keepMs, first, ids };
+    const args = { incarnation, sender, number, keepMs, first, ids };
     const reply = await run(this.#connection.client, 'id-add', this.keys, args);
     return reply.verdict === 'gap' ? { verdict: 'gap', known: reply.number } : reply;
   }
 
   /**
-   * `drawn`: below 2^24, drawn anew for each pull. It goes into the attempts of what is handed out, so that a
-   * number that is given once more, by a server that lost its last writes, makes another key.
+   * Pulls one item. `drawn`: a random number below 2^24, new for each pull. The attempt number contains it. So when a
+   * server lost its last writes and gives an item number out again, the key of the item is a different one.
    */
-  pull(life: string, drawn = 0): Promise<PulledId | NoIdQueue> {
-    const args = { life, first: 32 * drawn + 1 };
+  pull(incarnation: string, drawn = 0): Promise<PulledId | NoIdQueue> {
+    const args = { incarnation, first: 32 * drawn + 1 };
     return run(this.#connection.client, 'id-pull', this.keys, args);
   }
 
-  resume(life: string, { number, attempt }: IdKey): Promise<PulledId | NoIdQueue> {
-    const args = { life, number, attempt };
+  resume(incarnation: string, { number, attempt }: IdKey): Promise<PulledId | NoIdQueue> {
+    const args = { incarnation, number, attempt };
     return run(this.#connection.client, 'id-resume', this.keys, args);
   }
 
-  /** Ends a task: as failed with a `failure`, else as succeeded. Answers whether that counted. */
+  /** Settles an item: as failed with a `failure`, else as succeeded. The reply says whether that counted. */
   settle(
-    life: string,
+    incarnation: string,
     { number, attempt }: IdKey,
     failure?: string,
   ): Promise<{ readonly verdict: 'counted' | 'late' } | NoIdQueue> {
     const kind = failure === undefined ? 's' : 'f';
-    const args = { life, number, attempt, kind, message: failure ?? '' };
+    const args = { incarnation, number, attempt, kind, message: failure ?? '' };
     return run(this.#connection.client, 'id-settle', this.keys, args);
   }
 
-  /** Counts, and `count` failures from the `first` on; 0 is the latest. */
-  inspect(life: string, first = 0, count = 0): Promise<InspectedIdQueue | NoIdQueue> {
-    return run(this.#connection.client, 'id-inspect', this.keys, { life, first, count });
+  /** Reads the counts, and `count` failures from place `first` on; 0 is the latest. */
+  inspect(incarnation: string, first = 0, count = 0): Promise<InspectedIdQueue | NoIdQueue> {
+    return run(this.#connection.client, 'id-inspect', this.keys, { incarnation, first, count });
   }
 
-  drop(life: string): Promise<Reply<'id-drop'>> {
-    return run(this.#connection.client, 'id-drop', this.keys, { life });
+  drop(incarnation: string): Promise<Reply<'id-drop'>> {
+    return run(this.#connection.client, 'id-drop', this.keys, { incarnation });
   }
 }

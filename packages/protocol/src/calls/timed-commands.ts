@@ -6,13 +6,13 @@ import { redisError } from '../redis/redis-error.js';
 import { callOf, run, runCall, type ScriptText } from '../scripts/run-script.js';
 import { type Condition, takeWith } from './timed-condition.js';
 
-/** How much longer than a call may be tried its caller is remembered, in ms. */
+/** A caller's last reply is remembered this much longer than its call may be retried, in ms. */
 const REMEMBER_MS = 300_000;
 
-/** A key that is put, or moved. */
+/** A key that is put, or moved to another time. */
 export interface TimedPut {
   readonly key: string;
-  /** Token of the caller's own lease of it; '' if it has none. */
+  /** Token of the caller's own lease of the key; '' if it has none. */
   readonly token: string;
   /** Server time in ms, or '+ms' from when it is put. */
   readonly time: number | `+${number}`;
@@ -20,7 +20,7 @@ export interface TimedPut {
   readonly payload: string;
 }
 
-/** What becomes of a key, see lua/timed-settle.lua. */
+/** How a key is settled, see lua/timed-settle.lua. */
 export interface TimedOutcome {
   readonly key: string;
   readonly token: string;
@@ -34,9 +34,9 @@ export type TimedVerdict = 'ok' | 'lost';
 
 export interface TakenKey {
   readonly key: string;
-  /** Its own time, as the server tells it. */
+  /** When it was due, by the server's clock. */
   readonly at: number;
-  /** Of a task; of a key without a payload, 0, 0 and ''. */
+  /** Of the item; 0, 0 and '' for a key without a payload. */
   readonly created: number;
   readonly numFailures: number;
   readonly payload: string;
@@ -46,9 +46,9 @@ export interface TakenKey {
 export interface Taken {
   readonly verdict: 'taken';
   readonly now: number;
-  /** When to ask again, if not told otherwise before; -1: never. */
+  /** When to ask again, unless a message asks for it earlier; -1: never. */
   readonly next: number;
-  /** When the lease of these is over. */
+  /** When the lease of these keys ends. */
   readonly ends: number;
   readonly token: string;
   readonly taken: readonly TakenKey[];
@@ -58,7 +58,7 @@ export interface TimedCounts {
   readonly waiting: number;
   readonly leased: number;
   readonly failures: number;
-  /** Server time in ms; undefined: nothing is there. */
+  /** When the next key is due, server time in ms; undefined: the set is empty. */
   readonly next: number | undefined;
 }
 
@@ -80,7 +80,7 @@ export class TimedCommands {
   readonly #take: (() => ScriptText) | undefined;
   readonly #rememberMs: number;
 
-  /** `lateMs`: how much later than it was sent first a call may arrive again. */
+  /** `lateMs`: for how long after the first attempt a repeated call may still arrive. */
   constructor(
     connection: Connection,
     kind: TimedKind,
@@ -96,8 +96,8 @@ export class TimedCommands {
   }
 
   /**
-   * `number` counts the puts of `caller` upwards, one at a time. Answers one verdict for each. One that arrives again
-   * is known also when the clock stepped: what it put may have been taken and settled by then.
+   * `number` counts the puts of `caller`, one call at a time. Answers one verdict for each entry. A repeated call is
+   * recognised even after a step of the clock, because the keys of the first one may have been taken and settled since.
    */
   async put(
     caller: string,
@@ -119,7 +119,7 @@ export class TimedCommands {
   }
 
   /**
-   * Takes what is due, at most `count`. `number` counts the takes of `taker` upwards, one at a time.
+   * Takes due keys, at most `count`. `number` counts the takes of `taker`, one call at a time.
    * @throws ConditionError
    */
   async take(
@@ -131,7 +131,7 @@ export class TimedCommands {
     const call = callOf(
       'timed-take',
       { ...this.keys, taker: this.keys.caller(taker), conditionKeys: this.#conditionKeys },
-      // A step that takes the taker along ends the lease as well: what it took may be taken by anybody.
+      // A step of the clock that expires the taker's record also ends its lease, so others may take the keys then.
       { name: taker, number, count, leaseMs, rememberMs: this.#rememberMs },
     );
     const reply = await runCall(this.#connection.client, call, this.#take?.()).catch(
@@ -153,7 +153,7 @@ export class TimedCommands {
     return new ConditionError(this.name, message, error);
   }
 
-  /** `number` counts the settles of `caller` upwards, one at a time. */
+  /** `number` counts the settles of `caller`, one call at a time. */
   async settle(
     caller: string,
     number: number,
@@ -175,7 +175,7 @@ export class TimedCommands {
     return reply.verdict === 'settled' ? (reply.verdicts as TimedVerdict[]) : 'late';
   }
 
-  /** Removes all keys, whoever has them, and the failures. One plain command. */
+  /** Removes all keys, leased ones too, and the failures. One plain command. */
   async drop(): Promise<void> {
     const { due, tasks, leases, clock, failures } = this.keys;
     await this.#connection.client
@@ -194,13 +194,16 @@ export class TimedCommands {
       leased += page.leased;
       ({ cursor } = page);
       if (cursor !== '0') continue;
-      // Pages may tell of one twice while leases come and go.
+      // Pages may count a lease twice while leases come and go.
       leased = Math.min(leased, keys);
       return { waiting: keys - leased, leased, failures, next: next < 0 ? undefined : next };
     }
   }
 
-  /** What was discarded, the oldest first, behind `cursor` ('-': from the start); about a megabyte. None: there are no more. */
+  /**
+   * Discarded items after `cursor` ('-': from the start), the oldest first, about a megabyte at most. An empty page is
+   * the end.
+   */
   async failures(
     cursor: string,
     count: number,
@@ -209,7 +212,7 @@ export class TimedCommands {
     const args = { from, count };
     const { records } = await run(this.#connection.client, 'timed-failures', this.keys, args);
     const found = records.map(([, fields]) => {
-      // By place, as a payload may be any text.
+      // Read by position, because a payload may be any text, even a field name.
       const [, key = '', , payload = '', , created = '', , numFailures = '', , message = '', , at] =
         fields;
       return {

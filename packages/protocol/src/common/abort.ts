@@ -1,7 +1,7 @@
 /*
- * Whoever waits listens to signals that may live as long as the process and be shared by thousands of calls.
- * Each signal gets one listener of ours, for as long as anybody waits: Node warns of a leak at the eleventh,
- * and takes linear time to remove one. What `AbortSignal.any` makes stays with a signal that lives, in Node 20.
+ * Calls that wait listen to abort signals. A signal may exist as long as the process, and thousands of calls may share
+ * it. Each signal gets one listener of ours, for as long as any call waits: Node warns of a leak at the eleventh, and
+ * takes linear time to remove one. In Node 20 a signal keeps what `AbortSignal.any` made of it in memory.
  */
 
 interface Listening {
@@ -25,7 +25,7 @@ function listeningTo(signal: AbortSignal): Listening {
   return made;
 }
 
-/** Calls `act` when the signal aborts, or now if it has; answers how to stop that, which is to be called. */
+/** Calls `act` when the signal aborts, or now if it has. Call the returned function to stop listening. */
 export function onAbort(signal: AbortSignal, act: () => void): () => void {
   if (signal.aborted) {
     act();
@@ -37,6 +37,7 @@ export function onAbort(signal: AbortSignal, act: () => void): () => void {
   const own = () => act();
   acts.add(own);
   return () => {
+    // cure: no listener is left on an abort signal
     if (acts.delete(own) && acts.size === 0) signal.removeEventListener('abort', run);
   };
 }

@@ -1,5 +1,5 @@
-/** Calls a listener of the user. What goes wrong in it, now or later, goes to `onFault`, or to nobody. */
-export function telling<What>(
+/** Calls a listener of the user. An error or a rejection of it goes to `onFault`; without that it is ignored. */
+export function safely<What>(
   listener: ((what: What) => unknown) | undefined,
   onFault: (error: unknown) => void = () => {},
 ): (what: What) => void {

@@ -3,7 +3,7 @@ import { isAborted, onAbort } from './abort.js';
 /** Longest time of a timer in Node, in ms: 24.8 days. A longer one would fire at once. */
 export const LONGEST_TIMER_MS = 2_147_483_647;
 
-/** A timer of any length, as one may wait for a year. */
+/** A timer of any length, for waits of up to a year. */
 export class LongTimer {
   readonly #act: () => void;
   readonly #endMs: number;
@@ -20,13 +20,14 @@ export class LongTimer {
     clearTimeout(this.#timer);
   }
 
-  /** Keeps no process alive. */
+  /** From now on the timer does not keep the process alive. */
   unref(): this {
     this.#timer.unref();
     return this;
   }
 
   #set(ms: number): NodeJS.Timeout {
+    // cure: long timers are set in parts
     if (ms <= LONGEST_TIMER_MS) return setTimeout(this.#act, ms);
     const again = () => {
       const isRef = this.#timer.hasRef();
@@ -35,6 +36,35 @@ export class LongTimer {
     };
     return setTimeout(again, LONGEST_TIMER_MS);
   }
+}
+
+/**
+ * As `call` ends; when it has not ended after `ms`, as `late` says. For calls that are made all the time: it makes no
+ * error before one is needed, because that costs more than everything else here.
+ */
+export function within<T>(ms: number, call: Promise<T>, late: () => T | Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => {
+        try {
+          resolve(late());
+        } catch (error) {
+          reject(error);
+        }
+      },
+      Math.min(ms, LONGEST_TIMER_MS),
+    );
+    call.then(
+      (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
+  });
 }
 
 /** Resolves after `ms`, or at once (without an error) when one of `signals` aborts. */
@@ -51,7 +81,7 @@ export function pause(ms: number, ...signals: (AbortSignal | undefined)[]): Prom
   });
 }
 
-/** A wait that doubles from `firstMs` to `maxMs`, each time with ±25 % of jitter. */
+/** Waits that double from `firstMs` to `maxMs`, each with ±25 % of jitter. */
 export function backoff(firstMs: number, maxMs: number): { next: () => number; reset: () => void } {
   let ms = firstMs;
   return {

@@ -1,9 +1,9 @@
-import { z } from 'zod';
 import { type OptionSpec, option } from './options.js';
+import { shape } from './shapes.js';
 
 /**
- * How the attempts of a request are made: what its producer asked for, as one JSON field of the
- * request's state. The scripts do not look into it; `enter` hands it to the workers.
+ * How the attempts of a request are made, as its producer asked: one JSON field of the request's state. The scripts do
+ * not parse it; `enter` returns it to the workers.
  */
 
 /** Longest delay or hold, in ms: a year. */
@@ -13,39 +13,44 @@ const DAY_MS = 86_400_000;
 
 export interface Backoff {
   /**
-   * fixed: always `delayMs`. exponential: `delayMs`, then twice as long each time. custom: what the
-   * worker's option `backoff` says; `delayMs` where a worker has none. @default 'fixed'
+   * fixed: always `delayMs`. exponential: `delayMs`, then twice as long each time. custom: the delay that the worker's
+   * option `backoff` returns; `delayMs` when a worker has no such option. @default 'fixed'
    */
   readonly type?: 'fixed' | 'exponential' | 'custom' | undefined;
   /** Delay before the second attempt, in ms. From 0 to a year. @default 1000 */
   readonly delayMs?: number | undefined;
   /** No delay is longer than this, in ms. From `delayMs` to a year. @default 86400000, a day */
   readonly maxDelayMs?: number | undefined;
-  /** Which part of each delay is left to chance, so that not all come back at once. 0 to 1. @default 0 */
+  /** The part of each delay that is random, so that not all retries come at once. 0 to 1. @default 0 */
   readonly jitter?: number | undefined;
 }
 
 export interface AttemptPolicy {
   readonly backoff?: Required<Backoff>;
   readonly attemptTimeoutMs?: number;
-  /** Whether the worker says with each outcome when and where it ran. */
+  /** Whether the worker stores with each outcome when and where the attempt ran. */
   readonly timing?: true;
 }
 
-const delay = z.number().int().min(0).max(LONGEST_DELAY_MS);
+const delay = shape.integer(0, LONGEST_DELAY_MS);
 
-const backoff = z
-  .strictObject({
-    type: z.enum(['fixed', 'exponential', 'custom']).optional(),
-    delayMs: delay.optional(),
-    maxDelayMs: delay.optional(),
-    jitter: z.number().min(0).max(1).optional(),
-  })
-  .refine(({ delayMs, maxDelayMs }) => (maxDelayMs ?? LONGEST_DELAY_MS) >= (delayMs ?? SECOND_MS));
+const { optional } = shape;
+const backoff = shape.both(
+  shape.exactly({
+    type: optional(shape.word('fixed', 'exponential', 'custom')),
+    delayMs: optional(delay),
+    maxDelayMs: optional(delay),
+    jitter: optional(shape.number(0, 1)),
+  }),
+  (given) => {
+    const { delayMs = SECOND_MS, maxDelayMs = LONGEST_DELAY_MS } = given as Backoff;
+    return maxDelayMs >= delayMs;
+  },
+);
 
 /** The option `backoff`; a number is short for a fixed delay. */
 export const backoffOption: OptionSpec = option.custom(
-  z.union([delay, backoff]),
+  shape.either(delay, backoff),
   `a delay from 0 to ${LONGEST_DELAY_MS} (ms), or { type: 'fixed' | 'exponential' | 'custom', delayMs, maxDelayMs (not below delayMs), jitter: 0 to 1 }`,
 );
 

@@ -4,21 +4,21 @@ import type { KeptError } from './kept-error.js';
 import { readThrown } from './thrown.js';
 
 /**
- * Payloads and results travel as JSON text, opaque to the scripts. `undefined` as a result is the
- * empty text; as a payload it is refused, because a sub-request without content is a mistake.
+ * Payloads and results are sent as JSON text, which the scripts do not parse. A result `undefined` is the empty text;
+ * a payload `undefined` is refused, because a sub-request without content is a mistake.
  */
 
 /** Default of `maxPayloadBytes`: 1 MiB for one payload or result, encoded. */
 export const MAX_PAYLOAD_BYTES = 1_048_576;
 
 /**
- * The largest that `maxPayloadBytes` and `maxResultBytes` may be: 256 MiB. Redis refuses a text of more
- * than 512 MB and closes the connection, and Node cannot put one of that length together with the command
- * around it; a result that cannot be sent would hold up its request for ever.
+ * The highest value of `maxPayloadBytes` and `maxResultBytes`: 256 MiB. Redis refuses a text of more than 512 MB and
+ * closes the connection, and Node cannot build a string of that length with the command around it. A result that cannot
+ * be sent would keep its request from ever completing.
  */
 export const LARGEST_VALUE_BYTES = 268_435_456;
 
-/** Which option bounds it. */
+/** The option that sets the size limit of each kind of value. */
 const BOUNDS: Readonly<Record<string, string>> = {
   payload: ' (maxPayloadBytes)',
   object: ' (maxObjectBytes)',
@@ -53,8 +53,9 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
 }
 
 /**
- * Encodes the payload of a sub-request; `index`: its place among those that were given, for the error.
- * @throws PayloadError when it is not JSON, nothing of it would be kept, or it is larger than `maxBytes`.
+ * Encodes the payload of a sub-request. `index`: its place among the given items, for the error.
+ * @throws PayloadError when it is not JSON, when JSON would silently drop a value in it, or when it is larger than
+ *   `maxBytes`
  */
 export function encodePayload(
   value: unknown,
@@ -71,7 +72,8 @@ export function encodeObject(value: unknown, maxBytes: number): string {
 
 /**
  * Encodes the result of a handler.
- * @throws PayloadError when it is not JSON, nothing of it would be kept, or it is larger than `maxBytes`.
+ * @throws PayloadError when it is not JSON, when JSON would silently drop a value in it, or when it is larger than
+ *   `maxBytes`
  */
 export function encodeResult(value: unknown, maxBytes = MAX_PAYLOAD_BYTES): string {
   return value === undefined ? '' : encode(value, 'result', maxBytes);
@@ -93,7 +95,7 @@ export function decode(text: string): unknown {
   return text === '' ? undefined : JSON.parse(text);
 }
 
-/** When, where and for how long the attempt ran that gave a sub-request its outcome. */
+/** When, where and for how long the attempt that settled a sub-request ran. */
 export interface Timing {
   /** By the clock of the worker's machine, in ms since 1970. */
   readonly startedAt: number;
@@ -104,10 +106,10 @@ export interface Timing {
   readonly worker: string;
 }
 
-/** Stands before the timing of a result, which no JSON begins with. */
+/** Marks a result that has a timing before it. No JSON begins with this character. */
 const TIMED = '@';
 
-/** A result with its timing before it: what is asked for travels with what is kept anyway. */
+/** A result with its timing before it, so that the timing needs no write of its own. */
 export function withTiming(result: string, timing: Timing): string {
   return `${TIMED}${JSON.stringify(timing)}\n${result}`;
 }
@@ -120,12 +122,12 @@ export function decodeResult(text: string): { value: unknown; timing?: Timing } 
   return { value: decode(text.slice(end + 1)), timing };
 }
 
-/** Encodes what a handler threw, whatever it is: name, message, code and stack, each capped. Never throws. */
+/** Encodes any value that a handler threw: name, message, code and stack, each cut to a length. Never throws. */
 export function encodeError(thrown: unknown, timing?: Timing): string {
   return JSON.stringify({ ...readThrown(thrown), timing });
 }
 
-/** Decodes an error, and the timing of what failed if it has one. */
+/** Decodes an error, and the timing of the failed attempt if there is one. */
 export function decodeFailure(text: string): { error: KeptError; timing?: Timing } {
   const { timing, ...error } = JSON.parse(text) as KeptError & { timing?: Timing };
   return timing ? { error, timing } : { error };

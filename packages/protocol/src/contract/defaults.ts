@@ -1,37 +1,39 @@
-/** The protocol's own times, all in ms. What a user may set stands in the options of each role. */
+/** The protocol's own times, all in ms. Times that a user may set are in the options of each role. */
 export const TIMES = {
-  /** From an intent to the first look whether the request came into being. */
+  /** From an intent to the first check whether the request was created. */
   intentGraceMs: 20_000,
-  /** A create older than this is refused; shorter than the tombstone lives. */
+  /** A create older than this is refused. Shorter than `tombstoneMs`. */
   createWindowMs: 120_000,
   /** How long a dropped or voided request is remembered. */
   tombstoneMs: 300_000,
-  /** How long a claim of the agenda lasts; a claimer that dies fires again after it. */
+  /** How long a claim on the agenda lasts. When the process that claimed it dies, the entry is due again after this. */
   claimMs: 8_000,
   /** From the pop of a token to its enter, at the latest. */
   graceMs: 5_000,
-  /** Between two looks at a request that workers hold. */
+  /** Between two tends of a request that has permits. */
   auditMs: 15_000,
-  /** Until a request that seems to need nothing is looked at all the same. */
+  /** Until a request that seems to need nothing is tended anyway. */
   slowMs: 60_000,
-  /** A worker without a sign of life for so long is struck out of the registry. */
+  /** A worker without a sign of life for this long is removed from the registry. */
   workerGoneMs: 60_000,
-  /** No process ticked for so long: Redis was away. Three times the longest wait between two ticks. */
+  /** When no process ticked for this long, Redis was away. Three times the longest wait between two ticks. */
   awayMs: 15_000,
-  /** The same for each live worker, as a big fleet ticks seldom. */
+  /** Added to `awayMs` for each live worker, because each process of a big fleet ticks less often. */
   awayPerWorkerMs: 190,
-  /** A call without an answer for so long has failed, and its connection is thrown away. */
+  /** A call without a reply for this long has failed, and its connection is closed. */
   answerMs: 20_000,
+  /** For how long a reader of results says that it follows. It says so again before that. At most 10 s. */
+  followMs: 5_000,
   /** How long a replica, or the disk, may take to confirm a seal. */
   durabilityMs: 5_000,
   /**
-   * How long callers go on trying while Redis is away: as long as a producer is believed by default,
-   * as what comes later finds the request given up.
+   * How long callers retry while Redis is away: as long as the default lease of a producer. Later calls would find the
+   * request given up.
    */
   unavailableMs: 30_000,
   /**
-   * How far the clock of a server steps forward at most: from an hour behind to an hour ahead. So much longer
-   * than needed is remembered what a call that comes twice must not do twice, as a step takes it off what is left.
+   * The longest step forward of a server's clock that is provided for: from an hour behind to an hour ahead. A step
+   * shortens every expiry. So records that make a repeated call harmless are kept for this much longer than needed.
    */
   longestStepMs: 2 * 3_600_000,
   /** How long ended ids and counts are remembered. */

@@ -1,8 +1,9 @@
+import { show, withoutPassword } from './shown-value.js';
 import { readThrown } from './thrown.js';
 
 /**
- * Every error that Piecework throws for an operating reason. Each has a stable `code`
- * (docs/errors.md lists them all) and says whether trying the same call again can help.
+ * Every error that Piecework throws for an operating reason. Each has a stable `code` (docs/errors.md lists them all).
+ * `retryable` says whether repeating the same call can help.
  */
 export class PieceworkError extends Error {
   override readonly name: string = 'PieceworkError';
@@ -41,7 +42,7 @@ export class InvalidOptionError extends PieceworkError {
 /** A payload or result that cannot be encoded, or is above its size limit. */
 export class PayloadError extends PieceworkError {
   override readonly name = 'PayloadError';
-  /** Which of the items that were given, from 0; undefined when it is none of them, as a result or a line. */
+  /** Place of the item among those that were given, from 0; undefined for what is no item, such as a result. */
   readonly index: number | undefined;
 
   constructor(message: string, cause?: unknown, index?: number) {
@@ -50,13 +51,13 @@ export class PayloadError extends PieceworkError {
   }
 }
 
-/** So much is repeated of what code of the user said, in characters. */
+/** Most characters of a message of user code that our message repeats. */
 const SAID = 300;
 
 const cut = (message: string): string =>
   message.length > SAID ? `${message.slice(0, SAID)}…` : message;
 
-/** The item source of a submission threw; `onSourceError` says what became of the request. */
+/** The item source of a submission threw. What became of the request depends on `onSourceError`. */
 export class SourceError extends PieceworkError {
   override readonly name = 'SourceError';
   readonly requestId: string;
@@ -72,16 +73,16 @@ export class SourceError extends PieceworkError {
 }
 
 /**
- * A request of this id lives or is retained, and it is not the one that was asked for, or is still being
- * submitted by somebody else.
+ * A request of this id is open or retained. It differs from the submitted one, or another process is still submitting
+ * it.
  */
 export class RequestExistsError extends PieceworkError {
   override readonly name = 'RequestExistsError';
   readonly requestId: string;
   readonly status: string;
   /**
-   * What differs from what was asked for: names of options, 'items', or 'options' where it cannot be told
-   * which; empty when nothing is known to.
+   * What differs from the submitted request: names of options, 'items', or 'options' when it is not known which; empty
+   * when no difference is known.
    */
   readonly differs: readonly string[];
 
@@ -111,7 +112,7 @@ export class SealedError extends PieceworkError {
   }
 }
 
-/** A redrive was asked for before the request was complete, or while somebody else redrives it. */
+/** A redrive was requested before the request was complete, or during another redrive of it. */
 export class NotCompleteError extends PieceworkError {
   override readonly name = 'NotCompleteError';
   readonly requestId: string;
@@ -127,7 +128,7 @@ export class NotCompleteError extends PieceworkError {
   }
 }
 
-/** No request of this id is known, and whoever asks knows of none. */
+/** No request of this id is known, neither to the server nor to the caller. */
 export class NotFoundError extends PieceworkError {
   override readonly name = 'NotFoundError';
 
@@ -152,12 +153,12 @@ export class ExpiredError extends PieceworkError {
 export class ResultsLostError extends PieceworkError {
   override readonly name = 'ResultsLostError';
   readonly requestId: string;
-  /** How many are not there; 0: not known. */
+  /** How many are missing; 0: not known. */
   readonly missing: number;
 
   constructor(requestId: string, missing: number) {
     super(
-      `${missing || 'some'} results of request ${requestId} are not where they were: Redis lost its last writes; read the results again from the start, without a cursor`,
+      `${missing || 'some'} results of request ${requestId} are missing: Redis lost its last writes; read the results again from the start, without a cursor`,
       { code: 'RESULTS_LOST', retryable: true },
     );
     this.requestId = requestId;
@@ -165,14 +166,14 @@ export class ResultsLostError extends PieceworkError {
   }
 }
 
-/** Values were asked for of a request that keeps none: it was submitted with `results: 'discard'`. */
+/** The results were requested of a request that keeps none: it was submitted with `results: 'discard'`. */
 export class ResultsDiscardedError extends PieceworkError {
   override readonly name = 'ResultsDiscardedError';
   readonly requestId: string;
 
   constructor(requestId: string) {
     super(
-      `request ${requestId} keeps no results: it was submitted with results 'discard'; its outcome is kept, and its failures`,
+      `request ${requestId} keeps no results: it was submitted with results 'discard'; its outcome and its failures are kept`,
       { code: 'RESULTS_DISCARDED' },
     );
     this.requestId = requestId;
@@ -180,9 +181,9 @@ export class ResultsDiscardedError extends PieceworkError {
 }
 
 /**
- * The request, or a part of it, was there and is not any more, and nothing says that it ended: the server may
- * have lost its last writes, or all, as in a failover to a replica that was behind or a restart from a
- * snapshot, or its keys were deleted. Of a submission it is `retryable`: the same id may be submitted again.
+ * The request, or a part of it, no longer exists, and there is no sign that it ended. The server may have lost its last
+ * writes, or all its data, as in a failover to a replica that was behind or a restart from a snapshot; or its keys were
+ * deleted. Thrown by a submission it is `retryable`: the same id may be submitted again.
  */
 export class LostError extends PieceworkError {
   override readonly name = 'LostError';
@@ -190,7 +191,7 @@ export class LostError extends PieceworkError {
 
   constructor(requestId: string, retryable = false) {
     super(
-      `request ${requestId}, or a part of it, was there and is not any more, and nothing says that it ended: the server may have lost it (a failover, a restart from a snapshot, deleted keys); submit it again, or redrive it again if it was redriven`,
+      `request ${requestId}, or a part of it, no longer exists, and is not known to have ended: the server may have lost it (a failover, a restart from a snapshot, deleted keys); submit it again, or redrive it again if it was redriven`,
       { code: 'LOST', retryable },
     );
     this.requestId = requestId;
@@ -206,14 +207,22 @@ export class DroppedError extends PieceworkError {
   }
 }
 
-/** `timeoutMs` passed before what was awaited happened. */
+/** The wait took longer than `timeoutMs`. */
 export class TimeoutError extends PieceworkError {
   override readonly name = 'TimeoutError';
 
-  /** `cause`: what kept it from being known, if something did. */
-  constructor(what: string, timeoutMs: number, cause?: unknown) {
-    const why = cause instanceof Error ? `; ${cause.message}` : '';
-    super(`${what}: not within ${timeoutMs} ms${why}`, { code: 'TIMEOUT', retryable: true, cause });
+  /**
+   * `cause`: the error that prevented the wait from learning the state, if there was one · `why`: what is waited for
+   * and what to do, if that is known.
+   */
+  constructor(what: string, timeoutMs: number, cause?: unknown, why?: string) {
+    const known = cause instanceof Error ? cause.message : why;
+    const because = known ? `; ${known}` : '';
+    super(`${what}: not within ${timeoutMs} ms${because}`, {
+      code: 'TIMEOUT',
+      retryable: true,
+      cause,
+    });
   }
 }
 
@@ -222,28 +231,47 @@ export class AbortError extends PieceworkError {
   override readonly name = 'AbortError';
 
   constructor(what: string, cause?: unknown) {
-    // The reason of a signal that was given none says no more.
+    // The default reason of a signal adds nothing.
     const { name, message } = readThrown(cause);
-    const isTold = cause !== undefined && name !== 'AbortError' && message !== '';
-    const why = isTold ? `: ${cut(message)}` : '';
+    const hasReason = cause !== undefined && name !== 'AbortError' && message !== '';
+    const why = hasReason ? `: ${cut(message)}` : '';
     super(`${what}: aborted${why}`, { code: 'ABORTED', cause });
   }
 }
+
+/** Why a request ended before its work was done, in words. */
+const ENDED_BY = {
+  deadline: 'its deadline passed',
+  failures: 'too many of its sub-requests failed',
+  cancel: 'it was cancelled',
+  'producer-lost': 'its producer was lost before all items were in',
+};
 
 /** The request did not succeed; thrown by `outcome.throwIfFailed()`. */
 export class RequestFailedError extends PieceworkError {
   override readonly name = 'RequestFailedError';
   readonly status: string;
 
-  constructor(requestId: string, status: string, failed: number, total: number) {
-    super(`request ${requestId} ${status}: ${failed} of ${total} sub-requests failed`, {
-      code: 'REQUEST_FAILED',
-    });
+  constructor(
+    requestId: string,
+    status: string,
+    counts: { readonly total: number; readonly failed: number; readonly cancelled: number },
+    endReason?: keyof typeof ENDED_BY,
+  ) {
+    const { total, failed, cancelled } = counts;
+    const early = endReason ? `${ENDED_BY[endReason]}; ` : '';
+    const others = cancelled > 0 ? `, ${cancelled} cancelled` : '';
+    super(
+      `request ${requestId} ${status}: ${early}${failed} of ${total} sub-requests failed${others}`,
+      {
+        code: 'REQUEST_FAILED',
+      },
+    );
     this.status = status;
   }
 }
 
-/** Thrown by a handler: this sub-request is not to be retried. */
+/** A handler throws this so that its sub-request is not retried. */
 export class UnrecoverableError extends PieceworkError {
   override readonly name = 'UnrecoverableError';
 
@@ -253,8 +281,8 @@ export class UnrecoverableError extends PieceworkError {
 }
 
 /**
- * Thrown by a handler: the request, or the queue, is held back, and this sub-request comes back later;
- * no attempt is counted. Made by `ctx.holdRequest(ms)` and `ctx.holdQueue(ms)`.
+ * A handler throws this to hold the request, or the queue, back. Its sub-request is returned and runs again later; no
+ * attempt is counted. Made by `ctx.holdRequest(ms)` and `ctx.holdQueue(ms)`.
  */
 export class HeldError extends PieceworkError {
   override readonly name = 'HeldError';
@@ -264,7 +292,7 @@ export class HeldError extends PieceworkError {
   }
 }
 
-/** The request is complete, or being cancelled: there is nothing to pause, resume or update. */
+/** The request is complete, or being cancelled, so it cannot be paused, resumed or updated. */
 export class EndedError extends PieceworkError {
   override readonly name = 'EndedError';
   readonly requestId: string;
@@ -277,15 +305,15 @@ export class EndedError extends PieceworkError {
   }
 }
 
-/** The handle was closed before the call, or before it was at its end. */
+/** The handle was closed before the call, or before the call ended. */
 export class ClosedError extends PieceworkError {
   override readonly name = 'ClosedError';
 
-  /** @param missing how many appended items it was closed without */
+  /** @param missing how many appended items were not confirmed before the close */
   constructor(what: string, missing = 0) {
     const items = missing === 1 ? '1 appended item' : `${missing} appended items`;
-    const without = missing > 0 ? ` before ${items} could be known to be in` : '';
-    super(`${what} is closed${without}`, { code: 'CLOSED' });
+    const unconfirmed = missing > 0 ? ` before ${items} could be confirmed` : '';
+    super(`${what} is closed${unconfirmed}`, { code: 'CLOSED' });
   }
 }
 
@@ -299,8 +327,8 @@ export class ConnectionError extends PieceworkError {
 }
 
 /**
- * A call was sent and its reply is missing: whether it was carried out is not known. Asking again
- * with the same id is safe.
+ * A call was sent and its reply is missing: whether it was carried out is not known. Repeating it with the same id is
+ * safe.
  */
 export class IndeterminateError extends PieceworkError {
   override readonly name = 'IndeterminateError';
@@ -308,21 +336,21 @@ export class IndeterminateError extends PieceworkError {
 
   constructor(requestId: string, cause: unknown) {
     super(
-      `${requestId}: Redis did not answer, so the call may have been carried out; asking again with this id is safe`,
+      `${requestId}: Redis did not answer, so the call may have been carried out; repeating it with this id is safe`,
       { code: 'INDETERMINATE', retryable: true, cause },
     );
     this.requestId = requestId;
   }
 }
 
-/** The request exists and goes on, but its durability was not confirmed in time. */
+/** The request exists and continues, but its durability was not confirmed in time. */
 export class DurabilityError extends PieceworkError {
   override readonly name = 'DurabilityError';
   readonly requestId: string;
 
   constructor(requestId: string, durability: string, cause?: unknown) {
     super(
-      `${requestId}: sealed, but durability '${durability}' was not confirmed in time; the request goes on, and asking again with this id is safe`,
+      `${requestId}: sealed, but durability '${durability}' was not confirmed in time; the request continues, and submitting it again with this id is safe`,
       { code: 'DURABILITY', retryable: true, cause },
     );
     this.requestId = requestId;
@@ -357,38 +385,11 @@ export class ServerError extends PieceworkError {
   }
 }
 
-/** The condition of a queue failed, or answered what makes no sense; nothing was taken. */
+/** The condition of a queue failed, or its answer cannot be used; nothing was taken. */
 export class ConditionError extends PieceworkError {
   override readonly name = 'ConditionError';
 
   constructor(queue: string, why: string, cause?: unknown) {
     super(`the condition of ${queue} cannot be used: ${why}`, { code: 'CONDITION', cause });
   }
-}
-
-/** URLs in errors end up in logs. The last @ of each counts: a password may hold one, and a slash. */
-function withoutPassword(value: unknown): unknown {
-  if (typeof value !== 'string') return value;
-  return value
-    .replace(/:\/\/(?:(?!,rediss?:\/\/)\S){0,1000}@/g, '://…@')
-    .replace(/(sentinelPassword=)[^&\s]*/g, '$1…');
-}
-
-/** A value as it may stand in a message: short, on one line, no payload spread over a log. */
-function show(value: unknown): string {
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'bigint') return `${value}n`;
-  if (typeof value === 'symbol' || typeof value === 'number') return String(value);
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch {
-    text = undefined;
-  }
-  try {
-    text ??= String(value);
-  } catch {
-    text = 'what throws when it is looked at';
-  }
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }

@@ -1,15 +1,17 @@
-/** Every key of a queue of ids. All are of the hash slot of `{<name>}`, and go with a drop. */
+/** Every key of an id queue. All are in the hash slot of `{<name>}`, and a drop removes them. */
 export interface IdQueueKeys {
   readonly name: string;
-  /** hash · life, options, counters 'pulled' 'completed' 'failures', 'sent:<sender>' → number of its last chunk */
+  /**
+   * hash · incarnation, options, counters 'pulled' 'completed' 'failures', 'sent:<sender>' → number of its last chunk
+   */
   readonly state: string;
   /** list · ids in the order of adding · pushed right, popped left */
   readonly pending: string;
-  /** zset · number → time at which its time runs out, or at which it was last offered after that */
+  /** zset · number → when its time runs out, or when it was last offered after that */
   readonly running: string;
-  /** hash · number → 'attempt:stamp:id' of those that run or ran out */
+  /** hash · number → 'attempt:stamp:id' of items that run or whose time ran out */
   readonly tasks: string;
-  /** set · of a unique queue: ids that are pending or running */
+  /** set · ids that are pending or running, in a unique queue only */
   readonly known: string;
   /** list · the latest 100 failures, newest left: id, key, message, time of each */
   readonly failed: string;
@@ -17,7 +19,7 @@ export interface IdQueueKeys {
   readonly senders: string;
 }
 
-/** A prefix of its own, so that a queue of requests may have the same name. */
+/** The prefix lets a queue of requests have the same name. */
 export function idQueueKeys(name: string): IdQueueKeys {
   const state = `ids:{${name}}`;
   return {

@@ -1,10 +1,10 @@
 /**
  * The data model: every Redis key of Piecework, built here and nowhere else.
  *
- * Keys live on two sides. The queue side has the hash tag `{<queue>}`: who waits, in which order,
- * and what has to happen later. The request side has the hash tag `{<id>}`: the work itself, its
- * state, its permits, its outcome. No script touches both sides (invariant I8); every crossing has
- * one right order and is repaired by the agenda (docs/protocol.md).
+ * Keys are on two sides. The queue side has the hash tag `{<queue>}`: who waits, in which order, and what has to happen
+ * later. The request side has the hash tag `{<id>}`: the work itself, its state, its permits, its outcome. No script
+ * touches both sides (invariant I8). Calls that concern both sides have one right order, and the agenda repairs those
+ * that were interrupted (docs/protocol.md).
  */
 
 /** Number of priority lists of a queue; priority 0 is served first. */
@@ -12,23 +12,32 @@ export const PRIORITIES = 100;
 
 export interface QueueKeys {
   readonly queue: string;
-  /** hash · id → generation of every open request · field goes when the request finishes */
+  /** hash · id → generation of every open request · the field is removed when the request finishes */
   readonly open: string;
-  /** zset · id → server time in ms of its next attention */
+  /** zset · id → server time in ms of its next tend */
   readonly agenda: string;
-  /** zset · id → priority·2^44 + mark: asleep until its list has been popped up to the mark; expedited: (100 + priority)·2^44 + due */
+  /**
+   * zset · id → priority·2^44 + mark: asleep until its list has been popped up to the mark; expedited: (100 +
+   * priority)·2^44 + due
+   */
   readonly wait: string;
   /** hash · id → 'epoch' whose tokens are still out, or 'epoch:passedAt' once all were popped */
   readonly marks: string;
-  /** hash · priority → tokens ever pushed to its list; popped so far = that − LLEN · 'lanes' → priorities whose lanes are used */
+  /**
+   * hash · priority → tokens ever pushed to its list; popped so far = that − LLEN · 'lanes' → priorities whose lanes
+   * are used
+   */
   readonly pushed: string;
-  /** hash · id → 'generation task': met by a worker that does not serve its task */
+  /** hash · id → 'generation task' of parked requests */
   readonly parked: string;
-  /** zset · 'task\0id' of what is parked, all of score 0 · goes an hour after the last was parked */
+  /** zset · 'task\0id' of parked requests, all of score 0 · expires an hour after the last was parked */
   readonly parkedByTask: string;
-  /** zset · 'id~generation' → when to unlink what is kept of it, of those that keep much · expires after the last */
+  /** zset · 'id~generation' → when to unlink its keys, of ended requests that keep much · expires after the last */
   readonly spent: string;
-  /** hash · last generation given out, ended requests by outcome, times of the last tick and of the last return of Redis · expires a week after its last use */
+  /**
+   * hash · last generation given out, ended requests by outcome, times of the last tick and of the last return of Redis
+   * · expires a week after its last use
+   */
   readonly counters: string;
   /** zset · id → time of its end · the last 1,000, a week at most */
   readonly history: string;
@@ -38,17 +47,19 @@ export interface QueueKeys {
   readonly workers: string;
   /** hash · boot id → JSON about the worker */
   readonly workerInfo: string;
+  /** list · intervals of ten seconds, the latest left, at most an hour · expires an hour after the last report */
+  readonly series: string;
   /** hash · 'until': when the pause of the queue ends by itself, 0: never · only while it is paused */
   readonly paused: string;
-  /** shard channel · '<verb> <id> <generation>' for workers: look at this request; or of the queue's pause */
+  /** shard channel · '<verb> <id> <generation>' for workers: check this request; or a pause or resume of the queue */
   readonly control: string;
   /** list · tokens `id~generation~epoch` of one priority · pushed left, popped right, never else */
   readonly list: (priority: number) => string;
-  /** list · tokens `id~generation~epoch~due` of due requests that go before those of the list, in due order */
+  /** list · tokens `id~generation~epoch~due` of expedited requests, served before those of the list, in due order */
   readonly lane: (priority: number) => string;
-  /** string · id of the request that was submitted last under this key of deduplication · goes after its period */
+  /** string · id of the request that was submitted last under this key of deduplication · expires after its period */
   readonly dedupe: (key: string) => string;
-  /** string · JSON about the `piecework run` that works at this request · goes 15 s after its last sign of life */
+  /** string · JSON about the `piecework run` that works on this request · expires 15 s after its last sign of life */
   readonly runner: (id: string) => string;
   /** All 100 priority lists in the order in which they are served. */
   readonly lists: readonly string[];
@@ -58,15 +69,24 @@ export interface RequestKeys {
   readonly id: string;
   /** hash · options, counters, permits and leases per worker · TTL after completion */
   readonly request: string;
-  /** stream · entries `<generation>-<index>`, group `workers` · gone at completion; empty, with a TTL, after a short retention */
+  /**
+   * stream · entries `<generation>-<index>`, group `workers` · gone at completion; empty, with a TTL, after a short
+   * retention
+   */
   readonly work: string;
-  /** zset · entry → time it is ready, 0 = now; all of them owned by consumer `~` · gone at completion */
+  /** zset · entry → when it is ready, 0: now; consumer `~` owns all of them · gone at completion */
   readonly due: string;
-  /** hash · index → failed attempts; 'index:crashes', 'index:alone' (worker), 'index:company', 'index:checkpoint' (JSON) · gone at completion */
+  /**
+   * hash · index → failed attempts; 'index:crashes', 'index:alone' (worker), 'index:company', 'index:checkpoint' (JSON)
+   * · gone at completion
+   */
   readonly tries: string;
   /** hash · index → what its running handler last reported · gone at completion */
   readonly progress: string;
-  /** hash · index → error JSON, 'index:payload' → payload, 'index:runs' → 'generation attempts crashes' · TTL after completion */
+  /**
+   * hash · index → error JSON, 'index:payload' → payload, 'index:runs' → 'generation attempts crashes' · TTL after
+   * completion
+   */
   readonly failed: string;
   /** stream · `<generation>-<settled + moved>`: index, result or !index, attempts, … · TTL after completion */
   readonly results: string;
@@ -74,11 +94,11 @@ export interface RequestKeys {
   readonly channel: string;
 }
 
-/** The queues used last, the latest at the end: of each about 8 KB, as most of it are the names of its lists. */
+/** The queues used last, the latest at the end. Each takes about 8 KB, mostly names of lists. */
 const queues = new Map<string, QueueKeys>();
 const QUEUES_KEPT = 1_000;
 
-/** Keys of a queue, built once for as long as it is among those used last. */
+/** Keys of a queue. Those of the queues used last are cached. */
 export function queueKeys(queue: string): QueueKeys {
   const known = queues.get(queue);
   if (known) {
@@ -102,6 +122,7 @@ export function queueKeys(queue: string): QueueKeys {
     errors: `${tag}:errors`,
     workers: `${tag}:workers`,
     workerInfo: `${tag}:worker-info`,
+    series: `${tag}:series`,
     paused: `${tag}:paused`,
     control: `${tag}:control`,
     list: (priority) => `${tag}:${priority}`,
@@ -111,12 +132,26 @@ export function queueKeys(queue: string): QueueKeys {
     lists: Array.from({ length: PRIORITIES }, (_, priority) => `${tag}:${priority}`),
   };
   queues.set(queue, keys);
+  // cure: cached key names are evicted
   if (queues.size > QUEUES_KEPT) queues.delete(queues.keys().next().value as string);
   return keys;
 }
 
-/** Keys of a request. */
+/** The keys of the requests whose keys were asked for last: each part that works on a request asks for them. */
+const requests = new Map<string, RequestKeys>();
+const REQUESTS_KEPT = 200;
+
+/** Keys of a request. Those of the requests used last are cached. */
 export function requestKeys(id: string): RequestKeys {
+  const known = requests.get(id);
+  if (known) return known;
+  const keys = requestKeysOf(id);
+  if (requests.size === REQUESTS_KEPT) requests.delete(requests.keys().next().value as string);
+  requests.set(id, keys);
+  return keys;
+}
+
+function requestKeysOf(id: string): RequestKeys {
   return {
     id,
     request: `request:{${id}}`,
@@ -130,7 +165,7 @@ export function requestKeys(id: string): RequestKeys {
   };
 }
 
-/** Takes a token of a priority list apart. */
+/** Parses a token of a priority list. */
 export function parseToken(token: string): { id: string; generation: number; epoch: string } {
   const [id = '', generation = '', epoch = ''] = token.split('~');
   return { id, generation: Number(generation), epoch };

@@ -1,13 +1,13 @@
 import type { QueueKeys } from './keys.js';
 
-/** Where the tokens of a request go. */
+/** Where the tokens of a request are pushed. */
 export interface Place {
   readonly priority: number;
   /** When it was due, in ms of the server's clock, if it is expedited. */
   readonly due?: number | undefined;
 }
 
-/** What the scripts answer as the priority of a request: 'priority', or 'priority~due'. */
+/** Parses the priority of a request as scripts reply it: 'priority', or 'priority~due'. */
 export function placeOf(text: string): Place {
   const [priority, due] = text.split('~');
   return due ? { priority: Number(priority), due: Number(due) } : { priority: Number(priority) };
@@ -20,10 +20,10 @@ export function goesBefore(a: Place, b: Place): boolean {
 }
 
 /**
- * Which lanes of a queue are used, as far as this process knows. A pop names only those, so that a
- * queue without expedited requests pays nothing for them. The server is told with the first token in a
- * lane; a process learns it by a message, by the reply of a tick, and from places that it is given.
- * It forgets none: a name too many costs next to nothing, one that is missing leaves tokens alone.
+ * The lanes of a queue that are used, as far as this process knows. A pop names only those, so a queue without
+ * expedited requests has no cost from lanes. The push of the first token into a lane records the lane on the server. A
+ * process learns of it from a message, from the reply of a tick, and from places that it receives. It forgets none: a
+ * lane too many costs next to nothing, but tokens in a lane that it does not know would wait.
  */
 export class Lanes {
   readonly #keys: QueueKeys;
@@ -58,7 +58,7 @@ export class Lanes {
     for (const listener of this.#listeners) listener();
   }
 
-  /** As though all were used: for who may not serve anything before a lane that it has not heard of. */
+  /** As though all were used: for a caller that must not serve anything before a lane that it does not know yet. */
   learnAll(): void {
     this.learn(this.#keys.lists.map((_, priority) => priority).join(','));
   }
@@ -68,7 +68,7 @@ export class Lanes {
     this.#listeners.add(listener);
   }
 
-  /** The list into which the tokens of this place go. */
+  /** The list into which tokens of this place are pushed. */
   listOf({ priority, due }: Place): string {
     if (!due) return this.#keys.list(priority);
     this.learn(priority);
@@ -84,11 +84,27 @@ export class Lanes {
   }
 }
 
-/** Keys of the lanes that such a text names. */
+/** Keys of the lanes in a text such as '5,50'. */
 export function laneKeys({ lane }: QueueKeys, priorities: string): string[] {
   return prioritiesOf(priorities).map(lane);
 }
 
+/** Keys of the lists and lanes in a text such as '0,50,50:due'. */
+export function listKeys({ list, lane }: QueueKeys, names: string): string[] {
+  if (names === '') return [];
+  return names.split(',').map((name) => {
+    const priority = Number.parseInt(name, 10);
+    return name.endsWith(':due') ? lane(priority) : list(priority);
+  });
+}
+
 function prioritiesOf(text: string | number): number[] {
   return text === '' ? [] : String(text).split(',').map(Number);
+}
+
+/** A reply with its priority and due time parsed. */
+export type Placed<Of> = Omit<Of, 'priority'> & Place;
+
+export function placed<Of extends { readonly priority: string }>(reply: Of): Placed<Of> {
+  return { ...reply, ...placeOf(reply.priority) };
 }

@@ -1,16 +1,16 @@
-import { z } from 'zod';
 import { InvalidOptionError } from './errors.js';
+import { type Shape, shape } from './shapes.js';
 
 /**
- * Options are tables: for each its schema, its default and, in words, what is allowed. The check,
- * the messages, the command line's flags and the tests of wrong input all come from these tables.
+ * Options are defined in tables: for each option its shape, its default and, in words, what is allowed. The check, the
+ * messages, the command line's flags and the tests of wrong input all come from these tables.
  */
 export interface OptionSpec {
-  readonly schema: z.ZodType;
-  /** What is allowed, in words; stands in the error. */
+  readonly fits: Shape;
+  /** What is allowed, in words; part of the error message. */
   readonly allowed: string;
   readonly default?: unknown;
-  /** The values, where there are few. */
+  /** All allowed values, where there are few. */
   readonly words?: readonly string[];
 }
 
@@ -20,10 +20,10 @@ export type OptionTable = Readonly<Record<string, OptionSpec>>;
 export const NAME = /^[A-Za-z0-9_.:-]{1,128}$/;
 const NAME_ALLOWED = '1 to 128 of A-Z a-z 0-9 _ . : -';
 /** Made once: every call that names a request checks one. */
-const NAME_SCHEMA = z.string().regex(NAME);
+const isName = shape.match(NAME);
 
 const integer = (min: number, max: number, unit = ''): Omit<OptionSpec, 'default'> => ({
-  schema: z.number().int().min(min).max(max),
+  fits: shape.integer(min, max),
   allowed: `a whole number from ${min} to ${max}${unit}`,
 });
 
@@ -39,23 +39,23 @@ export const option = {
     default: byDefault,
   }),
   word: (...words: [string, ...string[]]): OptionSpec => ({
-    schema: z.enum(words),
+    fits: shape.word(...words),
     allowed: words.map((word) => `'${word}'`).join(' or '),
     default: words[0],
     words,
   }),
   name: (byDefault?: string): OptionSpec => ({
-    schema: NAME_SCHEMA,
+    fits: isName,
     allowed: NAME_ALLOWED,
     default: byDefault,
   }),
   boolean: (byDefault?: boolean): OptionSpec => ({
-    schema: z.boolean(),
+    fits: shape.boolean,
     allowed: 'true or false',
     default: byDefault,
   }),
-  custom: (schema: z.ZodType, allowed: string, byDefault?: unknown): OptionSpec => ({
-    schema,
+  custom: (fits: Shape, allowed: string, byDefault?: unknown): OptionSpec => ({
+    fits,
     allowed,
     default: byDefault,
   }),
@@ -68,14 +68,15 @@ export const option = {
 export function checkOptions<T>(table: OptionTable, input: unknown, of = 'options'): T {
   const given = readOptions(table, input);
   if (!given) throw new InvalidOptionError(of, input, 'an object');
-  const { unknown, values } = given;
+  const { unknown, specs, values } = given;
   if (unknown) {
     const allowed = `no such option; ${of}: ${Object.keys(table).join(', ')}`;
     throw new InvalidOptionError(unknown.name, unknown.value, allowed);
   }
   const checked: Record<string, unknown> = {};
-  for (const [key, spec] of Object.entries(table)) {
-    const value = values.get(key);
+  for (let i = 0; i < specs.length; i += 1) {
+    const [key, spec] = specs[i] as Spec;
+    const value = values[i];
     if (value === undefined) {
       if (spec.default !== undefined) checked[key] = spec.default;
       continue;
@@ -86,35 +87,49 @@ export function checkOptions<T>(table: OptionTable, input: unknown, of = 'option
   return checked as T;
 }
 
-interface GivenOptions {
-  /** The first that the table has not. */
-  readonly unknown?: { readonly name: string; readonly value: unknown };
-  readonly values: ReadonlyMap<string, unknown>;
+type Spec = readonly [name: string, spec: OptionSpec];
+
+/** The entries of each table: most tables are read at every call. */
+const entriesOf = new WeakMap<OptionTable, readonly Spec[]>();
+
+function specsOf(table: OptionTable): readonly Spec[] {
+  const known = entriesOf.get(table) ?? Object.entries(table);
+  entriesOf.set(table, known);
+  return known;
 }
 
-/** Undefined: it is no object, or one that throws when it is looked at. */
+interface GivenOptions {
+  /** The first option that is not in the table. */
+  readonly unknown?: { readonly name: string; readonly value: unknown };
+  readonly specs: readonly Spec[];
+  /** In the order of `specs`. */
+  readonly values: readonly unknown[];
+}
+
+/** Undefined when the input is no object, or one that throws when it is read. */
 function readOptions(table: OptionTable, input: unknown): GivenOptions | undefined {
   if (typeof input !== 'object' || input === null) return undefined;
   const at = (name: string) => (input as Record<string, unknown>)[name];
   try {
     if (Array.isArray(input)) return undefined;
     const name = Object.keys(input).find((key) => !Object.hasOwn(table, key));
-    const values = new Map(Object.keys(table).map((key) => [key, at(key)]));
-    return { values, ...(name === undefined ? {} : { unknown: { name, value: at(name) } }) };
+    const specs = specsOf(table);
+    const values = specs.map(([key]) => at(key));
+    return { specs, values, ...(name === undefined ? {} : { unknown: { name, value: at(name) } }) };
   } catch {
     return undefined;
   }
 }
 
-/** Checks one value, as a request id that stands alone. */
+/** Checks one value that is not part of an options object, such as a request id. */
 export function checkOption(field: string, value: unknown, spec: OptionSpec): void {
-  if (!fits(value, spec)) throw new InvalidOptionError(field, value, spec.allowed);
+  if (!isAllowed(value, spec)) throw new InvalidOptionError(field, value, spec.allowed);
 }
 
-/** A value may be one that throws when it is looked at. */
-function fits(value: unknown, { schema }: OptionSpec): boolean {
+/** A value that throws when it is read does not fit. */
+export function isAllowed(value: unknown, { fits }: OptionSpec): boolean {
   try {
-    return schema.safeParse(value).success;
+    return fits(value);
   } catch {
     return false;
   }
@@ -129,6 +144,6 @@ export interface WaitOptions {
 }
 
 export const waitOptions: OptionTable = {
-  signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
+  signal: option.custom(shape.instance(AbortSignal), 'an AbortSignal'),
   timeoutMs: option.ms(0, 2_147_483_647),
 };

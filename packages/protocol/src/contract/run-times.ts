@@ -1,6 +1,6 @@
 /**
- * How long handlers run: what a worker says of it in the registry, and from when on that is far longer than
- * usual. Workers and the doctor go by the same rule.
+ * How long handlers run: what a worker reports of it in the registry, and when a run counts as far longer than usual.
+ * Workers and the doctor use the same rule.
  */
 
 /** The handler of one request that runs longest on one worker. */
@@ -10,17 +10,17 @@ export interface LongestRun {
   readonly attempt: number;
   /** When it was started, by the worker's own clock, in ms since 1970. */
   readonly startedAt: number;
-  /** How long the last successes of the request took on this worker, in ms; left out: there was none. */
+  /** Median time of the request's last successes on this worker, in ms; left out when there was none. */
   readonly medianMs?: number;
 }
 
-/** Of so many requests, those that run longest, a worker says so. */
+/** How many requests a worker reports, those that run longest. */
 export const LONGEST_RUNS = 10;
 
-/** So many medians are far longer than usual, but no less than this time, in ms. */
+/** A run of this many medians is far longer than usual, if it also took `LEAST_SLOW_MS`. */
 const MEDIANS = 10;
 export const LEAST_SLOW_MS = 60_000;
-/** The same where no success says what is usual. */
+/** The time that counts as far longer than usual when there was no success to compare with, in ms. */
 const UNKNOWN_SLOW_MS = 600_000;
 
 /** After how long a handler runs far longer than usual, in ms. `medianMs`: of its request, if it is known. */
@@ -28,7 +28,7 @@ export function slowAfterMs(medianMs: number | undefined): number {
   return medianMs === undefined ? UNKNOWN_SLOW_MS : Math.max(LEAST_SLOW_MS, MEDIANS * medianMs);
 }
 
-/** The middle one, or the higher of the two in the middle; undefined: there is none. */
+/** The middle one, or the higher of the two in the middle; undefined when the list is empty. */
 export function medianOf(times: readonly number[]): number | undefined {
   return [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)];
 }

@@ -1,18 +1,18 @@
 import type { KeptError } from './kept-error.js';
 
 /*
- * What was thrown may be anything, also something that throws when it is looked at: an error with a getter
- * that fails, a revoked proxy. What code of the user threw is looked at here, where nothing throws.
+ * User code may throw anything, even a value that itself throws when it is read: an error with a getter that fails, a
+ * revoked proxy. Thrown values are read here only, by functions that never throw.
  */
 
 /** Most characters that are kept of an error. */
 const NAME_LENGTH = 128;
 const MESSAGE_LENGTH = 1_024;
 const STACK_LENGTH = 4_096;
-/** Most causes of which the message tells. */
+/** Most causes whose messages are added. */
 const MOST_CAUSES = 5;
 
-const UNREADABLE = 'what was thrown cannot be put into words: it throws when it is looked at';
+const UNREADABLE = 'the thrown value cannot be described: it throws when it is read';
 
 function attempt<T>(read: () => T): T | undefined {
   try {
@@ -23,6 +23,7 @@ function attempt<T>(read: () => T): T | undefined {
 }
 
 /** `thrown instanceof kind`, which asks a proxy for its prototype, and may throw. */
+// cure: a thrown value is examined where nothing can throw
 export const isThrown = <T>(
   thrown: unknown,
   kind: abstract new (...args: never[]) => T,
@@ -35,14 +36,14 @@ export const nameOf = (thrown: unknown): unknown =>
 const text = (read: () => unknown, length: number): string | undefined =>
   attempt(() => String(read()).slice(0, length));
 
-/** What an object says of itself under `key`, if that is a text. */
+/** The property `key` of a thrown object, if it is a text. */
 const textIn = (thrown: unknown, key: string, length: number): string | undefined =>
   attempt(() => {
     const value = (thrown as Record<string, unknown> | null | undefined)?.[key];
     return typeof value === 'string' ? value.slice(0, length) : undefined;
   });
 
-/** What it was thrown for: its cause, or the first of several errors. */
+/** Its cause, or the first of its errors if it is an AggregateError. */
 const causeOf = (thrown: unknown): unknown =>
   attempt(() => (thrown as { cause?: unknown } | null | undefined)?.cause) ??
   attempt(() => (thrown as { errors?: readonly unknown[] } | null | undefined)?.errors?.[0]);
@@ -56,14 +57,14 @@ function withCauses(message: string, thrown: unknown): string {
       typeof cause === 'string'
         ? cause.slice(0, MESSAGE_LENGTH)
         : textIn(cause, 'message', MESSAGE_LENGTH) || textIn(cause, 'code', NAME_LENGTH);
-    // Many a message quotes its cause.
+    // Many messages quote their cause.
     if (why && !whole.includes(why)) whole = whole === '' ? why : `${whole}: ${why}`;
     cause = typeof cause === 'string' ? undefined : causeOf(cause);
   }
   return whole.slice(0, MESSAGE_LENGTH);
 }
 
-/** What is neither an error nor has a message: what it says of itself, or else its JSON. */
+/** The message for a value that is no error and has none: what `String` makes of it, or else its JSON. */
 function wordsOf(thrown: unknown): string {
   const said = text(() => thrown, MESSAGE_LENGTH);
   if (typeof thrown !== 'object' || (said && !said.includes('[object '))) return said ?? UNREADABLE;
@@ -77,8 +78,8 @@ function codeOf(thrown: unknown): { readonly code?: string } {
 }
 
 /**
- * Its name, message with those of its causes, code and stack, each capped; of what is neither an error nor has a
- * message, what `String` makes of it, or its JSON where that says nothing.
+ * Reads its name, its message with those of its causes, its code and its stack, each cut to a length. The message of a
+ * value that is no error and has none is what `String` makes of it, or its JSON where that says nothing.
  */
 export function readThrown(thrown: unknown): KeptError {
   const isError = isThrown(thrown, Error);
@@ -96,13 +97,13 @@ export function readThrown(thrown: unknown): KeptError {
   };
 }
 
-/** The same as an error of ours, which a logger or a listener may look at. */
+/** The same as an Error that a logger or a listener can read safely. */
 export function errorOf(thrown: unknown): Error {
   const { name, message, stack = `${name}: ${message}` } = readThrown(thrown);
   return Object.assign(new Error(message), { name, stack });
 }
 
-/** For what code of the user answered and nobody awaits: a promise that rejects would end the process. */
+/** For a value returned by user code that nobody awaits: a promise that rejects would end the process. */
 export function ignoreRejection(answered: unknown): void {
   new Promise((resolve) => resolve(answered)).catch(() => {});
 }

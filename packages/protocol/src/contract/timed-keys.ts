@@ -1,26 +1,30 @@
 /**
- * Keys of a timed set: what a `RetryQueue` or a `Scheduler` holds. All of them have the hash tag
- * `{<name>}`, and the kind before it, so that neither collides with the other or with a queue of
- * requests of the same name.
+ * Redis keys of a timed set, the items of a `RetryQueue` or a `Scheduler`. All of them begin with the kind, followed by
+ * the hash tag `{<name>}`, so a RetryQueue, a Scheduler and a queue of requests may have the same name.
  */
 export type TimedKind = 'retry' | 'schedule';
 
 export interface TimedKeys {
-  /** zset · key → server time in ms from which it may be taken: its own, or the end of its lease; see lua/lib/timed.lua */
+  /**
+   * zset · key → server time in ms from which it may be taken: its own, or the end of its lease; see
+   * lua/lib/timed-entries.lua
+   */
   readonly due: string;
-  /** hash · key → 'created failures payload' of a task · goes with it */
+  /** hash · key → 'created failures payload' of an item · the field is removed with the item */
   readonly tasks: string;
-  /** hash · key → 'token at ends after' while it is taken · goes when that is settled */
+  /** hash · key → 'token at ends after' while it is taken · the field is removed when that is settled */
   readonly leases: string;
-  /** hash · 'at', when a length was last given, and 'from', a look through what lies ahead · goes with the last key */
+  /**
+   * hash · 'at': when a length was last given; 'from': where the check of later keys continues · goes with the last key
+   */
   readonly clock: string;
-  /** stream · what was discarded, the oldest first, `keepFailures` of them */
+  /** stream · discarded items, the oldest first, at most `keepFailures` */
   readonly failures: string;
-  /** shard channel · the server time of what was put before all that were there */
+  /** shard channel · due time of an item that was put before all others */
   readonly channel: string;
-  /** hash · what one caller was answered last: it is answered the same again · goes by itself */
+  /** hash · the last reply to one caller, given again when its call is repeated · expires */
   readonly caller: (id: string) => string;
-  /** whatever type its condition makes of it · a key of the queue's condition */
+  /** any type · a key of the queue's condition, which alone uses it */
   readonly condition: (name: string) => string;
 }
 

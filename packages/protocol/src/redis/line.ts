@@ -11,10 +11,9 @@ export interface LineEvents {
 const CLOSED = 'the subscribing connection was closed';
 
 /**
- * One subscribing connection to one server. It lives once: the first sign that something was lost
- * (a close, a shard channel that the server took away because its hash slot moved, a ping without
- * an answer) ends it, and `onLost` builds another. ioredis' own reconnecting is off, because it
- * does not say which channels it could not subscribe again.
+ * One subscribing connection to one server. It is used once: the first sign of a loss closes it (the connection closed,
+ * the server removed a shard channel because its hash slot moved, a ping had no answer), and `onLost` opens another.
+ * ioredis does not reconnect it, because it would not say which channels it failed to subscribe again.
  */
 export class Line {
   readonly #client: Redis;
@@ -42,17 +41,17 @@ export class Line {
       retryStrategy: null,
       autoResubscribe: false,
       maxRetriesPerRequest: 0,
-      // Its timer would keep a process from ending for so long.
+      // A longer timer would keep the process from ending.
       disconnectTimeout: 50,
     });
     const line = new Line(client, address !== 'standalone');
     const stop = onAbort(closing, () => client.disconnect());
     try {
-      // Giving up a client that was never connected would not keep it from connecting.
+      // A disconnect before the first connect would not prevent that connect.
       if (closing.aborted) throw new ConnectionError(CLOSED);
       await client.connect();
     } catch (error) {
-      line.end();
+      line.close();
       throw error;
     } finally {
       stop();
@@ -67,17 +66,17 @@ export class Line {
     return line;
   }
 
-  /** Resolves when all are subscribed. @throws when one is not: the line is of no use then */
+  /** Resolves when all are subscribed. @throws when one is not: the line must not be used then */
   async subscribe(channels: readonly string[]): Promise<void> {
     await Promise.all(this.#calls(channels).map((one) => this.#client.ssubscribe(...one)));
   }
 
   unsubscribe(channels: readonly string[]): void {
-    // Failing, it is about to be lost anyway, and a notice that nobody awaits is passed over.
+    // If it fails, the line will be lost anyway; a notice that no caller waits for is ignored.
     for (const one of this.#calls(channels)) this.#client.sunsubscribe(...one).catch(() => {});
   }
 
-  /** Asks for a sign of life; without one in `withinMs` the line counts as lost. */
+  /** Pings the server; without an answer in `withinMs` the line counts as lost. */
   ping(withinMs: number): void {
     const timer = setTimeout(() => this.lose(new ConnectionError('no answer to a ping')), withinMs);
     this.#client.ping().then(
@@ -89,20 +88,20 @@ export class Line {
     );
   }
 
-  /** Closes without a word. */
-  end(): void {
+  /** Closes the connection without calling `onLost`. */
+  close(): void {
     this.#onLost = undefined;
     this.#client.disconnect();
   }
 
-  /** Ends it as lost: what it carried has to be carried by another. */
+  /** Closes the connection and reports the loss: its channels need another line. */
   lose(error: unknown): void {
-    const tell = this.#onLost;
-    this.end();
-    tell?.(this, error);
+    const onLost = this.#onLost;
+    this.close();
+    onLost?.(this, error);
   }
 
-  /** In a cluster all channels of one call have to be of one hash slot. All calls are pipelined. */
+  /** In a cluster all channels of one call must have the same hash slot. All calls are pipelined. */
   #calls(channels: readonly string[]): string[][] {
     const size = this.#cluster ? 1 : 1_000;
     const calls: string[][] = [];

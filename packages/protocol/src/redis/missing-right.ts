@@ -1,8 +1,8 @@
 import { commandsInText } from './commands-in-text.js';
 
 /*
- * What a server answers a user whose ACL rules lack something. Of a plain command every version names the
- * command. Of a command in a script Redis 7.0 names only the line, so the command is read in the script there.
+ * The replies of a server to a user whose ACL rules lack a right. For a plain command every version names the command.
+ * For a command in a script Redis 7.0 names only the line, so we read the command there.
  */
 
 const REFUSAL = /NOPERM|user executing the script can't|ACL failure in script/;
@@ -14,10 +14,10 @@ export interface Sent {
   readonly keys: readonly string[];
 }
 
-/** So many keys are named. */
+/** How many keys a message names at most. */
 const MOST_KEYS = 3;
 
-/** Which right is missing and what grants it, in words; undefined: the server said something else. */
+/** Which right is missing and which ACL rule grants it, in words; undefined when the error is another one. */
 export function missingRight(message: string, sent?: Sent): string | undefined {
   if (!REFUSAL.test(message)) return undefined;
   if (message.includes('channel')) {

@@ -1,7 +1,8 @@
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import type { ClusterOptions, RedisOptions } from 'ioredis';
 import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
 import type { Client } from './client.js';
+import { Cluster, Redis } from './ioredis.js';
 import {
   hasWrongPort,
   isDb,
@@ -30,29 +31,29 @@ export type RedisInput =
 export const isClient = (input: object): input is Client =>
   'duplicate' in input && typeof input.duplicate === 'function';
 
-/** Also as node-redis makes them, alone, for a cluster, or as a pool. */
+/** Recognises the clients of node-redis: single, cluster and pool. */
 const isOtherClient = (input: object): boolean => {
   const has = (name: string) => typeof (input as Record<string, unknown>)[name] === 'function';
   return (has('duplicate') || has('sendCommand') || has('connect')) && !has('evalsha');
 };
 
 /**
- * A server that accepts and never answers (a host that died, a network that swallows) is not waited
- * for: the call fails, and the socket is thrown away, so that the client builds a new one. What was
- * sent may still be carried out, which every script bears. Busy servers do answer: with BUSY.
+ * When a server accepts a connection and never answers (a host that died, a network that drops packets), the call fails
+ * and the socket is closed, so that the client opens a new one. Sent calls may still be carried out, which every script
+ * allows. Busy servers do answer: with BUSY.
  */
 const ANSWER = {
   commandTimeout: TIMES.answerMs,
   socketTimeout: TIMES.answerMs,
-  // A server that hangs does not close its side either.
+  // A server that hangs does not close its side of the connection either.
   disconnectTimeout: 500,
-  /** How long after it has loaded its data a server is found ready, at most. */
+  /** The longest time until the client notices that a server has loaded its data. */
   maxLoadingRetryTime: 1_000,
 };
 
 /**
- * A server that became a replica says READONLY, and closes nothing when nobody tells it to: only a new
- * connection asks the Sentinels, or the name server, where the master is now.
+ * A server that became a replica answers READONLY and may keep its connections open. Only a new connection asks the
+ * Sentinels, or the name server, where the master is now.
  */
 const ANEW = {
   reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
@@ -60,11 +61,11 @@ const ANEW = {
 };
 
 /**
- * What a cluster refuses for the moment (TRYAGAIN, a connection that closed) ioredis sends again by itself,
- * every 100 ms and so often. For half a second that is quick; then those decide who called, and know for
- * how long they may: Patience, a worker that insists. They learn why, which an attempt that is still under
- * way at their deadline would not tell. CLUSTERDOWN they learn at once: sent again, it goes to any node,
- * which says MOVED, as if the slot had moved.
+ * When a cluster refuses a call for the moment (TRYAGAIN, a connection that closed), ioredis sends it again, every
+ * 100 ms and this many times. After half a second the call fails, and its caller (Patience, a worker) decides whether
+ * to retry, because it knows its deadline. It also learns the reason, which an attempt in progress at the deadline
+ * would not report. CLUSTERDOWN fails at once: sent again, the call would go to any node, which would answer MOVED as
+ * if the slot had moved.
  */
 const REDIRECTIONS = { maxRedirections: 5, retryDelayOnClusterDown: 0 };
 
@@ -102,17 +103,18 @@ function openCluster(urls: readonly string[]): Cluster {
     ...(protocol === 'rediss:' ? { tls: {} } : {}),
   };
   const at = ({ hostname, port }: URL) => ({
-    // In a URL an IPv6 address stands in brackets.
+    // A URL has an IPv6 address in brackets.
     host: hostname.replace(/^\[|\]$/g, ''),
     port: Number(port || 6379),
   });
   return new Cluster(nodes.map(at), { ...REDIRECTIONS, redisOptions, lazyConnect: true });
 }
 
-/** Options with which nothing would be found, or replies be of a shape that nobody here reads. */
+/** Refused options: with these our keys would not be found, or replies would have a shape that we do not read. */
 const REFUSED: Readonly<Record<string, { readonly refuses: unknown; readonly allowed: string }>> = {
   keyPrefix: { refuses: 'any', allowed: 'none: use `queue`' },
   replyMapping: {
+    // cure: replies of another shape are refused
     refuses: 'resp3',
     allowed:
       "'legacy', the default, with either protocol; use another client for what needs 'resp3'",
@@ -135,9 +137,9 @@ function refuse(options: object | undefined): void {
 
 const DB = 'a whole number from 0 on';
 
-/** ioredis takes what it does not know for nothing, and goes where it goes by default. */
+/** ioredis ignores unknown options and then connects to its default server, so a misspelled one is refused here. */
 function refuseMisspelled(options: object): void {
-  // A connector of one's own may have options of its own.
+  // A custom connector may have its own options.
   if ('Connector' in options) return;
   for (const [given, value] of Object.entries(options)) {
     const meant = MISTAKEN[given] ?? PLACES.find((name) => isNearly(given, name));
@@ -147,7 +149,7 @@ function refuseMisspelled(options: object): void {
   }
 }
 
-/** What is a secret or an object is not told. */
+/** Only numbers are shown: another value may be a secret or an object. */
 const show = (value: unknown) => (typeof value === 'number' ? value : `(${typeof value})`);
 
 /** The options that say where Redis is. */
@@ -162,7 +164,7 @@ const MISTAKEN: Readonly<Record<string, string>> = {
   socket: 'host and port',
 };
 
-/** One character too many, too few, another, or two of them changed over. */
+/** Whether the words differ by one character: one too many, one missing, one replaced, or two swapped. */
 function isNearly(given: string, name: string): boolean {
   if (given === name) return false;
   let same = 0;
@@ -172,7 +174,7 @@ function isNearly(given: string, name: string): boolean {
   return a.slice(1) === b || a === b.slice(1) || a.slice(1) === b.slice(1) || changedOver;
 }
 
-/** What a URL says behind its question mark, which ioredis takes for options. */
+/** The part of a URL after its question mark, which ioredis reads as options. */
 const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(url.split('?')[1]));
 
 /** @throws InvalidOptionError when it is none of the forms, or has an option that is refused */

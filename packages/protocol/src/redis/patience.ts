@@ -1,27 +1,25 @@
-import pTimeout from 'p-timeout';
 import { isAborted } from '../common/abort.js';
-import { backoff, pause } from '../common/waiting.js';
+import { backoff, pause, within } from '../common/waiting.js';
 import { ConnectionError, IndeterminateError, PieceworkError } from '../contract/errors.js';
 import type { Connection } from './connection.js';
 
 /**
- * How an operation on one request bears that Redis is away, full, loading, read-only …: each of its
- * calls is sent again until it is answered, as every script bears that, or until the patience is at
- * its end. Then the caller learns one of two things. Refused: Redis said no, or was never reached
- * (ServerError, ConnectionError). Or IndeterminateError: a call was sent and its reply is missing, so
- * that it may have been carried out.
+ * Retries the calls of one operation while Redis is away, full, loading or read-only. Each call is sent again until it
+ * is answered, which every script allows, or until `forMs` has passed. Then the caller gets one of two errors. Refused
+ * (ServerError, ConnectionError): Redis refused the call or was never reached. IndeterminateError: a call was sent and
+ * its reply is missing, so it may have been carried out.
  */
 
 /**
- * An attempt gets at least so long, however little patience is left, in ms: longer than ioredis repeats by
- * itself what a cluster refuses (see `REDIRECTIONS` of open-client.ts).
+ * The least time of an attempt, however little is left of `forMs`, in ms. It is longer than ioredis itself retries what
+ * a cluster refuses (see `REDIRECTIONS` of open-client.ts).
  */
 const LEAST_MS = 2_000;
 
 export interface PatienceOptions {
   /** How long each call is tried, in ms; 0: once, until the client itself gives it up. */
   readonly forMs: number;
-  /** Each of them ends the trying: the attempt under way is the last. */
+  /** Any of them ends the retries: the attempt in progress is the last. */
   readonly signals?: readonly (AbortSignal | undefined)[];
 }
 
@@ -41,15 +39,16 @@ export class Patience {
   /** @throws IndeterminateError · whatever `call` throws otherwise */
   async call<T>(call: () => Promise<T>): Promise<T> {
     const endMs = performance.now() + this.#forMs;
-    const waits = backoff(50, 2_000);
+    let waits: ReturnType<typeof backoff> | undefined;
     let unsure = false;
     for (;;) {
       const seen = this.#connection.watchReach();
       try {
         return await this.#answered(call, endMs);
       } catch (error) {
-        // An error reply settles the fate of its own attempt, and of none before it.
+        // An error reply decides its own attempt, and none of the earlier ones.
         if (seen.lost() || (error instanceof ConnectionError && seen.reached())) unsure = true;
+        waits ??= backoff(50, 2_000);
         const waitMs = waits.next();
         const again = error instanceof PieceworkError && error.retryable;
         if (again && performance.now() + waitMs <= endMs) await pause(waitMs, ...this.#signals);
@@ -60,13 +59,14 @@ export class Patience {
   }
 
   /**
-   * Looks at the server before anything is sent. That there is no Redis is told at once; what answers,
-   * or did before, is waited for.
+   * Checks the server before anything is sent. Fails at once when there is no Redis; waits for a server that answers,
+   * or did so before.
    * @throws ServerError · ConnectionError
    */
   async reach(): Promise<void> {
+    if (this.#connection.isChecked) return;
     let unreached: ConnectionError | undefined;
-    const look = async () => {
+    const check = async () => {
       const seen = this.#connection.watchReach();
       try {
         await this.#connection.check();
@@ -76,9 +76,9 @@ export class Patience {
       }
     };
     try {
-      await this.call(look);
+      await this.call(check);
     } catch (error) {
-      // Nothing that changes anything was sent.
+      // No call was sent that could change anything.
       const why = error instanceof IndeterminateError ? error.cause : error;
       throw why instanceof PieceworkError ? await this.#connection.explained(why) : why;
     }
@@ -86,8 +86,8 @@ export class Patience {
   }
 
   /**
-   * As `call`, for what only reads: nothing can have been carried out. That there is no Redis is told at
-   * once. @throws whatever `call` and `reach` throw otherwise
+   * As `call`, for calls that only read and so cannot be indeterminate. Fails at once when there is no Redis.
+   * @throws whatever `call` and `reach` throw otherwise
    */
   async read<T>(call: () => Promise<T>): Promise<T> {
     await this.reach();
@@ -100,15 +100,14 @@ export class Patience {
     throw unsure ? new IndeterminateError(this.#requestId, error) : error;
   }
 
-  /** The client library may hold a call back for minutes while it reconnects. */
-  async #answered<T>(call: () => Promise<T>, endMs: number): Promise<T> {
+  /** Bounds a call: ioredis may keep it for minutes while it reconnects. */
+  #answered<T>(call: () => Promise<T>, endMs: number): Promise<T> {
     if (this.#forMs === 0) return call();
     const leftMs = Math.max(LEAST_MS, endMs - performance.now());
-    const fallback = () => {
+    return within(leftMs, call(), () => {
       const { trouble } = this.#connection;
       const why = trouble === '' ? '' : `: ${trouble}`;
       throw new ConnectionError(`no answer within ${Math.round(leftMs)} ms${why}`);
-    };
-    return pTimeout(call(), { milliseconds: leftMs, fallback });
+    });
   }
 }

@@ -1,16 +1,14 @@
 import { ConnectionError, PieceworkError, ServerError } from '../contract/errors.js';
+import { isRedirectedTooOften, messageWithCause } from './ioredis-internals/error-texts.js';
 import { missingRight, type Sent } from './missing-right.js';
 
-/** What ioredis says that has been redirected too often; the last of it may be any reply, as NOSCRIPT. */
-const EXHAUSTED = /^Too many Cluster redirections/;
-
-/** Replies that mean "not now": the same call may be sent again, and every script bears it. */
+/** Replies that mean "not now": the same call may be sent again, which every script allows. */
 const PASSING = /^(LOADING|BUSY|MISCONF|NOREPLICAS|UNBLOCKED|ERR max number of clients)\b/;
 /** The same of a cluster. */
 const ON_ITS_WAY = /^(TRYAGAIN|MOVED|ASK)\b/;
 const DOWN = /^(CLUSTERDOWN|MASTERDOWN)\b/;
 
-/** To who selects a db that is not there. */
+/** The reply to a SELECT of a db that does not exist. */
 const NO_DB = /^ERR (DB index is out of range|invalid DB index)/;
 
 /** From the decoder of ioredis. */
@@ -19,7 +17,7 @@ const NO_REDIS = /^(Unknown RESP type|Protocol error, got)/;
 const CONNECTION =
   /Connection is closed|due to connection close|Socket timeout|ECONN|EHOST|ENET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Cluster isn't ready|Cluster is ended|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes/i;
 
-/** What a reply does not say of itself: what to do. */
+/** What the user should do, for replies that do not say so. */
 const CURES: readonly (readonly [said: RegExp, cure: string])[] = [
   [/^NOAUTH/, 'The URL needs a password: redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST'],
   [/^WRONGPASS/, 'Correct user and password in the URL; special characters in it need %-encoding'],
@@ -30,7 +28,7 @@ const CURES: readonly (readonly [said: RegExp, cure: string])[] = [
   [/unknown command 'sentinel'/, '(a Redis server, and no Sentinel, answers there)'],
 ];
 
-/** What is wrong with the way to a server, in words. */
+/** Why a server cannot be reached, in words, by the code of the error. */
 const WAYS: readonly (readonly [code: string, why: string])[] = [
   ['ECONNREFUSED', 'nothing listens there; see that Redis runs, and that host and port are right'],
   ['ENOTFOUND', 'no host of this name is known; see that it is spelled right'],
@@ -44,26 +42,13 @@ function whyUnreachable(message: string): string {
   return why ? `${said}: ${why}` : said;
 }
 
-/** A cluster's errors carry that of the last node beside their own. */
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  // ioredis has sent it some times, and gives up with what it was answered last.
-  const last = /^Too many Cluster redirections\. Last error: (?:\w*Error: )?(.*)$/s.exec(
-    error.message,
-  );
-  if (last?.[1]) return last[1];
-  const { lastNodeError } = error as { lastNodeError?: { message?: string } };
-  return lastNodeError?.message ? `${error.message} ${lastNodeError.message}` : error.message;
-}
-
 /**
- * Turns what ioredis threw into one of our errors. ioredis attaches the command with its arguments
- * to an error; only its message is taken over, so that no payload reaches a log. `sent`: the script that was
- * refused, if it was one.
+ * Turns an error of ioredis into one of ours. ioredis attaches the command with its arguments to an error; we copy
+ * only the message, so that no payload reaches a log. `sent`: the script that was refused, if it was a script.
  */
 export function redisError(error: unknown, doing: string, sent?: Sent): PieceworkError {
   if (error instanceof PieceworkError) return error;
-  const message = messageOf(error);
+  const message = messageWithCause(error);
   if (message.startsWith('OOM')) {
     return new ServerError(
       `${doing}: Redis is full: raise maxmemory, or drop requests and shorten retention`,
@@ -107,8 +92,11 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
     );
   }
   const name = error instanceof Error ? error.name : '';
-  const exhausted = error instanceof Error && EXHAUSTED.test(error.message);
-  if (CONNECTION.test(message) || exhausted || name === 'MaxRetriesPerRequestError') {
+  if (
+    CONNECTION.test(message) ||
+    isRedirectedTooOften(error) ||
+    name === 'MaxRetriesPerRequestError'
+  ) {
     return new ConnectionError(`${doing}: ${whyUnreachable(message)}`);
   }
   const cure = CURES.find(([said]) => said.test(message))?.[1];
@@ -118,6 +106,6 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
   });
 }
 
-/** Whether a stream, or its group, is not there. */
+/** Whether the error says that a stream or its consumer group does not exist. */
 export const isGone = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);

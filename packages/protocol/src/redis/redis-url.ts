@@ -7,9 +7,9 @@ import type { RedisOptions } from 'ioredis';
  *   redis-sentinel://[user:password@]host[:26379][,host[:26379]…]/NAME[/db][?sentinelPassword=…]
  *
  * (`rediss-sentinel://`: TLS to Sentinels and servers.) User, password and db are those of the servers; the
- * Sentinels' own are `sentinelUsername` and `sentinelPassword` behind the question mark.
+ * Sentinels' own are the query parameters `sentinelUsername` and `sentinelPassword`.
  *
- * The db number stands behind the host, or as `db` behind the question mark, as that of a socket has to.
+ * The db number follows the host, or is the query parameter `db`; for a socket only the latter.
  */
 
 const SENTINEL_PORT = 26_379;
@@ -18,7 +18,7 @@ const SENTINEL =
 const SENTINEL_HOST = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/;
 const OF_SENTINELS = ['sentinelUsername', 'sentinelPassword'];
 
-/** Whether a text may say where Redis is. */
+/** Whether a text is one of the forms that say where Redis is. */
 export function isRedisUrl(text: string): boolean {
   return hasForm(text) && wrongDb(text) === undefined;
 }
@@ -29,7 +29,7 @@ function hasForm(text: string): boolean {
   return nodeUrls(text).every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url));
 }
 
-/** What a text names for its db that cannot be the number of one; undefined: there is nothing wrong with it. */
+/** The db in a text, if it is not a valid number of one; undefined when it is valid or absent. */
 export function wrongDb(text: string): string | undefined {
   if (namesSentinels(text)) return undefined;
   const urls = nodeUrls(text);
@@ -37,7 +37,7 @@ export function wrongDb(text: string): string | undefined {
   return urls.map(dbOf).find((db) => db !== undefined && !fits(db));
 }
 
-/** Whether a URL of a server names a port that there cannot be. */
+/** Whether a URL of a server has an invalid port. */
 export function hasWrongPort(text: string): boolean {
   if (namesSentinels(text)) return false;
   return nodeUrls(text).some((url) => {
@@ -46,30 +46,30 @@ export function hasWrongPort(text: string): boolean {
   });
 }
 
-/** As ioredis reads it: the path goes before what stands behind the question mark. */
+/** The db of a URL, as ioredis reads it: the path takes precedence over the query. */
 function dbOf(url: string): string | undefined {
   const named = new URLSearchParams(url.split('?')[1]).get('db') ?? undefined;
   if (!/^rediss?:/.test(url) || !URL.canParse(url)) return named;
   return new URL(url).pathname.slice(1) || named;
 }
 
-/** Whether this may be the number of a db: a whole number from 0 on, which a text may hold as well. */
+/** Whether this is a valid number of a db: a whole number from 0 on, as a number or a text. */
 export const isDb = (db: unknown): boolean =>
   typeof db === 'string'
     ? /^\d{1,9}\/?$/.test(db)
     : Number.isSafeInteger(db) && (db as number) >= 0;
 
-/** A cluster has no other. */
+/** A cluster has db 0 only. */
 const isDbOfCluster = (db: string): boolean => /^0\/?$/.test(db);
 
-/** The URLs of cluster nodes; one for a single server, whose password may hold a comma. */
+/** The URLs of cluster nodes; one for a single server. A password may contain a comma. */
 export function nodeUrls(text: string): string[] {
   return text.split(/,(?=rediss?:\/\/)/);
 }
 
 export const namesSentinels = (text: string): boolean => /^rediss?-sentinel:/.test(text);
 
-/** What a URL of Sentinels says, as ioredis has it; undefined when it is none. */
+/** A URL of Sentinels as ioredis options; undefined when it is none. */
 export function sentinelsOf(text: string): RedisOptions | undefined {
   const [, scheme, userInfo = '', hosts = '', name = '', db, query = ''] =
     SENTINEL.exec(text) ?? [];
@@ -96,7 +96,7 @@ export function sentinelsOf(text: string): RedisOptions | undefined {
       ...(scheme === 'rediss' ? { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true } : {}),
     };
   } catch {
-    // A percent sign that stands for nothing.
+    // A percent sign that begins no valid encoding.
     return undefined;
   }
 }

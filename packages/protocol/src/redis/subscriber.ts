@@ -4,25 +4,24 @@ import type { Connection } from './connection.js';
 import { Line } from './line.js';
 import { redisError } from './redis-error.js';
 
-/** A server that is no master at a look may be one to those who heard of it earlier: looked at again, in ms. */
+/** How long we wait before we check again that a server is no master any more, in ms: our slot map may be older. */
 const REPLACED_MS = 1_000;
 
 export interface SubscriberEvents {
-  /** A message came. */
+  /** Receives each message. */
   readonly onNotice: (channel: string, message: string) => void;
-  /** Messages of these channels may have been missed up to now: their state has to be read. */
+  /** Messages of these channels may have been missed until now: read their state. */
   readonly onMaybeMissed: (channels: readonly string[]) => void;
   readonly onError: (error: PieceworkError) => void;
 }
 
 /**
  * Keeps shard channels subscribed: on one connection, in a cluster on one to each master that holds
- * any of them. What is added in one turn of the event loop is subscribed together. A line that is
- * lost is built anew with backoff and its channels go to whichever server holds them then.
+ * any of them. What is added in one turn of the event loop is subscribed together. The channels of a lost line are
+ * subscribed again, with backoff, at the server that has them then.
  *
- * A channel is wanted (in `#wanted`), and it is subscribed when a line stands beside it. Whenever
- * its subscription came into being, or could not, `onMaybeMissed` says so; what is published while
- * it stands arrives.
+ * `#wanted` has every wanted channel, with its line once it is subscribed. After each attempt to subscribe a channel,
+ * successful or not, `onMaybeMissed` is called. What is published while the channel is subscribed arrives.
  */
 export class Subscriber {
   readonly #connection: Connection;
@@ -37,14 +36,14 @@ export class Subscriber {
   #retry: NodeJS.Timeout | undefined;
   #scheduled = false;
   readonly #closing = new AbortController();
-  readonly #stopLooking: () => void;
+  readonly #stopWatching: () => void;
 
   /** `name`: what the server shows as the name of its connections. */
   constructor(connection: Connection, events: SubscriberEvents, name = 'piecework-notifier') {
     this.#connection = connection;
     this.#events = events;
     this.#name = name;
-    this.#stopLooking = connection.onLookAtSlots(() => void this.#leaveOthers());
+    this.#stopWatching = connection.onSlotsRefreshed(() => void this.#leaveOthers());
   }
 
   add(channel: string): void {
@@ -63,6 +62,11 @@ export class Subscriber {
     this.#schedule();
   }
 
+  /** Whether a channel is subscribed, or about to be, on a line that was not lost. */
+  has(channel: string): boolean {
+    return this.#wanted.get(channel) !== undefined;
+  }
+
   /** Finds connections that are dead without having been closed. */
   ping(withinMs: number): void {
     for (const line of this.#lines.values()) line.then((it) => it.ping(withinMs)).catch(() => {});
@@ -70,11 +74,11 @@ export class Subscriber {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#stopLooking();
+    this.#stopWatching();
     clearTimeout(this.#retry);
     this.#wanted.clear();
     const lines = await Promise.allSettled(this.#lines.values());
-    for (const line of lines) if (line.status === 'fulfilled') line.value.end();
+    for (const line of lines) if (line.status === 'fulfilled') line.value.close();
     this.#lines.clear();
   }
 
@@ -103,7 +107,7 @@ export class Subscriber {
     let why: unknown;
     for (const channel of channels) {
       try {
-        // What is not known is asked for once, for all of them.
+        // If the slot map is unknown, it is read once for all of them.
         const known = this.#connection.knownAddressOf(channel);
         if (known === undefined && why) nowhere.push(channel);
         else addressOf.set(channel, known ?? (await this.#connection.addressOf(channel)));
@@ -121,13 +125,14 @@ export class Subscriber {
     let line: Line | undefined;
     try {
       const found = await this.#lineTo(address);
-      // Some may have left meanwhile, or left and come back and been placed.
+      // Some may have been removed meanwhile, or removed, added again and subscribed elsewhere.
       const mine = channels.filter((it) => this.#wanted.has(it) && !this.#wanted.get(it));
       if (mine.length === 0) return;
       line = found;
       for (const channel of mine) this.#wanted.set(channel, line);
       await line.subscribe(mine);
       this.#backoff.reset();
+      // cure: state re-read by the waiter, once it is subscribed
       this.#events.onMaybeMissed(mine);
     } catch (error) {
       this.#failed(channels, line, error);
@@ -151,7 +156,7 @@ export class Subscriber {
     return opening;
   }
 
-  /** Those of `channels` that stand on `line` (undefined: on none yet) are placed again later. */
+  /** Subscribes later again those of `channels` that are on `line` (undefined: on none yet). */
   #failed(channels: readonly string[], line: Line | undefined, error: unknown): void {
     if (this.#closing.signal.aborted) return;
     const mine = channels.filter((it) => this.#wanted.has(it) && this.#wanted.get(it) === line);
@@ -167,8 +172,8 @@ export class Subscriber {
   }
 
   /**
-   * Ends the lines to servers that hold nothing any more: one may leave the cluster, and one that hangs
-   * says nothing of what others say in its place by now.
+   * Closes the lines to servers that are no master any more. Such a server may have left the cluster, or hang while
+   * another one publishes in its place.
    */
   async #leaveOthers(): Promise<void> {
     const others = [...this.#lines].filter(([address]) => !this.#connection.isMaster(address));
@@ -182,9 +187,9 @@ export class Subscriber {
     }
   }
 
-  /** Places what was lost. Whoever held it may be gone, or hold it no more. */
+  /** Subscribes the lost channels again, with a fresh slot map: their server may be gone or have lost the slot. */
   async #again(): Promise<void> {
-    await this.#connection.lookAtSlots();
+    await this.#connection.refreshSlots();
     this.#retry = undefined;
     if (this.#closing.signal.aborted) return;
     for (const channel of this.#lost) this.#fresh.add(channel);

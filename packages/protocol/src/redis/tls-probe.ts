@@ -4,11 +4,11 @@ import type { RedisInput } from './open-client.js';
 import { nodeUrls, sentinelsOf } from './redis-url.js';
 
 /*
- * A server says nothing of use to who speaks TLS to its plain port, or plainly to its TLS port: it hangs, or
- * closes the connection. So whoever cannot connect asks it in the other way.
+ * A server that receives TLS on its plain port, or plain text on its TLS port, hangs or closes the connection without a
+ * useful error. So when a connection fails, we try the same port the other way, with or without TLS.
  */
 
-/** How long the server has for its answer, in ms. */
+/** How long we wait for an answer, in ms. */
 const ANSWER_MS = 1_500;
 
 interface Place {
@@ -17,7 +17,7 @@ interface Place {
   readonly tls: boolean;
 }
 
-/** Says that the first server of `input` speaks TLS and was not asked so, or the reverse; undefined: it does not. */
+/** Explains that the first server of `input` needs TLS, or does not speak it, if that is the cause; else undefined. */
 export async function wrongWay(input: RedisInput): Promise<string | undefined> {
   const place = placeOf(input);
   if (!place) return undefined;
@@ -66,7 +66,7 @@ const place = (host = '127.0.0.1', port = 6379, tls: unknown): Place => ({
   tls: Boolean(tls),
 });
 
-/** Any reply in the protocol of Redis will do, also that it wants a password. */
+/** Any reply in the Redis protocol counts, even an error such as that a password is needed. */
 const speaksPlainly = ({ host, port }: Place): Promise<boolean> =>
   tried((end) => {
     const socket = connect({ host, port }, () => socket.write('PING\r\n'));
@@ -74,11 +74,11 @@ const speaksPlainly = ({ host, port }: Place): Promise<boolean> =>
     return socket;
   });
 
-/** Whose certificate it is does not matter: nothing is told to it. */
+/** Any certificate is accepted, because nothing is sent to the server. */
 const speaksTls = ({ host, port }: Place): Promise<boolean> =>
   tried((end) => connectTls({ host, port, rejectUnauthorized: false }, () => end(true)));
 
-/** What a connection comes to, which `end` says; without that, nothing. */
+/** Opens a connection that answers through `end`. Answers false when it closes, fails or takes too long. */
 function tried(open: (end: (answer: boolean) => void) => Socket): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (answer: boolean) => {

@@ -11,7 +11,7 @@ import {
 } from './script-values.js';
 
 export const calls = {
-  /** Adds sub-requests to an open request and mints the tokens that they need. A producer numbers its own items from 0; `first` makes a chunk that is sent twice, or overlaps one that was, add nothing twice. Several producers may append: each has its own numbering, and the index of a sub-request is the order in which the server took it. */
+  /** Adds sub-requests to an open request and mints the tokens that they need. A producer numbers its own items from 0. With `first`, a chunk that is sent twice, or overlaps an earlier one, adds nothing twice. Several producers may append: each has its own numbering, and the index of a sub-request is the order in which the server received it. Many calls will read the state of a request with 256 sub-requests. Redis stores a small hash as a list, in which a field that is missing costs a look at all of them. One value of more than 64 bytes (`filler`) makes it a table (docs/decisions/0047-a-slim-settle.md). */
   'append': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -53,7 +53,7 @@ export const calls = {
       }
     },
   },
-  /** Cancels a request: what nobody runs at once, what runs keeps its outcome if it succeeds. */
+  /** Cancels a request: what no worker runs at once; what runs keeps its outcome if it succeeds. */
   'cancel': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -85,7 +85,7 @@ export const calls = {
       }
     },
   },
-  /** Notes why a worker will not renew its lease, for the error of whatever fails by that crash: whoever saw its process end says so, or a thread beside an event loop that stands still. Once the process has ended, its handlers have too, and the lease is over at once. */
+  /** Notes why a worker will not renew its lease, for the error of sub-requests that fail by that crash. The caller has seen the process of the worker end, or is a thread beside an event loop that is blocked. Once the process has ended, its handlers have too, and the lease ends at once. */
   'cause': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -113,31 +113,7 @@ export const calls = {
       }
     },
   },
-  /** Whether a worker at the end of its time slice should leave: somebody of a higher priority waits, or of the same one, that is not this request. A request has at most about 32 tokens outstanding, so 33 tokens at the end where they are popped decide. One that is expedited makes way for a higher priority, and for one of its own that was due before it. */
-  'contended': {
-    keys: (k: {
-      /** tokens of the priorities 0 up to that of the request, highest priority first, lanes that are known to be used among them; of one that is expedited, up to its lane */ readonly lists: readonly string[];
-    }): string[] => [...k.lists],
-    args: (a: {
-      /** of the request that the worker holds */ readonly id: string;
-      /** of the request, with due */ readonly generation?: number | undefined;
-      /** when it was due, of one that is expedited; left out: it is not */ readonly due?: number | undefined;
-    }): Argument[] => [a.id, ...(a.generation === undefined ? [] : [a.generation]), ...(a.due === undefined ? [] : [a.due])],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'keep'; }
-      | { readonly verdict: 'leave'; }
-    {
-      switch (r[0]) {
-        case 'keep':
-          return { verdict: 'keep' };
-        case 'leave':
-          return { verdict: 'leave' };
-        default:
-          throw unknownReply(r);
-      }
-    },
-  },
-  /** Brings a request into being: its state and the empty stream of its sub-requests. */
+  /** Creates a request: its state and the empty stream of its sub-requests. */
   'create': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -147,17 +123,17 @@ export const calls = {
       /** from intent */ readonly generation: number;
       /** name of this submission; tells a repetition from another submitter */ readonly owner: string;
       /** a create older than this is refused, as its tombstone may be gone */ readonly windowMs: number;
-      /** how long the producer is believed without a sign of life */ readonly leaseMs: number;
+      /** length of the producer lease */ readonly leaseMs: number;
       /** field, value, … of the options. Two are lengths, and what ends with them is kept too: delayMs until heldUntil, deadlineMs until deadline. With expedite, priority becomes 'priority~due', which every reply hands on */ readonly fields: readonly Argument[];
     }): Argument[] => [a.generation, a.owner, a.windowMs, a.leaseMs, ...a.fields],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'created'; readonly look: number; }
+      | { readonly verdict: 'created'; readonly tendAt: number; }
       | { readonly verdict: 'exists'; readonly status: string; readonly generation: number; readonly digest: string; readonly sealedBy: string; readonly sent: number; readonly total: number; }
       | { readonly verdict: 'void'; readonly above: number; }
     {
       switch (r[0]) {
         case 'created':
-          return { verdict: 'created', look: Number(r[1]) };
+          return { verdict: 'created', tendAt: Number(r[1]) };
         case 'exists':
           return { verdict: 'exists', status: textIn(r[1]), generation: Number(r[2]), digest: textIn(r[3]), sealedBy: textIn(r[4]), sent: Number(r[5]), total: Number(r[6]) };
         case 'void':
@@ -167,36 +143,38 @@ export const calls = {
       }
     },
   },
-  /** Strikes a worker out of the registry when it closes. */
-  'depart': {
+  /** Removes a worker from the registry when it closes, and counts what it did since its last report. */
+  'deregister': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
       /** boot id -> time of its last sign of life */ readonly workers: string;
       /** boot id -> JSON */ readonly workerInfo: string;
+      /** how the queue worked in the last hour */ readonly series: string;
       /** id -> time of its end */ readonly history: string;
       /** counts of this queue */ readonly counters: string;
       /** the last errors */ readonly errors: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** id -> 'generation task' */ readonly parked: string;
       /** 'task\0id' of those, all of score 0 */ readonly parkedByTask: string;
-      /** all token lists, and the lanes that `lanes` names */ readonly lists: readonly string[];
-    }): string[] => [k.open, k.workers, k.workerInfo, k.history, k.counters, k.errors, k.pushed, k.parked, k.parkedByTask, ...k.lists],
+      /** the token lists and lanes that `named` names */ readonly lists: readonly string[];
+    }): string[] => [k.open, k.workers, k.workerInfo, k.series, k.history, k.counters, k.errors, k.pushed, k.parked, k.parkedByTask, ...k.lists],
     args: (a: {
       /** boot id */ readonly worker: string;
-      /** what an earlier call answered, or '' */ readonly lanes: string;
-    }): Argument[] => [a.worker, a.lanes],
+      /** which lists are among the keys, as an earlier call answered them, or '' */ readonly named: string;
+      /** the last JSON about the worker; it begins with its figures (lib/series); '': there is none */ readonly info: string;
+    }): Argument[] => [a.worker, a.named, a.info],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'departed'; readonly lanes: string; }
+      | { readonly verdict: 'departed'; readonly left: string; }
     {
       switch (r[0]) {
         case 'departed':
-          return { verdict: 'departed', lanes: textIn(r[1]) };
+          return { verdict: 'departed', left: textIn(r[1]) };
         default:
           throw unknownReply(r);
       }
     },
   },
-  /** Removes everything of one life of a request, whatever its state, but a short-lived tombstone that tells waiters and late calls. Workers that run its sub-requests learn it at their next call. A drop that comes late leaves the next life of the id alone. */
+  /** Removes everything of one generation of a request, whatever its state. A short-lived tombstone stays for waiters and late calls. Workers that run its sub-requests learn of the drop at their next call. A drop that comes late leaves the next generation of the id alone. */
   'drop': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -208,7 +186,7 @@ export const calls = {
       /** outcomes in the order of settling */ readonly results: string;
     }): string[] => [k.request, k.work, k.due, k.tries, k.progress, k.failed, k.results],
     args: (a: {
-      /** of the life that is to go */ readonly generation: number;
+      /** that is removed */ readonly generation: number;
       /** shard channel of the request */ readonly channel: string;
       /** how long it is remembered that it was dropped */ readonly tombstoneMs: number;
     }): Argument[] => [a.generation, a.channel, a.tombstoneMs],
@@ -226,7 +204,7 @@ export const calls = {
       }
     },
   },
-  /** Turns tokens into permits: up to as many as the worker has free slots and the limit leaves. Where they are as good as all that is ready, and few, it reads for them too: a small request is then taken in one call, as far as it is no more than about a mebibyte. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending, so that a call that arrives twice or late grants nothing; the number outlives the leave. `answered` tells a server that lost writes (lib/forgotten). */
+  /** Turns tokens into permits: as many as the worker has free slots and the limit leaves. The call also reads the first sub-requests for these permits, at most about a mebibyte: a small request is then taken in one call. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending, so that a call that arrives twice or late grants nothing. The number is kept after the worker left. `answered` reveals a server that lost writes (lib/forgotten). */
   'enter': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -241,18 +219,19 @@ export const calls = {
       /** how long the permits last without a settle or renew */ readonly leaseMs: number;
       /** ' name name ' of the tasks that the worker serves, or '*' for all */ readonly tasks: string;
       /** sub-requests that it may read here */ readonly most: number;
+      /** how many of the free slots are still in use, by handlers of other requests that end soon */ readonly awaited: number;
       /** number of its last call for this request that was answered; 0: none */ readonly answered: number;
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
-    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.answered, ...a.epochs],
+    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, ...a.epochs],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly task: string; readonly attempts: number; readonly ends: number; readonly since: string; readonly ready: number; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly task: string; readonly attempts: number; readonly ends: number; readonly grantNo: string; readonly ready: number; readonly policy: string; readonly live: number; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), task: textIn(r[6]), attempts: Number(r[7]), ends: Number(r[8]), since: textIn(r[9]), ready: Number(r[10]), policy: textIn(r[11]), entries: groupsIn(r, 12, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
+          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), task: textIn(r[6]), attempts: Number(r[7]), ends: Number(r[8]), grantNo: textIn(r[9]), ready: Number(r[10]), policy: textIn(r[11]), live: Number(r[12]), entries: groupsIn(r, 13, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
         case 'unserved':
           return { verdict: 'unserved', task: textIn(r[1]), priority: textIn(r[2]) };
         case 'complete':
@@ -264,7 +243,38 @@ export const calls = {
       }
     },
   },
-  /** Takes a request that ended off the queue side. Gated by generation, so that it happens once and never to the next life of the id. */
+  /** Returns the tokens of a request that a worker left and takes the next ones, in one call. */
+  'exchange': {
+    keys: (k: {
+      /** id -> generation */ readonly open: string;
+      /** priority -> tokens ever pushed to its list */ readonly pushed: string;
+      /** those that are served before the request's, in their order, lanes that are known to be used among them; as the last the request's, of one that is expedited its lane */ readonly lists: readonly string[];
+    }): string[] => [k.open, k.pushed, ...k.lists],
+    args: (a: {
+      /** of the request that was left */ readonly id: string;
+      /** of the request */ readonly generation: number;
+      /** in which the tokens were counted */ readonly epoch: number;
+      /** how many to return, 1 or more */ readonly count: number;
+      /** of the request's list */ readonly priority: number;
+      /** how many to take at most, 1 or more */ readonly take: number;
+      /** when it was due, of one that is expedited; left out: it is not */ readonly due?: number | undefined;
+      /** shard channel of the queue's workers, with due */ readonly channel?: string | undefined;
+    }): Argument[] => [a.id, a.generation, a.epoch, a.count, a.priority, a.take, ...(a.due === undefined ? [] : [a.due]), ...(a.channel === undefined ? [] : [a.channel])],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'exchanged'; readonly tokens: readonly string[]; }
+      | { readonly verdict: 'closed'; readonly tokens: readonly string[]; }
+    {
+      switch (r[0]) {
+        case 'exchanged':
+          return { verdict: 'exchanged', tokens: r.slice(1) as string[] };
+        case 'closed':
+          return { verdict: 'closed', tokens: r.slice(1) as string[] };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
+  /** Removes requests that ended from the queue side, up to 200 in one call. Each is gated by its generation, so that it happens once and never to the next generation of the id. The ends count in the order in which they are named. */
   'finish': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
@@ -279,40 +289,61 @@ export const calls = {
       /** the last errors */ readonly errors: string;
       /** boot id -> time of its last sign of life */ readonly workers: string;
       /** boot id -> JSON */ readonly workerInfo: string;
+      /** how the queue worked in the last hour */ readonly series: string;
       /** 'id~generation' -> when to unlink what is kept of it, of those that keep much */ readonly spent: string;
-      /** all token lists, and the lanes that `lanes` names */ readonly lists: readonly string[];
-    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.parked, k.parkedByTask, k.pushed, k.counters, k.history, k.errors, k.workers, k.workerInfo, k.spent, ...k.lists],
+      /** the token lists and lanes that `named` names */ readonly lists: readonly string[];
+    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.parked, k.parkedByTask, k.pushed, k.counters, k.history, k.errors, k.workers, k.workerInfo, k.series, k.spent, ...k.lists],
     args: (a: {
-      /** of the request */ readonly id: string;
-      /** of the request */ readonly generation: number;
-      /** 'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten */ readonly outcome: string;
       /** how long an ended id is remembered */ readonly historyMs: number;
-      /** how many are remembered */ readonly historyMax: number;
-      /** server time at which to unlink what it keeps; 0: it goes by itself */ readonly spentAt: number;
-      /** what an earlier call answered, or '' */ readonly lanes: string;
-    }): Argument[] => [a.id, a.generation, a.outcome, a.historyMs, a.historyMax, a.spentAt, a.lanes],
+      /** how many are remembered, and some more */ readonly historyMax: number;
+      /** which lists are among the keys, as an earlier call answered them, or '' */ readonly named: string;
+      /** up to 200 outcome: 'succeeded', 'failed', 'cancelled': remembered; 'dropped', 'gone': forgotten · spentAt: server time at which to unlink what it keeps; 0: it goes by itself */ readonly ends: readonly { readonly id: string; readonly generation: number; readonly outcome: string; readonly spentAt: number }[];
+    }): Argument[] => [a.historyMs, a.historyMax, a.named, ...a.ends.flatMap((e) => [e.id, e.generation, e.outcome, e.spentAt])],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'finished'; readonly lanes: string; }
-      | { readonly verdict: 'closed'; readonly lanes: string; }
+      | { readonly verdict: 'done'; readonly finished: number; readonly left: string; }
     {
       switch (r[0]) {
-        case 'finished':
-          return { verdict: 'finished', lanes: textIn(r[1]) };
-        case 'closed':
-          return { verdict: 'closed', lanes: textIn(r[1]) };
+        case 'done':
+          return { verdict: 'done', finished: Number(r[1]), left: textIn(r[2]) };
         default:
           throw unknownReply(r);
       }
     },
   },
-  /** Holds a request back: until then no permit is granted, no token minted and nothing read of it; what runs goes on. A longer hold that is there already stays. */
+  /** Notes that somebody follows the results of a running request: from now on, and until `forMs` from now, an outcome is settled without waiting for others (`settle` and `enter` answer `live`). */
+  'follow': {
+    keys: (k: {
+      /** state of the request */ readonly request: string;
+    }): string[] => [k.request],
+    args: (a: {
+      /** of the request */ readonly generation: number;
+      /** how long from now; at most 10 s count */ readonly forMs: number;
+    }): Argument[] => [a.generation, a.forMs],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'noted'; }
+      | { readonly verdict: 'complete'; }
+      | { readonly verdict: 'gone'; }
+    {
+      switch (r[0]) {
+        case 'noted':
+          return { verdict: 'noted' };
+        case 'complete':
+          return { verdict: 'complete' };
+        case 'gone':
+          return { verdict: 'gone' };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
+  /** Holds a request: until then no permit is granted, no token minted and nothing read of it. What runs continues. A hold never shortens a longer one. */
   'hold': {
     keys: (k: {
       /** state of the request */ readonly request: string;
     }): string[] => [k.request],
     args: (a: {
       /** of the request */ readonly generation: number;
-      /** for how long from here */ readonly holdMs: number;
+      /** how long from now */ readonly holdMs: number;
     }): Argument[] => [a.generation, a.holdMs],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'held'; readonly until: number; }
@@ -331,7 +362,7 @@ export const calls = {
       }
     },
   },
-  /** Adds ids to a queue of ids, behind those that are pending. A sender numbers its chunks upwards and sends one after the other, so that a chunk that arrives twice, or late, adds nothing twice. Where the chunk before it is missing, the server lost it, and the sender goes on from there. */
+  /** Adds ids to a queue of ids, behind those that are pending. A sender numbers its chunks upwards and sends them one after the other, so that a chunk that arrives twice, or late, adds nothing twice. If the chunk before it is missing, the server lost that one, and the sender continues from there. */
   'id-add': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -340,13 +371,13 @@ export const calls = {
       /** sender -> time until which the number of its last chunk is kept */ readonly senders: string;
     }): string[] => [k.state, k.pending, k.known, k.senders],
     args: (a: {
-      /** of the queue */ readonly life: string;
+      /** of the queue */ readonly incarnation: string;
       /** who adds */ readonly sender: string;
       /** of this chunk */ readonly number: number;
       /** for how long its number is kept from here: longer than a call may be late */ readonly keepMs: number;
       /** number of the first chunk of the same add */ readonly first: number;
       /** at most 500 */ readonly ids: readonly string[];
-    }): Argument[] => [a.life, a.sender, a.number, a.keepMs, a.first, ...a.ids],
+    }): Argument[] => [a.incarnation, a.sender, a.number, a.keepMs, a.first, ...a.ids],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly pending: number; readonly added: number; }
       | { readonly verdict: 'gap'; readonly number: number; }
@@ -364,7 +395,7 @@ export const calls = {
       }
     },
   },
-  /** Removes a queue of ids with all that it holds. */
+  /** Removes a queue of ids with everything in it. */
   'id-drop': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -376,8 +407,8 @@ export const calls = {
       /** sender -> time until which the number of its last chunk is kept */ readonly senders: string;
     }): string[] => [k.state, k.pending, k.running, k.tasks, k.known, k.failed, k.senders],
     args: (a: {
-      /** of the queue */ readonly life: string;
-    }): Argument[] => [a.life],
+      /** of the queue */ readonly incarnation: string;
+    }): Argument[] => [a.incarnation],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'dropped'; }
       | { readonly verdict: 'gone'; }
@@ -401,10 +432,10 @@ export const calls = {
       /** the latest 100 failures, newest left: id, key, message, time of each */ readonly failed: string;
     }): string[] => [k.state, k.pending, k.running, k.failed],
     args: (a: {
-      /** of the queue */ readonly life: string;
+      /** of the queue */ readonly incarnation: string;
       /** of the failures that are wanted; 0 is the latest */ readonly first: number;
       /** how many; 0: none */ readonly count: number;
-    }): Argument[] => [a.life, a.first, a.count],
+    }): Argument[] => [a.incarnation, a.first, a.count],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly pending: number; readonly running: number; readonly completed: number; readonly failures: number; readonly failed: readonly { readonly id: string; readonly key: string; readonly message: string; readonly at: number }[]; }
       | { readonly verdict: 'gone'; }
@@ -419,24 +450,24 @@ export const calls = {
       }
     },
   },
-  /** Joins the queue of ids of this name, or creates it. `life` tells one from a later one of the name. */
+  /** Joins the queue of ids of this name, or creates it. `incarnation` tells one from a later one of the name. */
   'id-join': {
     keys: (k: {
-      /** of the queue: life, options, counters, number of the last add of each sender */ readonly state: string;
+      /** of the queue: incarnation, options, counters, number of the last add of each sender */ readonly state: string;
     }): string[] => [k.state],
     args: (a: {
-      /** of the queue, if this creates it */ readonly life: string;
+      /** of the queue, if this creates it */ readonly incarnation: string;
       /** how long a task may be in one hand; '' when the caller takes what is there */ readonly timeoutMs?: number | undefined;
       /** 1: an id is one task while it is pending or running; '' as above */ readonly unique?: number | undefined;
       /** timeoutMs of one that is created without */ readonly defaultMs: number;
-    }): Argument[] => [a.life, a.timeoutMs ?? '', a.unique ?? '', a.defaultMs],
+    }): Argument[] => [a.incarnation, a.timeoutMs ?? '', a.unique ?? '', a.defaultMs],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'joined'; readonly life: string; readonly timeoutMs: number; readonly unique: number; }
+      | { readonly verdict: 'joined'; readonly incarnation: string; readonly timeoutMs: number; readonly unique: number; }
       | { readonly verdict: 'differs'; readonly timeoutMs: number; readonly unique: number; }
     {
       switch (r[0]) {
         case 'joined':
-          return { verdict: 'joined', life: textIn(r[1]), timeoutMs: Number(r[2]), unique: Number(r[3]) };
+          return { verdict: 'joined', incarnation: textIn(r[1]), timeoutMs: Number(r[2]), unique: Number(r[3]) };
         case 'differs':
           return { verdict: 'differs', timeoutMs: Number(r[1]), unique: Number(r[2]) };
         default:
@@ -444,7 +475,7 @@ export const calls = {
       }
     },
   },
-  /** Hands out the next task of a queue of ids, or says why there is none. Pending ones first, in order; else one whose time ran out, which the caller may resume. One that is overdue by another whole timeout is offered before pending ones, once per timeout, so that endless adds do not starve it. The number of a task is its place in the order of adding, given when it is popped. A server that lost its last writes gives it to another id: the attempts of a task count from a number that its caller drew. */
+  /** Hands out the next task of a queue of ids, or says why there is none. Pending tasks come first, in order; then one whose time ran out, which the caller may resume. A task that is overdue by another whole timeout is offered before pending ones, once per timeout, so that endless adds do not starve it. The number of a task is its place in the order of adding, given when it is popped. A server that lost its last writes may give it to another id; therefore the attempts of a task count from a number that its caller drew. */
   'id-pull': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -453,9 +484,9 @@ export const calls = {
       /** number -> 'attempt:stamp:id' of those that run or ran out */ readonly tasks: string;
     }): string[] => [k.state, k.pending, k.running, k.tasks],
     args: (a: {
-      /** of the queue */ readonly life: string;
+      /** of the queue */ readonly incarnation: string;
       /** number of the first attempt: 32 · a number that the caller drew anew, + 1 */ readonly first: number;
-    }): Argument[] => [a.life, a.first],
+    }): Argument[] => [a.incarnation, a.first],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ready'; readonly number: number; readonly attempt: number; readonly id: string; readonly at: number; }
       | { readonly verdict: 'timedout'; readonly number: number; readonly attempt: number; readonly id: string; readonly at: number; }
@@ -479,7 +510,7 @@ export const calls = {
       }
     },
   },
-  /** Takes over a task whose time ran out. A compare-and-set on its attempt: of all who were offered the same attempt exactly one gets it. */
+  /** Takes over a task whose time ran out. This compares and sets its attempt: of several consumers that were offered the same attempt exactly one gets it. */
   'id-resume': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -487,10 +518,10 @@ export const calls = {
       /** number -> 'attempt:stamp:id' */ readonly tasks: string;
     }): string[] => [k.state, k.running, k.tasks],
     args: (a: {
-      /** of the queue */ readonly life: string;
+      /** of the queue */ readonly incarnation: string;
       /** of the task */ readonly number: number;
       /** that ran out */ readonly attempt: number;
-    }): Argument[] => [a.life, a.number, a.attempt],
+    }): Argument[] => [a.incarnation, a.number, a.attempt],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ready'; readonly number: number; readonly attempt: number; readonly id: string; readonly at: number; }
       | { readonly verdict: 'none'; readonly at: number; }
@@ -508,7 +539,7 @@ export const calls = {
       }
     },
   },
-  /** Ends a task of a queue of ids. A success counts from any attempt there was, as long as the task is there; a failure from the current attempt only. Either counts once. Attempts of one task lie in one block of 32 (id-pull); those of another block are of a task that the server forgot, and gave the number of to another id. */
+  /** Ends a task of a queue of ids. A success counts from any attempt, as long as the task is there; a failure only from the current attempt. Either counts once. The attempts of one task lie in one block of 32 (id-pull); an attempt of another block belongs to a task that the server forgot, and whose number it gave to another id. */
   'id-settle': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -518,12 +549,12 @@ export const calls = {
       /** the latest 100 failures, newest left: id, key, message, time of each */ readonly failed: string;
     }): string[] => [k.state, k.running, k.tasks, k.known, k.failed],
     args: (a: {
-      /** of the queue */ readonly life: string;
+      /** of the queue */ readonly incarnation: string;
       /** of the task */ readonly number: number;
       /** that reports */ readonly attempt: number;
       /** 's' success, 'f' failure */ readonly kind: string;
       /** of the failure */ readonly message: string;
-    }): Argument[] => [a.life, a.number, a.attempt, a.kind, a.message],
+    }): Argument[] => [a.incarnation, a.number, a.attempt, a.kind, a.message],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'counted'; }
       | { readonly verdict: 'late'; }
@@ -566,7 +597,7 @@ export const calls = {
       }
     },
   },
-  /** Opens an id on the queue side before anything exists on the request side, so that whatever a dying producer leaves behind is found by the agenda. */
+  /** Opens an id on the queue side before anything exists on the request side, so that the agenda finds whatever a producer leaves behind when it dies. */
   'intent': {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;
@@ -575,8 +606,8 @@ export const calls = {
     }): string[] => [k.open, k.agenda, k.counters],
     args: (a: {
       /** of the request */ readonly id: string;
-      /** until the first tend looks whether the request came into being */ readonly graceMs: number;
-      /** a queue that nobody uses for so long forgets its counts */ readonly idleMs: number;
+      /** until the first tend checks whether the request was created */ readonly graceMs: number;
+      /** an unused queue forgets its counts after this time */ readonly idleMs: number;
       /** the generation is greater than this one, which the request side knows; 0: it knows none */ readonly above: number;
     }): Argument[] => [a.id, a.graceMs, a.idleMs, a.above],
     reply(r: readonly unknown[]):
@@ -590,63 +621,7 @@ export const calls = {
       }
     },
   },
-  /** Renews the lease of the producers of an open request. */
-  'keep-open': {
-    keys: (k: {
-      /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
-    args: (a: {
-      /** of the request */ readonly generation: number;
-    }): Argument[] => [a.generation],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly total: number; readonly unsettled: number; }
-      | { readonly verdict: 'sealed'; }
-      | { readonly verdict: 'cancelling'; }
-      | { readonly verdict: 'complete'; }
-      | { readonly verdict: 'gone'; }
-    {
-      switch (r[0]) {
-        case 'ok':
-          return { verdict: 'ok', total: Number(r[1]), unsettled: Number(r[2]) };
-        case 'sealed':
-          return { verdict: 'sealed' };
-        case 'cancelling':
-          return { verdict: 'cancelling' };
-        case 'complete':
-          return { verdict: 'complete' };
-        case 'gone':
-          return { verdict: 'gone' };
-        default:
-          throw unknownReply(r);
-      }
-    },
-  },
-  /** Brings the next attention of a request forward, as when a worker knows when its next retry is due. */
-  'note': {
-    keys: (k: {
-      /** id -> generation */ readonly open: string;
-      /** id -> time of its next attention */ readonly agenda: string;
-    }): string[] => [k.open, k.agenda],
-    args: (a: {
-      /** of the request */ readonly id: string;
-      /** of the request */ readonly generation: number;
-      /** when to look, server time in ms; 0: now */ readonly time: number;
-    }): Argument[] => [a.id, a.generation, a.time],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'noted'; }
-      | { readonly verdict: 'closed'; }
-    {
-      switch (r[0]) {
-        case 'noted':
-          return { verdict: 'noted' };
-        case 'closed':
-          return { verdict: 'closed' };
-        default:
-          throw unknownReply(r);
-      }
-    },
-  },
-  /** Notes that a worker met a request whose task it does not serve. A worker that serves the task finds it here at its next tick and enters without a token. */
+  /** Notes that a worker met a request whose task it does not serve. A worker that serves the task finds the request here at its next tick and enters without a token. */
   'park': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
@@ -658,7 +633,7 @@ export const calls = {
       /** of the request */ readonly id: string;
       /** of the request */ readonly generation: number;
       /** its task, perhaps empty */ readonly task: string;
-      /** until it is looked at in any case */ readonly slowMs: number;
+      /** until it is tended in any case */ readonly slowMs: number;
     }): Argument[] => [a.id, a.generation, a.task, a.slowMs],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'parked'; }
@@ -674,42 +649,14 @@ export const calls = {
       }
     },
   },
-  /** Pauses a request: no permit is granted and no token minted from here on. What runs may end; a worker keeps no more permits than that, as it learns with its next settle. */
-  'pause': {
-    keys: (k: {
-      /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
-    args: (a: {
-      /** of the request */ readonly generation: number;
-    }): Argument[] => [a.generation],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'paused'; }
-      | { readonly verdict: 'cancelling'; }
-      | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; }
-      | { readonly verdict: 'gone'; }
-    {
-      switch (r[0]) {
-        case 'paused':
-          return { verdict: 'paused' };
-        case 'cancelling':
-          return { verdict: 'cancelling' };
-        case 'complete':
-          return { verdict: 'complete', outcome: r[1] as 'succeeded' | 'failed' | 'cancelled' };
-        case 'gone':
-          return { verdict: 'gone' };
-        default:
-          throw unknownReply(r);
-      }
-    },
-  },
-  /** Pauses a queue, for good or for a time: its workers take no more tokens and leave what they hold as their handlers end. They hear it by the message, at the latest with their next tick. */
+  /** Pauses a queue, for good or for a time: its workers take no more tokens and leave their requests as their handlers end. A message notifies them; at the latest they see it with their next tick. */
   'pause-queue': {
     keys: (k: {
       /** until: when the pause ends by itself, 0: never; length: 'until ms', for how long it is meant */ readonly paused: string;
     }): string[] => [k.paused],
     args: (a: {
       /** how long from here; 0: until `resume-queue` */ readonly forMs: number;
-      /** shard channel on which the workers of the queue are told */ readonly channel: string;
+      /** shard channel that notifies the workers of the queue */ readonly channel: string;
     }): Argument[] => [a.forMs, a.channel],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'paused'; readonly until: number; readonly now: number; }
@@ -752,7 +699,7 @@ export const calls = {
       }
     },
   },
-  /** Reads records of the results stream, no more than about a megabyte of them, but at least one. How long they are is not known before, so as many are read at a time as may be had of the longest that was ever written. */
+  /** Reads records of the results stream: at most about a megabyte, but at least one. Their lengths are not known before, so it reads as many at a time as would fit if each were as long as the longest that was ever written. Long records are better read by a plain command, because a script makes strings of them, which costs several times as much as sending them: then it only says how many. */
   'read-results': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -765,16 +712,39 @@ export const calls = {
     }): Argument[] => [a.from, a.to, a.count],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'read'; readonly records: readonly StreamRow[]; }
+      | { readonly verdict: 'long'; readonly most: number; readonly to: string; }
     {
       switch (r[0]) {
         case 'read':
           return { verdict: 'read', records: r.slice(1) as StreamRow[] };
+        case 'long':
+          return { verdict: 'long', most: Number(r[1]), to: textIn(r[2]) };
         default:
           throw unknownReply(r);
       }
     },
   },
-  /** Opens the next life of a request that is complete, in which failed sub-requests run again. It is open under a producer lease, like one whose items are still coming: `run-again` moves them in, `seal` ends that, and so does the end of the lease. What succeeded stays, and so do its results. */
+  /** Reads how a queue worked lately. */
+  'read-series': {
+    keys: (k: {
+      /** how the queue worked in the last hour */ readonly series: string;
+      /** boot id -> time of its last sign of life */ readonly workers: string;
+    }): string[] => [k.series, k.workers],
+    args: (a: {
+      /** how many intervals at most */ readonly count: number;
+    }): Argument[] => [a.count],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'series'; readonly now: number; readonly workers: number; readonly intervals: readonly string[]; }
+    {
+      switch (r[0]) {
+        case 'series':
+          return { verdict: 'series', now: Number(r[1]), workers: Number(r[2]), intervals: r[3] as readonly string[] };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
+  /** Opens the next generation of a request that is complete, in which failed sub-requests run again. It is open under a producer lease, like a request whose items are still coming: `run-again` moves them in, and `seal` or the end of the lease closes it. What succeeded stays, and so do its results. Nothing is opened when none of the failures that were found is there any more, as somebody else has redriven them since. */
   'redrive': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -783,13 +753,15 @@ export const calls = {
       /** outcomes in the order of settling */ readonly results: string;
     }): string[] => [k.request, k.work, k.failed, k.results],
     args: (a: {
-      /** of the new life, from intent */ readonly generation: number;
+      /** of the new one, from intent */ readonly generation: number;
       /** who redrives; tells a repetition from somebody else's redrive */ readonly owner: string;
-      /** how long the owner is believed without a sign of life */ readonly leaseMs: number;
+      /** length of the lease of the owner */ readonly leaseMs: number;
       /** where to go on with what workers left, from the reply before; '0' at first; '': all of it now */ readonly clearing: string;
-    }): Argument[] => [a.generation, a.owner, a.leaseMs, a.clearing],
+      /** of failures that are to run again, the first ones; none: it opens whatever has failed */ readonly indexes: readonly number[];
+    }): Argument[] => [a.generation, a.owner, a.leaseMs, a.clearing, ...a.indexes],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'opened'; readonly sealedBy: string; readonly sent: number; }
+      | { readonly verdict: 'opened'; readonly sealedBy: string; readonly sent: number; readonly createdAt: number; }
+      | { readonly verdict: 'none'; }
       | { readonly verdict: 'clearing'; readonly from: string; }
       | { readonly verdict: 'exists'; readonly status: string; readonly generation: number; }
       | { readonly verdict: 'void'; readonly above: number; }
@@ -797,7 +769,9 @@ export const calls = {
     {
       switch (r[0]) {
         case 'opened':
-          return { verdict: 'opened', sealedBy: textIn(r[1]), sent: Number(r[2]) };
+          return { verdict: 'opened', sealedBy: textIn(r[1]), sent: Number(r[2]), createdAt: Number(r[3]) };
+        case 'none':
+          return { verdict: 'none' };
         case 'clearing':
           return { verdict: 'clearing', from: textIn(r[1]) };
         case 'exists':
@@ -811,7 +785,7 @@ export const calls = {
       }
     },
   },
-  /** Extends the lease of the permits that a worker holds, and keeps what its handlers reported. Never brings permits back that were withdrawn, and keeps no checkpoint of what is somebody else's by now. */
+  /** Extends the lease of the permits of a worker, and keeps what its handlers reported. Never brings withdrawn permits back, and keeps no checkpoint of a sub-request that another worker owns by now. */
   'renew': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -845,7 +819,38 @@ export const calls = {
       }
     },
   },
-  /** Opens the id of a living request again when the queue side does not know it any more, as after the server lost its last writes: nothing would ever look at the request otherwise. */
+  /** Renews the lease of the producers of an open request. */
+  'renew-producer': {
+    keys: (k: {
+      /** state of the request */ readonly request: string;
+    }): string[] => [k.request],
+    args: (a: {
+      /** of the request */ readonly generation: number;
+    }): Argument[] => [a.generation],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'ok'; readonly total: number; readonly unsettled: number; }
+      | { readonly verdict: 'sealed'; }
+      | { readonly verdict: 'cancelling'; }
+      | { readonly verdict: 'complete'; }
+      | { readonly verdict: 'gone'; }
+    {
+      switch (r[0]) {
+        case 'ok':
+          return { verdict: 'ok', total: Number(r[1]), unsettled: Number(r[2]) };
+        case 'sealed':
+          return { verdict: 'sealed' };
+        case 'cancelling':
+          return { verdict: 'cancelling' };
+        case 'complete':
+          return { verdict: 'complete' };
+        case 'gone':
+          return { verdict: 'gone' };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
+  /** Opens the id of an unfinished request again when the queue side does not know it any more, as after the server lost its last writes: otherwise no process would ever tend the request. */
   'reopen': {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;
@@ -854,9 +859,9 @@ export const calls = {
     }): string[] => [k.open, k.agenda, k.counters],
     args: (a: {
       /** of the request */ readonly id: string;
-      /** of the life that the request side holds */ readonly generation: number;
-      /** a queue that nobody uses for so long forgets its counts */ readonly idleMs: number;
-      /** of an intent that the request side refused because of this life, which takes its place; 0: none */ readonly instead: number;
+      /** of the request on the request side */ readonly generation: number;
+      /** an unused queue forgets its counts after this time */ readonly idleMs: number;
+      /** of an intent that the request side refused because of this generation, which takes its place; 0: none */ readonly instead: number;
     }): Argument[] => [a.id, a.generation, a.idleMs, a.instead],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'reopened'; }
@@ -872,43 +877,13 @@ export const calls = {
       }
     },
   },
-  /** Lets a paused request go on, and mints the tokens that are missing. */
-  'resume': {
-    keys: (k: {
-      /** state of the request */ readonly request: string;
-      /** its sub-requests */ readonly work: string;
-      /** delayed and returned sub-requests */ readonly due: string;
-    }): string[] => [k.request, k.work, k.due],
-    args: (a: {
-      /** of the request */ readonly generation: number;
-    }): Argument[] => [a.generation],
-    reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly mint: number; readonly epoch: number; readonly priority: string; }
-      | { readonly verdict: 'cancelling'; }
-      | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; }
-      | { readonly verdict: 'gone'; }
-    {
-      switch (r[0]) {
-        case 'ok':
-          return { verdict: 'ok', mint: Number(r[1]), epoch: Number(r[2]), priority: textIn(r[3]) };
-        case 'cancelling':
-          return { verdict: 'cancelling' };
-        case 'complete':
-          return { verdict: 'complete', outcome: r[1] as 'succeeded' | 'failed' | 'cancelled' };
-        case 'gone':
-          return { verdict: 'gone' };
-        default:
-          throw unknownReply(r);
-      }
-    },
-  },
-  /** Ends the pause of a queue, whoever began it. */
+  /** Ends the pause of a queue, no matter who began it. */
   'resume-queue': {
     keys: (k: {
       /** until: when the pause ends by itself, 0: never */ readonly paused: string;
     }): string[] => [k.paused],
     args: (a: {
-      /** shard channel on which the workers of the queue are told */ readonly channel: string;
+      /** shard channel that notifies the workers of the queue */ readonly channel: string;
     }): Argument[] => [a.channel],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'resumed'; }
@@ -921,7 +896,7 @@ export const calls = {
       }
     },
   },
-  /** Moves failed sub-requests into the life that `redrive` opened: each is ready again under its index, with no attempt behind it, and does not count as failed any more. Indexes rise, from call to call too; what is not failed, or failed anew in this life, is passed over. */
+  /** Moves failed sub-requests into the generation that `redrive` opened: each is ready again under its index, with no attempt behind it, and does not count as failed any more. Indexes rise, also from call to call. An index that has not failed, or has failed anew in this generation, is skipped. */
   'run-again': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -930,7 +905,7 @@ export const calls = {
       /** index -> error; 'index:payload' -> payload; 'index:runs' -> 'generation …' */ readonly failed: string;
     }): string[] => [k.request, k.work, k.due, k.failed],
     args: (a: {
-      /** of the new life */ readonly generation: number;
+      /** of the new one */ readonly generation: number;
       /** who redrives */ readonly owner: string;
       /** of payloads to move, about */ readonly maxBytes: number;
       /** of the failed sub-requests, at most 500 */ readonly indexes: readonly number[];
@@ -958,7 +933,7 @@ export const calls = {
       }
     },
   },
-  /** Notes that suspects, sub-requests whose next crash may be their last, are about to run, and that nothing else runs in this process. How many they are in all is kept of each: when they crash, the next company is smaller. Only the crash of what ran alone is held against it for good. */
+  /** Notes that suspects (sub-requests whose next crash may be their last) are about to run, and that nothing else runs in this process. How many run together is kept of each: when they crash, the next company is smaller. Only the crash of a suspect that ran alone counts against it for good. */
   'run-alone': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -988,6 +963,31 @@ export const calls = {
       }
     },
   },
+  /** Brings the next attention of a request forward, as when a worker knows when its next retry is due. */
+  'schedule-tend': {
+    keys: (k: {
+      /** id -> generation */ readonly open: string;
+      /** id -> time of its next attention */ readonly agenda: string;
+    }): string[] => [k.open, k.agenda],
+    args: (a: {
+      /** of the request */ readonly id: string;
+      /** of the request */ readonly generation: number;
+      /** when to tend, server time in ms; 0: now */ readonly time: number;
+    }): Argument[] => [a.id, a.generation, a.time],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'noted'; }
+      | { readonly verdict: 'closed'; }
+    {
+      switch (r[0]) {
+        case 'noted':
+          return { verdict: 'noted' };
+        case 'closed':
+          return { verdict: 'closed' };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
   /** Ends the adding of sub-requests. A request with none, or with all of them settled, completes here. */
   'seal': {
     keys: (k: {
@@ -1002,7 +1002,7 @@ export const calls = {
     args: (a: {
       /** of the request */ readonly generation: number;
       /** who seals */ readonly producer: string;
-      /** how many items this producer has appended, all told */ readonly sent: number;
+      /** how many items this producer has appended in total */ readonly sent: number;
       /** shard channel of the request */ readonly channel: string;
     }): Argument[] => [a.generation, a.producer, a.sent, a.channel],
     reply(r: readonly unknown[]):
@@ -1028,7 +1028,7 @@ export const calls = {
       }
     },
   },
-  /** Gives sub-requests their outcome, keeps or returns permits, completes the request. The one hot script: it takes everything that a worker finished for this request in one turn, and reads new ones for the permits that are left without a handler. At most 1,000 outcomes a call. First the successes, the many: the entry of each, with all their results in one text, as they are recorded (lib/outcomes). Then all others, four arguments each: index, kind, value, number.   'f' failure  value: error                       number: delayMs before the next attempt, if any is left; -1: none is to be   'b' back     read or started, but not finished  value, number: unused `keep` is the number of permits that the worker means to hold, absolute, so that a call that arrives twice frees nothing twice; it is never below `running`, the handlers that still run. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending: of a call that arrives after a later one only the successes count, and it reads nothing. A worker that has held permits without a gap since it read what it reports still has all of it: entries are taken from those without a permit only. `since` says which hold that was; if it is the one that lasts, the successes are acknowledged together. Otherwise each is asked for on its own, and so it is once a worker without a permit succeeded with what another one had by then, or this server lost writes that a worker was told of (`contested`). */
+  /** Settles what a worker finished of one request: counts the outcomes, keeps or returns permits, reads new sub-requests for the permits that are left, and completes the request after its last outcome. The hot script. At most 1,000 outcomes a call. The successes come first: the entry of each, and all their results in one text, as they are recorded. Then come all others, four arguments each: index, kind, value, number.   'f' failure   value: error                       number: delayMs before the next attempt, if one is left;                                                            -1: there is to be none   'b' returned  read or started, but not finished  value, number: unused `keep` is the number of permits that the worker wants to keep. It is absolute, so that a call that arrives twice frees nothing twice, and never below `running`, the number of handlers that still run. `op` numbers the enters, takes and settles of one worker process upwards, in the order of sending. Of a call that arrives after a later one only the successes count, and it reads nothing. A worker that has had permits without a gap since it read an entry still owns it: entries are taken only from workers without a permit. `grantNo` names the grant under which the successes were read. If it is the present one, they are acknowledged together. Otherwise each is asked for on its own. So it is once a worker without a permit has succeeded with an entry that another worker owned by then, and after this server lost writes of which a worker had received the reply (`contested`). Asked for on its own, a success does not count if only another worker has read the entry: the server lost the read, and perhaps the append, so that the entry is another item. */
   'settle': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -1044,25 +1044,26 @@ export const calls = {
       /** boot id of the worker process */ readonly worker: string;
       /** number of this call; '' when none of this worker can come late */ readonly op?: number | undefined;
       /** how long the permits last from here */ readonly leaseMs: number;
-      /** permits to hold */ readonly keep: number;
+      /** permits to keep */ readonly keep: number;
       /** handlers still running */ readonly running: number;
       /** shard channel of the request */ readonly channel: string;
       /** how many there are */ readonly successes: number;
-      /** number of the hold under which they were read, from enter; '' when unsure */ readonly since: string;
+      /** number of the grant under which they were read, from enter; '' when unsure */ readonly grantNo: string;
       /** greatest index among all outcomes; -1: there are none */ readonly newest: number;
       /** RS, index, space, result of each success, in their order; '' when none are kept */ readonly values: string;
-      /** sub-requests to read; never more than permits are left without a handler, nor than about a mebibyte of them */ readonly read: number;
+      /** sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them */ readonly read: number;
+      /** how many of these may have no permit: the worker starts each when a handler has ended */ readonly ahead: number;
       /** number of this worker's last call for the request that was answered; 0: none */ readonly answered: number;
       /** one for each success, then four for each other */ readonly outcomes: readonly Argument[];
-    }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.since, a.newest, a.values, a.read, a.answered, ...a.outcomes],
+    }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.grantNo, a.newest, a.values, a.read, a.ahead, a.answered, ...a.outcomes],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly entries: unknown; readonly cut: number; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly entries: unknown; readonly cut: number; readonly share: number; readonly live: number; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), nextDue: Number(r[6]), cancelling: Number(r[7]), entries: r[8] as unknown, cut: Number(r[9]) };
+          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), nextDue: Number(r[6]), cancelling: Number(r[7]), entries: r[8] as unknown, cut: Number(r[9]), share: Number(r[10]), live: Number(r[11]) };
         case 'complete':
           return { verdict: 'complete', outcome: r[1] as 'succeeded' | 'failed' | 'cancelled', spentAt: numberIn(r[2]) };
         case 'gone':
@@ -1072,38 +1073,65 @@ export const calls = {
       }
     },
   },
-  /** Returns the tokens of a request that a worker left and takes the next ones, in one call. */
-  'swap': {
+  /** Whether a worker should leave a request for another one: for one of a higher priority at once, for one of the same priority when its turn is over. A request has at most about 32 tokens outstanding, so 33 tokens at the end where they are popped decide. One that is expedited makes way for a higher priority, and for one of its own that was due before it. */
+  'should-yield': {
     keys: (k: {
-      /** id -> generation */ readonly open: string;
-      /** priority -> tokens ever pushed to its list */ readonly pushed: string;
-      /** those that are served before the request's, in their order, lanes that are known to be used among them; as the last the request's, of one that is expedited its lane */ readonly lists: readonly string[];
-    }): string[] => [k.open, k.pushed, ...k.lists],
+      /** tokens of the priorities 0 up to that of the request, highest priority first, lanes that are known to be used among them; of one that is expedited, up to its lane */ readonly lists: readonly string[];
+    }): string[] => [...k.lists],
     args: (a: {
-      /** of the request that was left */ readonly id: string;
-      /** of the request */ readonly generation: number;
-      /** in which the tokens were counted */ readonly epoch: number;
-      /** how many to return, 1 or more */ readonly count: number;
-      /** of the request's list */ readonly priority: number;
-      /** how many to take at most, 1 or more */ readonly take: number;
+      /** of the request that the worker works on */ readonly id: string;
+      /** of the request, with due */ readonly generation?: number | undefined;
       /** when it was due, of one that is expedited; left out: it is not */ readonly due?: number | undefined;
-      /** shard channel of the queue's workers, with due */ readonly channel?: string | undefined;
-    }): Argument[] => [a.id, a.generation, a.epoch, a.count, a.priority, a.take, ...(a.due === undefined ? [] : [a.due]), ...(a.channel === undefined ? [] : [a.channel])],
+    }): Argument[] => [a.id, ...(a.generation === undefined ? [] : [a.generation]), ...(a.due === undefined ? [] : [a.due])],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'swapped'; readonly tokens: readonly string[]; }
-      | { readonly verdict: 'closed'; readonly tokens: readonly string[]; }
+      | { readonly verdict: 'keep'; }
+      | { readonly verdict: 'share'; }
+      | { readonly verdict: 'leave'; }
     {
       switch (r[0]) {
-        case 'swapped':
-          return { verdict: 'swapped', tokens: r.slice(1) as string[] };
-        case 'closed':
-          return { verdict: 'closed', tokens: r.slice(1) as string[] };
+        case 'keep':
+          return { verdict: 'keep' };
+        case 'share':
+          return { verdict: 'share' };
+        case 'leave':
+          return { verdict: 'leave' };
         default:
           throw unknownReply(r);
       }
     },
   },
-  /** Takes due work (returned, reclaimed, retried) out of `due` for a worker that holds permits: at most 250, and no more than about a mebibyte of payloads, but one in any case. `op` numbers the calls of one worker process upwards, as in enter and settle: one that arrives twice takes nothing. `answered` as for `enter`: a server that lost this take, or what went before it, is found out. */
+  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it, and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
+  'submit': {
+    keys: (k: {
+      /** id -> generation of every open request */ readonly open: string;
+      /** id -> time of its next attention */ readonly agenda: string;
+      /** counts of this queue, as in `intent` */ readonly counters: string;
+      /** priority -> tokens ever pushed to its list */ readonly pushed: string;
+      /** tokens of the priority; with `expedite` among the options, its lane */ readonly list: string;
+      /** of each request: its state (hash), and its sub-requests (stream) */ readonly requests: readonly string[];
+    }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, ...k.requests],
+    args: (a: {
+      /** until the first tend */ readonly graceMs: number;
+      /** an unused queue forgets its counts after this time */ readonly idleMs: number;
+      /** an id that was opened longer ago is left alone; as in `create` */ readonly windowMs: number;
+      /** length of the producer lease */ readonly leaseMs: number;
+      /** of the list */ readonly priority: number;
+      /** shard channel of the queue's workers */ readonly channel: string;
+      /** JSON array of field, value, …, as the fields of `create` */ readonly options: string;
+      /** of each request: id, name of the submission, name of the call or '', number of items, items */ readonly submissions: readonly Argument[];
+    }): Argument[] => [a.graceMs, a.idleMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.options, ...a.submissions],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'submitted'; readonly generations: readonly number[]; }
+    {
+      switch (r[0]) {
+        case 'submitted':
+          return { verdict: 'submitted', generations: r.slice(1) as number[] };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
+  /** Takes due sub-requests (returned, reclaimed, retried) out of `due` for a worker with permits: at most 250, and at most about a mebibyte of payloads, but at least one. `op` numbers the calls of one worker process upwards, as in enter and settle: a call that arrives twice takes nothing. `answered` as for `enter`: it reveals a server that lost this take or an earlier call. */
   'take': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -1135,7 +1163,7 @@ export const calls = {
       }
     },
   },
-  /** What a tick does to one request: withdraws expired permits, reclaims what any consumer without a permit holds (and counts the crash, if its lease ended), follows up a lost producer and the deadline, audits the tokens and mints those that are missing, finishes what a crash left half done, and says when to look again. */
+  /** What a tick asks for of one request: withdraws permits whose lease has ended, reclaims what any consumer without a permit has (and counts the crash if its lease ended), follows up a lost producer and the deadline, audits the tokens and mints those that are missing, finishes what a crash left half done, and says when to tend again. */
   'tend': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -1150,13 +1178,13 @@ export const calls = {
       /** under which the queue side has the id open */ readonly generation: number;
       /** epoch whose tokens have all been popped a grace ago, or '' */ readonly passed: string;
       /** shard channel of the request */ readonly channel: string;
-      /** until the next look at a request that workers hold */ readonly auditMs: number;
+      /** until the next tend of a request that workers have permits of */ readonly auditMs: number;
       /** how long a voided generation is remembered */ readonly tombstoneMs: number;
       /** when Redis was last back after it had been away; 0: never */ readonly resumedAt: number;
       /** when the tick claimed it; 0: not known */ readonly tickedAt: number;
-      /** when that is so long ago, Redis was away in between, for all this look knows */ readonly awayMs: number;
+      /** when the tick is longer ago than this, Redis was away in between */ readonly awayMs: number;
       /** when a gap between two ticks ended … */ readonly gapAt: number;
-      /** … and how long it was: who has a shorter lease could not renew it */ readonly gapMs: number;
+      /** … and how long it was: a shorter lease could not be renewed in it */ readonly gapMs: number;
     }): Argument[] => [a.generation, a.passed, a.channel, a.auditMs, a.tombstoneMs, a.resumedAt, a.tickedAt, a.awayMs, a.gapAt, a.gapMs],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly mint: number; readonly epoch: number; readonly priority: string; readonly before: string; readonly next: number; readonly parked: number; readonly task: string; readonly reclaimed: number; readonly crashed: string; }
@@ -1175,49 +1203,50 @@ export const calls = {
       }
     },
   },
-  /** One look at the agenda: notes which requests have had all their earlier tokens popped, and claims the ids that are due by moving their time ahead. A claimer that dies simply fires again. A worker says with it that it lives. */
+  /** Claims what is due on the agenda, by moving its time ahead: if the claimer dies, it is due again. Notes which requests have had all their earlier tokens popped. A worker reports by the same call that it is alive. */
   'tick': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
       /** id -> time of its next attention */ readonly agenda: string;
-      /** id -> priority * 2^44 + mark: asleep until its list has been popped up to mark; (100 + priority) * 2^44 + due: until what is due before it has left its lane */ readonly wait: string;
+      /** id -> priority * 2^44 + mark: it sleeps until its list has been popped up to mark; (100 + priority) * 2^44 + due: until what is due before it has left its lane */ readonly wait: string;
       /** id -> 'epoch' or 'epoch:passedAt' */ readonly marks: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** id -> 'generation task' */ readonly parked: string;
       /** 'task\0id' of those, all of score 0 */ readonly parkedByTask: string;
       /** boot id -> time of its last sign of life */ readonly workers: string;
       /** boot id -> JSON */ readonly workerInfo: string;
+      /** how the queue worked in the last hour */ readonly series: string;
       /** time of the last tick; when Redis was last back after it had been away; the longest gap between two ticks that still matters; the latest time by which an id was opened; how far the agenda is shifted */ readonly counters: string;
       /** 'id~generation' -> when to unlink what is kept of it, of those that keep much */ readonly spent: string;
       /** until: when the pause of the queue ends by itself, 0: never; length: 'until ms' */ readonly paused: string;
       /** tokens of the priorities 0 … 99, and the lanes that `lanes` names */ readonly lists: readonly string[];
-    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.pushed, k.parked, k.parkedByTask, k.workers, k.workerInfo, k.counters, k.spent, k.paused, ...k.lists],
+    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.pushed, k.parked, k.parkedByTask, k.workers, k.workerInfo, k.series, k.counters, k.spent, k.paused, ...k.lists],
     args: (a: {
       /** boot id, or '' when a producer or notifier ticks */ readonly worker: string;
-      /** JSON about the worker */ readonly info: string;
+      /** JSON about the worker; it begins with its figures (lib/series) */ readonly info: string;
       /** how long a claim lasts */ readonly lockMs: number;
       /** from a token's pop to its enter at the latest */ readonly graceMs: number;
       /** how many to claim at most */ readonly max: number;
-      /** a worker without a sign of life for so long is struck out */ readonly goneMs: number;
+      /** a worker without a sign of life for so long is removed */ readonly goneMs: number;
       /** when nobody ticked for so long, Redis was away … */ readonly awayMs: number;
       /** … or for so long times the number of workers */ readonly awayPerWorkerMs: number;
       /** priorities whose lanes are among the lists, '5,50', or '' */ readonly lanes: string;
       /** ' name name ' of the tasks whose parked requests are wanted, '*' for all, '' for none */ readonly tasks: string;
-      /** entry of the index behind which to go on with the first of them, or '' */ readonly after: string;
-      /** how many parked requests to answer at most */ readonly maxParked: number;
+      /** entry of the index behind which to continue with the first of them, or '' */ readonly after: string;
+      /** at most so many parked requests are answered */ readonly maxParked: number;
     }): Argument[] => [a.worker, a.info, a.lockMs, a.graceMs, a.max, a.goneMs, a.awayMs, a.awayPerWorkerMs, a.lanes, a.tasks, a.after, a.maxParked],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly now: number; readonly next: number; readonly fleet: number; readonly claims: readonly { readonly id: string; readonly generation: number; readonly passed: string; readonly claim: number }[]; readonly parked: readonly { readonly id: string; readonly life: string }[]; readonly resumedAt: number; readonly pausedUntil: number; readonly lanes: string; readonly after: string; readonly spent: readonly string[]; readonly gapAt: number; readonly gapMs: number; }
+      | { readonly verdict: 'ok'; readonly now: number; readonly next: number; readonly fleet: number; readonly claims: readonly { readonly id: string; readonly generation: number; readonly passed: string; readonly claim: number }[]; readonly parked: readonly { readonly id: string; readonly value: string }[]; readonly resumedAt: number; readonly pausedUntil: number; readonly lanes: string; readonly after: string; readonly spent: readonly string[]; readonly gapAt: number; readonly gapMs: number; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', now: Number(r[1]), next: Number(r[2]), fleet: Number(r[3]), claims: groupsIn(r[4], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), generation: Number(flat[i + 1]), passed: textIn(flat[i + 2]), claim: Number(flat[i + 3]) })), parked: groupsIn(r[5], 0, 2, (flat, i) => ({ id: textIn(flat[i + 0]), life: textIn(flat[i + 1]) })), resumedAt: Number(r[6]), pausedUntil: Number(r[7]), lanes: textIn(r[8]), after: textIn(r[9]), spent: r[10] as readonly string[], gapAt: Number(r[11]), gapMs: Number(r[12]) };
+          return { verdict: 'ok', now: Number(r[1]), next: Number(r[2]), fleet: Number(r[3]), claims: groupsIn(r[4], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), generation: Number(flat[i + 1]), passed: textIn(flat[i + 2]), claim: Number(flat[i + 3]) })), parked: groupsIn(r[5], 0, 2, (flat, i) => ({ id: textIn(flat[i + 0]), value: textIn(flat[i + 1]) })), resumedAt: Number(r[6]), pausedUntil: Number(r[7]), lanes: textIn(r[8]), after: textIn(r[9]), spent: r[10] as readonly string[], gapAt: Number(r[11]), gapMs: Number(r[12]) };
         default:
           throw unknownReply(r);
       }
     },
   },
-  /** Counts what a timed set holds, its leases a page at a time. */
+  /** Counts the keys of a timed set, and its leases a page at a time. */
   'timed-counts': {
     keys: (k: {
       /** key -> server time from which it may be taken */ readonly due: string;
@@ -1238,7 +1267,7 @@ export const calls = {
       }
     },
   },
-  /** Reads what was discarded of a timed set, the oldest first, no more than about a megabyte of it, but at least one. */
+  /** Reads discarded items of a timed set, the oldest first: at most about a megabyte, but at least one. */
   'timed-failures': {
     keys: (k: {
       /** what was discarded */ readonly failures: string;
@@ -1258,7 +1287,7 @@ export const calls = {
       }
     },
   },
-  /** Puts keys into a timed set, or moves those that are there. One that somebody else has taken stays taken: it comes at its new time when that lease is settled or over, and not before it is over. `number` counts the puts of one caller upwards, one at a time, so that one that arrives twice or late does nothing. */
+  /** Puts keys into a timed set, or moves those that are there. A key that somebody else has taken stays taken: it becomes due at its new time, but not before that lease is settled or has ended. `number` counts the puts of one caller upwards, one at a time, so that a put that arrives twice or late does nothing. */
   'timed-put': {
     keys: (k: {
       /** key -> server time from which it may be taken */ readonly due: string;
@@ -1271,7 +1300,7 @@ export const calls = {
       /** of this call */ readonly number: number;
       /** how long the caller is remembered */ readonly rememberMs: number;
       /** shard channel of those who wait for something to be due */ readonly channel: string;
-      /** for each key: key, token of the caller's own lease or '', time or '+ms', payload or '' */ readonly entries: readonly { readonly key: string; readonly token: string; readonly time: Argument; readonly payload: string }[];
+      /**  token: of the caller's own lease, or '' · time: or '+ms' · payload: or '' */ readonly entries: readonly { readonly key: string; readonly token: string; readonly time: Argument; readonly payload: string }[];
     }): Argument[] => [a.number, a.rememberMs, a.channel, ...a.entries.flatMap((e) => [e.key, e.token, e.time, e.payload])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'put'; }
@@ -1287,7 +1316,7 @@ export const calls = {
       }
     },
   },
-  /** Settles what was taken of a timed set, each by the lease under which it was taken: whoever lost that to another changes nothing. A lease whose time is over stands until another takes the key. `number` counts the settles of one caller upwards, one at a time: one that arrives twice is answered the same, one that arrives late does nothing. */
+  /** Settles keys taken from a timed set, each by the lease under which it was taken: a caller that lost a key to another changes nothing. A lease whose time has passed stays valid until another takes the key. `number` counts the settles of one caller upwards, one at a time: a settle that arrives twice gets the same answer, one that arrives late does nothing. */
   'timed-settle': {
     keys: (k: {
       /** key -> server time from which it may be taken */ readonly due: string;
@@ -1302,7 +1331,7 @@ export const calls = {
       /** how long the caller is remembered */ readonly rememberMs: number;
       /** shard channel of those who wait for something to be due */ readonly channel: string;
       /** how many of the discarded are kept; the oldest go */ readonly keepFailures: number;
-      /** for each key: key, token, verb, value done: it is over, or comes at the time to which it was moved meanwhile · retry: it comes at value (a time, or '+ms') with one failure more, or as it was put meanwhile · back: it comes at its own time as if it had not been taken · discard: it goes to the failures, with value as its message · keep: the lease ends value ms from here · remove: it is over, whoever has it; with token '' */ readonly outcomes: readonly { readonly key: string; readonly token: string; readonly verb: string; readonly value: Argument }[];
+      /**  done: the key goes, or is due at the time to which it was moved meanwhile retry: it is due at value (a time, or '+ms') with one failure more, or as it was put meanwhile back: it is due at its own time, as if it had not been taken discard: it goes to the failures, with value as its message keep: the lease ends value ms from now remove: removes the key, whichever taker has it; with token '' */ readonly outcomes: readonly { readonly key: string; readonly token: string; readonly verb: string; readonly value: Argument }[];
     }): Argument[] => [a.number, a.rememberMs, a.channel, a.keepFailures, ...a.outcomes.flatMap((e) => [e.key, e.token, e.verb, e.value])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'settled'; readonly verdicts: readonly string[]; }
@@ -1318,7 +1347,7 @@ export const calls = {
       }
     },
   },
-  /** Takes what is due in a timed set, at most `count`, in due order, under a lease that ends by itself; no more than about a mebibyte, in which a key counts three times and 2,500 more, but one in any case. `number` counts the takes of one taker upwards, one at a time: one that arrives twice is answered the same keys, one that arrives late takes nothing. A condition, if the queue has one, is a function whose text stands in place of `granting`: it says how many may be taken now. */
+  /** Takes what is due in a timed set, at most `count`, in due order, under a lease that ends by itself; no more than about a mebibyte, in which a key counts three times and 2,500 more, but one in any case. `number` counts the takes of one taker upwards, one at a time: a take that arrives twice gets the same keys, and one that arrives late takes nothing. If the queue has a condition, the text of that function replaces the `nil` of `granting`: it answers how many keys may be taken now. */
   'timed-take': {
     keys: (k: {
       /** key -> server time from which it may be taken */ readonly due: string;
@@ -1352,7 +1381,7 @@ export const calls = {
       }
     },
   },
-  /** Unlinks what is kept of a request that keeps much when its retention is over, before it would expire: the server frees what is unlinked beside its work, and what expires in the midst of it. */
+  /** Unlinks what is kept of a large request when its retention has ended, before it would expire: the server frees unlinked data in the background, but expired data in the middle of its work. */
   'unlink-spent': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -1360,7 +1389,7 @@ export const calls = {
       /** outcomes in the order of settling */ readonly results: string;
     }): string[] => [k.request, k.failed, k.results],
     args: (a: {
-      /** of the life that is over */ readonly generation: number;
+      /** that has ended */ readonly generation: number;
     }): Argument[] => [a.generation],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'unlinked'; }
@@ -1379,7 +1408,7 @@ export const calls = {
       }
     },
   },
-  /** Changes a request that goes on. A raised limit mints; a lowered one grants nothing until so many have ended that running work is below it, and every settle says how many permits are left. A changed priority leaves the tokens in the old list to themselves. The epoch makes a step of two, so that they are of neither of the two epochs that count: they die at `enter`, and whatever the queue side has marked of them means nothing here. What is missing is minted into the new list. */
+  /** Changes an unfinished request, pauses it or resumes it. A raised limit mints tokens; a lowered one grants nothing until running work is below it, and every settle answers how many permits are left. While a request is paused, no permit is granted and no token minted. What runs may end; a worker keeps only the permits of running handlers. A changed priority abandons the tokens in the old list. The epoch makes a step of two, so that they belong to neither of the two epochs that count: they die at `enter`, and what the queue side has marked of them means nothing here. The missing tokens are minted into the new list. */
   'update': {
     keys: (k: {
       /** state of the request */ readonly request: string;
@@ -1391,7 +1420,8 @@ export const calls = {
       /** the new one, or '' to leave it */ readonly limit?: number | undefined;
       /** the new one, or '' to leave it */ readonly priority?: number | undefined;
       /** the new one as `create` keeps it, or '' to leave it */ readonly toleratedFailures: string;
-    }): Argument[] => [a.generation, a.limit ?? '', a.priority ?? '', a.toleratedFailures],
+      /** 1: pauses it; 0: resumes it; '' to leave it */ readonly paused?: number | undefined;
+    }): Argument[] => [a.generation, a.limit ?? '', a.priority ?? '', a.toleratedFailures, a.paused ?? ''],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly mint: number; readonly epoch: number; readonly priority: string; }
       | { readonly verdict: 'cancelling'; }
@@ -1412,7 +1442,7 @@ export const calls = {
       }
     },
   },
-  /** Ends a tend on the queue side: pushes what it minted, in any case and first, then, if the claim still stands, puts the request to sleep until its tokens are popped or until its next time. */
+  /** Ends a tend on the queue side. First it pushes, in any case, what the tend minted. Then, if the claim is still the same, it puts the request to sleep until its tokens are popped or until its next time. */
   'write-back': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
@@ -1432,10 +1462,10 @@ export const calls = {
       /** in which they were counted */ readonly epoch: number;
       /** of the request */ readonly priority: number;
       /** epoch whose tokens are still out, or '' */ readonly before: string;
-      /** time of the next look, or 0 */ readonly next: number;
+      /** time of the next tend, or 0 */ readonly next: number;
       /** '+' and the task when the request is parked, or '' */ readonly parkedTask: string;
       /** from a token's pop to its enter at the latest */ readonly graceMs: number;
-      /** until it is looked at in any case */ readonly slowMs: number;
+      /** until it is tended in any case */ readonly slowMs: number;
       /** when it was due, of one that is expedited; left out: it is not */ readonly due?: number | undefined;
       /** shard channel of the queue's workers, with due */ readonly channel?: string | undefined;
     }): Argument[] => [a.id, a.generation, a.claim, a.mint, a.epoch, a.priority, a.before, a.next, a.parkedTask, a.graceMs, a.slowMs, ...(a.due === undefined ? [] : [a.due]), ...(a.channel === undefined ? [] : [a.channel])],

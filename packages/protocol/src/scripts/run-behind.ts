@@ -1,13 +1,13 @@
-import { Cluster } from 'ioredis';
 import type { Connection } from '../redis/connection.js';
+import { Cluster } from '../redis/ioredis.js';
 import { type Reply, runCall, runCallOnce, type ScriptCall } from './run-script.js';
 import type { ScriptName } from './scripts.generated.js';
 
 /**
- * Runs a script that is right only where what was answered before it is kept: over the connection of the number
- * `epoch`, over which that was heard, and over no later one. A cluster may lose that on one server while this call
- * goes to another, so any connection will do there.
- * @returns undefined when that connection is gone, or broke before it answered: it may have been carried out or not
+ * Runs a script that is only right on a server that still has the writes behind an earlier reply. So the script is sent
+ * over connection number `epoch`, which brought that reply, and over no later one. In a cluster those writes may be on
+ * another server than the one that this call goes to, so any connection is used there.
+ * @returns undefined when that connection is gone, or broke before the reply: the script may have been carried out
  */
 export async function runBehind<Name extends ScriptName>(
   connection: Connection,
@@ -19,6 +19,6 @@ export async function runBehind<Name extends ScriptName>(
   if (client instanceof Cluster) return plainly();
   const reply = connection.epoch === epoch ? await runCallOnce(client, call) : undefined;
   if (reply || connection.epoch !== epoch) return reply;
-  // A client of the caller's that sends later than it is told to: the connection has not changed.
+  // A client of the user queued the call instead of sending it at once, and the connection has not changed.
   return plainly();
 }

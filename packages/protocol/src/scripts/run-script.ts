@@ -1,17 +1,17 @@
-import type { Redis } from 'ioredis';
 import type { PieceworkError } from '../contract/errors.js';
 import type { Argument, Client } from '../redis/client.js';
+import { Command, type Redis } from '../redis/ioredis.js';
+import { sendOnce } from '../redis/ioredis-internals/send-once.js';
 import { redisError } from '../redis/redis-error.js';
-import { sendOnce } from '../redis/send-once.js';
 import { calls } from './calls.generated.js';
 import { type ScriptName, scripts } from './scripts.generated.js';
 
-/** What a script is given, and what it answers, by the names of its header in lua/. */
+/** Keys, arguments and reply of a script, by the names in its header in lua/. */
 export type Keys<Name extends ScriptName> = Parameters<(typeof calls)[Name]['keys']>[0];
 export type Arguments<Name extends ScriptName> = Parameters<(typeof calls)[Name]['args']>[0];
 export type Reply<Name extends ScriptName> = ReturnType<(typeof calls)[Name]['reply']>;
 
-/** A script with its keys and arguments in the order in which the server wants them. */
+/** A script with its keys and arguments in the order in which they are sent. */
 export interface ScriptCall<Name extends ScriptName = ScriptName> {
   readonly name: Name;
   readonly keys: readonly string[];
@@ -30,7 +30,7 @@ export function callOf<Name extends ScriptName>(
 const read = <Name extends ScriptName>(name: Name, reply: readonly unknown[]): Reply<Name> =>
   calls[name].reply(reply) as Reply<Name>;
 
-/** What the server is sent: the text of a script, and the name by which it knows it. */
+/** The text of a script as it is sent to the server, and its SHA-1 digest, by which the server knows it. */
 export interface ScriptText {
   readonly sha: string;
   readonly lua: string;
@@ -38,13 +38,13 @@ export interface ScriptText {
 
 interface Build {
   readonly scripts: Readonly<Record<ScriptName, ScriptText>>;
-  /** Arguments that the build's clock takes off the end; the server's clock takes none. */
+  /** Arguments that the clock of this build removes from the end; the server's clock needs none. */
   readonly clock: () => readonly Argument[];
 }
 
 let build: Build = { scripts, clock: () => [] };
 
-/** Only for tests (see testing.ts): from here on this process runs another build of the scripts. */
+/** Only for tests (see testing.ts): makes this process run another build of the scripts from now on. */
 export function useBuild(other: Build): void {
   build = other;
 }
@@ -65,56 +65,62 @@ export const run = <Name extends ScriptName>(
   args: Arguments<Name>,
 ): Promise<Reply<Name>> => runCall(client, callOf(name, keys, args));
 
-/** The same for a call that is put together; of a script that was changed for its caller, `text` is what is sent. */
+/** The same for a call made by `callOf`. `text`: the text to send, when the script was changed for its caller. */
 export async function runCall<Name extends ScriptName>(
   client: Client,
   { name, keys, args }: ScriptCall<Name>,
   text: ScriptText = build.scripts[name],
 ): Promise<Reply<Name>> {
-  const rest = [...keys, ...args, ...build.clock()];
   try {
-    const reply = await bySha(text, (command, script) =>
-      client[command](script, keys.length, ...rest),
-    );
-    return read(name, reply as unknown[]);
+    return read(name, (await send(client, 'evalsha', commandArgs(text.sha, keys, args))) as []);
+  } catch (error) {
+    if (!hasNoScript(error)) throw redisError(error, name, { text, keys });
+  }
+  try {
+    return read(name, (await send(client, 'eval', commandArgs(text.lua, keys, args))) as []);
   } catch (error) {
     throw redisError(error, name, { text, keys });
   }
 }
 
-/** Sends a script by its name; by its text where the server does not know it. */
-async function bySha<Answer>(
-  { sha, lua }: ScriptText,
-  send: (command: 'evalsha' | 'eval', script: string) => Promise<Answer>,
-): Promise<Answer> {
-  try {
-    return await send('evalsha', sha);
-  } catch (error) {
-    if (!hasNoScript(error)) throw error;
-    return send('eval', lua);
-  }
-}
+/** `script`: its digest, or its text. */
+const commandArgs = (script: string, keys: readonly string[], args: readonly Argument[]) => [
+  script,
+  keys.length,
+  ...keys,
+  ...args,
+  ...build.clock(),
+];
+
+/** As the methods of the client do, without their copies of the arguments and their options. */
+const send = (client: Client, name: 'evalsha' | 'eval', args: Argument[]) =>
+  client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
+const UTF8 = { replyEncoding: 'utf8' } as const;
 
 /**
- * The same over the connection that stands now, and over no later one.
- * @returns undefined when that connection gave no reply: the script may have been carried out or not
+ * The same over the current connection, and over no later one.
+ * @returns undefined when that connection gave no reply: the script may have been carried out
  */
 export async function runCallOnce<Name extends ScriptName>(
   client: Redis,
   { name, keys, args }: ScriptCall<Name>,
 ): Promise<Reply<Name> | undefined> {
-  const rest = [keys.length, ...keys, ...args, ...build.clock()];
-  try {
-    const reply = await bySha(build.scripts[name], (command, script) =>
-      sendOnce(client, command, [script, ...rest]),
-    );
+  const { sha, lua } = build.scripts[name];
+  const once = async (command: 'evalsha' | 'eval', script: string) => {
+    const reply = await sendOnce(client, command, commandArgs(script, keys, args));
     return reply === undefined ? undefined : read(name, reply as unknown[]);
+  };
+  try {
+    return await once('evalsha', sha).catch((error: unknown) => {
+      if (!hasNoScript(error)) throw error;
+      return once('eval', lua);
+    });
   } catch (error) {
     throw redisError(error, name);
   }
 }
 
-/** What each of several calls brought; see `runCalls`. */
+/** The result of each of several calls; see `runCalls`. */
 export type Replies<Calls extends readonly ScriptCall[]> = {
   [I in keyof Calls]: Calls[I] extends ScriptCall<infer Name>
     ? Reply<Name> | PieceworkError | undefined
@@ -122,9 +128,9 @@ export type Replies<Calls extends readonly ScriptCall[]> = {
 };
 
 /**
- * Several scripts in one round trip, carried out in this order, each whatever became of the ones
- * before it: a script must tell by the state that one of them was refused. Answers the reply of each,
- * its error, or undefined where the server did not know the script: nothing is sent again here.
+ * Sends several scripts in one round trip. The server runs them in this order, each of them even if an earlier one was
+ * refused or failed: a script must recognise that by the state. Answers the reply of each, its error, or undefined
+ * where the server did not know the script, because nothing is sent again here.
  */
 export async function runCalls<const Calls extends readonly ScriptCall[]>(
   client: Client,

@@ -1,5 +1,5 @@
 /*
- * How the values of a script's arguments and replies look in TypeScript; used by calls.generated.ts.
+ * How the values of a script's arguments and replies are represented in TypeScript. Used by calls.generated.ts.
  */
 
 /** An entry of a stream: its id, and field, value, … */

@@ -1,6 +1,6 @@
-import type { Claim, QueueCommands, Seeking, Tick } from '../calls/queue-commands.js';
-import { type Crashed, RequestCommands, type Tended } from '../calls/request-commands.js';
-import { giveUp, tellOpen, tellOver } from '../calls/tell-open.js';
+import type { Claim, QueueCommands, Seeking, Tick } from '../calls/queue/queue-commands.js';
+import { finishOnQueue, reopenIfClosed, withdrawGeneration } from '../calls/queue-sync.js';
+import { type Crashed, TendCommands, type Tended } from '../calls/request/tend-commands.js';
 import { pause } from '../common/waiting.js';
 import { CLAIMS_PER_TICK } from '../contract/defaults.js';
 import { parseToken } from '../contract/keys.js';
@@ -8,14 +8,14 @@ import type { Connection } from '../redis/connection.js';
 import { noteCrashes } from './crash-errors.js';
 
 /**
- * Looks at the agenda from time to time and tends what is due. Every worker, producer and notifier
- * runs one while it has something open, so that the repairs happen with any of them alive; there is
- * no leader. A fleet of W workers ticks about 20 times a second together at most, as each waits at
- * least W · 50 ms; only one that claimed as much as it can ticks again at once, as there is work for
- * more. Start and stop may be called in any order and twice; stop waits for a tick under way.
+ * Ticks from time to time: claims the requests that are due and tends them. Every worker, producer and notifier runs
+ * an agenda while it has something open, so repairs happen as long as one of them is alive; there is no leader. A fleet
+ * of W workers makes at most about 20 ticks a second together, as each waits at least W · 50 ms. Only a tick that
+ * claimed as much as it can is followed by another at once. `start` and `close` may be called in any order and
+ * repeatedly; `close` waits for a tick in progress, and `start` begins anew after it.
  *
- * A crash inside leaves a claim that fires again, or tokens that were counted and not pushed, which
- * the epochs find lost.
+ * A crash during a tick leaves a claim that becomes due again, or tokens that were counted and not pushed. The epochs
+ * show that those are lost.
  */
 
 const SHORTEST_MS = 1_000;
@@ -37,31 +37,31 @@ export interface AgendaOptions {
   readonly worker?: string;
   /** JSON about the worker, kept in the registry. */
   readonly info?: () => string;
-  /** Which parked requests it looks for. @default none */
+  /** Which parked requests it searches for. @default none */
   readonly seeking?: () => Seeking;
   /**
-   * Longest time between two looks at a request that workers hold or are about to. A worker names its
-   * lease where that is shorter: permits that are granted after a look are not known to it, and would
-   * otherwise outlive their lease until the next. @default TIMES.auditMs
+   * Longest time between two tends of a request that has permits or tokens. A worker passes its lease where that is
+   * shorter: a tend does not know permits that are granted after it, and they would outlive their lease until the
+   * next tend. @default TIMES.auditMs
    */
   readonly auditMs?: number;
   /**
-   * Ticks when the next request is due where that is sooner than its pace of a second, but no sooner
-   * than W · 50 ms: for who promises to be in time. @default false
+   * Ticks when the next request is due, if that is sooner than its pace of a second, but not sooner than W · 50 ms. For
+   * an agenda that has to be punctual. @default false
    */
   readonly prompt?: boolean;
   /**
-   * How long it may rest where nothing is due before, for who keeps many agendas: it looks when something is.
-   * Less than 5 s is 5 s. @default 5 s
+   * How long it waits when nothing is due sooner, for a process with many agendas. Less than 5 s counts as 5 s.
+   * @default 5 s
    */
   readonly restMs?: () => number;
-  /** Told of every tick, as for the requests that are parked. */
+  /** Receives every tick, for example for the parked requests in it. */
   readonly onTick?: (tick: Tick) => void;
-  /** Told when a look took sub-requests back from workers that are gone. */
+  /** Called when a tend took sub-requests back from workers that are gone. */
   readonly onReclaimed?: (requestId: string, count: number) => void;
-  /** Told when a look settled sub-requests as failed, as their workers ended too often. */
+  /** Called when a tend settled sub-requests as failed because their workers ended too often. */
   readonly onCrashed?: (requestId: string, crashed: Crashed) => void;
-  /** Told of what went wrong; the loop goes on. */
+  /** Receives each error; the loop continues. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -72,9 +72,9 @@ export class Agenda {
   #stopping: AbortController | undefined;
   #wake = new AbortController();
   #loop: Promise<void> = Promise.resolve();
-  /** When the next tick is due, by the clock of this process: also for a loop that is started anew. */
+  /** When the next tick is due, by the clock of this process; kept when the loop is closed and started again. */
   #dueMs = 0;
-  /** When a tick was asked for since the last one began, and how soon one may be at the earliest. */
+  /** For when a tick was requested since the last one began, and the earliest time of the next one. */
   #askedMs = Number.POSITIVE_INFINITY;
   #earliestMs = 0;
 
@@ -90,7 +90,7 @@ export class Agenda {
     this.#loop = this.#run(this.#stopping.signal);
   }
 
-  async stop(): Promise<void> {
+  async close(): Promise<void> {
     this.#stopping?.abort(STOPPED);
     this.#stopping = undefined;
     await this.#loop;
@@ -114,7 +114,7 @@ export class Agenda {
   async #run(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
       const waitMs = this.#dueMs - performance.now();
-      // Less than a timer can tell is no wait; whoever is woken may have been woken only to wait less.
+      // A timer cannot wait less than 1 ms. After a wake the remaining wait is computed anew: it may only be shorter.
       if (waitMs >= 1) {
         this.#wake = new AbortController();
         await pause(waitMs, stopping, this.#wake.signal);
@@ -131,7 +131,7 @@ export class Agenda {
     }
   }
 
-  /** One look: tends all that is due. Answers how long to wait until the next, in ms. */
+  /** One tick: tends all that is due. Answers how long to wait until the next one, in ms. */
   async tick(): Promise<number> {
     const { worker = '', info, seeking } = this.#options;
     const tick = await this.#queue.tick(worker, info?.() ?? '', seeking?.());
@@ -140,10 +140,10 @@ export class Agenda {
     const expedited: Expedited[] = [];
     const tended = await Promise.allSettled([
       ...tick.claims.map((claim) => this.#tend(claim, tick, expedited)),
-      ...tick.spent.map((life) => this.#unlink(life)),
+      ...tick.spent.map((spent) => this.#unlink(spent)),
     ]);
     for (const one of tended) {
-      // The claim fires again by itself; one request that cannot be tended holds up no other.
+      // The claim becomes due again by itself. A request that cannot be tended does not delay the others.
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
     }
     await this.#writeBackInOrder(expedited);
@@ -153,14 +153,16 @@ export class Agenda {
     const soonest = Math.max(1, tick.fleet) * FLEET_TICK_MS * jitter;
     this.#earliestMs = ended + soonest;
     if (tick.claims.length >= CLAIMS_PER_TICK) return 0;
+    // cure: many agendas are ticked less often
     const restMs = Math.max(LONGEST_MS, this.#options.restMs?.() ?? 0);
     const untilNext = tick.next < 0 ? restMs : Math.min(tick.next - tick.now, restMs);
     if (prompt) return Math.max(soonest, untilNext - (ended - at));
     return Math.max(SHORTEST_MS * jitter, soonest, untilNext);
   }
 
-  /** A worker that waits takes what is pushed first: what is due together is pushed in due order. */
+  /** Pushes in due order what is due together: a waiting worker takes what is pushed first. */
   async #writeBackInOrder(expedited: Expedited[]): Promise<void> {
+    // cure: requests that are due together are written back in due order
     expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);
     for (const { claim, tended } of expedited) {
       try {
@@ -181,20 +183,23 @@ export class Agenda {
       tick.now,
       tick,
     );
+    // cure: workers log sub-requests that failed by crashes
     if (tended.verdict !== 'gone' && tended.crashed) await this.#crashed(claim, tended.crashed);
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
       else await this.#writeBack(claim, tended);
     } else if (tended.verdict === 'complete') {
-      const over = { ...tended, generation: claim.generation };
-      await tellOver(epoch, this.#queue, this.#request(claim), over);
+      const ended = { ...tended, generation: claim.generation };
+      await finishOnQueue(epoch, this.#queue, this.#request(claim), ended);
     } else {
-      await giveUp(this.#queue, this.#request(claim), claim.generation);
+      await withdrawGeneration(this.#queue, this.#request(claim), claim.generation);
     }
   }
 
-  /** The errors of the queue are a glance: what cannot be noted there holds nothing up. */
+  /**
+   * Notes crashes among the last errors of the queue. If that fails, the tend continues: the list is only a summary.
+   */
   async #crashed({ id }: Claim, crashed: Crashed): Promise<void> {
     const { onCrashed, onError } = this.#options;
     onCrashed?.(id, crashed);
@@ -202,19 +207,19 @@ export class Agenda {
     await noteCrashes(this.#connection, queue, id, crashed.indexes).catch(onError);
   }
 
-  #request({ id }: Claim): RequestCommands {
-    return new RequestCommands(this.#connection, id);
+  #request({ id }: Claim): TendCommands {
+    return new TendCommands(this.#connection, id);
   }
 
   async #writeBack(claim: Claim, tended: Tended): Promise<void> {
-    const tell = () => this.#queue.writeBack(claim, tended);
-    await tellOpen(this.#queue, this.#request(claim), claim.generation, tell);
+    const writeBack = () => this.#queue.writeBack(claim, tended);
+    await reopenIfClosed(this.#queue, this.#request(claim), claim.generation, writeBack);
   }
 
-  /** What keeps much is not left to expire, which the server would do in the midst of its work. */
-  async #unlink(life: string): Promise<void> {
-    const { id, generation } = parseToken(life);
-    const over = await new RequestCommands(this.#connection, id).unlinkSpent(generation);
-    if (over) await this.#queue.forgetSpent(life);
+  /** Unlinks a large ended request when its retention is over. Its expiry would block the server for a while. */
+  async #unlink(spent: string): Promise<void> {
+    const { id, generation } = parseToken(spent);
+    const isDone = await new TendCommands(this.#connection, id).unlinkSpent(generation);
+    if (isDone) await this.#queue.forgetSpent(spent);
   }
 }

@@ -1,11 +1,11 @@
-import { FailureCommands } from '../calls/failure-commands.js';
-import { QueueErrors } from '../calls/queue-errors.js';
+import { QueueErrors } from '../calls/queue/queue-errors.js';
+import { FailureCommands } from '../calls/request/failure-commands.js';
 import { decodeError } from '../contract/codec.js';
 import type { Connection } from '../redis/connection.js';
 
 /**
- * Adds sub-requests that failed because their workers ended too often to the last errors of the queue. Their
- * workers cannot do it: they are gone. `indexes`: those that one look at the request settled so.
+ * Adds sub-requests that failed because their workers ended too often to the last errors of the queue. Their workers
+ * are gone and cannot do it. `indexes`: the sub-requests that one tend settled as failed.
  */
 export async function noteCrashes(
   connection: Connection,

@@ -1,6 +1,6 @@
 import { type IdQueueCommands, type NoIdQueue, PieceworkError, TIMES } from '@piecework/protocol';
 
-/** Most ids of one chunk, and most characters of their texts, about. */
+/** One chunk contains at most this many ids, with about this many characters in all. */
 const CHUNK_IDS = 500;
 const CHUNK_CHARACTERS = 250_000;
 
@@ -29,13 +29,13 @@ export type Added =
 type Answered = Awaited<ReturnType<IdQueueCommands['add']>>;
 
 /**
- * Adds of one sender, one after the other, each chunk under a number: one that the server gets twice, or
- * late, adds nothing twice. An add that failed so that it may be asked for again keeps its numbers, and
- * when the next one has the same ids, it is the same add.
+ * Sends the adds of one object, one after the other. Each chunk of ids has a number, so a chunk that reaches the
+ * server twice, or late, adds nothing twice. An add that failed with a retryable error keeps its numbers: if the
+ * next add has the same ids, it is the same add.
  */
 export class IdAdds {
   readonly #commands: IdQueueCommands;
-  readonly #life: string;
+  readonly #incarnation: string;
   readonly #sender: string;
   readonly #keepMs: number;
   readonly #call: (call: () => Promise<Answered>) => Promise<Answered>;
@@ -45,15 +45,15 @@ export class IdAdds {
 
   constructor(parts: {
     commands: IdQueueCommands;
-    life: string;
+    incarnation: string;
     sender: string;
-    /** How long a call may be late, with a margin, in ms. */
+    /** The server remembers the number of a chunk for at least this time, in ms: longer than a call may be late. */
     keepMs: number;
-    /** How a call is made that may have to be tried again. */
+    /** Makes a call, and repeats it while Redis is unavailable. */
     call: (call: () => Promise<Answered>) => Promise<Answered>;
   }) {
     this.#commands = parts.commands;
-    this.#life = parts.life;
+    this.#incarnation = parts.incarnation;
     this.#sender = parts.sender;
     this.#keepMs = parts.keepMs;
     this.#call = parts.call;
@@ -77,18 +77,21 @@ export class IdAdds {
     try {
       for (let i = 0; i < chunks.length; i += 1) {
         const number = first + i;
-        // After so long, as when this machine slept, the server may have struck the number out, and lost nothing.
+        // After a long pause, such as sleep of this machine, the server may have forgotten the number on purpose:
+        // then an unknown number does not mean that writes were lost.
         const known = Date.now() - answeredAt < this.#keepMs / 2;
         const numbered = {
           ...{ sender: this.#sender, number, keepMs: this.#keepMs + TIMES.longestStepMs },
           first: known ? first : number,
         };
         const chunk = chunks[i] as string[];
-        const reply = await this.#call(() => this.#commands.add(this.#life, numbered, chunk));
+        const reply = await this.#call(() =>
+          this.#commands.add(this.#incarnation, numbered, chunk),
+        );
         if (reply.verdict === 'gone') return reply;
         answeredAt = Date.now();
         if (reply.verdict === 'gap') {
-          // Redis lost its last writes, and chunks of this add with them: once more from there.
+          // Redis lost its last writes, among them chunks of this add: send again from the first missing one.
           i = Math.max(-1, reply.known - first);
           continue;
         }

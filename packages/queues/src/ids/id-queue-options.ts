@@ -1,55 +1,52 @@
 import {
-  type Connection,
   InvalidOptionError,
   type OptionTable,
   option,
   type RedisInput,
+  type SharedConnection,
+  shape,
   TIMES,
 } from '@piecework/protocol';
-import { z } from 'zod';
 
 export interface IdQueueOptions {
-  /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
-  readonly redis: RedisInput | Connection;
+  /** Where Redis is, or a connection to share. A client that you pass in is never closed. */
+  readonly redis: RedisInput | SharedConnection;
   /**
-   * How long a task may be in one hand, in ms, by the server's clock; then others are offered it. Between 1
-   * and a year. Kept with the queue. @default that of the queue that is there; 60000 for a new one
+   * How long a consumer may work on an item, in ms, by the server's clock; after that the item is offered to others.
+   * 1 to a year. Stored with the queue. @default that of the existing queue; 60000 for a new one
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Whether the same id, put twice, is one task while it is pending or running. Kept with the queue.
-   * @default that of the queue that is there; false for a new one
+   * Whether an id that is added again while it is pending or running stays one item. Stored with the queue.
+   * @default that of the existing queue; false for a new one
    */
   readonly unique?: boolean | undefined;
   /**
-   * When the answers of `pull` were PROCESSING `after` times in a row (1 to 1000000), each further `pull`
-   * rests `ms` before it asks (0 to 86400000), until there is another answer.
+   * After `after` answers `processing` in a row (1 to 1000000), each further `pull` waits `ms` (0 to 86400000) before
+   * it asks the server, until an answer differs.
    * @default { after: 3, ms: 250 }
    */
   readonly rest?:
     | { readonly after?: number | undefined; readonly ms?: number | undefined }
     | undefined;
   /**
-   * How long each call goes on trying while Redis is unreachable, full, loading, read-only …, in ms,
-   * before it throws; 0: not at all. At most a day. @default 30000
+   * How long each call is repeated while Redis is unavailable (unreachable, full, loading, read-only …), in ms, before
+   * it throws. 0: once. At most a day. @default 30000
    */
   readonly unavailableMs?: number | undefined;
 }
 
-/** `timeoutMs` of a queue that is created without. */
+/** `timeoutMs` of a new queue, unless `join` says otherwise. */
 export const DEFAULT_TIMEOUT_MS = 60_000;
 export const DEFAULT_REST = { after: 3, ms: 250 };
 
-const rest = z.strictObject({
-  after: z.number().int().min(1).max(1_000_000).optional(),
-  ms: z.number().int().min(0).max(86_400_000).optional(),
+const rest = shape.exactly({
+  after: shape.optional(shape.integer(1, 1_000_000)),
+  ms: shape.optional(shape.integer(0, 86_400_000)),
 });
 
 export const idQueueOptions: OptionTable = {
-  redis: option.custom(
-    z.any().refine((v) => v !== undefined && v !== null),
-    'where Redis is',
-  ),
+  redis: option.custom(shape.given, 'where Redis is'),
   timeoutMs: option.ms(1, 31_536_000_000),
   unique: option.boolean(),
   rest: option.custom(
@@ -61,13 +58,13 @@ export const idQueueOptions: OptionTable = {
 };
 
 export const pullOptions: OptionTable = {
-  signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
+  signal: option.custom(shape.instance(AbortSignal), 'an AbortSignal'),
 };
 
 const ID_BYTES = 1_024;
 const ID_ALLOWED = `text of 1 to ${ID_BYTES} bytes in UTF-8`;
 
-/** @throws InvalidOptionError unless each is an id: any text that UTF-8 can carry, so no lone surrogate */
+/** @throws InvalidOptionError unless each is an id: text that UTF-8 can encode, so without lone surrogates */
 export function checkIds(ids: readonly unknown[], named: (i: number) => string): void {
   for (const [i, id] of ids.entries()) {
     const isText = typeof id === 'string' && id !== '' && !/\p{Surrogate}/u.test(id);

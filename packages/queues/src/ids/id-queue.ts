@@ -15,7 +15,7 @@ import {
   type PulledId,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
-import { Meters } from '../metrics/meters.js';
+import type { Meters } from '../metrics/meters.js';
 import type { MetersOptions, Tally } from '../metrics/meters-options.js';
 import { IdAdds } from './id-adds.js';
 import { NoQueueError, QueueDiffersError } from './id-queue-errors.js';
@@ -28,73 +28,73 @@ import {
   parseKey,
   pullOptions,
 } from './id-queue-options.js';
-import { type IdReference, referenceOf, type TaskReference } from './id-reference.js';
+import { type IdReference, type ItemReference, referenceOf } from './id-reference.js';
 import { IdleBackoff } from './idle-backoff.js';
 
 export interface IdQueueCounts {
   readonly pending: number;
-  /** In somebody's hands, or timed out there. */
+  /** A consumer works on it, or its time has run out and no consumer has resumed it. */
   readonly running: number;
-  /** Ended, failures included. */
+  /** Done or failed. */
   readonly completed: number;
   readonly failures: number;
 }
 
-/** How many of the latest failures are kept. */
+/** The queue keeps this many of the latest failures. */
 const FAILURES_KEPT = 100;
-/** Longer messages of failures are cut. */
+/** Longer failure messages are cut. */
 const MESSAGE_CHARACTERS = 8_192;
-/** How much longer than it can be tried a call may be late, in ms. */
+/** A call may reach the server this much later than its last repetition, in ms. */
 const LATE_MS = 600_000;
-/** From what the number of a task's attempts is drawn. */
+/** Each pull draws the number from which its item's attempts count, below this. */
 const DRAWN_BELOW = 2 ** 24;
 
 type CheckedOptions = Required<Omit<IdQueueOptions, 'timeoutMs' | 'unique'>> &
   Pick<IdQueueOptions, 'timeoutMs' | 'unique'>;
 
 /**
- * A queue of ids, shared by any number of processes: ids are added, pulled, and done or failed. One object
- * may be used by many callers at once. Ids that are never completed stay for ever.
+ * A queue of ids, shared by any number of processes. Producers add ids; consumers pull them and report each as done or
+ * failed. Many callers may use one object at once. An id that is never completed stays for ever.
  *
- * Every call throws NoQueueError once somebody dropped the queue, ClosedError after `disconnect`, and
- * ServerError, ConnectionError or IndeterminateError when Redis did not serve it for `unavailableMs`.
+ * Every call throws NoQueueError once somebody has dropped the queue, ClosedError after `close`, and
+ * ServerError, ConnectionError or IndeterminateError when Redis was unavailable for `unavailableMs`.
  */
 export class IdQueue implements AsyncDisposable {
   readonly name: string;
-  /** How long a task may be in one hand, in ms. */
+  /** How long a consumer may work on an item, in ms. */
   readonly timeoutMs: number;
-  /** Whether the same id, put twice, is one task while it is pending or running. */
+  /** Whether an id that is added again while it is pending or running stays one item. */
   readonly unique: boolean;
   readonly #connection: Connection;
   readonly #ownsConnection: boolean;
   readonly #commands: IdQueueCommands;
-  readonly #life: string;
+  readonly #incarnation: string;
   readonly #adds: IdAdds;
   readonly #rest: IdleBackoff;
   readonly #unavailableMs: number;
   readonly #closing = new AbortController();
   readonly #meters = new Set<Meters>();
   readonly #tally = { added: 0, pulled: 0, completed: 0, failed: 0 };
-  #disconnected: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
 
   private constructor(
     commands: IdQueueCommands,
-    joined: { life: string; timeoutMs: number; unique: boolean },
+    joined: { incarnation: string; timeoutMs: number; unique: boolean },
     connection: Connection,
     { redis, rest, unavailableMs }: CheckedOptions,
   ) {
     this.name = commands.keys.name;
     this.timeoutMs = joined.timeoutMs;
     this.unique = joined.unique;
-    this.#life = joined.life;
+    this.#incarnation = joined.incarnation;
     this.#commands = commands;
     this.#connection = connection;
-    this.#ownsConnection = !(redis instanceof Connection);
+    this.#ownsConnection = connection !== redis;
     this.#rest = new IdleBackoff({ ...DEFAULT_REST, ...rest }, this.#closing.signal);
     this.#unavailableMs = unavailableMs;
     this.#adds = new IdAdds({
       commands,
-      life: joined.life,
+      incarnation: joined.incarnation,
       sender: nanoid(12),
       keepMs: 2 * unavailableMs + LATE_MS,
       call: (call) => this.#call(call),
@@ -102,21 +102,21 @@ export class IdQueue implements AsyncDisposable {
   }
 
   /**
-   * Joins the queue of ids of this name, or creates it. `name` is 1 to 128 of A-Z a-z 0-9 _ . : -
-   * @throws InvalidOptionError before anything is written · QueueDiffersError when it is there with another
-   *   `timeoutMs` or `unique` than asked for · ServerError, ConnectionError, IndeterminateError
+   * Joins the id queue of this name, or creates it. `name` is 1 to 128 of A-Z a-z 0-9 _ . : -
+   * @throws InvalidOptionError before anything is written · QueueDiffersError when the queue exists with another
+   *   `timeoutMs` or `unique` than given · ServerError, ConnectionError, IndeterminateError
    */
   static async join(name: string, options: IdQueueOptions): Promise<IdQueue> {
     checkOption('name', name, option.name());
     const checked = checkOptions<CheckedOptions>(idQueueOptions, options);
     const { redis, timeoutMs, unique, unavailableMs } = checked;
-    const connection = redis instanceof Connection ? redis : Connection.open(redis);
+    const connection = Connection.of(redis);
     try {
       await connection.check();
       const commands = new IdQueueCommands(connection, name);
-      const life = nanoid(12);
+      const incarnation = nanoid(12);
       const joined = await new Patience(connection, name, { forMs: unavailableMs }).call(() =>
-        commands.join(life, { timeoutMs, unique }, DEFAULT_TIMEOUT_MS),
+        commands.join(incarnation, { timeoutMs, unique }, DEFAULT_TIMEOUT_MS),
       );
       if (joined.verdict === 'differs')
         throw new QueueDiffersError(name, { timeoutMs, unique }, { ...joined });
@@ -128,12 +128,12 @@ export class IdQueue implements AsyncDisposable {
   }
 
   /**
-   * Adds ids, in their order, behind those that are pending; answers how many are pending then. An id is any
-   * text of 1 to 1024 bytes in UTF-8. More than 500, or than about 250 KB, go in several calls of the server.
+   * Adds ids, in their order, behind those that are pending. Returns how many are pending afterwards. An id is any
+   * text of 1 to 1024 bytes in UTF-8. More than 500 ids, or about 250 KB, are sent in several calls.
    *
-   * Adds of one object are carried out one after the other, each id once however often a call was sent.
-   * After an error that is `retryable`, the same ids added again as the next add of this object, within ten
-   * minutes, are the same add: what was in already is not added again.
+   * The adds of one object run one after the other. Each id is added once, however often a call was sent. After an
+   * error that is `retryable`, add the same ids again as the next add of this object, within ten minutes: ids that
+   * were added already are not added twice.
    * @throws InvalidOptionError before anything is written
    */
   async add(ids: string | readonly string[]): Promise<number> {
@@ -147,10 +147,10 @@ export class IdQueue implements AsyncDisposable {
   }
 
   /**
-   * Asks for the next task. Pending ones first, in order; else one that timed out; one that is overdue by
-   * another whole timeout is offered before pending ones, once per timeout. After `rest.after` answers
-   * PROCESSING in a row each pull rests `rest.ms` first. If the answer is lost, the task times out and is
-   * offered again. An answer that took as long as the task has time, by the own clock, is TIMEDOUT.
+   * Asks for the next item: the first pending one, or else one that timed out. An item that is overdue by another whole
+   * timeout is offered before pending ones, once per timeout. After `rest.after` answers `processing` in a row, each
+   * pull waits `rest.ms` first. If the answer is lost, the item times out and is offered again. If, by this process's
+   * clock, the answer took longer than `timeoutMs`, it is `timed-out`.
    * @throws AbortError when `signal` aborts
    */
   async pull(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<IdReference> {
@@ -162,7 +162,7 @@ export class IdQueue implements AsyncDisposable {
     let sentMs = 0;
     const call = () => {
       sentMs = performance.now();
-      return this.#commands.pull(this.#life, drawn);
+      return this.#commands.pull(this.#incarnation, drawn);
     };
     const pulled = await this.#call(call, signal).catch((error) => {
       throw signal?.aborted ? new AbortError('pull', error) : error;
@@ -174,19 +174,19 @@ export class IdQueue implements AsyncDisposable {
   }
 
   /**
-   * Takes over a task that timed out. Exactly one of all who ask gets READY, with a new key, a new stamp and
-   * the whole time; the others NONE, as whoever asks for one that is done or whose time has not run out.
+   * Takes over an item that timed out. Exactly one caller gets `ready`, with a new key, a new stamp and the whole
+   * `timeoutMs`. All others get `none`, also if the item is done or its time has not run out.
    * @throws InvalidOptionError
    */
   async resume(key: string): Promise<IdReference> {
     const parts = parseKey(key);
     this.#throwIfClosed();
-    return this.#reference(await this.#call(() => this.#commands.resume(this.#life, parts)));
+    return this.#reference(await this.#call(() => this.#commands.resume(this.#incarnation, parts)));
   }
 
   /**
-   * The task is done. Answers whether that counted: a success counts once, from whoever had the task at any
-   * time. False as well when an earlier sending of this very call counted and its reply was lost.
+   * Reports the item as done. Returns whether this report counted: one success counts, also that of an earlier
+   * attempt. It is also false if this call was sent twice, counted the first time, and only that reply was lost.
    * @throws InvalidOptionError
    */
   async done(key: string): Promise<boolean> {
@@ -194,8 +194,9 @@ export class IdQueue implements AsyncDisposable {
   }
 
   /**
-   * The task failed, for good. Answers whether that counted: from who has it now alone, once (see `done`).
-   * @param message kept with the failure; beyond 8192 characters it is cut
+   * Reports the item as failed, for good. Returns whether this report counted: only that of the present attempt does,
+   * once (see `done`).
+   * @param message stored with the failure; cut beyond 8192 characters
    * @throws InvalidOptionError
    */
   async fail(key: string, message: string): Promise<boolean> {
@@ -211,13 +212,13 @@ export class IdQueue implements AsyncDisposable {
     return { pending, running, completed, failures };
   }
 
-  /** The latest failure; undefined: there is none. */
+  /** The latest failure, or undefined if there is none. */
   lastFailure(): Promise<KeptIdFailure | undefined> {
     return this.failure(1);
   }
 
   /**
-   * The n-th latest failure, 1 to 100; undefined: there are not so many.
+   * The n-th latest failure, 1 to 100, or undefined if there are fewer.
    * @throws InvalidOptionError
    */
   async failure(n: number): Promise<KeptIdFailure | undefined> {
@@ -225,30 +226,30 @@ export class IdQueue implements AsyncDisposable {
     return (await this.#inspect(n - 1, 1)).failed[0];
   }
 
-  /** The latest 100 failures, the latest first. */
+  /** Up to 100 failures, the latest first. */
   async failures(): Promise<readonly KeptIdFailure[]> {
     return (await this.#inspect(0, FAILURES_KEPT)).failed;
   }
 
   /**
-   * Tasks as they come, each READY: what timed out is resumed. Ends when nothing is left, also in others'
-   * hands.
+   * Pulls item after item; each is `ready`. Items that timed out are resumed. Ends when the queue is empty and no other
+   * consumer works on an item.
    * @throws AbortError when `signal` aborts
    */
   async *references(
     options: { readonly signal?: AbortSignal | undefined } = {},
-  ): AsyncGenerator<TaskReference<'READY'>> {
+  ): AsyncGenerator<ItemReference<'ready'>> {
     for (;;) {
       const pulled = await this.pull(options);
-      if (pulled.state === 'NONE') return;
-      const reference = pulled.state === 'TIMEDOUT' ? await this.resume(pulled.key) : pulled;
-      if (reference.state === 'READY') yield reference;
+      if (pulled.state === 'none') return;
+      const reference = pulled.state === 'timed-out' ? await this.resume(pulled.key) : pulled;
+      if (reference.state === 'ready') yield reference;
     }
   }
 
   /**
-   * Reports what this object adds, pulls, completes and fails per second, and how much of the queue is
-   * pending and running, until it is closed or this object disconnects.
+   * Reports how much this object adds, pulls, completes and fails per second, and how many items of the queue are
+   * pending and running, until the meters or this object are closed.
    * @throws InvalidOptionError
    */
   async meters(options: MetersOptions = {}): Promise<Meters> {
@@ -256,11 +257,13 @@ export class IdQueue implements AsyncDisposable {
     const source = {
       name: this.name,
       tally: (): Tally => ({ ...this.#tally }),
-      // Tried once: the next reading comes anyway.
-      gauges: async () => this.#known(await this.#commands.inspect(this.#life)),
+      // Without repetitions: the next reading comes anyway.
+      gauges: async () => this.#known(await this.#commands.inspect(this.#incarnation)),
     };
+    // Most programs need no meters: the code is loaded when they are asked for.
+    const { Meters } = await import('../metrics/meters.js');
     const meters = await Meters.start(source, options, () => this.#meters.delete(meters));
-    if (this.#disconnected) {
+    if (this.#closed) {
       await meters.close();
       throw this.#closedError();
     }
@@ -269,26 +272,26 @@ export class IdQueue implements AsyncDisposable {
   }
 
   /**
-   * Removes the queue with all that it holds. Later calls, of this object and of all others that joined it,
-   * throw NoQueueError. Nothing happens when somebody did so before.
+   * Removes the queue and everything in it. Later calls of this object, and of all others that have joined the queue,
+   * throw NoQueueError. Does nothing if the queue was dropped before.
    */
   async drop(): Promise<void> {
     this.#throwIfClosed();
-    await this.#call(() => this.#commands.drop(this.#life));
+    await this.#call(() => this.#commands.drop(this.#incarnation));
   }
 
-  /** Ends what rests, and closes the connection if it is ours. The queue stays as it is. */
-  disconnect(): Promise<void> {
-    this.#disconnected ??= this.#disconnect();
-    return this.#disconnected;
+  /** Ends waiting pulls and the meters, and closes the connection unless it was passed in. The queue stays as it is. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.disconnect();
+    await this.close();
   }
 
-  async #disconnect(): Promise<void> {
-    // Their last reading asks Redis.
+  async #close(): Promise<void> {
+    // First: the last reading asks Redis.
     await Promise.all([...this.#meters].map((meters) => meters.close()));
     this.#closing.abort();
     if (this.#ownsConnection) await this.#connection.closeSoon();
@@ -296,7 +299,7 @@ export class IdQueue implements AsyncDisposable {
 
   async #settle(key: IdKey, failure: string | undefined): Promise<boolean> {
     this.#throwIfClosed();
-    const settled = await this.#call(() => this.#commands.settle(this.#life, key, failure));
+    const settled = await this.#call(() => this.#commands.settle(this.#incarnation, key, failure));
     const counted = this.#known(settled).verdict === 'counted';
     if (counted) this.#tally.completed += 1;
     if (counted && failure !== undefined) this.#tally.failed += 1;
@@ -305,12 +308,14 @@ export class IdQueue implements AsyncDisposable {
 
   async #inspect(first: number, count: number) {
     this.#throwIfClosed();
-    return this.#known(await this.#call(() => this.#commands.inspect(this.#life, first, count)));
+    return this.#known(
+      await this.#call(() => this.#commands.inspect(this.#incarnation, first, count)),
+    );
   }
 
   #reference(pulled: PulledId | NoIdQueue): IdReference {
     const reference = referenceOf(this.#known(pulled));
-    if (reference.state === 'READY') this.#tally.pulled += 1;
+    if (reference.state === 'ready') this.#tally.pulled += 1;
     return reference;
   }
 
@@ -330,6 +335,6 @@ export class IdQueue implements AsyncDisposable {
   }
 
   #closedError(): ClosedError {
-    return new ClosedError(`the queue of ids ${this.name}`);
+    return new ClosedError(`the id queue ${this.name}`);
   }
 }

@@ -1,22 +1,23 @@
 import type { NoIdQueue, PulledId } from '@piecework/protocol';
 
 /**
- * What a pull found.
- * - READY: the task is yours until `stamp` + `timeoutMs` of the queue; `key` is what you report, as it is. A key has no
- *   meaning of its own. `attempt` counts from 1; with TIMEDOUT it is the attempt whose time ran out.
- * - TIMEDOUT: its time ran out in another's hands; `resume(key)` makes it yours, if you are the first.
- * - PROCESSING: everything that is left is in others' hands.
- * - NONE: nothing is there.
+ * The answer to a pull.
+ * - `ready`: the item is yours until `stamp` + `timeoutMs` of the queue. Pass `key`, unchanged, to `done` or `fail`.
+ *   `attempt` counts from 1.
+ * - `timed-out`: another consumer had the item and did not finish in time. The first `resume(key)` takes it over.
+ *   `attempt` is the one whose time ran out.
+ * - `processing`: nothing is pending; other consumers work on what is left.
+ * - `none`: the queue is empty.
  *
  * `stamp` is the server's time of the answer, in ms since 1970.
  */
 export type IdReference =
-  | TaskReference<'READY'>
-  | TaskReference<'TIMEDOUT'>
-  | NoReference<'PROCESSING'>
-  | NoReference<'NONE'>;
+  | ItemReference<'ready'>
+  | ItemReference<'timed-out'>
+  | NoReference<'processing'>
+  | NoReference<'none'>;
 
-export interface TaskReference<State> {
+export interface ItemReference<State> {
   readonly state: State;
   readonly id: string;
   readonly key: string;
@@ -31,14 +32,14 @@ export interface NoReference<State> {
   readonly stamp: number;
 }
 
-/** Attempts of one task count from a number drawn by its pull, 32 · d + 1 (lua/id-pull.lua). */
-const ATTEMPTS_OF_A_TASK = 32;
+/** Each pull draws a number d; the attempts of its item count from 32 · d + 1 (lua/id-pull.lua). */
+const ATTEMPTS_OF_AN_ITEM = 32;
 
 export function referenceOf(pulled: Exclude<PulledId, NoIdQueue>): IdReference {
-  if (pulled.verdict === 'processing') return { state: 'PROCESSING', stamp: pulled.at };
-  if (pulled.verdict === 'none') return { state: 'NONE', stamp: pulled.at };
+  if (pulled.verdict === 'processing') return { state: 'processing', stamp: pulled.at };
+  if (pulled.verdict === 'none') return { state: 'none', stamp: pulled.at };
   const { verdict, number, attempt, id, at } = pulled;
-  const counted = ((attempt - 1) % ATTEMPTS_OF_A_TASK) + 1;
-  const task = { id, key: `${number}-${attempt}`, attempt: counted, stamp: at };
-  return { state: verdict === 'ready' ? 'READY' : 'TIMEDOUT', ...task };
+  const counted = ((attempt - 1) % ATTEMPTS_OF_AN_ITEM) + 1;
+  const item = { id, key: `${number}-${attempt}`, attempt: counted, stamp: at };
+  return { state: verdict === 'ready' ? 'ready' : 'timed-out', ...item };
 }

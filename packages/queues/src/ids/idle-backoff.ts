@@ -1,12 +1,12 @@
 import { pause } from '@piecework/protocol';
 import type { IdReference } from './id-reference.js';
 
-/** When the callers of one object rest: as soon as enough answers in a row were PROCESSING. */
+/** Slows the pulls of one object down as soon as enough answers in a row were `processing`. */
 export class IdleBackoff {
   readonly #after: number;
   readonly #ms: number;
   readonly #closing: AbortSignal;
-  /** How many answers were PROCESSING since the last other one. */
+  /** Number of answers `processing` since the last other answer. */
   #inARow = 0;
 
   constructor({ after, ms }: { after: number; ms: number }, closing: AbortSignal) {
@@ -16,10 +16,10 @@ export class IdleBackoff {
   }
 
   note(state: IdReference['state']): void {
-    this.#inARow = state === 'PROCESSING' ? this.#inARow + 1 : 0;
+    this.#inARow = state === 'processing' ? this.#inARow + 1 : 0;
   }
 
-  /** Resolves after the rest, or earlier when `signal` aborts or the object is closed. */
+  /** Waits if it is time to; ends early when `signal` aborts or the object is closed. */
   async ifDue(signal: AbortSignal | undefined): Promise<void> {
     if (this.#inARow < this.#after) return;
     await pause(this.#ms, this.#closing, signal);

@@ -3,20 +3,20 @@ import { backoff } from '@piecework/protocol';
 import type { MetersReading, MetricsServer } from './meters-options.js';
 import type { MetricsSink } from './metrics-sink.js';
 
-/** Most lines that wait for the server; then the oldest go. */
+/** At most this many lines wait for the server; the oldest are dropped. */
 const LINES_MAX = 1_000;
-/** How long a close waits for lines on their way, in ms. */
+/** `close` waits this long for lines that are being sent, in ms. */
 const CLOSE_MS = 1_000;
 
 /**
- * Carbon's plaintext protocol: `path value unix-seconds\n` over one TCP connection, which is made again when
- * it broke. What was written and not delivered then is lost: at most what was on its way.
+ * Carbon's plaintext protocol: `path value unix-seconds\n` over one TCP connection, which is reopened when it breaks.
+ * Lines that were written to a broken connection and not delivered are lost.
  */
 export class Graphite implements MetricsSink {
   readonly #host: string;
   readonly #port: number;
   readonly #prefix: string;
-  readonly #tell: (error: unknown) => void;
+  readonly #onError: (error: unknown) => void;
   readonly #waits = backoff(250, 30_000);
   #lines: string[] = [];
   #socket: Socket | undefined;
@@ -31,12 +31,12 @@ export class Graphite implements MetricsSink {
     }: MetricsServer & {
       readonly prefix: string;
     },
-    tell: (error: unknown) => void,
+    onError: (error: unknown) => void,
   ) {
     this.#host = host;
     this.#port = port;
     this.#prefix = prefix;
-    this.#tell = tell;
+    this.#onError = onError;
     this.#connect();
   }
 
@@ -64,7 +64,7 @@ export class Graphite implements MetricsSink {
         clearTimeout(late);
         resolve();
       });
-      // One that still connects has its turn: 'connect' comes first, and flushes.
+      // While it still connects: the 'connect' handler flushes, then ends it.
       if (!socket.connecting) socket.end();
     });
   }
@@ -72,7 +72,7 @@ export class Graphite implements MetricsSink {
   #connect(): void {
     const socket = connect({ host: this.#host, port: this.#port });
     this.#socket = socket;
-    // Metering alone keeps no process alive.
+    // Meters alone do not keep a process alive.
     socket.unref();
     socket.setKeepAlive(true, 30_000);
     socket.on('connect', () => {
@@ -80,9 +80,9 @@ export class Graphite implements MetricsSink {
       this.#flush();
       if (this.#closing) socket.end();
     });
-    // It says nothing; but without reading, its end would go unseen.
+    // The server sends nothing; but without reading, its end of the connection would go unnoticed.
     socket.resume();
-    socket.on('error', this.#tell);
+    socket.on('error', this.#onError);
     socket.on('close', () => {
       this.#socket = undefined;
       if (this.#closing) return;
@@ -91,7 +91,7 @@ export class Graphite implements MetricsSink {
     });
   }
 
-  /** Lines wait here and not in the socket, which has no bound: no more is written than it takes. */
+  /** Writes only when the socket's buffer is empty: that buffer has no bound, the lines here have. */
   #flush(): void {
     const socket = this.#socket;
     if (!socket?.writable || socket.connecting || socket.writableLength > 0) return;

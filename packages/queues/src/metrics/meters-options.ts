@@ -1,16 +1,15 @@
-import { type OptionTable, option } from '@piecework/protocol';
-import { z } from 'zod';
+import { type OptionTable, option, shape } from '@piecework/protocol';
 
-/** Where a server of metrics listens, and what the names of the metrics begin with. */
+/** Where a metrics server listens, and the prefix of the metrics' names. */
 export interface MetricsServer {
   /** @default '127.0.0.1' */
   readonly host?: string | undefined;
   /** @default 2003 for Graphite, 8125 for StatsD */
   readonly port?: number | undefined;
   /**
-   * 1 to 200 of A-Z a-z 0-9 _ - and dots. Two processes that report to Graphite under the same names overwrite
-   * each other's numbers: put the host and the process into it. StatsD adds them up.
-   * @default 'piecework.ids.' and the name of the queue, with _ for dots and colons
+   * 1 to 200 of A-Z a-z 0-9 _ - and dots. Processes that report to Graphite under the same names overwrite each other's
+   * numbers: make host and process part of the prefix. StatsD adds the numbers up.
+   * @default 'piecework.ids.' and the name of the queue, with _ in place of dots and colons
    */
   readonly prefix?: string | undefined;
 }
@@ -20,24 +19,22 @@ export interface MetersOptions {
   readonly everyMs?: number | undefined;
   /** Carbon's plaintext protocol over TCP. */
   readonly graphite?: MetricsServer | undefined;
-  /** Over UDP. Needs the package `hot-shots`, which is not installed by itself. */
+  /** StatsD over UDP. Install the package `hot-shots` for it. */
   readonly statsd?: MetricsServer | undefined;
-  /** Is given every reading. */
+  /** Receives every reading. */
   readonly onReading?: ((reading: MetersReading) => void) | undefined;
-  /** Is told what went wrong; reporting goes on. Nothing else is done with it. */
+  /** Receives every error; reporting continues. @default errors are ignored */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-/** How much happened so far. */
-export interface Tally {
-  readonly added: number;
-  readonly pulled: number;
-  readonly completed: number;
-  readonly failed: number;
-}
+/** What is counted. */
+export type MeteredKind = 'added' | 'pulled' | 'completed' | 'failed';
+
+/** Counts since the metered object was opened. */
+export type Tally = Readonly<Record<MeteredKind, number>>;
 
 export interface MeteredRate {
-  /** Since the metered object began. */
+  /** Since the metered object was opened. */
   readonly count: number;
   /** Since the last reading. */
   readonly fresh: number;
@@ -45,25 +42,22 @@ export interface MeteredRate {
 }
 
 export interface MetersReading {
-  /** By the clock of this process, in ms since 1970. */
+  /** Time of the reading by this process's clock, in ms since 1970. */
   readonly at: number;
-  readonly rates: Readonly<Record<keyof Tally, MeteredRate>>;
-  /** undefined: Redis did not answer. */
+  readonly rates: Readonly<Record<MeteredKind, MeteredRate>>;
+  /** undefined when Redis did not answer. */
   readonly gauges: { readonly pending: number; readonly running: number } | undefined;
 }
 
 const PREFIX = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
-const server = z.strictObject({
-  host: z.string().min(1).max(255).optional(),
-  port: z.number().int().min(1).max(65_535).optional(),
-  prefix: z.string().max(200).regex(PREFIX).optional(),
+const server = shape.exactly({
+  host: shape.optional(shape.text(1, 255)),
+  port: shape.optional(shape.integer(1, 65_535)),
+  prefix: shape.optional(shape.both(shape.text(1, 200), shape.match(PREFIX))),
 });
 const SERVER_ALLOWED =
   '{ host, port, prefix }: a name, 1 to 65535, 1 to 200 of A-Z a-z 0-9 _ - and single dots';
-const isFunction = option.custom(
-  z.custom((value) => typeof value === 'function'),
-  'a function',
-);
+const isFunction = option.custom(shape.callable, 'a function');
 
 export const metersOptions: OptionTable = {
   everyMs: option.ms(10, 86_400_000, 10_000),

@@ -1,7 +1,8 @@
-import { checkOptions, telling } from '@piecework/protocol';
+import { checkOptions, safely } from '@piecework/protocol';
 import pTimeout from 'p-timeout';
 import { Graphite } from './graphite.js';
 import {
+  type MeteredKind,
   type MeteredRate,
   type MetersOptions,
   type MetersReading,
@@ -17,17 +18,17 @@ export interface MeterSource {
   readonly gauges: () => Promise<{ readonly pending: number; readonly running: number }>;
 }
 
-/** How long a close waits for its last reading, in ms. */
+/** `close` waits this long for the last reading, in ms. */
 const LAST_MS = 1_000;
 
 const KINDS = ['added', 'pulled', 'completed', 'failed'] as const;
 
-/** Reads a source from time to time, until it is closed. Whatever goes wrong never reaches who is metered. */
+/** Reads a source at intervals until it is closed. Errors never reach the code that is metered. */
 export class Meters implements AsyncDisposable {
   readonly #source: MeterSource;
   readonly #sinks: readonly MetricsSink[];
   readonly #onReading: (reading: MetersReading) => void;
-  readonly #tell: (error: unknown) => void;
+  readonly #onError: (error: unknown) => void;
   readonly #onClose: () => void;
   readonly #timer: NodeJS.Timeout;
   #last: { readonly tally: Tally; readonly atMs: number };
@@ -37,36 +38,40 @@ export class Meters implements AsyncDisposable {
   private constructor(
     source: MeterSource,
     { everyMs, onReading }: MetersOptions & { everyMs: number },
-    parts: { sinks: readonly MetricsSink[]; tell: (error: unknown) => void; onClose: () => void },
+    parts: {
+      sinks: readonly MetricsSink[];
+      onError: (error: unknown) => void;
+      onClose: () => void;
+    },
   ) {
     this.#source = source;
     this.#sinks = parts.sinks;
-    this.#tell = parts.tell;
-    this.#onReading = telling(onReading, this.#tell);
+    this.#onError = parts.onError;
+    this.#onReading = safely(onReading, this.#onError);
     this.#onClose = parts.onClose;
     this.#last = { tally: source.tally(), atMs: performance.now() };
     this.#timer = setInterval(() => void this.#read(), everyMs);
     this.#timer.unref();
   }
 
-  /** @throws InvalidOptionError, also when `statsd` is asked for and `hot-shots` is not installed */
+  /** @internal @throws InvalidOptionError, also for `statsd` without the package `hot-shots` */
   static async start(
     source: MeterSource,
     options: MetersOptions,
     onClose: () => void = () => {},
   ): Promise<Meters> {
     const checked = checkOptions<MetersOptions & { everyMs: number }>(metersOptions, options);
-    const { graphite, statsd, onError } = checked;
-    const tell = telling(onError);
+    const { graphite, statsd } = checked;
+    const onError = safely(checked.onError);
     const prefix = `piecework.ids.${source.name.replace(/[^A-Za-z0-9_-]/g, '_')}`;
     const sinks: MetricsSink[] = [];
-    // First the one that may not be installed: the other opens a socket.
-    if (statsd) sinks.push(await openStatsd({ prefix, ...statsd }, tell));
-    if (graphite) sinks.push(new Graphite({ prefix, ...graphite }, tell));
-    return new Meters(source, checked, { sinks, tell, onClose });
+    // StatsD first: it throws if its package is missing, and Graphite opens a socket.
+    if (statsd) sinks.push(await openStatsd({ prefix, ...statsd }, onError));
+    if (graphite) sinks.push(new Graphite({ prefix, ...graphite }, onError));
+    return new Meters(source, checked, { sinks, onError, onClose });
   }
 
-  /** Takes a last reading, sends what can be sent within a moment, and ends. */
+  /** Takes a last reading and sends what can be sent within a second. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -83,7 +88,7 @@ export class Meters implements AsyncDisposable {
     await Promise.all(this.#sinks.map((sink) => sink.close()));
   }
 
-  /** One reading at a time: a slow Redis makes them fewer. */
+  /** One reading at a time: with a slow Redis there are fewer. */
   async #read(): Promise<void> {
     if (this.#reading) return this.#reading;
     this.#reading = this.#take().finally(() => {
@@ -94,7 +99,7 @@ export class Meters implements AsyncDisposable {
 
   async #take(): Promise<void> {
     const gauges = await this.#source.gauges().catch((error: unknown) => {
-      this.#tell(error);
+      this.#onError(error);
       return undefined;
     });
     const tally = this.#source.tally();
@@ -105,7 +110,7 @@ export class Meters implements AsyncDisposable {
         const fresh = tally[kind] - this.#last.tally[kind];
         return [kind, { count: tally[kind], fresh, perSecond: fresh / seconds }];
       }),
-    ) as Record<keyof Tally, MeteredRate>;
+    ) as Record<MeteredKind, MeteredRate>;
     this.#last = { tally, atMs };
     const shown = gauges && { pending: gauges.pending, running: gauges.running };
     const reading: MetersReading = { at: Date.now(), rates, gauges: shown };

@@ -1,8 +1,8 @@
 import type { MetersReading } from './meters-options.js';
 
-/** What takes readings away. Never throws, never waits. */
+/** Sends readings to a server. `send` neither throws nor waits. */
 export interface MetricsSink {
   send(reading: MetersReading): void;
-  /** Sends what it can within a moment. */
+  /** Sends what it can within a second, and closes the connection. */
   close(): Promise<void>;
 }

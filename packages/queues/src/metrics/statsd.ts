@@ -2,12 +2,12 @@ import { InvalidOptionError } from '@piecework/protocol';
 import type { MetersReading, MetricsServer } from './meters-options.js';
 import type { MetricsSink } from './metrics-sink.js';
 
-/** How long a close waits for what is on its way, in ms. */
+/** `close` waits this long for what is being sent, in ms. */
 const CLOSE_MS = 1_000;
 
 /**
- * StatsD over UDP, by `hot-shots` (docs/decisions/0014): counts are sent as counters of what is fresh, so that
- * the server adds up all processes and makes rates of them; what is pending and running are gauges.
+ * StatsD over UDP, by `hot-shots` (docs/decisions/0014). What happened since the last reading is sent as counters: the
+ * server adds up all processes and computes rates. `pending` and `running` are gauges.
  * @throws InvalidOptionError when `hot-shots` is not installed
  */
 export async function openStatsd(
@@ -18,14 +18,14 @@ export async function openStatsd(
   }: MetricsServer & {
     readonly prefix: string;
   },
-  tell: (error: unknown) => void,
+  onError: (error: unknown) => void,
 ): Promise<MetricsSink> {
   const { StatsD } = await import('hot-shots').catch(() => {
     throw new InvalidOptionError('statsd', { host, port }, 'with the package hot-shots installed');
   });
   const client = new StatsD({
-    ...{ host, port, prefix: `${prefix}.`, errorHandler: tell },
-    // Nothing from the environment.
+    ...{ host, port, prefix: `${prefix}.`, errorHandler: onError },
+    // No settings from the environment.
     ...{ includeDataDogTags: false, originDetection: false },
   });
   return {

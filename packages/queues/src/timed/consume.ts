@@ -7,15 +7,15 @@ import {
   option,
   PieceworkError,
   pause,
+  shape,
 } from '@piecework/protocol';
-import { z } from 'zod';
 import type { TakeOptions } from './options.js';
-import type { RetryTask } from './retry-task.js';
+import type { RetryItem } from './retry-item.js';
 
 export interface ConsumeOptions extends TakeOptions {
-  /** With which failure a task is discarded. 1 to 1000000. @default 10 */
+  /** An item is discarded with this failure. 1 to 1000000. @default 10 */
   readonly maxFailures?: number | undefined;
-  /** After how many ms a task comes again that has failed so often. @default 1 s, doubling, an hour at most */
+  /** Time until the next attempt, in ms, after so many failures. @default 1 s, then doubled, at most an hour */
   readonly retryDelayMs?: ((numFailures: number) => number) | undefined;
 }
 
@@ -25,46 +25,46 @@ const doubling = (numFailures: number) => Math.min(HOUR_MS, FIRST_MS * 2 ** (num
 
 export const consumeOptions: OptionTable = {
   maxFailures: option.integer(1, 1_000_000, 10),
-  retryDelayMs: option.custom(
-    z.custom((value) => typeof value === 'function'),
-    'a function of the number of failures',
-    doubling,
-  ),
+  retryDelayMs: option.custom(shape.callable, 'a function of the number of failures', doubling),
 };
 
-/** Runs a handler for one task and settles it by what comes of it. */
+/** Runs a handler for one item, and settles the item by the outcome. */
 export async function handle<T>(
-  task: RetryTask<T>,
-  handler: (payload: T, task: RetryTask<T>) => unknown,
+  item: RetryItem<T>,
+  handler: (payload: T, item: RetryItem<T>) => unknown,
   { maxFailures, retryDelayMs }: Required<Pick<ConsumeOptions, 'maxFailures' | 'retryDelayMs'>>,
 ): Promise<void> {
-  let settle = () => task.done();
+  let settle = () => item.done();
   try {
-    await handler(task.payload, task);
+    await handler(item.payload, item);
   } catch (error) {
-    const numFailures = task.numFailures + 1;
+    const numFailures = item.numFailures + 1;
     if (numFailures >= maxFailures) {
-      settle = () => task.discard(error ?? String(error));
+      settle = () => item.discard(error ?? String(error));
     } else {
-      const delayMs = await orPutBack(task, () => delayOf(retryDelayMs(numFailures)));
-      settle = () => task.retry({ delayMs });
+      const delayMs = await orPutBack(item, () => delayOf(retryDelayMs(numFailures)));
+      settle = () => item.retry({ delayMs });
     }
   }
-  await insist(settle, task.signal);
+  await insist(settle, item.signal);
 }
 
-/** Without a time it comes again by the default: nobody else would let go of it. @throws what `timeOf` throws */
-async function orPutBack<T>(task: RetryTask<T>, timeOf: () => number): Promise<number> {
+/**
+ * The time that `timeOf` computes. If it throws, the item is put back with the default delay: otherwise its lease would
+ * be renewed for ever.
+ * @throws what `timeOf` throws
+ */
+async function orPutBack<T>(item: RetryItem<T>, timeOf: () => number): Promise<number> {
   try {
     return timeOf();
   } catch (error) {
-    const delayMs = doubling(task.numFailures + 1);
-    await insist(() => task.retry({ delayMs }), task.signal);
+    const delayMs = doubling(item.numFailures + 1);
+    await insist(() => item.retry({ delayMs }), item.signal);
     throw error;
   }
 }
 
-/** Settles, for as long as the task is ours: one that nobody settles would be renewed for ever. */
+/** Repeats until the item is settled or lost: the lease of an unsettled item would be renewed for ever. */
 async function insist(settle: () => Promise<boolean>, lost: AbortSignal): Promise<void> {
   const waits = backoff(50, 5_000);
   for (;;) {
@@ -79,7 +79,7 @@ async function insist(settle: () => Promise<boolean>, lost: AbortSignal): Promis
   }
 }
 
-/** What a function of the user computed; what is no number is the default of the first. */
+/** The delay that a user's function returned. If it is not a number, the default after a first failure. */
 function delayOf(ms: unknown): number {
   if (typeof ms === 'number' && !Number.isNaN(ms))
     return Math.round(Math.min(LONGEST_DELAY_MS, Math.max(0, ms)));

@@ -7,44 +7,44 @@ import {
   type TimedOutcome,
   type TimedVerdict,
 } from '@piecework/protocol';
-import { Holding } from './holding.js';
+import { TakenItem } from './taken-item.js';
 import { TakenLeases } from './taken-leases.js';
 import { restMs, type Taker, type Took } from './taker.js';
 import type { Wakes } from './wakes.js';
 
-/** Most keys of one take. */
+/** One call takes at most this many keys. */
 const MOST = 1_000;
 
 export interface ConsumerParts {
   readonly taker: Taker;
   readonly wakes: Wakes;
   readonly settle: (outcome: TimedOutcome) => Promise<TimedVerdict>;
-  /** Most keys that are held at once. */
+  /** At most this many unsettled items at once. */
   readonly demand: number;
   readonly leaseMs: number;
-  /** Whether leases are renewed while the consumer lives. */
+  /** Whether leases are renewed while the consumer is open. */
   readonly renews: boolean;
-  /** Looks so often, in ms, instead of being woken. */
+  /** Polls at this interval, in ms, instead of being woken. */
   readonly pollMs: number | undefined;
-  /** Each of them ends it. */
+  /** Each of them ends the stream. */
   readonly signals: readonly AbortSignal[];
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * One stream of what is due: takes as much as there is room for, hands out one by one, and waits where
- * there is nothing or no room. Held is what was taken and is neither settled nor lost, handed out or not.
- * While Redis cannot be asked it goes on asking, with backoff.
+ * One stream of due items. It takes as many as the demand allows, hands them out one by one, and waits when nothing is
+ * due or the demand is used up. An item counts against the demand from the take until it is settled or lost, handed
+ * out or not. While Redis is unavailable, it repeats its call with backoff.
  */
 export class Consumer {
   readonly #parts: ConsumerParts;
   readonly #leases: TakenLeases;
-  readonly #ready: Holding[] = [];
+  readonly #ready: TakenItem[] = [];
   readonly #backoff = backoff(50, 5_000);
   #taking: Promise<unknown> = Promise.resolve();
-  #ended = false;
+  #closed = false;
   #onRoom = () => {};
-  /** Nothing is due until then, by our own clock, unless a notice changes the mark. */
+  /** Nothing is due until `untilMs`, by this process's clock, unless a notice has changed the mark. */
   #rest: { readonly mark: number; readonly untilMs: number } | undefined;
 
   constructor(parts: ConsumerParts) {
@@ -53,64 +53,68 @@ export class Consumer {
     this.#leases = new TakenLeases(leaseMs, renews ? settle : undefined, onError);
   }
 
-  /** It has ended, and nothing of what it took is in anybody's hands. */
-  get isOver(): boolean {
-    return this.#ended && this.held === 0;
+  /** Whether it is closed, and every item that it took is settled or lost. */
+  get isEnded(): boolean {
+    return this.#closed && this.unsettled === 0;
   }
 
-  /** How many keys are held. */
-  get held(): number {
+  /** Number of items that were taken and are neither settled nor lost. */
+  get unsettled(): number {
     return this.#leases.size;
   }
 
   /**
-   * The next one, when there is one; undefined when the consumer has ended.
-   * @throws ConditionError, and whatever asking again does not help against
+   * Waits for the next item; undefined when the consumer is closed.
+   * @throws ConditionError, and every error that is not retryable
    */
-  async next(): Promise<Holding | undefined> {
+  async next(): Promise<TakenItem | undefined> {
     const { wakes, pollMs, demand } = this.#parts;
     while (!this.#ending) {
       const ready = this.#ready.shift();
+      // cure: the own clock is read before an item is handed out
       if (ready && this.#leases.keeps(ready)) return ready;
       if (ready) continue;
-      if (this.held >= demand) {
+      if (this.unsettled >= demand) {
         await this.#room();
         continue;
       }
       await this.#untilDue();
       if (this.#ending) break;
       const { mark } = wakes;
-      const count = Math.min(MOST, demand - this.held);
+      const count = Math.min(MOST, demand - this.unsettled);
       const took = await this.#take(count);
-      // With less than was asked for, all that is due has been taken.
+      // Fewer than requested: everything that was due has been taken.
       if (took && took.taken.length < count)
         this.#rest = { mark, untilMs: performance.now() + (pollMs ?? restMs(took)) };
     }
     return undefined;
   }
 
-  /** Gives back what was not handed out. What was is renewed until it is settled, unless `forgotten`. */
-  async end({ forgotten }: { forgotten: boolean }): Promise<void> {
-    this.#ended = true;
+  /**
+   * Ends the stream and gives back the items that were not handed out. The leases of those that were are renewed until
+   * they are settled, if `keepsRenewing`; otherwise they end.
+   */
+  async close({ keepsRenewing }: { keepsRenewing: boolean }): Promise<void> {
+    this.#closed = true;
     this.#onRoom();
-    if (forgotten) this.#leases.stopRenewing();
+    if (!keepsRenewing) this.#leases.stopRenewing();
     await this.#taking;
-    const back = this.#ready.splice(0).map(async (holding) => {
-      const { taken, token } = holding;
-      holding.end();
+    const back = this.#ready.splice(0).map(async (item) => {
+      const { taken, token } = item;
+      item.end();
       await this.#parts.settle({ key: taken.key, token, verb: 'back', value: '' });
     });
-    // What could not be given back comes back with the end of its lease.
+    // An item that could not be given back becomes due again when its lease ends.
     await Promise.allSettled(back);
   }
 
-  /** Whatever is held is lost, for `reason`: nobody will renew it. */
+  /** Ends every unsettled item as lost, for `reason`: nothing renews its lease any more. */
   abandon(reason: Error): void {
-    this.#leases.end(reason);
+    this.#leases.loseAll(reason);
   }
 
   get #ending(): boolean {
-    return this.#ended || isAborted(this.#parts.signals);
+    return this.#closed || isAborted(this.#parts.signals);
   }
 
   async #untilDue(): Promise<void> {
@@ -137,7 +141,7 @@ export class Consumer {
   async #take(count: number): Promise<Took | undefined> {
     const { taker, leaseMs, signals, onError } = this.#parts;
     const taking = taker.take(count, leaseMs).then((took) => {
-      this.#hold(took);
+      this.#add(took);
       return took;
     });
     this.#taking = taking.catch(() => {});
@@ -153,16 +157,16 @@ export class Consumer {
     }
   }
 
-  #hold({ taken, token, now, ends, sentMs }: Took): void {
-    const onOver = (holding: Holding) => {
-      this.#leases.delete(holding);
+  #add({ taken, token, now, ends, sentMs }: Took): void {
+    const onEnd = (item: TakenItem) => {
+      this.#leases.delete(item);
       this.#onRoom();
     };
     const lease = { token, lockedUntil: ends, sentMs, leftMs: ends - now };
     for (const one of taken) {
-      const holding = new Holding(one, lease, onOver);
-      this.#leases.add(holding);
-      this.#ready.push(holding);
+      const item = new TakenItem(one, lease, onEnd);
+      this.#leases.add(item);
+      this.#ready.push(item);
     }
   }
 }

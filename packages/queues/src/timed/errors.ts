@@ -1,12 +1,12 @@
 import { PieceworkError } from '@piecework/protocol';
 
-/** The lease of something that was taken is over, or somebody else has it: the reason of its signal. */
+/** The lease of an item has ended, or another consumer has taken the item: the reason of the item's signal. */
 export class LeaseLostError extends PieceworkError {
   override readonly name = 'LeaseLostError';
   readonly key: string;
 
   constructor(key: string) {
-    super('the lease is over; somebody else may have it', { code: 'LEASE_LOST' });
+    super('the lease has ended; another consumer may have the item', { code: 'LEASE_LOST' });
     this.key = key;
   }
 }

@@ -1,53 +1,54 @@
 import { createHash } from 'node:crypto';
-import type { Holding } from './holding.js';
+import type { TakenItem } from './taken-item.js';
 
-/** Longer keys are remembered by their digest, in characters. */
+/** Longer keys, in characters, are remembered by their digest. */
 const LONG = 1_024;
 
 /**
- * A key of a Map. V8 hashes a text of more than 16,383 characters by its length alone, so that a Map of long texts of
- * one length is a list.
+ * The key under which the Map remembers an object. V8 hashes texts of more than 16,383 characters by their length
+ * alone: in a Map of long texts of the same length, each lookup would go through all of them.
  */
+// cure: long keys are remembered by a digest
 const digestOf = (key: string) =>
   key.length > LONG ? createHash('sha256').update(key).digest('base64') : key;
 
 /**
- * What a Scheduler has locked, by key. A lock is remembered for as long again as it lasted: whoever
- * removes a little late still means what he took, not what came after it.
+ * The locks of one Scheduler, by key. A lock is remembered for twice its length: a `remove` that comes a little late
+ * still removes the occurrence that was taken, and not one that was enqueued since.
  */
 export class Locks {
-  readonly #held = new Map<string, { readonly holding: Holding; readonly untilMs: number }>();
+  readonly #locked = new Map<string, { readonly item: TakenItem; readonly untilMs: number }>();
 
-  add(holding: Holding): void {
+  add(item: TakenItem): void {
     this.#sweep();
-    const { endsMs, renewedMs, taken } = holding;
+    const { endsMs, renewedMs, taken } = item;
     const digest = digestOf(taken.key);
-    this.#held.delete(digest);
-    this.#held.set(digest, { holding, untilMs: endsMs + (endsMs - renewedMs) });
+    this.#locked.delete(digest);
+    this.#locked.set(digest, { item, untilMs: endsMs + (endsMs - renewedMs) });
   }
 
-  /** The token of its lock; undefined: it is not locked here. */
+  /** The token of the lock on `key`, or undefined if this Scheduler has none. */
   tokenOf(key: string): string | undefined {
-    const found = this.#held.get(digestOf(key));
+    const found = this.#locked.get(digestOf(key));
     if (!found || found.untilMs < performance.now()) return undefined;
-    return found.holding.token;
+    return found.item.token;
   }
 
-  /** What was locked under `token` was removed, or moved. */
+  /** The object that was locked under `token` was removed, or moved. */
   forget(key: string, token: string | undefined): void {
     const digest = digestOf(key);
-    const found = this.#held.get(digest);
+    const found = this.#locked.get(digest);
     // It may have been taken again meanwhile.
-    if (!found || found.holding.token !== token) return;
-    this.#held.delete(digest);
-    found.holding.end();
+    if (!found || found.item.token !== token) return;
+    this.#locked.delete(digest);
+    found.item.end();
   }
 
-  /** The oldest go first; those behind a longer lock wait for it. */
+  /** Forgets expired locks, oldest first, up to the first that has not expired. */
   #sweep(): void {
-    for (const [digest, { untilMs }] of this.#held) {
+    for (const [digest, { untilMs }] of this.#locked) {
       if (untilMs >= performance.now()) return;
-      this.#held.delete(digest);
+      this.#locked.delete(digest);
     }
   }
 }

@@ -1,22 +1,17 @@
 import { ClosedError, IndeterminateError } from '@piecework/protocol';
 
-/**
- * Writes of one caller, sent one call at a time, each with its number: so that the server tells a call
- * that arrives twice, or behind a later one, from a new one. What is asked for while a call is under
- * way goes together in the next.
- */
 export interface NumberedParts<Entry, Verdict> {
-  /** What is written to, for errors. */
+  /** Name of the queue, for errors. */
   readonly what: string;
   readonly send: (
     number: number,
     entries: readonly Entry[],
   ) => Promise<readonly Verdict[] | 'late'>;
-  /** Bytes of an entry, about. */
+  /** Approximate size of an entry, in bytes. */
   readonly sizeOf: (entry: Entry) => number;
 }
 
-/** Most entries, and bytes, of one call. */
+/** One call has at most this many entries, and this many bytes. */
 const MOST = 200;
 const MOST_BYTES = 1_000_000;
 
@@ -26,6 +21,11 @@ interface Waiting<Entry, Verdict> {
   readonly reject: (error: unknown) => void;
 }
 
+/**
+ * Sends the writes of one object, one call at a time. Each call has a number, by which the server recognises a call
+ * that arrives twice, or after a later one. Writes that are requested while a call is under way go together in the
+ * next.
+ */
 export class Numbered<Entry, Verdict> {
   readonly #parts: NumberedParts<Entry, Verdict>;
   #waiting: Waiting<Entry, Verdict>[] = [];
@@ -46,14 +46,14 @@ export class Numbered<Entry, Verdict> {
     });
   }
 
-  /** Takes nothing more; resolves when all that was taken is answered. */
+  /** Refuses further writes; resolves when all earlier ones are answered. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#sending;
   }
 
   async #sendAll(): Promise<void> {
-    // What is asked for in the same turn goes along.
+    // Writes that are requested in the same turn go together.
     await Promise.resolve();
     while (this.#waiting.length > 0) await this.#sendSome(this.#batch());
     this.#sending = undefined;

@@ -1,91 +1,83 @@
 import {
   type Condition,
-  Connection,
   type OptionTable,
   option,
   type RedisInput,
+  type SharedConnection,
+  shape,
   TIMES,
 } from '@piecework/protocol';
-import { z } from 'zod';
 
-/** What a `Scheduler` and a `RetryQueue` have in common. */
+/** Options that a `Scheduler` and a `RetryQueue` have in common. */
 export interface TimedOptions {
-  /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */
-  readonly redis: RedisInput | Connection;
-  /** Whoever gives the same name has the same queue. Also its hash tag. */
+  /** Where Redis is, or a connection to share. A client that you pass in is never closed. */
+  readonly redis: RedisInput | SharedConnection;
+  /** Objects with the same name share one queue. It is also the hash tag of the queue's keys. */
   readonly name?: string | undefined;
   /**
-   * How long each call goes on trying while Redis is unreachable, in ms; 0: not at all. A Redis that was never
-   * reached is told at once. @default 30000
+   * How long each call is repeated while Redis is unavailable, in ms; 0: once. If Redis was never reached, a call
+   * throws at once. @default 30000
    */
   readonly unavailableMs?: number | undefined;
   /**
-   * Holds the queue back: a predicate in Lua, registered here and never made of input, which says at
-   * each take how many may be taken now. Every process of the queue has to give the same.
-   * @default none
+   * Limits how many items may be taken now: the body of a Lua function that runs at each take. It is program text;
+   * never build it from input. All processes of the queue have to give the same one. @default none
    */
   readonly condition?: Condition | undefined;
-  /** Told what a stream that waits bears and goes on after. @default nobody is told */
+  /** Receives the errors after which a waiting stream continues. @default they are ignored */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface CheckedTimedOptions {
-  readonly redis: RedisInput | Connection;
+  readonly redis: RedisInput | SharedConnection;
   readonly name: string;
   readonly unavailableMs: number;
   readonly condition?: Condition;
   readonly onError: (error: unknown) => void;
 }
 
-const condition = z.strictObject({
-  lua: z.string().min(1),
-  keys: z.array(option.name().schema),
+const condition = shape.exactly({
+  lua: shape.text(1, Number.POSITIVE_INFINITY),
+  keys: shape.array(option.name().fits),
 });
 
 export const timedOptions = (name: string): OptionTable => ({
-  redis: option.custom(
-    z.any().refine((v) => v !== undefined && v !== null),
-    'where Redis is',
-  ),
+  redis: option.custom(shape.given, 'where Redis is'),
   name: option.name(name),
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
   condition: option.custom(
     condition,
     '{ lua, keys }: the body of a Lua function, names of its keys',
   ),
-  onError: option.custom(
-    z.custom((value) => typeof value === 'function'),
-    'a function',
-    () => {},
-  ),
+  onError: option.custom(shape.callable, 'a function', () => {}),
 });
 
-/** A moment by the clock of Redis. */
+/** A point in time, by the clock of Redis: a Date, or ms since 1970. */
 export type Moment = Date | number;
 
 export const moment = option.custom(
-  z.union([z.date().min(new Date(0)), z.number().int().min(0).max(8.64e15)]),
+  shape.either(
+    shape.both(shape.date, (value) => Number(value) >= 0),
+    shape.integer(0, 8.64e15),
+  ),
   'a Date from 1970 on, or a whole number of ms since 1970',
 );
 
-export const signal = option.custom(z.instanceof(AbortSignal), 'an AbortSignal');
+export const signal = option.custom(shape.instance(AbortSignal), 'an AbortSignal');
 
-/** How long something may be taken: a lease or a lock, in ms. */
+/** Length of a lease or a lock, in ms. */
 export const leaseMs = option.ms(100, 86_400_000, 30_000);
 export const demand = option.integer(1, 10_000, 1);
 export const pollMs = option.ms(1, 86_400_000);
 
-export const isConnection = (redis: RedisInput | Connection): redis is Connection =>
-  redis instanceof Connection;
-
-/** What a stream of `RetryQueue.tasks` takes, and how it waits. */
+/** How many items a stream of `RetryQueue.items` takes, and how it waits. */
 export interface TakeOptions {
-  /** Most tasks that are held at once, given out or not. 1 to 10000. @default 1 */
+  /** At most this many unsettled items at once, handed out or not. 1 to 10000. @default 1 */
   readonly demand?: number | undefined;
-  /** How long a task is believed to be in work without a sign of life, in ms. 100 to a day. @default 30000 */
+  /** After a consumer has died, its items are taken by others within this time, in ms. 100 to a day. @default 30000 */
   readonly leaseMs?: number | undefined;
-  /** Looks so often, in ms, instead of being woken when something is due. @default it is woken */
+  /** Polls at this interval, in ms, instead of being woken when an item is due. @default it is woken */
   readonly pollMs?: number | undefined;
-  /** Ends the stream, without an error; what was given out is still renewed and can be settled. */
+  /** Ends the stream, without an error. Items that were handed out are still renewed and can be settled. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -23,14 +23,14 @@ import {
   type TimedOptions,
   timedOptions,
 } from './options.js';
-import { RetryTask, timeOf } from './retry-task.js';
+import { RetryItem, timeOf } from './retry-item.js';
 import { streamOf } from './stream.js';
 import { TimedSet } from './timed-set.js';
 
 export interface RetryQueueOptions extends TimedOptions {
   /** @default 'retry' */
   readonly name?: string | undefined;
-  /** How many discarded tasks are kept; the oldest go. 0 to 1000000. @default 10000 */
+  /** The newest so many discarded items are kept. 0 to 1000000. @default 10000 */
   readonly keepFailures?: number | undefined;
   /** Largest encoded payload, in bytes; up to 256 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number | undefined;
@@ -45,11 +45,11 @@ export const retryQueueOptions: OptionTable = {
 export interface PutOptions {
   /** When it is due. Not with `delayMs`. @default now */
   readonly at?: Moment | undefined;
-  /** How long from now on, in ms. 0 to a year. Not with `at`. */
+  /** Due this long from now, in ms. 0 to a year. Not with `at`. */
   readonly delayMs?: number | undefined;
   /**
-   * Its name: putting it again while it is there moves it, gives it this payload, and forgets its
-   * failures. @default a random one
+   * Name of the item. If an item of that name exists, it gets this time and payload, and its failures are forgotten.
+   * @default a random one
    */
   readonly key?: string | undefined;
 }
@@ -57,13 +57,13 @@ export interface PutOptions {
 export const putOptions: OptionTable = {
   at: moment,
   delayMs: option.ms(0, 31_536_000_000),
-  key: option.custom(option.name().schema, `as ${NAME}`),
+  key: option.custom(option.name().fits, `as ${NAME}`),
 };
 
-export const taskOptions: OptionTable = { demand, leaseMs, pollMs, signal };
+export const takeOptions: OptionTable = { demand, leaseMs, pollMs, signal };
 
-/** A task that was discarded. Times are the server's, in ms. */
-export interface DiscardedTask<T> {
+/** An item that was discarded. Times are the server's, in ms since 1970. */
+export interface DiscardedItem<T> {
   readonly key: string;
   readonly created: number;
   readonly numFailures: number;
@@ -74,18 +74,20 @@ export interface DiscardedTask<T> {
 
 const PAGE = 100;
 
-let made = 0;
+let keysMade = 0;
 
-/** A key that nobody else makes. Of tasks that are due in the same millisecond, one process's come in its order. */
+/**
+ * A unique key. Items of one process that are due in the same millisecond are taken in the order in which it put them.
+ */
 function freshKey(): string {
-  made += 1;
-  return made.toString(36).padStart(8, '0') + nanoid(14);
+  keysMade += 1;
+  return keysMade.toString(36).padStart(8, '0') + nanoid(14);
 }
 
 /**
- * Tasks in the order of their next attempt. Consumers take what is due, under a lease that they renew,
- * and say of each task that it is done, is to come again, or has failed for good. A task whose consumer
- * died or stood still comes back with the end of its lease.
+ * Items in the order of their next attempt. Consumers take what is due, under a lease that they renew, and settle each
+ * item: it is done, comes again, or has failed for good. If a consumer dies or freezes, its items become due again
+ * when their leases end.
  */
 export class RetryQueue<T = unknown> implements AsyncDisposable {
   readonly #set: TimedSet;
@@ -101,9 +103,9 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Puts a task; answers its key.
-   * @throws InvalidOptionError, PayloadError before anything is written · IndeterminateError: it may have
-   *   been put, and putting it again is safe with a `key` · ConnectionError, ServerError · ClosedError
+   * Puts an item; returns its key.
+   * @throws InvalidOptionError, PayloadError before anything is written · IndeterminateError: the item may have
+   *   been put; with a `key`, it is safe to put it again · ConnectionError, ServerError · ClosedError
    */
   async put(payload: T, options: PutOptions = {}): Promise<string> {
     const { at, delayMs = 0, key = freshKey() } = checkOptions<PutOptions>(putOptions, options);
@@ -116,36 +118,35 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * What is due, the earliest first, as a stream; several may be read side by side, in any process. It
-   * ends when `signal` aborts or the queue is closed. All that is due, up to the demand, is taken in one
-   * call. `from()` of RxJS takes it as it is: what the subscriber has not settled is held, and no more
-   * than `demand` of that.
-   * @throws InvalidOptionError · in the loop: ConnectionError when there never was a Redis, ConditionError, and
-   *   what asking again does not help against
+   * A stream of the items that are due, the earliest first. Any number of streams may be read side by side, in any
+   * process. It ends when `signal` aborts or the queue is closed. Everything that is due, up to the demand, is taken in
+   * one call. It also works with `from()` of RxJS: there are never more than `demand` unsettled items.
+   * @throws InvalidOptionError · in the loop: ConnectionError if Redis was never reached, ConditionError, and every
+   *   error that is not retryable
    */
-  tasks(options: TakeOptions = {}): AsyncGenerator<RetryTask<T>, void, undefined> {
-    const parts = checkOptions<Required<TakeOptions>>(taskOptions, options);
+  items(options: TakeOptions = {}): AsyncGenerator<RetryItem<T>, void, undefined> {
+    const parts = checkOptions<Required<TakeOptions>>(takeOptions, options);
     this.#set.expectOpen();
     const { settle } = this.#set;
     return streamOf(
       this.#set,
       { ...parts, renews: true },
-      (holding) => new RetryTask<T>(holding, settle),
+      (item) => new RetryItem<T>(item, settle),
     );
   }
 
   /**
-   * Runs `handler` for each task that is due, `demand` at once: done when it returns; when it throws, it
-   * comes again after `retryDelayMs(numFailures)`, or is discarded as its failure number `maxFailures`. Resolves
-   * when the stream has ended and the last handler too.
-   * @throws as `tasks` · what `retryDelayMs` threw
+   * Runs `handler` for each item that is due, up to `demand` at once. When the handler returns, the item is done. When
+   * it throws, the item comes again after `retryDelayMs(numFailures)`, or is discarded with failure number
+   * `maxFailures`. Resolves when the stream and the last handler have ended.
+   * @throws as `items` · what `retryDelayMs` threw
    */
   async consume(
-    handler: (payload: T, task: RetryTask<T>) => unknown,
+    handler: (payload: T, item: RetryItem<T>) => unknown,
     options: ConsumeOptions = {},
   ): Promise<void> {
     const { maxFailures, retryDelayMs, ...rest } = checkOptions<Required<ConsumeOptions>>(
-      { ...consumeOptions, ...taskOptions },
+      { ...consumeOptions, ...takeOptions },
       options,
     );
     const running = new Set<Promise<void>>();
@@ -154,8 +155,8 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     const stop = rest.signal && onAbort(rest.signal, () => ending.abort());
     let broken: { readonly error: unknown } | undefined;
     try {
-      for await (const task of this.tasks({ ...rest, signal })) {
-        const run = handle(task, handler, { maxFailures, retryDelayMs })
+      for await (const item of this.items({ ...rest, signal })) {
+        const run = handle(item, handler, { maxFailures, retryDelayMs })
           .catch((error: unknown) => {
             broken ??= { error };
             ending.abort();
@@ -170,8 +171,8 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     if (broken) throw broken.error;
   }
 
-  /** What was discarded, the oldest first. @throws ConnectionError, ServerError */
-  async *failures(): AsyncGenerator<DiscardedTask<T>, void, undefined> {
+  /** The discarded items, the oldest first. @throws ConnectionError, ServerError */
+  async *failures(): AsyncGenerator<DiscardedItem<T>, void, undefined> {
     for (let cursor = '-'; ; ) {
       const from = cursor;
       const page = await this.#set.ask(() => this.#set.commands.failures(from, PAGE));
@@ -181,7 +182,7 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     }
   }
 
-  /** How many are there; `next`: from when any may be taken, server time in ms. */
+  /** Numbers of items. `next`: when the next one may be taken, by the server's clock, in ms since 1970. */
   counts(): Promise<{
     waiting: number;
     leased: number;
@@ -191,17 +192,17 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     return this.#set.ask(() => this.#set.commands.counts());
   }
 
-  /** What a key of the condition is called in Redis. @throws InvalidOptionError */
+  /** The name in Redis of a key of the condition. @throws InvalidOptionError */
   conditionKey(name: string): string {
     return this.#set.conditionKey(name);
   }
 
-  /** Removes all tasks and failures, whoever has them. */
+  /** Removes all items and failures, also those that consumers have taken. */
   drop(): Promise<void> {
     return this.#set.drop();
   }
 
-  /** Ends its streams, gives back what was not given out; what was is left to the end of its lease. */
+  /** Ends the streams and gives back items that were not handed out. The leases of the others are no longer renewed. */
   close(): Promise<void> {
     return this.#set.close();
   }

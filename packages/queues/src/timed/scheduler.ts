@@ -9,7 +9,6 @@ import {
   type TimedOutcome,
 } from '@piecework/protocol';
 import { canonical } from './canonical.js';
-import { Holding } from './holding.js';
 import { Locks } from './locks.js';
 import {
   type CheckedTimedOptions,
@@ -23,13 +22,14 @@ import {
   timedOptions,
 } from './options.js';
 import { streamOf } from './stream.js';
+import { TakenItem } from './taken-item.js';
 import { restMs, Taker, type Took } from './taker.js';
 import { TimedSet } from './timed-set.js';
 
 export interface SchedulerOptions extends TimedOptions {
   /** @default 'scheduler' */
   readonly name?: string | undefined;
-  /** Largest object as JSON, in bytes. @default 65536 */
+  /** Largest object, in bytes of JSON. @default 65536 */
   readonly maxObjectBytes?: number | undefined;
 }
 
@@ -39,11 +39,11 @@ export const schedulerOptions: OptionTable = {
 };
 
 export interface TakeDueOptions {
-  /** How long what is taken is locked, in ms; then others get it. 100 to a day. @default 30000 */
+  /** How long a taken object is locked, in ms; after that others get it. 100 to a day. @default 30000 */
   readonly lockMs?: number | undefined;
-  /** At most so many. 1 to 1000. @default 1 */
+  /** Takes at most this many. 1 to 1000. @default 1 */
   readonly count?: number | undefined;
-  /** How long to wait for something to be due, in ms. @default 0 */
+  /** How long to wait until an object is due, in ms. @default 0 */
   readonly waitMs?: number | undefined;
   /** Ends the wait with AbortError. */
   readonly signal?: AbortSignal | undefined;
@@ -57,11 +57,11 @@ export const takeDueOptions: OptionTable = {
 };
 
 export interface DueOptions {
-  /** How long what is taken is locked, in ms; then others get it. 100 to a day. @default 30000 */
+  /** How long a taken object is locked, in ms; after that others get it. 100 to a day. @default 30000 */
   readonly lockMs?: number | undefined;
-  /** Most objects that this stream holds locked and that are not removed. 1 to 10000. @default 1 */
+  /** At most this many objects locked by this stream and not yet removed. 1 to 10000. @default 1 */
   readonly demand?: number | undefined;
-  /** Looks so often, in ms, instead of being woken. @default it is woken */
+  /** Polls at this interval, in ms, instead of being woken when an object is due. @default it is woken */
   readonly pollMs?: number | undefined;
   /** Ends the stream, without an error. */
   readonly signal?: AbortSignal | undefined;
@@ -69,19 +69,19 @@ export interface DueOptions {
 
 export const dueOptions: OptionTable = { lockMs: leaseMs, demand, pollMs, signal };
 
-/** An object that is due, and locked for this Scheduler. Times are the server's, in ms. */
-export interface Due<T> {
+/** An object that is due, and locked by this Scheduler. Times are the server's, in ms since 1970. */
+export interface DueItem<T> {
   readonly object: T;
-  /** When it was to be. */
+  /** The time from which it was due. */
   readonly at: number;
-  /** When others get it, if it was not removed. */
+  /** When others get it, unless it is removed before. */
   readonly lockedUntil: number;
 }
 
 /**
- * Objects and the times from which they are due. An object is a JSON value; those of equal content are
- * one, whatever the order of their fields. What is due goes to one taker, which removes it when it
- * is done; what was not removed when its lock ends goes to another.
+ * Objects and the times from which they are due. An object is a JSON value; values of equal content are one object,
+ * whatever the order of their fields. Each due object goes to one taker, which removes it when its work is done. If it
+ * is not removed before its lock ends, it goes to another taker.
  */
 export class Scheduler<T = unknown> implements AsyncDisposable {
   readonly #set: TimedSet;
@@ -100,10 +100,10 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Puts an object, or moves it. The lock that this Scheduler has on it ends; if somebody else has it
-   * locked, it comes at the new time once that one removes it, or with the end of that lock.
-   * @throws InvalidOptionError, PayloadError before anything is written · IndeterminateError: it may have
-   *   been carried out, and asking again is safe · ConnectionError, ServerError · ClosedError
+   * Puts an object, or moves it to another time. This releases the lock that this Scheduler has on it. If another
+   * Scheduler has it locked, the object is due at the new time, but not before that one removes it or its lock ends.
+   * @throws InvalidOptionError, PayloadError before anything is written · IndeterminateError: it may have been carried
+   *   out; it is safe to call again · ConnectionError, ServerError · ClosedError
    */
   async enqueue(object: T, at: Moment): Promise<void> {
     checkOption('at', at, moment);
@@ -114,9 +114,9 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Removes an object. Locked by this Scheduler, only what it was taken for is over: a time to which
-   * somebody has moved it since stands. Not locked by this one, it is removed whoever has it.
-   * Answers whether it was there, and, if it had been locked here, nobody else had taken it since.
+   * Removes an object. If this Scheduler has it locked, only the occurrence that it took is removed: a new time that
+   * was enqueued since remains. Otherwise the object is removed, whichever consumer has it locked.
+   * Returns false if the object was not there, or if this Scheduler had it locked and another has taken it since.
    * @throws as `enqueue`
    */
   async remove(object: T): Promise<boolean> {
@@ -132,11 +132,11 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   }
 
   /**
-   * Takes what is due, the earliest first; none when nothing was due within `waitMs`. Large objects come in several
-   * calls: fewer than `count` when these last for more than a quarter of `lockMs`.
+   * Takes objects that are due, the earliest first; none if nothing was due within `waitMs`. Large objects take several
+   * calls: if these last longer than a quarter of `lockMs`, it returns fewer than `count`.
    * @throws InvalidOptionError · AbortError · ConditionError · as `enqueue` otherwise
    */
-  async takeDue(options: TakeDueOptions = {}): Promise<Due<T>[]> {
+  async takeDue(options: TakeDueOptions = {}): Promise<DueItem<T>[]> {
     const checked = checkOptions<Required<TakeDueOptions>>(takeDueOptions, options);
     const taker = this.#takers.pop() ?? new Taker(this.#set.commands);
     try {
@@ -149,67 +149,68 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
   async #takeDue(
     taker: Taker,
     { lockMs, count, waitMs, signal: asked }: Required<TakeDueOptions>,
-  ): Promise<Due<T>[]> {
+  ): Promise<DueItem<T>[]> {
     const { wakes, closing } = this.#set;
     const signals = asked ? [asked, closing] : [closing];
     const endMs = performance.now() + waitMs;
-    const holdings: Holding[] = [];
+    const items: TakenItem[] = [];
     for (;;) {
-      this.#expectGoingOn(asked);
+      this.#throwIfEnded(asked);
       const { mark } = wakes;
       let took: Took;
       try {
-        took = await this.#set.call(() => taker.take(count - holdings.length, lockMs));
+        took = await this.#set.call(() => taker.take(count - items.length, lockMs));
       } catch (error) {
-        // What is locked already is handed out; asked again, the error comes again.
-        if (holdings.length > 0 && !closing.aborted) return this.#givenAll(holdings);
+        // Hand out what is locked already; the next call meets the error again.
+        if (items.length > 0 && !closing.aborted) return this.#handOutAll(items);
         throw error;
       }
-      holdings.push(...this.#held(took));
-      // Answered is what an earlier call took whose answer was lost; it may have asked for more.
-      await this.#giveBack(holdings.splice(count));
-      if (isAborted(signals)) await this.#giveBack(holdings);
-      this.#expectGoingOn(asked);
-      // One call takes only so many bytes. No more is asked for when much of the first one's lock is over.
-      const cut = took.taken.length > 0 && holdings.length < count && took.next <= took.now;
-      if (cut && performance.now() - (holdings[0] as Holding).renewedMs < lockMs / 4) continue;
+      items.push(...this.#itemsOf(took));
+      // The answer may be that of an earlier call whose reply was lost, and which wanted more.
+      await this.#giveBack(items.splice(count));
+      if (isAborted(signals)) await this.#giveBack(items);
+      this.#throwIfEnded(asked);
+      // One call takes a bounded number of bytes. Stop when a quarter of the first object's lock has passed.
+      // cure: a take that brings fewer items than asked for is continued
+      const cut = took.taken.length > 0 && items.length < count && took.next <= took.now;
+      if (cut && performance.now() - (items[0] as TakenItem).renewedMs < lockMs / 4) continue;
       const leftMs = endMs - performance.now();
-      if (holdings.length > 0 || leftMs <= 0) return this.#givenAll(holdings);
+      if (items.length > 0 || leftMs <= 0) return this.#handOutAll(items);
       await wakes.wait({ mark, ms: Math.min(leftMs, restMs(took)), signals, woken: true });
     }
   }
 
   /**
-   * What is due, one by one, the earliest first. At most `demand` are locked for this stream and not
-   * removed, moved or out of their lock.
-   * @throws InvalidOptionError · in the loop: ConnectionError when there never was a Redis, ConditionError, and
-   *   what asking again does not help against
+   * A stream of the objects that are due, the earliest first. An object counts against `demand` until it is removed or
+   * moved, or its lock ends.
+   * @throws InvalidOptionError · in the loop: ConnectionError if Redis was never reached, ConditionError, and every
+   *   error that is not retryable
    */
-  due(options: DueOptions = {}): AsyncGenerator<Due<T>, void, undefined> {
+  due(options: DueOptions = {}): AsyncGenerator<DueItem<T>, void, undefined> {
     const checked = checkOptions<Required<DueOptions>>(dueOptions, options);
     const { lockMs, ...rest } = checked;
     this.#set.expectOpen();
     const parts = { ...rest, leaseMs: lockMs, renews: false };
-    return streamOf(this.#set, parts, (holding) => this.#given(holding));
+    return streamOf(this.#set, parts, (item) => this.#handOut(item));
   }
 
-  /** How many are there, locked ones apart; `next`: from when any may be taken, server time in ms. */
+  /** Numbers of objects. `next`: when the next one may be taken, by the server's clock, in ms since 1970. */
   async counts(): Promise<{ waiting: number; locked: number; next: number | undefined }> {
     const { waiting, leased, next } = await this.#set.ask(() => this.#set.commands.counts());
     return { waiting, locked: leased, next };
   }
 
-  /** What a key of the condition is called in Redis. @throws InvalidOptionError */
+  /** The name in Redis of a key of the condition. @throws InvalidOptionError */
   conditionKey(name: string): string {
     return this.#set.conditionKey(name);
   }
 
-  /** Removes everything, whoever has it. */
+  /** Removes everything, also objects that are locked. */
   drop(): Promise<void> {
     return this.#set.drop();
   }
 
-  /** Ends its streams and waits; what it holds is left to the end of its lock. */
+  /** Ends its streams and waits for calls. Objects that it has locked stay locked until their locks end. */
   close(): Promise<void> {
     return this.#set.close();
   }
@@ -223,30 +224,30 @@ export class Scheduler<T = unknown> implements AsyncDisposable {
     return canonical(object, this.#maxBytes);
   }
 
-  #expectGoingOn(asked: AbortSignal | undefined): void {
+  #throwIfEnded(asked: AbortSignal | undefined): void {
     this.#set.expectOpen();
     if (asked?.aborted) throw new AbortError('takeDue', asked.reason);
   }
 
-  #held({ taken, token, now, ends, sentMs }: Took): Holding[] {
+  #itemsOf({ taken, token, now, ends, sentMs }: Took): TakenItem[] {
     const lease = { token, lockedUntil: ends, sentMs, leftMs: ends - now };
-    return taken.map((one) => new Holding(one, lease, () => {}));
+    return taken.map((one) => new TakenItem(one, lease, () => {}));
   }
 
-  async #giveBack(holdings: readonly Holding[]): Promise<void> {
-    const back = holdings.map(({ taken: { key }, token }) =>
+  async #giveBack(items: readonly TakenItem[]): Promise<void> {
+    const back = items.map(({ taken: { key }, token }) =>
       this.#set.settle({ key, token, verb: 'back', value: '' }),
     );
     await Promise.allSettled(back);
   }
 
-  #givenAll(holdings: readonly Holding[]): Due<T>[] {
-    return holdings.map((one) => this.#given(one));
+  #handOutAll(items: readonly TakenItem[]): DueItem<T>[] {
+    return items.map((one) => this.#handOut(one));
   }
 
-  #given(holding: Holding): Due<T> {
-    this.#locks.add(holding);
-    const { taken, lockedUntil } = holding;
+  #handOut(item: TakenItem): DueItem<T> {
+    this.#locks.add(item);
+    const { taken, lockedUntil } = item;
     return { object: decode(taken.key) as T, at: taken.at, lockedUntil };
   }
 }

@@ -1,29 +1,30 @@
-import type { Holding } from './holding.js';
+import type { TakenItem } from './taken-item.js';
 import type { StreamParts, TimedSet } from './timed-set.js';
 
 /**
- * What a consumer takes, as a stream. Ended by its signal, or by an error of its own, what was handed out is still
- * renewed until it is settled (or the close); left by `break` or an error, it is not: nobody may be at
- * work on it, and it comes back with the end of its lease.
+ * The items of a consumer, as a stream. If the stream ends by its signal, or by an error of its own, the leases of the
+ * items that were handed out are renewed until these are settled, or the queue is closed. If the reader leaves it by
+ * `break` or an error, they are not renewed: perhaps no consumer works on the items, and they become due again when their
+ * leases end.
  */
 export async function* streamOf<Given>(
   set: TimedSet,
   parts: StreamParts,
-  give: (holding: Holding) => Given,
+  handOut: (item: TakenItem) => Given,
 ): AsyncGenerator<Given, void, undefined> {
   const consumer = set.consumer(parts);
-  // Whether the reader has one in hand, and so is who leaves if anybody does.
-  let forgotten = false;
+  // While an item is yielded, it is the reader who leaves the stream.
+  let isYielded = false;
   try {
     await set.reach();
     for (;;) {
-      const holding = await consumer.next();
-      if (!holding) return;
-      forgotten = true;
-      yield give(holding);
-      forgotten = false;
+      const item = await consumer.next();
+      if (!item) return;
+      isYielded = true;
+      yield handOut(item);
+      isYielded = false;
     }
   } finally {
-    await consumer.end({ forgotten });
+    await consumer.close({ keepsRenewing: !isYielded });
   }
 }

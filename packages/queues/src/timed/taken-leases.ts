@@ -1,17 +1,22 @@
-import type { TimedOutcome, TimedVerdict } from '@piecework/protocol';
+import {
+  leaseCheckMs,
+  renewAfterMs,
+  type TimedOutcome,
+  type TimedVerdict,
+} from '@piecework/protocol';
 import { LeaseLostError } from './errors.js';
-import type { Holding } from './holding.js';
+import type { TakenItem } from './taken-item.js';
 
 /**
- * Keeps the leases of one consumer, all by one timer: renews each at a third of its time, and tells
- * whoever works at it when, by our own clock, it is about to end.
+ * Keeps the leases of one consumer, with one timer. It renews each lease when a third of its time has passed, and
+ * aborts the signal of an item when its lease, by this process's clock, is about to end.
  */
 export class TakenLeases {
   readonly #leaseMs: number;
-  /** Undefined: leases are not renewed. */
+  /** Undefined when leases are not renewed. */
   readonly #renew: ((outcome: TimedOutcome) => Promise<TimedVerdict>) | undefined;
   readonly #onError: (error: unknown) => void;
-  readonly #held = new Set<Holding>();
+  readonly #items = new Set<TakenItem>();
   #timer: NodeJS.Timeout | undefined;
   #renews = true;
 
@@ -26,73 +31,73 @@ export class TakenLeases {
   }
 
   get size(): number {
-    return this.#held.size;
+    return this.#items.size;
   }
 
-  add(holding: Holding): void {
-    this.#held.add(holding);
-    this.#timer ??= setInterval(() => this.#look(), this.#beatMs);
+  add(item: TakenItem): void {
+    this.#items.add(item);
+    this.#timer ??= setInterval(() => this.#checkAll(), this.#beatMs);
   }
 
-  delete(holding: Holding): void {
-    this.#held.delete(holding);
-    if (this.#held.size > 0) return;
+  delete(item: TakenItem): void {
+    this.#items.delete(item);
+    if (this.#items.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
-  /** What is held from here on is held to the end of its lease. */
+  /** From now on, each lease runs to its end. */
   stopRenewing(): void {
     this.#renews = false;
   }
 
-  /** All of it is lost, for `reason`. */
-  end(reason: Error): void {
-    for (const holding of [...this.#held]) holding.end(reason);
+  /** Ends every item as lost, for `reason`. */
+  loseAll(reason: Error): void {
+    for (const item of [...this.#items]) item.end(reason);
   }
 
   get #beatMs(): number {
-    return Math.max(5, Math.min(1_000, this.#leaseMs / 10));
+    return Math.max(5, leaseCheckMs(this.#leaseMs));
   }
 
   /**
-   * Whether it is ours by our own clock now; one whose lease is over, or as good as over, ends. Asked
-   * before it is handed out too: a process that froze, or heard the reply late, hands out nothing stale.
+   * Whether the lease still runs by this process's clock; ends the item if not, or if the lease is about to end. Called
+   * also before an item is handed out: a process that froze, or got the reply late, must not hand out a stale one.
    */
-  keeps(holding: Holding, now = performance.now()): boolean {
-    // What is renewed is stopped before its lease ends, and not behind it.
+  keeps(item: TakenItem, now = performance.now()): boolean {
+    // The handler of a renewed item is stopped before the lease ends, not after it.
     const margin = this.#renew ? this.#beatMs : 0;
-    if (now + margin >= holding.endsMs) holding.end(new LeaseLostError(holding.taken.key));
-    return !holding.isOver;
+    if (now + margin >= item.endsMs) item.end(new LeaseLostError(item.taken.key));
+    return !item.isEnded;
   }
 
-  #look(): void {
+  #checkAll(): void {
     const now = performance.now();
-    for (const holding of [...this.#held]) {
-      if (!this.keeps(holding, now)) continue;
-      if (this.#renews && !holding.busy && now - holding.renewedMs >= this.#leaseMs / 3)
-        void this.#keep(holding, now);
+    for (const item of [...this.#items]) {
+      if (!this.keeps(item, now)) continue;
+      if (this.#renews && !item.busy && now - item.renewedMs >= renewAfterMs(this.#leaseMs))
+        void this.#keep(item, now);
     }
   }
 
-  async #keep(holding: Holding, sentMs: number): Promise<void> {
+  async #keep(item: TakenItem, sentMs: number): Promise<void> {
     if (!this.#renew) return;
-    const { token, taken } = holding;
-    holding.busy = true;
+    const { token, taken } = item;
+    item.busy = true;
     try {
       const outcome = { key: taken.key, token, verb: 'keep', value: this.#leaseMs } as const;
       const verdict = await this.#renew(outcome);
       if (verdict === 'lost') {
-        holding.end(new LeaseLostError(taken.key));
+        item.end(new LeaseLostError(taken.key));
       } else {
-        holding.renewedMs = sentMs;
-        holding.endsMs = sentMs + this.#leaseMs;
+        item.renewedMs = sentMs;
+        item.endsMs = sentMs + this.#leaseMs;
       }
     } catch (error) {
-      // Tried again at the next look; the lease ends if it never succeeds.
+      // Repeated at the next check; if no renewal succeeds, the lease ends.
       this.#onError(error);
     } finally {
-      holding.busy = false;
+      item.busy = false;
     }
   }
 }

@@ -1,14 +1,14 @@
 import type { Taken, TimedCommands } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 
-/** What was taken, with the times by our own clock between which the server did it. */
+/** What one call took, and when it was sent, by this process's clock. */
 export interface Took extends Taken {
   readonly sentMs: number;
 }
 
 /**
- * Takes, one call at a time, each with its number. A call that failed may have been carried out: the
- * next one has its number again, and is answered what that one took.
+ * Sends takes, one call at a time, each with a number. A call that failed may have been carried out: the next call has
+ * the same number, and the server answers with what the first one took.
  */
 export class Taker {
   readonly #commands: TimedCommands;
@@ -33,6 +33,6 @@ export class Taker {
   }
 }
 
-/** How long there is nothing to ask for, in ms, from the moment of the answer. */
+/** Time from the answer until the next item is due, in ms. */
 export const restMs = ({ now, next }: Taken): number =>
   next < 0 ? Number.POSITIVE_INFINITY : Math.max(1, next - now);

@@ -5,25 +5,25 @@ import {
   checkOption,
   option,
   Patience,
+  safely,
   TimedCommands,
   type TimedKind,
   type TimedOutcome,
   type TimedPut,
   type TimedVerdict,
-  telling,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import pTimeout from 'p-timeout';
 import { Consumer } from './consumer.js';
 import { Numbered } from './numbered.js';
-import { type CheckedTimedOptions, isConnection } from './options.js';
+import type { CheckedTimedOptions } from './options.js';
 import { Taker } from './taker.js';
 import { Wakes } from './wakes.js';
 
-/** How long a close waits for what is under way, in ms. */
+/** `close` waits this long for calls that are under way, in ms. */
 const CLOSE_MS = 5_000;
 
-/** What one stream is asked for. */
+/** Settings of one stream. */
 export interface StreamParts {
   readonly demand: number;
   readonly leaseMs: number;
@@ -34,8 +34,8 @@ export interface StreamParts {
 }
 
 /**
- * What a `Scheduler` and a `RetryQueue` are made of: keys in due order that are taken under leases
- * (lua/timed-*.lua). It puts, settles, makes consumers, waits, and closes all of it.
+ * The base of a `Scheduler` and a `RetryQueue`: items in due order that are taken under leases (lua/timed-*.lua). It
+ * puts and settles items, opens consumers, and closes all of it.
  */
 export class TimedSet {
   readonly commands: TimedCommands;
@@ -54,11 +54,11 @@ export class TimedSet {
 
   constructor(kind: TimedKind, options: CheckedTimedOptions, keepFailures = 0) {
     const { redis, name, condition, unavailableMs } = options;
-    const onError = telling(options.onError);
+    const onError = safely(options.onError);
     this.#options = { ...options, onError };
     this.keepFailures = keepFailures;
-    this.#ownsConnection = !isConnection(redis);
-    this.#connection = isConnection(redis) ? redis : Connection.open(redis);
+    this.#connection = Connection.of(redis);
+    this.#ownsConnection = this.#connection !== redis;
     this.commands = new TimedCommands(this.#connection, kind, name, {
       condition,
       lateMs: unavailableMs,
@@ -74,13 +74,14 @@ export class TimedSet {
       what: name,
       send: (number, entries) =>
         this.call(() => commands.settle(this.#id, number, keepFailures, entries)),
+      // cure: a payload that is read to settle its item counts
       sizeOf: ({ key, value, payloadLength = 0 }) =>
         3 * (key.length + String(value).length + payloadLength),
     });
   }
 
   /**
-   * That there is no Redis is told at once; what answers, or did before, is waited for.
+   * Throws at once if Redis was never reached. If Redis answers, or has answered before, it resolves.
    * @throws ConnectionError
    */
   async reach(): Promise<void> {
@@ -90,13 +91,16 @@ export class TimedSet {
       await this.#connection.check();
       this.#reached = true;
     } catch (error) {
-      // Closed meanwhile: what was asked for says so itself.
+      // Closed meanwhile: the call itself says so.
       if (this.#closing.signal.aborted) return;
       if (error instanceof ConnectionError && !seen.reached()) throw error;
     }
   }
 
-  /** Tries a call while Redis is away. @throws IndeterminateError, ConnectionError, ServerError */
+  /**
+   * Makes a call, and repeats it while Redis is unavailable.
+   * @throws IndeterminateError, ConnectionError, ServerError
+   */
   async call<T>(call: () => Promise<T>): Promise<T> {
     await this.reach();
     const { name, unavailableMs } = this.#options;
@@ -125,10 +129,10 @@ export class TimedSet {
     if (this.#closed) throw new ClosedError(this.#options.name);
   }
 
-  /** A consumer until its signal aborts or this is closed. */
+  /** Opens a consumer. It ends when its signal aborts or this is closed. */
   consumer(parts: StreamParts): Consumer {
     this.expectOpen();
-    for (const one of this.#consumers) if (one.isOver) this.#consumers.delete(one);
+    for (const one of this.#consumers) if (one.isEnded) this.#consumers.delete(one);
     const consumer = new Consumer({
       ...parts,
       taker: new Taker(this.commands),
@@ -147,13 +151,13 @@ export class TimedSet {
     return this.call(call);
   }
 
-  /** What a key of the condition is called in Redis. @throws InvalidOptionError */
+  /** The name in Redis of a key of the condition. @throws InvalidOptionError */
   conditionKey(name: string): string {
     checkOption('name', name, option.name());
     return this.commands.keys.condition(name);
   }
 
-  /** Removes everything, whoever has it. @throws what `ask` throws */
+  /** Removes everything, also items that are taken. @throws what `ask` throws */
   async drop(): Promise<void> {
     await this.ask(() => this.commands.drop());
   }
@@ -165,15 +169,15 @@ export class TimedSet {
 
   async #close(): Promise<void> {
     this.#closing.abort();
-    await pTimeout(this.#end(), { milliseconds: CLOSE_MS, message: false });
+    await pTimeout(this.#finishCalls(), { milliseconds: CLOSE_MS, message: false });
     const reason = new ClosedError(this.#options.name);
     for (const consumer of this.#consumers) consumer.abandon(reason);
     await this.wakes.close();
     if (this.#ownsConnection) await this.#connection.closeSoon();
   }
 
-  async #end(): Promise<void> {
-    await Promise.all([...this.#consumers].map((one) => one.end({ forgotten: true })));
+  async #finishCalls(): Promise<void> {
+    await Promise.all([...this.#consumers].map((one) => one.close({ keepsRenewing: false })));
     await Promise.all([this.#puts.close(), this.#settles.close()]);
   }
 }

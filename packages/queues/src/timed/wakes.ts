@@ -1,17 +1,12 @@
 import { type Connection, isAborted, LongTimer, onAbort, Subscriber } from '@piecework/protocol';
 
-/**
- * The one way in which everybody waits here: until the next time that the server named, as a duration,
- * or until a notice says that something earlier was put. A lost notice costs no more than a slow look.
- */
-
-/** Until somebody who waits looks all the same, in ms, give or take a fifth. */
+/** The longest wait without a check, in ms, give or take a fifth: a lost notice delays an item by no more. */
 const SLOW_MS = 10_000;
-/** So long the subscribing connection has for its answer to a ping. */
+/** Time that the subscribing connection has to answer a ping, in ms. */
 const PING_MS = 5_000;
 
 export interface WaitFor {
-  /** What `mark` was before the look that found nothing to do. */
+  /** The `mark` before the check that found nothing due. */
   readonly mark: number;
   readonly ms: number;
   /** Each of them ends the wait, without an error. */
@@ -20,6 +15,10 @@ export interface WaitFor {
   readonly woken: boolean;
 }
 
+/**
+ * Waits for takers and consumers: until the time that the server named, or until a notice says that something was put
+ * that is due earlier.
+ */
 export class Wakes {
   readonly #subscriber: Subscriber;
   readonly #channel: string;
@@ -40,7 +39,7 @@ export class Wakes {
     );
   }
 
-  /** Changes with each notice: one that came between a look and the wait after it ends the wait. */
+  /** Changes with each notice. A notice that came between a check and the wait after it ends that wait at once. */
   get mark(): number {
     return this.#mark;
   }
@@ -53,7 +52,7 @@ export class Wakes {
     const slow = SLOW_MS * (0.8 + 0.4 * Math.random());
     const endMs = performance.now() + Math.min(ms, woken ? slow : ms);
     while (!isAborted(signals) && !(woken && mark !== this.#mark)) {
-      // A timer may fire a little early; looking then would find nothing.
+      // A timer may fire a little early; a check at that moment would find nothing.
       const leftMs = endMs - performance.now();
       if (leftMs <= 0) {
         if (woken && ms > slow) this.#subscriber.ping(PING_MS);

@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis';
 
 /**
- * Pops while the hash slot of the queue moves from one server of a cluster to another. Until all of
- * it is there, a command on several keys is refused: TRYAGAIN when some of them are here, ASK when
- * none is; a list that is empty is no key and counts as moved. One on a single key is served, by whoever
- * has it. So the lists are looked at one by one, here and there, and the first that has tokens is popped.
+ * Pops while the hash slot of the queue moves from one server of a cluster to another. Until the move has ended, a
+ * command on several keys is refused: with TRYAGAIN when some of the keys are here, with ASK when none is; an empty
+ * list is no key and counts as moved. A command on a single key is served by the server that has the key. So the
+ * lengths of the lists are read one by one on both servers, and the first list that has tokens is popped.
  *
- * What is in neither place is still on its way, or was never pushed: who pushes is refused as well, until
- * the move is over.
+ * A token on neither server is on its way, or was never pushed: pushes are refused as well, until the move has
+ * ended.
  */
 
-/** Whether a pop was refused because the slot is on its way. */
-export function isOnItsWay(error: unknown): boolean {
+/** Whether a pop was refused because the slot moves. */
+export function isMoving(error: unknown): boolean {
   return /^(TRYAGAIN|ASK) /.test((error as Error).message);
 }
 
@@ -19,7 +19,7 @@ type Answer = [error: Error | null, reply: unknown];
 
 interface Found {
   readonly client: Redis;
-  /** The other server: each command has to say that it was sent there. */
+  /** The other server: ASKING has to go before each command. */
   readonly asking: boolean;
 }
 
@@ -55,7 +55,7 @@ export async function popSingly(
     );
     for (const [i, list] of moved.entries()) {
       const [error, length] = there[2 * i + 1] as Answer;
-      // It is not theirs any more, or not yet.
+      // That server does not have the slot any more, or not yet.
       if (error) throw error;
       if (Number(length) > 0) found.set(list, { client, asking: true });
     }
@@ -66,7 +66,7 @@ export async function popSingly(
     const pop = ['lmpop', 1, list, 'RIGHT', 'COUNT', count];
     const commands = place.asking ? [['asking'], pop] : [pop];
     const [error, popped] = (await answers(place.client, commands)).at(-1) as Answer;
-    // It left just now: the next look finds it.
+    // The list moved just now: the next pop finds it.
     if (error && askedOf(error) === undefined) throw error;
     const tokens = (popped as [string, string[]] | null)?.[1] ?? [];
     if (tokens.length > 0) return tokens;
@@ -78,7 +78,7 @@ async function answers(client: Redis, commands: (string | number)[][]): Promise<
   return ((await client.pipeline(commands).exec()) ?? []) as Answer[];
 }
 
-/** Which server an ASK names. */
+/** The server that an ASK names. */
 function askedOf({ message }: Error): string | undefined {
   return /^ASK \d+ (\S+)$/.exec(message)?.[1];
 }

@@ -1,79 +1,54 @@
-import {
-  backoff,
-  type Connection,
-  pause,
-  type QueueCommands,
-  redisError,
-} from '@piecework/protocol';
+import { backoff, type Connection, pause, type QueueCommands } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
 import type { Events } from '../report/events.js';
 import type { Slots } from '../shared/slots.js';
 import type { Unblocking } from '../shared/unblocking.js';
-import { isOnItsWay, popSingly } from './migrating-pop.js';
+import { BlockingConnection, DISPOSABLE } from './blocking-connection.js';
+import { isMoving } from './migrating-pop.js';
+import { SlotMove } from './slot-move.js';
 import { whenLate } from './watchdog.js';
-
-/**
- * Waits for tokens: one blocking connection of its own over all priority lists (and the lanes that are
- * known to be used, each before its list; a new one ends the pop under way), as long as there is
- * a free slot. A token is only a hint, so whatever breaks here loses no work: a connection that
- * fails, or does not answer in time, is thrown away and built anew (ioredis' own reconnect would
- * send the pop again, or leave it alive on the server to eat the next token).
- *
- * Where workers of several queues share their slots, each first asks without waiting when it is its turn
- * (see SlotPool); when nobody has anything, all wait at once, each on the connection of its queue. As
- * soon as all slots are taken, whoever still waits is unblocked, or it would take what it cannot run.
- *
- * In a cluster the connection goes to the master of the queue's hash slot, and follows it: that master
- * says so (MOVED, UNBLOCKED), or breaks the connection, or hangs, and then the others say where the slot
- * is now. While the slot is on its way from one to the other, see single-pops.ts.
- *
- * Stop unblocks the server side from a second connection, so that a token popped in that moment is
- * still received and handed on.
- */
 
 /** How long one blocking pop waits on the server. */
 const BLOCK_SECONDS = 5;
+/** The same while the hash slot moves, for a pop of all lists that is not refused any more. */
+const BLOCK_WHILE_MOVING_SECONDS = 0.05;
 /** How much longer the client waits before it gives the connection up. */
+// cure: watchdog of the blocking connection
 const WATCHDOG_MS = 5_000;
 /** Most tokens of one pop: what one process takes, no other can. */
 const TAKE_TOKENS = 500;
-/** How often, and how many ms apart at most, the pop is unblocked before its connection is cut. */
-const UNBLOCKS = 40;
-const UNBLOCK_MS = 25;
-/** How long a stop waits for a server that does not even end the pop. */
-const STOP_MS = 3_000;
-/** How long a server that does not hold the slot any more may take to say so. */
-const MOVED_MS = 1_000;
+/** How long a close waits for a server that does not even end the pop. */
+const CLOSE_MS = 3_000;
 /** How long its equals wait for a server that was asked for a token. */
 const TURN_MS = 1_000;
-/** Between two looks at the lists of a slot that is on its way: the first and the longest, in ms. */
-const HELD_MS = [25, 500] as const;
-/** How long a pop of all lists then waits on the server, should it not be refused any more. */
-const HELD_SECONDS = 0.05;
 
-const ON_ITS_WAY = 'the hash slot of the queue is on its way to another server';
-
-/** Without a reason Node makes a DOMException, each time. */
-const OVER = 'the pop is over';
+/** Without a reason Node makes a DOMException each time. */
+const ENDED = 'the pop has ended';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** In the first one, what ended in this turn of the event loop is settled (see RequestSession). */
+/** In the first turn, what ended in this turn of the event loop is settled (see RequestSession). */
 async function twoTurns(): Promise<void> {
   await turn();
   await turn();
 }
 
-const OPTIONS = {
-  maxRetriesPerRequest: 0,
-  retryStrategy: () => null,
-  enableOfflineQueue: true,
-  autoResubscribe: false,
-  disconnectTimeout: 50,
-};
-
+/**
+ * Waits for tokens of one queue, as long as a slot is free: on a blocking connection of its own, over all priority
+ * lists, and over the lanes that are in use, each before its list (a new lane ends the pop under way). A token is
+ * only a hint, so a failure here loses no work: a connection that fails, or does not answer in time, is thrown away
+ * and replaced.
+ *
+ * Where several queues share their slots, each first asks without waiting when it is its turn (see SlotPool). When
+ * none has anything, all wait at once, each on its own connection. As soon as all slots are taken, those that still
+ * wait are unblocked, or they would take what cannot be run.
+ *
+ * In a cluster the connection goes to the master that has the hash slot of the queue, and follows the slot: that
+ * master answers that it moved (MOVED, UNBLOCKED), or breaks the connection, or hangs, and then the other masters
+ * answer where the slot is. For a slot that is moving see slot-move.ts.
+ */
 export class TokenFetcher {
   readonly #connection: Connection;
   readonly #queue: QueueCommands;
@@ -81,27 +56,18 @@ export class TokenFetcher {
   readonly #logger: Logger;
   readonly #onTokens: (tokens: readonly string[]) => void;
   readonly #events: Events;
-  #client: Redis | undefined;
-  /** The one that is being made, or was made last. */
-  #opened: Redis | undefined;
-  #clientId = 0;
-  #stopping = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
-  /** What it is connected to. */
-  #address = '';
-  /** The server that gets the slot, and where it is, while the slot is on its way. */
-  #receiver: { readonly address: string; readonly client: Redis } | undefined;
-  #heldSince: number | undefined;
-  #heldWaits = backoff(...HELD_MS);
+  readonly #blocking: BlockingConnection;
+  readonly #move: SlotMove;
+  readonly #stopping = new AbortController();
+  #loop: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
   #down = 'not connected yet';
-  #over = false;
+  #ended = false;
   #lost = false;
   /** Aborted when the waiting pop under way has ended. */
   #popping: AbortController | undefined;
-  /** The one of them that is being ended. */
+  /** The waiting pop that is being ended. */
   #ending: AbortController | undefined;
-  /** From where pops are ended. */
-  readonly #unblocking: Unblocking;
 
   constructor(
     connection: Connection,
@@ -112,15 +78,16 @@ export class TokenFetcher {
     events: Events,
     unblocking: Unblocking,
   ) {
-    this.#unblocking = unblocking;
     this.#connection = connection;
     this.#queue = queue;
-    queue.lanes.onNew(() => this.#popAnew());
     this.#slots = slots;
-    slots.onFull(() => this.#popAnew());
     this.#logger = logger;
     this.#onTokens = onTokens;
     this.#events = events;
+    this.#blocking = new BlockingConnection(connection, unblocking, queue.keys.open);
+    this.#move = new SlotMove(connection, DISPOSABLE, logger, events);
+    queue.lanes.onNew(() => this.#popAnew());
+    slots.onFull(() => this.#popAnew());
   }
 
   /** Why the blocking connection is down; '' when it is up. */
@@ -128,94 +95,119 @@ export class TokenFetcher {
     return this.#down;
   }
 
-  /** What holds the pops up although the connection is up; '' when nothing does. */
-  get held(): string {
-    if (this.#heldSince === undefined) return '';
-    const seconds = Math.round((performance.now() - this.#heldSince) / 1_000);
-    return `${ON_ITS_WAY}, for ${seconds} s so far`;
+  /** Why pops bring nothing although the connection is up; '' when they may. */
+  get moving(): string {
+    return this.#move.said;
   }
 
-  /** Whether the loop has ended, by a stop or by a fault. */
-  get over(): boolean {
-    return this.#over;
+  /** Whether the loop has ended, by a close or by a fault. */
+  get ended(): boolean {
+    return this.#ended;
   }
 
   start(): void {
+    if (this.#loop || this.#stopping.signal.aborted) return;
     this.#slots.rests = false;
-    const unlisten = this.#connection.onLookAtSlots(() => this.#look());
-    this.#loop = this.#run().finally(() => {
+    const { signal } = this.#stopping;
+    const unlisten = this.#connection.onSlotsRefreshed(() => this.#blocking.leaveIfMoved(signal));
+    this.#loop = this.#run(signal).finally(() => {
       unlisten();
-      this.#over = true;
+      this.#ended = true;
       this.#slots.rests = true;
     });
   }
 
-  async stop(): Promise<void> {
+  /** Ends the pop under way; tokens that it still brings are handed on. Waits for that, but not for a dead server. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#stopping.abort();
     this.#slots.wake();
     const ended = new AbortController();
-    const loop = this.#loop.then(() => ended.abort());
-    const stopped = Promise.all([this.#unblock(ended.signal), loop]);
-    // Whatever still waits for a server that hangs comes to its end behind this.
-    const fallback = () => this.#unblocking.cut(this.#address);
-    await pTimeout(stopped, { milliseconds: STOP_MS, fallback });
-    this.#disconnect();
+    const loop = Promise.resolve(this.#loop).then(() => ended.abort());
+    const closed = Promise.all([this.#blocking.unblock(ended.signal), loop]);
+    // A call to a server that hangs fails with this, and the loop ends.
+    const fallback = () => this.#blocking.cutUnblocking();
+    await pTimeout(closed, { milliseconds: CLOSE_MS, fallback });
+    this.#drop();
   }
 
-  #disconnect(): void {
-    this.#opened?.disconnect();
-    this.#receiver?.client.disconnect();
-    this.#client = undefined;
-    this.#receiver = undefined;
+  #drop(): void {
+    this.#blocking.drop();
+    this.#move.drop();
   }
 
-  async #run(): Promise<void> {
+  /** The loop: wait for a free slot, wait for tokens, hand them on. */
+  async #run(signal: AbortSignal): Promise<void> {
     const waits = backoff(100, 1_000);
-    const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        // Of several, also with no slot free: whether it is there is asked before its turn comes.
-        if (this.#slots.shared) await this.#connected();
-        await this.#slots.whenFree();
-        // A pop names a hundred lists. What came with the last one, if it ends at once, is settled first. Of
-        // several queues, whose turn it is may be another's by then.
-        if (!this.#slots.shared) await twoTurns();
+        await this.#freeSlot();
         if (signal.aborted || this.#slots.free === 0) continue;
         const tokens = await this.#next();
         waits.reset();
-        if (tokens.length > 0) {
-          this.#onTokens(tokens);
-          this.#slots.found();
-        }
+        if (tokens.length === 0) continue;
+        this.#onTokens(tokens);
+        this.#slots.found();
       } catch (error) {
-        this.#disconnect();
-        this.#unblocking.cut(this.#address);
-        // The queues behind are not held up by a server that is not there.
-        this.#slots.rests = true;
-        const why = (error as Error).message;
-        this.#down = why;
+        this.#fail(error as Error);
         if (signal.aborted) return;
-        this.#logger.warn({ why }, 'blocking connection lost; building a new one');
-        this.#lost = true;
-        this.#events.tellError(error);
-        await Promise.all([pause(waits.next(), signal), this.#connection.lookAtSlots()]);
+        await Promise.all([pause(waits.next(), signal), this.#connection.refreshSlots()]);
       }
     }
   }
 
+  async #freeSlot(): Promise<void> {
+    if (this.#slots.shared) {
+      // Before its turn comes, also with no slot free: an unreachable server must not delay the other queues.
+      await this.#connected();
+      return this.#slots.whenFree();
+    }
+    await this.#slots.whenFree();
+    // A pop names a hundred lists. If what came with the last one ends at once, it is settled before the next pop.
+    // Where queues share their slots this is left out: it could be another's turn by then.
+    return twoTurns();
+  }
+
+  #fail(error: Error): void {
+    this.#drop();
+    this.#blocking.cutUnblocking();
+    // The queues behind this one do not wait for a server that is not there.
+    this.#slots.rests = true;
+    this.#down = error.message;
+    if (this.#stopping.signal.aborted) return;
+    this.#logger.warn({ why: error.message }, 'blocking connection lost; building a new one');
+    this.#lost = true;
+    this.#events.emitError(error);
+  }
+
   async #connected(): Promise<Redis> {
-    if (!this.#client) {
+    let { client } = this.#blocking;
+    if (!client) {
       const connected = whenLate(TURN_MS, () => this.#slots.loseTurn());
-      this.#client = await this.#connect().finally(connected);
+      client = await this.#connect().finally(connected);
     }
     this.#slots.rests = false;
-    return this.#client;
+    return client;
+  }
+
+  async #connect(): Promise<Redis> {
+    const client = await this.#blocking.connect();
+    this.#down = '';
+    // The server that has the slot answered: the slot does not move any more, as far as is known.
+    this.#slotArrived();
+    if (this.#lost) this.#events.emit('reconnected', { connection: 'intake' });
+    this.#lost = false;
+    return client;
   }
 
   async #next(): Promise<string[]> {
     const client = await this.#connected();
     if (!this.#slots.shared) return this.#popWaiting(client);
-    const tokens = await this.#ask(client);
+    const tokens = await this.#popAtOnce(client);
     if (tokens.length > 0) return tokens;
     try {
       return (await this.#slots.restWithAll()) ? await this.#popWaiting(client) : [];
@@ -224,7 +216,7 @@ export class TokenFetcher {
     }
   }
 
-  async #ask(client: Redis): Promise<string[]> {
+  async #popAtOnce(client: Redis): Promise<string[]> {
     const answered = whenLate(TURN_MS, () => this.#slots.loseTurn());
     try {
       return await this.#pop(client, WATCHDOG_MS, (lists, count) =>
@@ -236,7 +228,7 @@ export class TokenFetcher {
   }
 
   async #popWaiting(client: Redis): Promise<string[]> {
-    const seconds = this.#heldSince === undefined ? BLOCK_SECONDS : HELD_SECONDS;
+    const seconds = this.#move.isUnderWay ? BLOCK_WHILE_MOVING_SECONDS : BLOCK_SECONDS;
     const ended = new AbortController();
     this.#popping = ended;
     try {
@@ -245,21 +237,8 @@ export class TokenFetcher {
       );
     } finally {
       this.#popping = undefined;
-      ended.abort(OVER);
+      ended.abort(ENDED);
     }
-  }
-
-  /** A server that hangs does not say that others hold the slot by now. */
-  #look(): void {
-    const client = this.#client;
-    const elsewhere = () => {
-      const known = this.#connection.knownAddressOf(this.#queue.keys.open);
-      return this.#client === client && known !== undefined && known !== this.#address;
-    };
-    if (!client || !elsewhere()) return;
-    void pause(MOVED_MS, this.#stopping.signal).then(() => {
-      if (elsewhere()) client.disconnect();
-    });
   }
 
   async #pop(
@@ -268,116 +247,50 @@ export class TokenFetcher {
     send: (lists: readonly string[], count: number) => Promise<unknown>,
   ): Promise<string[]> {
     const count = Math.min(this.#slots.tokens, TAKE_TOKENS);
-    // Somebody else's tokens may have come meanwhile.
+    // Another queue may have taken the slots meanwhile.
     if (this.#stopping.signal.aborted || count === 0) return [];
     let answered = () => {};
     const late = new Promise<never>((_, reject) => {
-      const tell = () => reject(new Error('the server did not answer the pop in time'));
-      answered = whenLate(withinMs, tell);
+      const fail = () => reject(new Error('the server did not answer the pop in time'));
+      answered = whenLate(withinMs, fail);
     });
     const { lists } = this.#queue.lanes;
     try {
       const popped = await Promise.race([send(lists, count), late]);
-      this.#release();
+      this.#slotArrived();
       return (popped as [string, string[]] | null)?.[1] ?? [];
     } catch (error) {
-      if (!isOnItsWay(error)) throw error;
-      this.#hold(error);
-      return await Promise.race([this.#popSingly(client, lists, count), late]);
+      if (!isMoving(error)) throw error;
+      this.#move.begin(error);
+      return await Promise.race([this.#popWhileMoving(client, lists, count), late]);
     } finally {
       answered();
     }
   }
 
-  async #popSingly(here: Redis, lists: readonly string[], count: number): Promise<string[]> {
-    const at = async (address: string) => {
-      if (this.#receiver?.address === address) return this.#receiver.client;
-      this.#receiver?.client.disconnect();
-      const client = this.#connection.openAt(address, OPTIONS);
-      this.#receiver = { address, client };
-      await client.connect();
-      return client;
-    };
-    const tokens = await popSingly(here, at, lists, count);
-    if (tokens.length > 0) {
-      this.#heldWaits.reset();
-      return tokens;
-    }
-    // Its equals do not wait for what is on its way.
+  async #popWhileMoving(here: Redis, lists: readonly string[], count: number): Promise<string[]> {
+    const tokens = await this.#move.pop(here, lists, count);
+    if (tokens.length > 0) return tokens;
+    // Its equals do not wait for a slot that is moving.
     this.#slots.loseTurn();
-    await pause(this.#heldWaits.next(), this.#stopping.signal);
+    await pause(this.#move.nextWaitMs(), this.#stopping.signal);
     return [];
   }
 
-  #hold(error: unknown): void {
-    if (this.#heldSince !== undefined) return;
-    this.#heldSince = performance.now();
-    this.#logger.warn({ why: (error as Error).message }, ON_ITS_WAY);
-    this.#events.tellError(redisError(error, ON_ITS_WAY));
+  #slotArrived(): void {
+    if (!this.#move.arrived()) return;
+    if (!this.#lost) this.#events.emit('reconnected', { connection: 'intake' });
   }
 
-  /** A pop of all lists was answered: the slot is in one place. */
-  #release(): void {
-    if (this.#heldSince === undefined) return;
-    const stalledMs = Math.round(performance.now() - this.#heldSince);
-    this.#heldSince = undefined;
-    this.#heldWaits.reset();
-    this.#receiver?.client.disconnect();
-    this.#receiver = undefined;
-    this.#logger.info({ stalledMs }, 'the hash slot of the queue has arrived');
-    if (!this.#lost) this.#events.tell('reconnected', { connection: 'intake' });
-  }
-
-  async #connect(): Promise<Redis> {
-    const key = this.#queue.keys.open;
-    const { client, address } = await this.#connection.openFor(key, OPTIONS);
-    this.#opened = client;
-    try {
-      await client.connect();
-      this.#clientId = Number(await client.client('ID'));
-    } catch (error) {
-      client.disconnect();
-      throw error;
-    }
-    this.#address = address;
-    this.#down = '';
-    // Whoever had it said so: it is not on its way any more, as far as is known.
-    this.#release();
-    if (this.#lost) this.#events.tell('reconnected', { connection: 'intake' });
-    this.#lost = false;
-    return client;
-  }
-
-  /** The next pop names the lanes that this one does not, or comes when a slot is free. */
+  /** Ends the pop under way: the next one names the lanes that this one does not, or comes when a slot is free. */
   #popAnew(): void {
     const popping = this.#popping;
-    // While the slot is on its way, none waits at the server for long.
-    if (!popping || popping === this.#ending || this.#heldSince !== undefined) return;
+    // While the slot moves, no pop waits at the server for long.
+    if (!popping || popping === this.#ending || this.#move.isUnderWay) return;
     this.#ending = popping;
-    // Until it is back, a token that comes is popped by nobody.
+    // Until it is back, nothing pops a token that comes.
     this.#slots.comesBack();
     const back = whenLate(TURN_MS, () => this.#slots.loseTurn());
-    void this.#unblock(popping.signal).finally(back);
-  }
-
-  /**
-   * Ends the pop from a second connection until `ended`: the first time it may still be on its way
-   * to the server, where nothing would be blocked yet.
-   */
-  async #unblock(ended: AbortSignal): Promise<void> {
-    const blocked = this.#client;
-    if (!blocked) return;
-    const control = this.#unblocking.to(this.#address, blocked);
-    try {
-      for (let i = 0; i < UNBLOCKS && !ended.aborted; i += 1) {
-        await control.client('UNBLOCK', this.#clientId);
-        await pause(Math.min(2 ** i, UNBLOCK_MS), ended);
-      }
-    } catch {
-      // Then the pop is cut off instead; a token that it takes along is found lost.
-    } finally {
-      this.#unblocking.done(control);
-    }
-    if (!ended.aborted) blocked.disconnect();
+    void this.#blocking.unblock(popping.signal).finally(back);
   }
 }

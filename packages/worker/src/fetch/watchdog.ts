@@ -1,13 +1,13 @@
 /**
- * Tells when something has not come within `ms`, unless what it answers is called before. A loop that stood
- * still itself first reads what has arrived meanwhile: nobody else was late then.
+ * Calls `onLate` after `ms`, unless the function that it returns is called before. An event loop that was blocked
+ * first reads what has arrived meanwhile: then only the loop itself was late.
  */
-export function whenLate(ms: number, tell: () => void): () => void {
+export function whenLate(ms: number, onLate: () => void): () => void {
   let came = false;
-  const look = () => {
-    if (!came) tell();
+  const check = () => {
+    if (!came) onLate();
   };
-  const timer = setTimeout(() => setImmediate(look), ms);
+  const timer = setTimeout(() => setImmediate(check), ms);
   return () => {
     came = true;
     clearTimeout(timer);

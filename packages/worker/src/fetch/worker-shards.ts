@@ -1,8 +1,7 @@
-import { type Expedited, pausedForMs } from '@piecework/protocol';
-import pTimeout from 'p-timeout';
+import { type Contention, type Expedited, pausedForMs, within } from '@piecework/protocol';
 import type { Shard } from './shard.js';
 
-/** How long the shards beside the own one may take to say whether somebody waits there, in ms. */
+/** How long the other shards may take to answer whether a request waits there, in ms. */
 const ASK_MS = 500;
 
 /** Sends a call again until it is answered, or the worker is closed. */
@@ -12,7 +11,7 @@ type Insist = <T>(about: string, call: () => Promise<T>) => Promise<T>;
 export class WorkerShards {
   readonly all: readonly Shard[];
   readonly #insist: Insist;
-  /** Those that have not answered in time. */
+  /** Shards that have not answered in time. */
   readonly #silent = new Set<Shard>();
 
   constructor(all: readonly Shard[], insist: Insist) {
@@ -20,12 +19,12 @@ export class WorkerShards {
     this.#insist = insist;
   }
 
-  /** The one of this name, which is one of them. */
+  /** The shard of this name, which has to be one of them. */
   named(name: string): Shard {
     return this.all.find((shard) => shard.name === name) as Shard;
   }
 
-  /** Pauses the queue for so many ms, here at once. */
+  /** Pauses the queue for so many ms; in this process at once. */
   readonly hold = async (ms: number): Promise<void> => {
     const hold = async (shard: Shard) =>
       shard.learn(pausedForMs(await this.#insist(shard.name, () => shard.control.pause(ms))));
@@ -33,34 +32,34 @@ export class WorkerShards {
   };
 
   /**
-   * Whether anybody else of the same or a higher priority waits, in whichever shard. Only the own one is
-   * waited for until it answers: what runs is not held up by a server that it has nothing to do with.
+   * Whether other requests wait, in any shard, and whether one of them goes before this one. Only the own shard is
+   * waited for until it answers: a session does not wait for a server that its request is not on.
    */
-  async contended(
+  async shouldYield(
     own: Shard,
     id: string,
     priority: number,
     expedited?: Expedited,
-  ): Promise<boolean> {
-    const ask = ({ queue }: Shard) => queue.contended(id, priority, expedited);
+  ): Promise<Contention> {
+    const ask = ({ queue }: Shard) => queue.shouldYield(id, priority, expedited);
     const others = this.all.filter(
       (shard) =>
         shard !== own && !shard.paused && shard.intake.down === '' && !this.#silent.has(shard),
     );
     const asked = others.map((shard) => this.#askSoon(shard, ask));
     const answers = await Promise.all([this.#insist(id, () => ask(own)), ...asked]);
-    return answers.includes(true);
+    return (['leave', 'share'] as const).find((one) => answers.includes(one)) ?? 'keep';
   }
 
-  /** One that is late is not asked again before it has answered. */
-  async #askSoon(shard: Shard, ask: (shard: Shard) => Promise<boolean>): Promise<boolean> {
+  /** A shard that is late is not asked again before it has answered. */
+  async #askSoon(shard: Shard, ask: (shard: Shard) => Promise<Contention>): Promise<Contention> {
     const answer = ask(shard)
-      .catch(() => false)
+      .catch(() => 'keep' as const)
       .finally(() => this.#silent.delete(shard));
     const fallback = () => {
       this.#silent.add(shard);
-      return false;
+      return 'keep' as const;
     };
-    return pTimeout(answer, { milliseconds: ASK_MS, fallback });
+    return within(ASK_MS, answer, fallback);
   }
 }

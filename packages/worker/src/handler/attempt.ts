@@ -18,25 +18,24 @@ import {
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import { Checkpoint } from './checkpoints.js';
-import type { PullContext, Told } from './handler.js';
+import type { PullContext, Settlement } from './handler.js';
 import { NotAskedFor, type Run } from './handler.js';
 import type { RetryPolicy } from './retry-policy.js';
 
 const DELAY = option.ms(0, LONGEST_DELAY_MS);
-/** How long a handler may hold its request, or the queue, back. */
+/** How long a handler may hold its request or the queue. */
 const HOLD = option.ms(1, LONGEST_DELAY_MS);
 
-/** What holds the request, or the queue, back for so many ms; settles when that is in force. */
+/** Hold the request, or the queue, for so many ms; each resolves when the hold is in force. */
 export interface Holds {
   request(ms: number): Promise<void>;
   queue(ms: number): Promise<void>;
 }
 
 /**
- * One sub-request while its handler runs. It ends in one outcome, or in none: a worker that lost
- * the lease still reports a success (it counts if nobody was faster), never a failure: it gives back
- * instead, which counts for nothing when somebody else has it. What was given back before is not
- * reported at all.
+ * One sub-request while its handler runs. It ends in one outcome, or in none. A worker that lost the lease still
+ * reports a success, which counts if it is the first. It reports no failure, but gives the sub-request back, which
+ * has no effect when another worker has it. After a give-back nothing is reported.
  */
 export class Attempt implements PullContext {
   readonly requestId: string;
@@ -44,14 +43,14 @@ export class Attempt implements PullContext {
   readonly attempt: number;
   readonly crashes: number;
   readonly entry: string;
-  /** Of its payload, in characters. */
+  /** Length of its payload, in characters. */
   readonly size: number;
   /** As performance.now(). */
   readonly startedAt: number;
-  /** Whether the log says that it runs far longer than usual. */
+  /** Whether it has been logged as far slower than usual. */
   saidSlow = false;
   readonly #logger: Logger;
-  readonly #terms: RetryPolicy;
+  readonly #policy: RetryPolicy;
   readonly #holds: Holds;
   #log: Logger | undefined;
   #controller: AbortController | undefined;
@@ -61,25 +60,25 @@ export class Attempt implements PullContext {
   #report: ((n: number) => void) | undefined;
   #retryAfterMs: number | undefined;
   readonly #left: string;
-  /** What this attempt leaves to the next; made when it first does. */
+  /** The checkpoint of this attempt; made when it is first set. */
   kept: Checkpoint | undefined;
   #keep: ((value: unknown) => void) | undefined;
-  #over = false;
-  /** When the attempt is over its time, by the own clock; 0: never. */
+  #ended = false;
+  /** When the time of the attempt is up, as performance.now(); 0: never. */
   #endsAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #onEnded: (() => void)[] | undefined;
-  /** What a handler holds back is held before it is given back, or it would come back at once. */
+  /** A hold is in force before the sub-request is given back, or it would be started again at once. */
   #holding: Promise<unknown> | undefined;
-  #told: Told | undefined;
-  #onTold: ((told: Told) => void) | undefined;
-  #settled: Promise<Told> | undefined;
+  #answer: Settlement | undefined;
+  #onAnswer: ((answer: Settlement) => void) | undefined;
+  #settled: Promise<Settlement> | undefined;
 
   constructor(
     requestId: string,
     { entry, index, tries, crashes, checkpoint = '', payload }: Entry,
     startedAt: number,
-    terms: RetryPolicy,
+    policy: RetryPolicy,
     parts: { readonly logger: Logger; readonly holds: Holds },
   ) {
     this.requestId = requestId;
@@ -90,13 +89,13 @@ export class Attempt implements PullContext {
     this.crashes = crashes;
     this.size = payload.length;
     this.#logger = parts.logger;
-    this.#terms = terms;
+    this.#policy = policy;
     this.#holds = parts.holds;
     this.#left = checkpoint;
   }
 
   get signal(): AbortSignal {
-    // Made when first asked for: most handlers are short and never look.
+    // Made when it is first read: most handlers are short and never read it.
     this.#controller ??= new AbortController();
     if (this.#aborted) this.#controller.abort(this.#aborted);
     return this.#controller.signal;
@@ -116,7 +115,7 @@ export class Attempt implements PullContext {
     return this.#report;
   }
 
-  // Properties too, for the same reason, but made anew: they are seldom asked for.
+  // Properties too, for the same reason, but made anew: they are seldom read.
   get retryAfter(): (ms: number) => void {
     return (ms) => {
       checkOption('retryAfter', ms, DELAY);
@@ -125,11 +124,11 @@ export class Attempt implements PullContext {
   }
 
   get holdRequest(): (ms: number) => HeldError {
-    return (ms) => this.#heldBack('request', ms);
+    return (ms) => this.#hold('request', ms);
   }
 
   get holdQueue(): (ms: number) => HeldError {
-    return (ms) => this.#heldBack('queue', ms);
+    return (ms) => this.#hold('queue', ms);
   }
 
   get checkpoint(): (value: unknown) => void {
@@ -144,10 +143,10 @@ export class Attempt implements PullContext {
     return decode(this.#left);
   }
 
-  #heldBack(what: keyof Holds, ms: number): HeldError {
+  #hold(what: keyof Holds, ms: number): HeldError {
     checkOption(what === 'queue' ? 'holdQueue' : 'holdRequest', ms, HOLD);
     const sent = this.#holds[what](ms).catch((err: unknown) => {
-      this.log.warn({ err }, `the ${what} could not be held back`);
+      this.log.warn({ err }, `the ${what} could not be held`);
     });
     this.#holding = Promise.all([this.#holding, sent]);
     return new HeldError(what === 'queue' ? 'the queue' : `request ${this.requestId}`, ms);
@@ -160,7 +159,7 @@ export class Attempt implements PullContext {
     return n;
   }
 
-  /** Tells the handler to stop. 'lost': a success still counts. 'abandoned': nothing does. */
+  /** Asks the handler to stop. 'lost': a success still counts. 'abandoned': nothing does. */
   abort(fate: 'lost' | 'abandoned', why: string): void {
     if (this.#fate !== 'abandoned') this.#fate = fate;
     this.#aborted ??= new AbortError(`sub-request ${this.index} of ${this.requestId}`, why);
@@ -168,23 +167,23 @@ export class Attempt implements PullContext {
   }
 
   /**
-   * Runs the handler, once. When it ended, and never within this call, `onEnd` is told what to
-   * report, or nothing. If it is over its time before, `onTimeout` is told, and `onEnd` has nothing to
-   * report then. No promise but the handler's own: there is one of these for each sub-request.
+   * Runs the handler, once. When it has ended, and never within this call, `onEnd` gets the outcome to report, or
+   * none. If its time is up before that, `onTimeout` gets the outcome, and `onEnd` none. Creates no promise beside
+   * the handler's own, because this runs for each sub-request.
    */
   run(
     handler: Run,
     payload: string,
-    onEnd: (running: Attempt, outcome: Outcome | undefined) => void,
-    onTimeout: (running: Attempt, outcome: Outcome) => void,
+    onEnd: (attempt: Attempt, outcome: Outcome | undefined) => void,
+    onTimeout: (attempt: Attempt, outcome: Outcome) => void,
   ): void {
     const end = (outcome: Outcome | undefined) => {
-      this.#over = true;
+      this.#ended = true;
       clearTimeout(this.#timer);
       onEnd(this, outcome);
-      for (const tell of this.#onEnded ?? []) tell();
+      for (const resolve of this.#onEnded ?? []) resolve();
     };
-    const { timeoutMs } = this.#terms;
+    const { timeoutMs } = this.#policy;
     if (timeoutMs > 0) {
       this.#endsAt = performance.now() + timeoutMs;
       this.#timer = setTimeout(() => this.#timeOut(onTimeout), timeoutMs).unref();
@@ -196,35 +195,36 @@ export class Attempt implements PullContext {
       else failed();
     };
     try {
-      // Not by its own `then`: the handler may have answered a promise whose `then` is another.
+      // Not by its own `then`: the handler may have returned a promise with another `then`.
       Promise.prototype.then.call(this.#begin(handler, payload), succeeded, threw);
     } catch (error) {
+      // cure: an answer that cannot be awaited fails its sub-request
       Promise.reject(error).catch(threw);
     }
   }
 
-  /** Resolves when the handler ended. */
+  /** Resolves when the handler has ended. */
   get ended(): Promise<void> {
-    if (this.#over) return Promise.resolve();
+    if (this.#ended) return Promise.resolve();
     return new Promise((resolve) => {
       this.#onEnded ??= [];
       this.#onEnded.push(resolve);
     });
   }
 
-  get settled(): Promise<Told> {
-    // Made when first asked for, as the signal is.
+  get settled(): Promise<Settlement> {
+    // Made when it is first read, as the signal is.
     this.#settled ??= new Promise((resolve) => {
-      if (this.#told) resolve(this.#told);
-      else this.#onTold = resolve;
+      if (this.#answer) resolve(this.#answer);
+      else this.#onAnswer = resolve;
     });
     return this.#settled;
   }
 
-  /** What became of this attempt; the first word counts. */
-  tell(told: Told): void {
-    this.#told ??= told;
-    this.#onTold?.(this.#told);
+  /** What became of this attempt; the first call counts. */
+  notify(answer: Settlement): void {
+    this.#answer ??= answer;
+    this.#onAnswer?.(this.#answer);
   }
 
   #begin(handler: Run, payload: string): Promise<unknown> {
@@ -235,8 +235,8 @@ export class Attempt implements PullContext {
     }
   }
 
-  #timeOut(onTimeout: (running: Attempt, outcome: Outcome) => void): void {
-    // Nobody waits for it any more, or somebody else has it by now.
+  #timeOut(onTimeout: (attempt: Attempt, outcome: Outcome) => void): void {
+    // Its outcome is not wanted any more, or another worker may have the sub-request.
     if (this.#fate !== 'wanted') return;
     const error = this.#late();
     const outcome = this.#failed(error);
@@ -248,15 +248,15 @@ export class Attempt implements PullContext {
 
   #late(): TimeoutError {
     const which = `attempt ${this.attempt} of sub-request ${this.index} of ${this.requestId}`;
-    return new TimeoutError(which, this.#terms.timeoutMs);
+    return new TimeoutError(which, this.#policy.timeoutMs);
   }
 
   #succeeded(result: unknown): Outcome | undefined {
     if (this.#fate === 'abandoned') return undefined;
-    // The timer may not have had its turn: the handler itself held up the event loop.
+    // The timer may not have run yet: the handler itself blocked the event loop.
     if (this.#endsAt > 0 && performance.now() >= this.#endsAt) return this.#failed(this.#late());
     try {
-      const value = encodeResult(result, this.#terms.maxResultBytes);
+      const value = encodeResult(result, this.#policy.maxResultBytes);
       const timing = this.#timing;
       return { entry: this.entry, kind: 's', value: timing ? withTiming(value, timing) : value };
     } catch (error) {
@@ -265,7 +265,7 @@ export class Attempt implements PullContext {
   }
 
   get #timing(): Timing | undefined {
-    const { timedBy: worker } = this.#terms;
+    const { timedBy: worker } = this.#policy;
     if (worker === undefined) return undefined;
     const durationMs = Math.round(performance.now() - this.startedAt);
     return { startedAt: Date.now() - durationMs, durationMs, attempt: this.attempt, worker };
@@ -276,7 +276,7 @@ export class Attempt implements PullContext {
     if (this.#fate === 'abandoned') return undefined;
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
     if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
-    const delayMs = this.#terms.delayMs(error, this, this.#retryAfterMs);
+    const delayMs = this.#policy.delayMs(error, this, this.#retryAfterMs);
     return {
       entry,
       kind: 'f',

@@ -1,11 +1,10 @@
-import { encodeCheckpoint, type RequestCommands } from '@piecework/protocol';
+import { encodeCheckpoint } from '@piecework/protocol';
 
-/** Most checkpoints in one call: with their greatest size a script has a good 800 KB of them. */
+/** Most checkpoints in one call: at their largest, a script gets 800 KB of them. */
 const AT_ONCE = 100;
 
 /**
- * How far one running sub-request has come, by its own account: the last value only. It is unsent until
- * the server has answered that it keeps it.
+ * The last checkpoint of one running sub-request. It is unsent until the server has answered that it stores it.
  */
 export class Checkpoint {
   #unsent: string | undefined;
@@ -19,13 +18,13 @@ export class Checkpoint {
     return this.#unsent;
   }
 
-  /** The server keeps `text`; what was set meanwhile is still to be sent. */
+  /** The server stores `text`; what was set meanwhile is still to be sent. */
   kept(text: string): void {
     if (this.#unsent === text) this.#unsent = undefined;
   }
 }
 
-/** A sub-request that may have come to a checkpoint. */
+/** A sub-request that may have a checkpoint. */
 interface Reporter {
   readonly index: number;
   readonly kept: Checkpoint | undefined;
@@ -53,17 +52,9 @@ export function unsentOf(reporters: Iterable<Reporter>): Sent[] {
 export const reportsOf = (sent: readonly Sent[]): string[] =>
   sent.flatMap(({ index, text }) => [`${index}:checkpoint`, text]);
 
-/** The worker that sends them. */
-interface Caller {
-  readonly id: string;
-  readonly leaseMs: number;
-  /** Sends a call again until it is answered. */
-  insist<T>(requestId: string, call: () => Promise<T>): Promise<T>;
-}
-
 /**
- * Checkpoints of sub-requests that ended without success and are not settled yet. They go to the server
- * before the settle, or whoever runs the sub-request next would not find them.
+ * Checkpoints of sub-requests that ended without success and are not settled yet. They are sent before the settle,
+ * or the next attempt would not find them.
  */
 export class LastCheckpoints {
   #left: Reporter[] = [];
@@ -72,19 +63,19 @@ export class LastCheckpoints {
     return this.#left.length;
   }
 
-  /** Nothing, if it has none, or the server keeps it already. */
+  /** Adds nothing if there is no checkpoint, or the server stores it already. */
   add({ index, kept }: Reporter): void {
     if (kept?.unsent !== undefined) this.#left.push({ index, kept });
   }
 
-  /** The server takes those that are still this worker's; of the others there is a newer one. */
-  async send(core: Caller, commands: RequestCommands, generation: number): Promise<void> {
+  /**
+   * `renew`: sends reports until they are answered. The server takes those of sub-requests that this worker still
+   * owns; of the others it has newer ones.
+   */
+  async send(renew: (reports: readonly string[]) => Promise<unknown>): Promise<void> {
     while (this.#left.length > 0) {
       const sent = unsentOf(this.#left.splice(0, AT_ONCE));
-      const reports = reportsOf(sent);
-      await core.insist(commands.keys.id, () =>
-        commands.renew(generation, core.id, core.leaseMs, reports),
-      );
+      await renew(reportsOf(sent));
       for (const { checkpoint, text } of sent) checkpoint.kept(text);
     }
   }

@@ -15,44 +15,44 @@ import type { HandlerContext } from './handler.js';
  */
 export type BackoffFunction = (attempt: number, error: unknown, context: HandlerContext) => number;
 
-/** What the settle is told instead of a delay: no further attempt. */
+/** In place of a delay: there is no further attempt. */
 const NONE = -1;
 
-/** What the worker says about all attempts. */
+/** What a worker sets for all attempts. */
 interface PolicyOfWorker {
   readonly id: string;
   readonly maxResultBytes: number;
   readonly backoff: BackoffFunction | undefined;
   readonly logger: Logger;
-  /** Says something about `what` the first time only. */
+  /** Calls `say` the first time only that it is called with `what`. */
   once(what: string, say: () => void): void;
 }
 
-/** Under which terms the attempts of one request are made here. */
+/** How attempts of one request are made on this worker. */
 export class RetryPolicy {
   readonly maxResultBytes: number;
-  /** How long an attempt may take, in ms; 0: no bound. */
+  /** How long an attempt may take, in ms; 0: any time. */
   readonly timeoutMs: number;
-  /** Id of this worker, if each outcome is to say when and where it ran. */
+  /** Id of this worker, if each outcome is to contain when and where it ran. */
   readonly timedBy: string | undefined;
-  readonly #core: PolicyOfWorker;
+  readonly #worker: PolicyOfWorker;
   /** How often a sub-request is tried. */
   readonly attempts: number;
   readonly #policy: AttemptPolicy;
 
-  constructor(core: PolicyOfWorker, attempts: number, policy: AttemptPolicy) {
-    this.#core = core;
+  constructor(worker: PolicyOfWorker, attempts: number, policy: AttemptPolicy) {
+    this.#worker = worker;
     this.attempts = attempts;
     this.#policy = policy;
-    this.maxResultBytes = core.maxResultBytes;
+    this.maxResultBytes = worker.maxResultBytes;
     this.timeoutMs = policy.attemptTimeoutMs ?? 0;
-    this.timedBy = policy.timing ? core.id : undefined;
+    this.timedBy = policy.timing ? worker.id : undefined;
   }
 
   /** How long a sub-request whose attempt failed waits for the next one, in ms; -1: there is none. */
   delayMs(error: unknown, context: HandlerContext, asked: number | undefined): number {
     if (nameOf(error) === 'UnrecoverableError') return NONE;
-    // No attempt is left, so nobody has to be asked.
+    // No attempt is left, so no backoff is asked.
     if (context.attempt >= this.attempts) return 0;
     if (asked !== undefined) return asked;
     const { backoff } = this.#policy;
@@ -61,24 +61,24 @@ export class RetryPolicy {
     return custom ?? delayAfter(backoff, context.attempt);
   }
 
-  /** What the worker's own function says; undefined when there is none, or it says no time. */
+  /** The answer of the worker's own function; undefined when there is none, or it returns no time. */
   #custom(error: unknown, context: HandlerContext): number | undefined {
-    const { backoff, logger } = this.#core;
+    const { backoff, logger } = this.#worker;
     try {
       const ms = backoff?.(context.attempt, error, context);
       if (ms !== undefined && Number.isFinite(ms) && ms >= 0)
         return Math.round(Math.min(ms, LONGEST_DELAY_MS));
       ignoreRejection(ms);
-      this.#core.once('backoff', () =>
+      this.#worker.once('backoff', () =>
         logger.warn(
           { requestId: context.requestId },
           backoff
-            ? 'the backoff function answered no time in ms; delayMs is used'
+            ? 'the backoff function returned no time in ms; delayMs is used'
             : 'a request asks for a backoff of the worker, which has none; delayMs is used',
         ),
       );
     } catch (error) {
-      this.#core.once('backoff', () =>
+      this.#worker.once('backoff', () =>
         logger.warn(
           { err: errorOf(error), requestId: context.requestId },
           'the backoff function threw',

@@ -1,57 +1,60 @@
-import { ConnectionError } from '@piecework/protocol';
+import { ConnectionError, leaseCheckMs, renewAfterMs } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Events } from '../report/events.js';
 
-/** What is held under one lease: an session. */
+/** What has a lease: a session. */
 interface Leased {
   readonly id: string;
-  /** Stops believing in the lease by the own clock. */
-  fence(): void;
-  noteSlow(): void;
-  /** Hands back what only the server believes to run here, every `everyMs` at most. */
+  readonly lease: {
+    /** Stops believing in the lease when it ends by this process's own clock. */
+    fence(): void;
+    /** Extends the lease if nothing else did for `everyMs`. */
+    renew(everyMs: number): Promise<void>;
+  };
+  readonly attempts: { noteSlow(): void };
+  /** Gives back what only the server believes to run here, every `everyMs` at most. */
   compare(everyMs: number): void;
-  /** Extends the lease if nothing else did for `everyMs`. */
-  renew(everyMs: number): Promise<void>;
 }
 
 /**
- * Keeps the leases of everything that this process holds: renews each at a third of its time unless
- * a settle did, sooner when handlers reported progress, and tells an session to stop when, by our
- * own clock, its lease is about to end. In the same rhythm each compares what it runs with what the
- * server believes that it runs, and logs what runs far longer than usual.
+ * Keeps the leases of all sessions of this process: renews each after a third of its time unless a settle did,
+ * sooner when handlers reported progress, and makes a session leave when its lease is about to end by this
+ * process's own clock. In the same rhythm each session compares what it runs with what the server believes that
+ * it runs, and logs handlers that run far longer than usual.
  */
 export class Heartbeat {
   readonly #leaseMs: number;
-  readonly #held: () => Iterable<Leased>;
+  readonly #sessions: () => Iterable<Leased>;
   readonly #logger: Logger;
   readonly #events: Events;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(leaseMs: number, held: () => Iterable<Leased>, logger: Logger, events: Events) {
+  constructor(leaseMs: number, sessions: () => Iterable<Leased>, logger: Logger, events: Events) {
     this.#leaseMs = leaseMs;
-    this.#held = held;
+    this.#sessions = sessions;
     this.#logger = logger;
     this.#events = events;
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#look(), Math.min(1_000, this.#leaseMs / 10));
+    this.#timer ??= setInterval(() => this.#beat(), leaseCheckMs(this.#leaseMs));
   }
 
-  stop(): void {
+  close(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
 
-  #look(): void {
-    for (const session of this.#held()) {
-      session.fence();
-      session.noteSlow();
-      session.compare(this.#leaseMs / 3);
-      session.renew(this.#leaseMs / 3).catch((error: unknown) => {
-        // Tried again at the next look; the fence acts if it never succeeds.
+  #beat(): void {
+    for (const session of this.#sessions()) {
+      session.lease.fence();
+      session.attempts.noteSlow();
+      // cure: give-back of entries that a lost reply brought
+      session.compare(renewAfterMs(this.#leaseMs));
+      session.lease.renew(renewAfterMs(this.#leaseMs)).catch((error: unknown) => {
+        // The next beat tries again; the fence acts if none succeeds.
         if (!(error instanceof ConnectionError)) this.#logger.warn({ err: error }, 'renew failed');
-        this.#events.tellError(error, { requestId: session.id });
+        this.#events.emitError(error, { requestId: session.id });
       });
     }
   }

@@ -1,19 +1,18 @@
 /**
- * What the main thread and the renewal thread tell each other: memory that both see, so that
- * neither wakes the other and nothing of it costs a message, whatever the rate of sub-requests.
+ * Memory that the main thread and the renewal thread share, so that neither wakes the other and no message is
+ * needed, whatever the rate of sub-requests.
  *
- *   head  beat   when the main loop last answered            written by main
- *   row   generation  of the request held there, 0: free     written by main, last
- *         asked  when the renewal was asked for that the     written by the thread
- *                server granted last
- *         length                                             written by main
- *         ends   when the last attempt that was started is    written by main
- *                over its time, 0: never
- *         id                                                 written by main
+ *   head  beat        when the main loop last ran                   written by main
+ *   row   generation  of the request in this row, 0: free           written by main, last
+ *         asked       when the last granted renewal was sent        written by the thread
+ *         length      of the id                                     written by main
+ *         ends        when the time of the last attempt that was    written by main
+ *                     started is up, 0: never
+ *         id                                                        written by main
  *
- * Times are process.hrtime in ns: one monotonic clock for all threads of a process. A row is reused.
- * A renewal that was asked for its last holder is told from one for this holder by its time: it is
- * earlier than the holding. The thread therefore takes the time before it reads the row.
+ * Times are process.hrtime in ns: one monotonic clock for all threads of a process. A row is reused. A renewal for
+ * its previous request has an earlier time than the moment at which the present one got the row, and is ignored.
+ * The thread therefore reads the clock before it reads the row.
  */
 
 /** Longest id of a request (see NAME in protocol/options.ts). */
@@ -24,11 +23,11 @@ const ROW_BYTES = 8 + 8 + 8 + 8 + ID_BYTES;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export interface Held {
+export interface OccupiedRow {
   readonly row: number;
   readonly id: string;
   readonly generation: number;
-  /** When the last attempt that was started is over its time; 0: never. */
+  /** When the time of the last attempt that was started is up; 0: never. */
   readonly ends: bigint;
 }
 
@@ -57,7 +56,7 @@ export class RenewalTable {
     return Atomics.load(this.#words, 0);
   }
 
-  hold(row: number, id: string, generation: number): void {
+  occupy(row: number, id: string, generation: number): void {
     const at = this.#at(row);
     const bytes = encoder.encode(id);
     Atomics.store(this.#words, at + 1, 0n);
@@ -71,8 +70,8 @@ export class RenewalTable {
     Atomics.store(this.#words, this.#at(row), 0n);
   }
 
-  held(): Held[] {
-    const found: Held[] = [];
+  occupied(): OccupiedRow[] {
+    const found: OccupiedRow[] = [];
     for (let row = 0; row < this.rows; row += 1) {
       const at = this.#at(row);
       const generation = Atomics.load(this.#words, at);
@@ -80,14 +79,14 @@ export class RenewalTable {
       const length = Number(Atomics.load(this.#words, at + 2));
       const ends = Atomics.load(this.#words, at + 3);
       const id = decoder.decode(this.#bytes.slice(8 * (at + 4), 8 * (at + 4) + length));
-      // Changed while it was read: main answers again, and renews for itself.
+      // It changed while it was read: the main loop runs again, and renews by itself.
       if (Atomics.load(this.#words, at) !== generation) continue;
       found.push({ row, id, generation: Number(generation), ends });
     }
     return found;
   }
 
-  /** An attempt was started that is over its time at `ends`, later than those before. */
+  /** An attempt was started whose time is up at `ends`, later than those before. */
   bound(row: number, ends: bigint): void {
     Atomics.store(this.#words, this.#at(row) + 3, ends);
   }
@@ -96,7 +95,7 @@ export class RenewalTable {
     Atomics.store(this.#words, this.#at(row) + 1, asked);
   }
 
-  /** When the last renewal of this row was asked for; 0: never. */
+  /** When the last granted renewal of this row was sent; 0: never. */
   askedAt(row: number): bigint {
     return Atomics.load(this.#words, this.#at(row) + 1);
   }

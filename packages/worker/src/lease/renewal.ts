@@ -1,12 +1,14 @@
 import { Worker as Thread } from 'node:worker_threads';
-import { type Client, cloneableSettings } from '@piecework/protocol';
+import { beatMs, type Client, cloneableSettings } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import type { RenewalNews, RenewalOrder } from './renewal-program.js';
 import { RenewalTable } from './renewal-table.js';
-import type { RenewalNews, RenewalOrder } from './renewal-thread.js';
 
-/** What a second thread needs for itself, in MB; it keeps nothing but the rows. */
+/** Memory of the renewal thread, in MB; it keeps nothing but the rows. */
 const LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 4 };
-/** Beats are at most so far apart, in ms. */
+/** Of a shorter lease the thread needs all the time that there is, on a busy machine. */
+const LONG_LEASE_MS = 10_000;
+/** Longest time between two beats of the main loop, in ms. */
 const BEAT_MS = 250;
 
 export interface RenewalOptions {
@@ -16,26 +18,26 @@ export interface RenewalOptions {
   readonly leaseMs: number;
   /** 0: no thread. */
   readonly maxBlockMs: number;
-  /** How many requests may be held at once. */
+  /** With how many requests the worker may have permits at once. */
   readonly rows: number;
   readonly logger: Logger;
 }
 
-/** Whether permits of one request are held, and what the thread did for them. */
-export interface Holding {
-  /** Called often; does something only when it changes. */
-  set(held: boolean): void;
-  /** When the thread asked for the last renewal it was granted, as performance.now(); -Infinity: never. */
+/** The row of one session in the table that the renewal thread reads. */
+export interface RenewalRow {
+  /** Whether the session has permits, which the thread may have to renew. Does something only when it changes. */
+  set(hasPermits: boolean): void;
+  /** When the thread sent the last renewal that was granted, as performance.now(); -Infinity: never. */
   askedAt(): number;
-  /** What was started now is within its time for `ms`; nobody renews for it beyond that but this loop. */
+  /** An attempt was started that may take `ms`: beyond that only the main loop renews for it. */
   runsFor(ms: number): void;
 }
 
 /**
- * Renews leases while a handler holds up the event loop: a thread with a connection of its own does
- * it as long as this loop was heard of within `maxBlockMs`. It starts with the first permits that
- * are held and ends with `stop`. Without it (settings that cannot be given to a thread, a thread
- * that died) all goes on, but a loop that is held up for a lease loses it; `down` says why.
+ * Renews leases while a handler blocks the event loop. A thread with a connection of its own does so until the loop
+ * has been silent for `maxBlockMs`. The thread starts with the first permits of the worker and ends with `close`.
+ * Without a thread (its settings cannot be copied, or it died) the worker continues, but a loop that is blocked for
+ * the length of a lease loses it; `down` gives the reason.
  */
 export class Renewal {
   readonly #options: RenewalOptions;
@@ -45,7 +47,7 @@ export class Renewal {
   #thread: Thread | undefined;
   #beats: NodeJS.Timeout | undefined;
   #begun = false;
-  #stopped = false;
+  #closed = false;
   #down = '';
 
   constructor(options: RenewalOptions) {
@@ -53,17 +55,17 @@ export class Renewal {
     this.#table = RenewalTable.of(options.maxBlockMs > 0 ? options.rows : 0);
   }
 
-  /** Why there is no thread that could renew; '' when there is, or none is wanted. */
+  /** Why no thread can renew; '' when one can, or none is wanted. */
   get down(): string {
     return this.#down;
   }
 
-  holding(id: string, generation: number): Holding {
+  rowOf(id: string, generation: number): RenewalRow {
     let row: number | undefined;
-    let since = 0n;
+    let claimedAt = 0n;
     return {
-      set: (held) => {
-        if (held === (row !== undefined)) return;
+      set: (hasPermits) => {
+        if (hasPermits === (row !== undefined)) return;
         if (row !== undefined) {
           this.#release(row);
           row = undefined;
@@ -71,8 +73,8 @@ export class Renewal {
         }
         row = this.#claim();
         if (row === undefined) return;
-        since = process.hrtime.bigint();
-        this.#table.hold(row, id, generation);
+        claimedAt = process.hrtime.bigint();
+        this.#table.occupy(row, id, generation);
       },
       runsFor: (ms) => {
         if (row === undefined) return;
@@ -80,15 +82,15 @@ export class Renewal {
       },
       askedAt: () => {
         const asked = row === undefined ? 0n : this.#table.askedAt(row);
-        if (asked < since || asked === 0n) return Number.NEGATIVE_INFINITY;
+        if (asked < claimedAt || asked === 0n) return Number.NEGATIVE_INFINITY;
         return performance.now() - Number(process.hrtime.bigint() - asked) / 1e6;
       },
     };
   }
 
-  /** Ends the thread and its connection, also when Redis does not answer. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
+  /** Ends the thread and its connection, also when Redis does not answer. No thread is started after that. */
+  async close(): Promise<void> {
+    this.#closed = true;
     clearInterval(this.#beats);
     await this.#thread?.terminate();
   }
@@ -108,40 +110,41 @@ export class Renewal {
 
   #begin(): void {
     const { client, worker, leaseMs, maxBlockMs, logger } = this.#options;
-    if (this.#begun || this.#stopped || maxBlockMs === 0) return;
+    if (this.#begun || this.#closed || maxBlockMs === 0) return;
     this.#begun = true;
     const { memory } = this.#table;
     this.#table.beat();
     try {
       const settings = cloneableSettings(client);
-      const order: RenewalOrder = { settings, memory, worker, leaseMs, maxBlockMs };
+      const loadAfterMs = leaseMs < LONG_LEASE_MS ? 0 : beatMs(leaseMs);
+      const order: RenewalOrder = { settings, memory, worker, leaseMs, maxBlockMs, loadAfterMs };
       this.#thread = new Thread(new URL('./renewal-thread.js', import.meta.url), {
         workerData: order,
         resourceLimits: LIMITS,
         name: 'piecework-renewal',
       });
     } catch (error) {
-      this.#fell(`the settings of the connection cannot be given to one: ${messageOf(error)}`);
+      this.#failed(`the settings of the connection cannot be given to one: ${messageOf(error)}`);
       return;
     }
     this.#thread.on('message', ({ down }: RenewalNews) => {
       if (down !== '' && this.#down === '') logger.warn({ why: down }, 'renewal thread cut off');
       this.#down = down;
     });
-    this.#thread.on('error', (error) => this.#fell(messageOf(error)));
-    this.#thread.on('exit', () => this.#fell('it ended'));
+    this.#thread.on('error', (error) => this.#failed(messageOf(error)));
+    this.#thread.on('exit', () => this.#failed('it ended'));
     this.#thread.unref();
-    this.#beats = setInterval(() => this.#table.beat(), Math.min(BEAT_MS, leaseMs / 12));
+    this.#beats = setInterval(() => this.#table.beat(), Math.min(BEAT_MS, beatMs(leaseMs)));
     this.#beats.unref();
   }
 
-  #fell(why: string): void {
+  #failed(why: string): void {
     clearInterval(this.#beats);
-    if (this.#stopped || this.#down.startsWith('no thread')) return;
+    if (this.#closed || this.#down.startsWith('no thread')) return;
     this.#down = `no thread: ${why}`;
     this.#options.logger.warn(
       { why },
-      'no renewal thread: a handler that holds up the event loop for a lease loses it',
+      'no renewal thread: a handler that blocks the event loop for the length of a lease loses it',
     );
   }
 }

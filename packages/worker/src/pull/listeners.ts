@@ -1,27 +1,27 @@
 import type { Outcome } from '@piecework/protocol';
 import type { Attempt } from '../handler/attempt.js';
 
-/** Those of one request that are to hear what became of the outcomes that wait to be settled. */
+/** Consumers that wait until the outcomes of their sub-requests are settled, for one request. */
 export class Listeners {
   readonly #waiting = new Map<Outcome, Attempt>();
 
-  add(outcome: Outcome, running: Attempt): void {
-    this.#waiting.set(outcome, running);
+  add(outcome: Outcome, attempt: Attempt): void {
+    this.#waiting.set(outcome, attempt);
   }
 
-  /** The server has answered to these; `taken`: there was a request to take them. */
-  tell(outcomes: readonly Outcome[], taken: boolean): void {
+  /** The server has answered these; `taken`: there was a request that took them. */
+  notify(outcomes: readonly Outcome[], taken: boolean): void {
     if (this.#waiting.size === 0) return;
     for (const outcome of outcomes) {
-      const running = this.#waiting.get(outcome);
-      running?.tell(taken && outcome.kind !== 'b' ? 'reported' : 'returned');
+      const attempt = this.#waiting.get(outcome);
+      attempt?.notify(taken && outcome.kind !== 'b' ? 'reported' : 'returned');
       this.#waiting.delete(outcome);
     }
   }
 
-  /** Of those that still wait nothing will be reported. */
+  /** Nothing is reported of those that still wait. */
   end(): void {
-    for (const running of this.#waiting.values()) running.tell('returned');
+    for (const attempt of this.#waiting.values()) attempt.notify('returned');
     this.#waiting.clear();
   }
 }

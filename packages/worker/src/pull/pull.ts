@@ -6,7 +6,7 @@ import { PulledSubRequest, type SubRequest } from './sub-request.js';
 type Answer = IteratorResult<SubRequest, undefined>;
 const DONE: Answer = { done: true, value: undefined };
 
-/** A `next()` that waits, and whose it is. */
+/** A `next()` that waits; `by`: the iterator that it was called on. */
 export interface Ask {
   readonly by: object;
   readonly resolve: (answer: Answer) => void;
@@ -14,20 +14,22 @@ export interface Ask {
 }
 
 /**
- * The demand of those who pull, in place of handlers. A slot is open for each sub-request that is out
- * (given out, not settled) and for each `next()` that waits, at most `concurrency` together; all others
- * are closed: withheld, as by a pause. So no more comes than was asked for, and nothing is held in advance.
- * All consumers of one worker share the demand; who asked first is served first.
+ * The demand of consumers that pull, in place of handlers. A slot is open for each sub-request that is out
+ * (given to a consumer, not settled) and for each `next()` that waits, at most `concurrency` together. All other
+ * slots are withheld, as by a pause. So the worker takes no more than was asked for, and nothing in advance. All
+ * consumers of one worker share the demand; the first `next()` is served first.
  *
- * What comes although nobody waits any more, as after a `break`, goes back at once at no attempt.
+ * A sub-request that comes when no `next()` waits any more, as after a `break`, is given back at once, and no
+ * attempt is counted.
  */
 export class Pull {
   readonly #slots: Pick<Slots, 'capacity' | 'withhold'>;
   #asks: Ask[] = [];
   #out = 0;
-  #closed = 0;
-  #over = false;
-  /** Whether anybody means to pull: without, and without a handler, a worker would never do a thing. */
+  #closed = false;
+  /** How many slots are withheld now. */
+  #withheld = 0;
+  /** Whether a consumer was made. A worker that has neither a consumer nor a handler would do nothing. */
   begun = false;
 
   constructor(slots: Pick<Slots, 'capacity' | 'withhold'>) {
@@ -35,13 +37,13 @@ export class Pull {
     this.#account();
   }
 
-  /** What runs the sub-requests of a task: it gives them out, and ends as they are settled. */
+  /** Runs the sub-requests of a task: gives each to a consumer, and ends when that one settles it. */
   for(task: string): Run {
     return (payload, context) => this.#offer(task, payload, context);
   }
 
   ask(ask: Ask): void {
-    if (this.#over) {
+    if (this.#closed) {
       ask.resolve(DONE);
       return;
     }
@@ -49,19 +51,19 @@ export class Pull {
     this.#account();
   }
 
-  /** `by` waits for nothing more. */
+  /** The iterator `by` waits for nothing more. */
   withdraw(by: object): void {
     for (const { resolve } of this.#takeBack((ask) => ask.by === by)) resolve(DONE);
   }
 
-  /** What `which` waits for cannot come. */
+  /** Rejects those that wait, as far as `which` selects them. */
   refuse(which: (ask: Ask) => boolean, error: unknown): void {
     for (const { reject } of this.#takeBack(which)) reject(error);
   }
 
-  /** Nobody is given anything more. */
-  end(): void {
-    this.#over = true;
+  /** Ends all iterations: no consumer gets anything more. */
+  close(): void {
+    this.#closed = true;
     for (const { resolve } of this.#takeBack(() => true)) resolve(DONE);
   }
 
@@ -78,11 +80,11 @@ export class Pull {
     this.#out += 1;
     this.#account();
     return new Promise((resolve, reject) => {
-      const end = <T>(tell: (what: T) => void) => {
+      const end = <T>(report: (what: T) => void) => {
         return (what: T) => {
           this.#out -= 1;
           this.#account();
-          tell(what);
+          report(what);
         };
       };
       const ways = { succeeded: end(resolve), failed: end(reject) };
@@ -92,8 +94,8 @@ export class Pull {
 
   #account(): void {
     const { capacity } = this.#slots;
-    const closed = Math.max(0, capacity - this.#out - this.#asks.length);
-    if (closed !== this.#closed) this.#slots.withhold(closed - this.#closed);
-    this.#closed = closed;
+    const withheld = Math.max(0, capacity - this.#out - this.#asks.length);
+    if (withheld !== this.#withheld) this.#slots.withhold(withheld - this.#withheld);
+    this.#withheld = withheld;
   }
 }

@@ -1,28 +1,28 @@
 import type { HeldError } from '@piecework/protocol';
 import type { Logger } from 'pino';
-import type { HandlerContext, PullContext, Told } from '../handler/handler.js';
+import type { HandlerContext, PullContext, Settlement } from '../handler/handler.js';
 
-/** One sub-request that a consumer pulled; it is in flight, and its slot taken, until it is settled. */
+/** One sub-request that a consumer pulled. It is in flight and occupies a slot until it is settled. */
 export interface SubRequest<Payload = unknown, Result = unknown> extends HandlerContext {
   /** Name of the task of its request; '' when it has none. */
   readonly task: string;
   /** As it was submitted; a schema of the task is not applied. */
   readonly payload: Payload;
   /**
-   * It is done, with this result. A result that is not JSON, or too large, fails it, as in a handler.
-   * Answers whether this call decided; after `succeed` or `fail` every other call is ignored.
+   * Settles it with this result. A result that is not JSON, or too large, fails it, as in a handler.
+   * Returns whether this call decided; after `succeed` or `fail` every other call is ignored.
    */
   succeed(result?: Result): boolean;
   /**
-   * This attempt failed; another follows if there is one left. What `holdRequest` and `holdQueue` answer
-   * gives it back at no attempt, an UnrecoverableError is not retried. Answers as `succeed` does.
+   * Fails this attempt; another follows if one is left. An error that `holdRequest` or `holdQueue` returned gives
+   * the sub-request back, and no attempt is counted; an UnrecoverableError is not retried. Returns as `succeed`.
    */
   fail(error: unknown): boolean;
-  /** Resolves when what was reported is with the server, or nothing is wanted any more. Never rejects. */
-  readonly settled: Promise<Told>;
+  /** Resolves when the server has what was reported, or no longer wants it. Never rejects. */
+  readonly settled: Promise<Settlement>;
 }
 
-/** A sub-request as its consumer sees it: what a handler is given, and the two ways to end it. */
+/** A sub-request for its consumer: the context of a handler, and the two ways to end it. */
 export class PulledSubRequest implements SubRequest {
   readonly task: string;
   readonly payload: unknown;
@@ -30,7 +30,7 @@ export class PulledSubRequest implements SubRequest {
   readonly fail: (error: unknown) => boolean;
   readonly #context: PullContext;
 
-  /** `end`: by the first call of `succeed` or `fail`. */
+  /** `end`: called by the first call of `succeed` or `fail`. */
   constructor(
     task: string,
     payload: unknown,
@@ -77,7 +77,7 @@ export class PulledSubRequest implements SubRequest {
     return this.#context.log;
   }
 
-  get settled(): Promise<Told> {
+  get settled(): Promise<Settlement> {
     return this.#context.settled;
   }
 

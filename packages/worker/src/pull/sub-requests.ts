@@ -1,28 +1,27 @@
-import { AbortError, type OptionTable, onAbort, option } from '@piecework/protocol';
-import { z } from 'zod';
+import { AbortError, type OptionTable, onAbort, option, shape } from '@piecework/protocol/contract';
 import type { Ask, Pull } from './pull.js';
 import type { SubRequest } from './sub-request.js';
 
 export interface SubRequestsOptions {
   /**
-   * Ends the iteration: a `next()` that waits rejects with an AbortError, and no more is taken. What was
-   * given out stays with the consumer.
+   * Ends the iteration: a `next()` that waits rejects with an AbortError, and nothing more is taken. The consumer
+   * keeps what it has.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
 export const subRequestsOptions: OptionTable = {
-  signal: option.custom(z.instanceof(AbortSignal), 'an AbortSignal'),
+  signal: option.custom(shape.instance(AbortSignal), 'an AbortSignal'),
 };
 
-/** One consumer's way through the work of a queue. */
+/** One consumer's iteration over the work of a queue. */
 export class SubRequests<Payload, Result>
   implements AsyncIterator<SubRequest<Payload, Result>, undefined>
 {
   readonly #pull: Pull;
   readonly #start: () => Promise<unknown>;
   readonly #signal: AbortSignal | undefined;
-  #over = false;
+  #ended = false;
 
   constructor(pull: Pull, start: () => Promise<unknown>, { signal }: SubRequestsOptions) {
     this.#pull = pull;
@@ -30,22 +29,22 @@ export class SubRequests<Payload, Result>
     this.#signal = signal;
   }
 
-  /** @throws AbortError · what `start` throws; asking again starts again */
+  /** @throws AbortError · what `start` throws; the next call starts again */
   next(): Promise<IteratorResult<SubRequest<Payload, Result>, undefined>> {
-    if (this.#over) return Promise.resolve({ done: true, value: undefined });
+    if (this.#ended) return Promise.resolve({ done: true, value: undefined });
     if (this.#signal?.aborted) return Promise.reject(this.#aborted());
     return new Promise((resolve, reject) => {
       const refuse = () => this.#pull.refuse((one) => one === ask, this.#aborted());
-      // For as long as it waits: nobody says when an iteration that ended is forgotten.
-      const stop = this.#signal ? onAbort(this.#signal, refuse) : () => {};
+      // Only while it waits: an iteration that is dropped without `return` would listen forever.
+      const unlisten = this.#signal ? onAbort(this.#signal, refuse) : () => {};
       const ask: Ask = {
         by: this,
         resolve: (answer) => {
-          stop();
+          unlisten();
           resolve(answer as never);
         },
         reject: (error) => {
-          stop();
+          unlisten();
           reject(error);
         },
       };
@@ -55,7 +54,7 @@ export class SubRequests<Payload, Result>
   }
 
   async return(): Promise<IteratorResult<SubRequest<Payload, Result>, undefined>> {
-    this.#over = true;
+    this.#ended = true;
     this.#pull.withdraw(this);
     return { done: true, value: undefined };
   }

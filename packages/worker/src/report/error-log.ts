@@ -1,7 +1,7 @@
 import { decodeError, ERRORS_MAX, type QueueError, type QueueErrors } from '@piecework/protocol';
 import type { Logger } from 'pino';
 
-/** Errors are gathered for so long, in ms. */
+/** For how long errors are gathered, in ms. */
 const GATHER_MS = 1_000;
 
 interface Noted {
@@ -13,8 +13,8 @@ interface Noted {
 }
 
 /**
- * Tells the queue of attempts that failed, once a second and the last hundred at most, however many
- * fail: nothing waits for it, and what gets lost here is kept with its sub-request all the same.
+ * Stores attempts that failed in the error log of the queue: once a second, and the last hundred at most. Nothing
+ * waits for it; an error that gets lost here is stored with its sub-request all the same.
  */
 export class ErrorLog {
   readonly #errors: Pick<QueueErrors, 'note'>;
@@ -39,6 +39,11 @@ export class ErrorLog {
     this.#timer ??= setTimeout(() => void this.flush(), GATHER_MS).unref();
   }
 
+  /** Sends what is left. Never rejects. */
+  close(): Promise<void> {
+    return this.flush();
+  }
+
   /** Sends what was gathered. Never rejects. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
@@ -50,7 +55,10 @@ export class ErrorLog {
     try {
       await this.#errors.note(errors);
     } catch (error) {
-      this.#logger.warn({ err: error, errors: errors.length }, 'the queue was not told of errors');
+      this.#logger.warn(
+        { err: error, errors: errors.length },
+        'errors were not stored in the log of the queue',
+      );
     }
   }
 

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 
-/** So many lines of one kind are logged in full in one period; the others are counted. */
+/** How many lines of one kind are logged in full in one period; the others are counted. */
 const IN_FULL = 5;
 const PERIOD_MS = 10_000;
-/** Kinds that are told apart in one period; what comes beyond that is one kind. */
+/** Most kinds that are counted separately in one period; all further lines of a level and text are one kind. */
 const KINDS = 200;
 
 type Level = 'debug' | 'info' | 'warn';
@@ -16,13 +16,13 @@ interface Kind {
   count: number;
 }
 
-/** Whether a line of this level is logged at all. A logger that cannot say so is given every line. */
+/** Whether a line of this level is logged at all. A logger that does not know this gets every line. */
 export const isLogged = (logger: Logger, level: Level): boolean =>
   logger.isLevelEnabled?.(level) ?? true;
 
 /**
- * Lines that may come in floods, as when every sub-request fails: of each kind the first few of a period are
- * logged in full, and at its end one line says how many more there were.
+ * Log lines that may come in floods, for example when every sub-request fails. The first few lines of each kind in a
+ * period are logged in full; at its end one line contains the number of the others.
  */
 export class Flood {
   readonly #logger: Logger;
@@ -33,12 +33,18 @@ export class Flood {
     this.#logger = logger;
   }
 
-  /** `kind`: fields that all lines of the kind share. `more`: makes those of this line alone. */
+  /** `kind`: fields that all lines of the kind share. `more`: makes the fields of this line. */
   say(level: Level, what: string, kind: Fields, more: () => Fields): void {
     if (!isLogged(this.#logger, level)) return;
     const known = this.#kindOf(level, what, kind);
     known.count += 1;
+    // cure: a flood of log lines is counted
     if (known.count <= IN_FULL) this.#logger[level]({ ...kind, ...more() }, what);
+  }
+
+  /** Nothing more is counted: logs the number of lines that were left out. */
+  close(): void {
+    this.flush();
   }
 
   /** Ends the period. */

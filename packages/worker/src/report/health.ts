@@ -1,7 +1,7 @@
 /**
- * What a probe asks of a worker. `live`: it can do its work without being started anew; false asks
- * for a restart, as when all slots are held by handlers that do not stop. `ready`: it takes work now; false while it starts, drains, or cannot reach Redis
- * (nothing was answered for 5 s), which a restart would not cure.
+ * The answer to a probe. `live`: the worker can do its work without being started anew; false asks for a restart,
+ * as when handlers that do not stop occupy all slots. `ready`: it takes work now; false while it starts, drains, or
+ * cannot reach Redis (no answer for 5 s), which a restart would not cure.
  */
 export interface WorkerHealth {
   /** Boot id of the worker. */
@@ -11,9 +11,8 @@ export interface WorkerHealth {
   readonly live: boolean;
   readonly ready: boolean;
   /**
-   * Why it is not live or not ready, in words, and what else is amiss: a worker without its renewal
-   * thread, or that gets no answer about some requests, or whose Redis is nearly full, is ready. Empty when
-   * all is well.
+   * Why it is not live or not ready, in words, and what else is wrong. A worker is ready without its renewal
+   * thread, without an answer about some requests, or with a Redis that is nearly full. Empty when nothing is wrong.
    */
   readonly why: readonly string[];
   /** How many handlers run now, and how many slots there are. */
@@ -24,27 +23,27 @@ export interface WorkerHealth {
 /** new → starting → running → closing → closed; a start that fails leads back to new. */
 export type WorkerState = 'new' | 'starting' | 'running' | 'closing' | 'closed';
 
-/** What a worker knows of itself. */
+/** What the verdict on a worker depends on. */
 export interface Vitals {
   readonly state: WorkerState;
   /** Why the blocking connection is down; '' when it is up. */
   readonly intakeDown: string;
-  /** What keeps it from taking tokens although it is up; '' when nothing does. */
-  readonly intakeHeld?: string;
-  /** Whether the loop that takes tokens ended although nobody asked it to. */
-  readonly intakeOver: boolean;
-  /** Which calls are not answered for long; '' when all are. */
+  /** Why no token can be taken although it is up; '' when one can. */
+  readonly intakeMoving?: string;
+  /** Whether the loop that takes tokens has ended without a close. */
+  readonly intakeEnded: boolean;
+  /** Calls that have not been answered for long; '' when there are none. */
   readonly stalled?: string;
-  /** Which servers are nearly full; '' when none is. */
+  /** Servers that are nearly full; '' when none is. */
   readonly full?: string;
-  /** Why nobody could renew for a busy event loop; '' when somebody could. */
+  /** Why the renewal thread could not renew for a blocked event loop; '' when it could. */
   readonly renewalDown: string;
-  /** How many slots are held by handlers that go on although they were told to stop, and how many there are. */
+  /** How many slots are occupied by handlers that continue although they were asked to stop, and how many there are. */
   readonly leftovers?: number;
   readonly concurrency?: number;
-  /** For how long Redis has answered nothing that it was asked, in ms; 0: it answers (pulse.ts). */
+  /** For how long Redis has answered no call, in ms; 0: it answers (pulse.ts). */
   readonly silentMs: number;
-  /** Ms since the last look at the agenda that Redis answered, and after how many it is late. */
+  /** Ms since the last tick that Redis answered, and after how many the next one is late. */
   readonly sinceTickMs: number;
   readonly tickLateMs: number;
 }
@@ -57,23 +56,23 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (state === 'new') why.push('the worker was not started');
   if (state === 'starting') why.push('the worker is starting');
   if (state === 'closing') why.push('the worker is closing: running sub-requests end');
-  const broken = state === 'running' && seen.intakeOver;
+  const broken = state === 'running' && seen.intakeEnded;
   if (broken) why.push('the loop that takes tokens has ended');
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
-    if (seen.intakeHeld) why.push(seen.intakeHeld);
+    if (seen.intakeMoving) why.push(seen.intakeMoving);
     if (seen.silentMs > 0) {
       why.push(`Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`);
     } else if (seen.sinceTickMs > seen.tickLateMs) {
-      why.push(`no look at the agenda has succeeded for ${Math.round(seen.sinceTickMs / 1_000)} s`);
+      why.push(`no tick of the agenda has succeeded for ${Math.round(seen.sinceTickMs / 1_000)} s`);
     }
   }
   const { leftovers = 0, concurrency = Infinity } = seen;
   const stuck = leftovers >= concurrency;
-  const held = `${leftovers} of ${concurrency} slots are held by handlers that go on although they were told to stop; they end with this process`;
-  if (stuck) why.push(held);
+  const stubborn = `${leftovers} of ${concurrency} slots are occupied by handlers that continue although they were asked to stop; they end with this process`;
+  if (stuck) why.push(stubborn);
   const ready = why.length === 0;
-  if (leftovers > 0 && !stuck) why.push(held);
+  if (leftovers > 0 && !stuck) why.push(stubborn);
   if (seen.stalled) why.push(seen.stalled);
   if (seen.full) why.push(seen.full);
   if (seen.renewalDown !== '') why.push(`the renewal thread is down: ${seen.renewalDown}`);

@@ -1,15 +1,15 @@
-/** From when on a handler that was told to stop is one that goes on, in ms; `slowMs`, where it is given. */
-const GOES_ON_MS = 30_000;
+/** After how long a handler that was asked to stop counts as one that continues, in ms; `slowMs`, where it is given. */
+const CONTINUES_MS = 30_000;
 
 /**
- * Handlers that were told to stop, as their attempt is over its time or their request was dropped, and that go on.
- * Nobody can end a function from outside: each keeps its slot until it ends, or the process does.
+ * Handlers that continue although they were asked to stop, because the time of their attempt is up or their request
+ * was dropped. A function cannot be ended from outside: each keeps its slot until it or the process ends.
  */
 export class Leftovers {
   readonly #afterMs: number;
   #count = 0;
 
-  constructor(afterMs = GOES_ON_MS) {
+  constructor(afterMs = CONTINUES_MS) {
     this.#afterMs = afterMs;
   }
 
@@ -18,17 +18,17 @@ export class Leftovers {
     return this.#count;
   }
 
-  /** From now on it is told to stop; `onGoesOn` is called once it is one of these. */
-  note(ended: Promise<unknown>, onGoesOn: () => void): void {
-    let goesOn = false;
+  /** It was asked to stop now; `onContinues` is called once it counts as one of these. */
+  note(ended: Promise<unknown>, onContinues: () => void): void {
+    let continues = false;
     const begins = setTimeout(() => {
-      goesOn = true;
+      continues = true;
       this.#count += 1;
-      onGoesOn();
+      onContinues();
     }, this.#afterMs).unref();
     void ended.then(() => {
       clearTimeout(begins);
-      if (goesOn) this.#count -= 1;
+      if (continues) this.#count -= 1;
     });
   }
 }

@@ -4,15 +4,15 @@ import type { Logger } from 'pino';
 /** From this part of `maxmemory` on a server is tight, and below that one it has room again. */
 const TIGHT = 0.85;
 const ROOM = 0.8;
-/** A server is asked again after so long, and in a big fleet after so long for each worker, in ms. */
-const LOOK_MS = 1_000;
-const LOOK_PER_WORKER_MS = 10;
-/** The same of one without a limit, or that refuses to say. */
+/** A server is asked again after this time, and in a big fleet after so long for each worker, in ms. */
+const ASK_MS = 1_000;
+const ASK_PER_WORKER_MS = 10;
+/** The same for a server without a limit, or that refuses to answer. */
 const SELDOM_MS = 30_000;
-/** Before that it is asked once a worker has settled its share of half the room, or so little a part of `maxmemory`. */
+/** It is asked sooner when a worker has settled its share of half the room, but at least this part of `maxmemory`. */
 const LEAST_SHARE = 0.005;
 
-/** What is known of the memory of one server, by its last answer. */
+/** The memory of one server, as it answered last. */
 export class ServerMemory {
   readonly #address: string;
   readonly #read: () => Promise<MemoryUse | undefined>;
@@ -20,7 +20,7 @@ export class ServerMemory {
   readonly #logger: Logger;
   #use: MemoryUse | undefined;
   #tight = false;
-  /** Asked for last, as performance.now(). */
+  /** When it was asked last, as performance.now(). */
   #askedAt = Number.NEGATIVE_INFINITY;
   /** Characters of results that this process has settled since. */
   #settled = 0;
@@ -38,12 +38,12 @@ export class ServerMemory {
     this.#logger = logger;
   }
 
-  /** Whether requests whose results need room are read no further. */
+  /** Whether requests are not read whose results need room. */
   get tight(): boolean {
     return this.#tight;
   }
 
-  /** What is to be said of it; '' when it has room. */
+  /** A sentence for `health`; '' when it has room. */
   get said(): string {
     if (!this.#tight || !this.#use) return '';
     const { used, most } = this.#use;
@@ -63,25 +63,26 @@ export class ServerMemory {
     const fleet = Math.max(1, this.#fleet());
     const { used, most } = this.#use;
     const share = Math.max((TIGHT * most - used) / 2, LEAST_SHARE * most) / fleet;
-    return this.#settled >= share || age >= Math.max(LOOK_MS, fleet * LOOK_PER_WORKER_MS);
+    return this.#settled >= share || age >= Math.max(ASK_MS, fleet * ASK_PER_WORKER_MS);
   }
 
-  /** Asks it; all that want to know at once share the answer. Never rejects. */
-  look(): Promise<void> {
-    this.#asking ??= this.#look().finally(() => {
+  /** Asks it; calls at the same time share the answer. Never rejects. */
+  refresh(): Promise<void> {
+    this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined;
     });
     return this.#asking;
   }
 
-  async #look(): Promise<void> {
+  async #ask(): Promise<void> {
     this.#askedAt = performance.now();
     this.#settled = 0;
-    // Without an answer, or the right to ask, nothing is known, and nothing is paused.
+    // Without an answer, or the right to ask, nothing is known, and nothing is held.
     const use = await this.#read().catch(() => undefined);
     this.#use = use;
     const part = use && use.most > 0 ? use.used / use.most : 0;
     const tight = part >= (this.#tight ? ROOM : TIGHT);
+    // cure: a request waits for the room that its results need
     if (tight === this.#tight) return;
     this.#tight = tight;
     const about = { server: this.#address, ...use };
@@ -96,7 +97,7 @@ export class ServerMemory {
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** What the requests of one worker know of the servers that they are on, each asked on its own. */
+/** The memory of all servers that have requests of one worker; each server is asked by itself. */
 export class Memory {
   readonly #connection: Connection;
   readonly #fleet: () => number;
@@ -109,7 +110,7 @@ export class Memory {
     this.#logger = logger;
   }
 
-  /** Of the server that holds `key`, as far as it is known which that is. */
+  /** Of the server that has `key`, as far as that is known. */
   of(key: string): ServerMemory {
     const address = this.#connection.knownAddressOf(key) ?? '';
     let server = this.#servers.get(address);
@@ -121,7 +122,7 @@ export class Memory {
     return server;
   }
 
-  /** What is to be said of those that are nearly full; '' when none is. */
+  /** Sentences for `health` about servers that are nearly full; '' when none is. */
   get said(): string {
     const words = [...this.#servers.values()].map(({ said }) => said);
     return words.filter((word) => word !== '').join('; ');

@@ -1,21 +1,21 @@
-/** After so long without an answer the server of a queue is asked for one, and after twice that it is silent, in ms. */
+/** How long the server of a queue may be without an answer until it is asked; after twice that it is silent. In ms. */
 const ASK_MS = 2_500;
-/** A big fleet asks more seldom, as it ticks: for each worker of it, in ms. */
+/** A big fleet asks less often, as it ticks less often: for each worker, in ms. */
 const ASK_PER_WORKER_MS = 2.5;
-/** How often that is looked at, in ms. */
-const LOOK_MS = 1_000;
+/** How often this is checked, in ms. */
+const CHECK_MS = 1_000;
 
 /**
- * Whether the server of a queue answers. Any call that it answers says so; while there is none, as with all
- * slots taken, it is asked. It is silent when nothing was answered for twice the pace, of which something was
- * asked for half that: an event loop that a handler held up has asked for nothing.
+ * Whether the server of a queue answers. Every answered call shows that it does; while there are no calls, for
+ * example because all slots are occupied, it is asked. It is silent when it has answered nothing for twice the pace,
+ * and was asked at least half a pace ago: an event loop that a handler blocked has asked nothing.
  */
 export class Pulse {
   readonly #ask: () => Promise<unknown>;
-  /** When something was answered that may have come by another way too. */
+  /** When another call to the same server was answered last. */
   readonly #elsewhere: () => number;
   #answeredAt = performance.now();
-  /** When it was first asked since; undefined: not yet. */
+  /** When it was first asked after that; undefined: not yet. */
   #askedAt: number | undefined;
   #asking = false;
   #silent = false;
@@ -30,11 +30,11 @@ export class Pulse {
 
   start(): void {
     this.answered();
-    // Behind what has arrived by then: a busy event loop reads answers late.
-    this.#timer ??= setInterval(() => setImmediate(() => this.#look()), LOOK_MS).unref();
+    // After what has arrived by then is read: a busy event loop reads answers late.
+    this.#timer ??= setInterval(() => setImmediate(() => this.#check()), CHECK_MS).unref();
   }
 
-  stop(): void {
+  close(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
   }
@@ -44,7 +44,7 @@ export class Pulse {
     this.#silent = false;
   }
 
-  /** For how long nothing was answered, in ms; 0: the server is not silent. */
+  /** For how long the server has been silent, in ms; 0: it is not. */
   get silentMs(): number {
     return this.#silent && this.#sinceMs() >= 2 * this.#paceMs ? this.#sinceMs() : 0;
   }
@@ -57,7 +57,7 @@ export class Pulse {
     return performance.now() - Math.max(this.#answeredAt, this.#elsewhere());
   }
 
-  #look(): void {
+  #check(): void {
     if (!this.#timer) return;
     const sinceMs = this.#sinceMs();
     if (sinceMs < this.#paceMs) {
@@ -72,7 +72,7 @@ export class Pulse {
     this.#asking = true;
     this.#ask()
       .then(() => this.answered())
-      // Asked again at the next look.
+      // The next check asks again.
       .catch(() => {})
       .finally(() => {
         this.#asking = false;

@@ -3,14 +3,14 @@ import type { Logger } from 'pino';
 import type { Attempt } from '../handler/attempt.js';
 import { type Flood, isLogged } from './flood.js';
 
-/** What lines of one kind have in common. */
+/** Fields that lines of one kind share. */
 export interface Where {
   readonly queue: string;
   /** Left out when the request has none. */
   readonly task?: string;
 }
 
-/** What came of the attempts that one session reported. */
+/** How the attempts ended that one session reported. */
 interface Tally {
   succeeded: number;
   failed: number;
@@ -19,8 +19,8 @@ interface Tally {
 }
 
 /**
- * What happens to one request on this worker, for the log: attempts that fail, that are made again, that run far
- * longer than usual. Of payloads and results it is told nothing. The fields are those of docs/operations.md.
+ * Logs what happens to one request on this worker: attempts that fail, that are made again, that run far longer than
+ * usual. It never logs payloads and results. docs/operations.md lists the fields.
  */
 export class RunLog {
   readonly #requestId: string;
@@ -37,27 +37,27 @@ export class RunLog {
     this.#where = where;
   }
 
-  /** It works, unless it did already. */
+  /** The session begins to work, unless it did before. */
   begun(permits: number): void {
     if (this.#begun || !isLogged(this.#logger, 'debug')) return;
     this.#begun = true;
     this.#say('debug', 'request begun here', () => ({ permits }));
   }
 
-  /** Nothing of it is held here any more. */
+  /** The session has ended. */
   ended(): void {
     if (this.#begun) this.#say('debug', 'request left here', () => this.#tally);
     this.#begun = false;
   }
 
-  started(running: Attempt): void {
-    const { attempt, crashes } = running;
-    if (attempt > 1 || crashes > 0)
-      this.#say('debug', 'sub-request runs again', () => ({ ...about(running), crashes }));
+  started(attempt: Attempt): void {
+    const { crashes } = attempt;
+    if (attempt.attempt > 1 || crashes > 0)
+      this.#say('debug', 'sub-request runs again', () => ({ ...about(attempt), crashes }));
   }
 
   /** `isFinal`: of a failure, whether no attempt follows. */
-  reported(running: Attempt, outcome: Outcome, isFinal: boolean): void {
+  reported(attempt: Attempt, outcome: Outcome, isFinal: boolean): void {
     if (outcome.kind !== 'f') {
       this.#tally[outcome.kind === 's' ? 'succeeded' : 'returned'] += 1;
       return;
@@ -68,22 +68,22 @@ export class RunLog {
     const kept = decodeError(outcome.value);
     const what = isFinal ? 'sub-request failed' : 'attempt failed, another follows';
     const fields = () => ({
-      ...about(running),
-      ...ranFor(running),
+      ...about(attempt),
+      ...ranFor(attempt),
       ...(isFinal ? {} : { delayMs: outcome.delayMs }),
       err: shownAs(kept),
     });
     this.#say(level, what, fields, { error: kept.name });
   }
 
-  overTime(running: Attempt): void {
-    const what = 'attempt over its time; its handler is told to stop';
-    this.#say('info', what, () => ({ ...about(running), ...ranFor(running) }));
+  overTime(attempt: Attempt): void {
+    const what = 'attempt over its time; its handler is asked to stop';
+    this.#say('info', what, () => ({ ...about(attempt), ...ranFor(attempt) }));
   }
 
-  goesOn(running: Attempt): void {
-    const what = 'handler goes on although it was told to stop, and keeps its slot';
-    this.#say('warn', what, () => ({ ...about(running), ...ranFor(running) }));
+  continues(attempt: Attempt): void {
+    const what = 'handler continues although it was asked to stop, and keeps its slot';
+    this.#say('warn', what, () => ({ ...about(attempt), ...ranFor(attempt) }));
   }
 
   passedOn(suspects: readonly Entry[], waitedMs: number): void {
@@ -92,9 +92,9 @@ export class RunLog {
     this.#say('info', what, () => ({ count: suspects.length, indexes, waitedMs }));
   }
 
-  slow(running: Attempt, medianMs: number | undefined): void {
+  slow(attempt: Attempt, medianMs: number | undefined): void {
     const median = medianMs === undefined ? {} : { medianMs: Math.round(medianMs) };
-    const more = () => ({ ...about(running), ...ranFor(running), ...median });
+    const more = () => ({ ...about(attempt), ...ranFor(attempt), ...median });
     this.#say('warn', 'handler runs far longer than usual', more);
   }
 
@@ -111,9 +111,9 @@ export class RunLog {
 
 const about = ({ index, attempt }: Attempt) => ({ index, attempt });
 
-const ranFor = (running: Attempt) => ({ ranMs: Math.round(performance.now() - running.startedAt) });
+const ranFor = (attempt: Attempt) => ({ ranMs: Math.round(performance.now() - attempt.startedAt) });
 
-/** For a logger: it has the class that was thrown, which pino asks of `constructor` first, and no stack of ours. */
+/** For a logger: with the class that was thrown, for which pino reads `constructor` first, and without our own stack. */
 function shownAs(kept: KeptError): Error {
   const stack = kept.stack ?? `${kept.name}: ${kept.message}`;
   const error = Object.assign(new Error(kept.message), kept, { stack });

@@ -2,7 +2,7 @@ import { ConnectionError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Events } from './events.js';
 
-/** After how long a call that is not answered, or sent again and again, is told of, in ms. */
+/** After how long a call that is not answered, or sent again and again, is reported, in ms. */
 const STALL_MS = 5_000;
 /** Most requests that one line names. */
 const NAMED = 10;
@@ -12,26 +12,26 @@ export interface Insisted {
   readonly requestId: string;
   /** As performance.now(). */
   readonly since: number;
-  /** Why it was not answered last; undefined: nothing was heard of it yet. */
+  /** Why it was not answered last; undefined: it has not failed yet. */
   why: unknown;
-  told: boolean;
+  reported: boolean;
 }
 
 /**
- * Calls that a worker does not give up, as a hash slot that is on its way for minutes, or that no server
- * holds, would have it do: work that looks held although nobody can say why. Those that take long are told
- * of in one line and one `error` event for all that are new, and by `health` as long as they last.
+ * Calls that a worker sends again until they are answered, however long that takes: for minutes, while a hash slot
+ * is on its way to another server, or no server has it. Calls that take long are reported in one line and one
+ * `error` event for all that are new, and by `health` as long as they last.
  */
 export class Stalls {
   readonly #logger: Pick<Logger, 'warn' | 'info'>;
-  readonly #events: Pick<Events, 'tellError'>;
+  readonly #events: Pick<Events, 'emitError'>;
   readonly #stallMs: number;
   readonly #calls = new Set<Insisted>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     logger: Pick<Logger, 'warn' | 'info'>,
-    events: Pick<Events, 'tellError'>,
+    events: Pick<Events, 'emitError'>,
     stallMs = STALL_MS,
   ) {
     this.#logger = logger;
@@ -39,7 +39,7 @@ export class Stalls {
     this.#stallMs = stallMs;
   }
 
-  /** What is stalled now, in words; '' when nothing is. */
+  /** The calls that stall now, in words; '' when none does. */
   get said(): string {
     const stalled = this.#stalled();
     const [first] = stalled;
@@ -51,35 +51,36 @@ export class Stalls {
   }
 
   begin(requestId: string): Insisted {
-    const call = { requestId, since: performance.now(), why: undefined, told: false };
+    const call = { requestId, since: performance.now(), why: undefined, reported: false };
     this.#calls.add(call);
-    // One timer, however many calls there are: it looks, and goes when there are none.
-    if (!this.#timer) this.#lookIn(this.#stallMs);
+    // One timer, however many calls there are; it is not set again when there are none.
+    if (!this.#timer) this.#checkIn(this.#stallMs);
     return call;
   }
 
   end(call: Insisted): void {
     this.#calls.delete(call);
-    if (!call.told) return;
+    if (!call.reported) return;
     const stalledMs = Math.round(performance.now() - call.since);
     this.#logger.info({ requestId: call.requestId, stalledMs }, 'a call that stalled has ended');
   }
 
-  stop(): void {
+  /** Reports nothing more. */
+  close(): void {
     clearTimeout(this.#timer);
     this.#calls.clear();
   }
 
-  /** The oldest first: they stand in the order of their beginning. */
+  /** The oldest first: they are in the order of their beginning. */
   #stalled(): Insisted[] {
     const before = performance.now() - this.#stallMs;
     return [...this.#calls].filter(({ since }) => since <= before);
   }
 
-  #look(): void {
+  #check(): void {
     this.#timer = undefined;
-    const fresh = this.#stalled().filter(({ told }) => !told);
-    for (const call of fresh) call.told = true;
+    const fresh = this.#stalled().filter(({ reported }) => !reported);
+    for (const call of fresh) call.reported = true;
     const [first] = fresh;
     if (first) {
       const requestIds = [...new Set(fresh.map(({ requestId }) => requestId))];
@@ -88,16 +89,16 @@ export class Stalls {
         { ...about, requestIds: requestIds.slice(0, NAMED) },
         'calls stall; sending them again until they are answered',
       );
-      this.#events.tellError(reasonOf(first), { requestId: first.requestId });
+      this.#events.emitError(reasonOf(first), { requestId: first.requestId });
     }
-    const [oldest] = [...this.#calls].filter(({ told }) => !told);
+    const [oldest] = [...this.#calls].filter(({ reported }) => !reported);
     if (!oldest) return;
-    this.#lookIn(Math.max(50, oldest.since + this.#stallMs - performance.now()));
+    this.#checkIn(Math.max(50, oldest.since + this.#stallMs - performance.now()));
   }
 
-  /** Behind what has arrived by then: a handler that holds up the event loop keeps answers from being read. */
-  #lookIn(ms: number): void {
-    this.#timer = setTimeout(() => setImmediate(() => this.#look()), ms).unref();
+  /** After what has arrived by then is read: a handler that blocks the event loop delays answers. */
+  #checkIn(ms: number): void {
+    this.#timer = setTimeout(() => setImmediate(() => this.#check()), ms).unref();
   }
 }
 

@@ -1,67 +1,68 @@
 import type { Entry } from '@piecework/protocol';
 
-/** What may hold sub-requests in this process: a session. */
-interface Holder {
+/** What may run sub-requests in this process: a session. */
+export interface Holder {
   /** Reads no more, and returns what it has not started. */
   leave(): void;
   /** Whether nothing runs, waits to be settled, or is under way. */
   readonly quiet: boolean;
 }
 
-/** What a worker holds, as long as it takes part in this. */
-export interface Held {
-  readonly held: () => Iterable<Holder>;
-  /** How many handlers run now, those included that nobody waits for any more. */
+/** What a worker runs. */
+export interface Member {
+  readonly sessions: () => Iterable<Holder>;
+  /** How many handlers run now, abandoned ones included. */
   readonly running: () => number;
 }
 
 /** The slots of the process. */
 interface Capacity {
   readonly capacity: number;
-  /** Takes `n` of them from all who share them; negative: gives them back. */
+  /** Takes `n` of them from all who share them. */
   take(n: number): void;
+  release(n: number): void;
 }
 
 /** Suspects of one session. */
 interface Party {
   readonly size: number;
-  /** Starts them; told how many suspects run in all. */
+  /** Starts them; `company` suspects run in all. */
   readonly run: (company: number) => void;
-  /** Gives them back, to this process or another; told for how long they waited, in ms. */
+  /** Gives them back, to this process or another, after they waited for `waitedMs`. */
   readonly giveBack: (waitedMs: number) => void;
 }
 
 /**
- * The company in which a suspect runs is the one in which it crashed, divided by this. More makes fewer
- * crashes until the guilty one is found, less fewer runs: docs/decisions/0028-company-of-suspects.md.
+ * A suspect runs in the company in which it crashed, divided by this. A larger divisor needs fewer crashes to find
+ * the guilty one, a smaller divisor fewer runs: docs/decisions/0028-suspects-in-groups.md.
  */
 const SHRINK = 4;
-/** How long suspects wait at first for the handlers that run beside them, in ms; twice as long each next time. */
+/** How long suspects first wait for the handlers that run beside them, in ms; twice as long each next time. */
 const PATIENCE_MS = 5_000;
 const LONGEST_PATIENCE_MS = 600_000;
-/** How long a process that could not clear itself keeps a suspect that comes again before it gives it back, in ms. */
+/** How long a process that could not be cleared keeps another suspect before it gives it back, in ms. */
 const PASS_ON_MS = 1_000;
 
 /**
- * Lets suspects, sub-requests whose next crash may be their last, run with nothing but suspects beside
- * them, in smaller company after each crash and alone in the end: so each is judged by what it does
- * itself, and takes nobody else with it.
+ * Isolates suspects: sub-requests whose next crash may be their last. They run with nothing but suspects beside
+ * them, in smaller company after each crash, and in the end with nothing else. So each is judged by what it does
+ * itself, and a crash takes no other work with it.
  *
  *   off → clearing → running → off
  *              └────────────────→ off, and refusing
  *
- * clearing: somebody claimed the process for its suspects. Every session leaves, all slots are taken,
- *           so that no token is popped; what runs may end, what was only read goes back. Suspects that
- *           others had asked for by then join, as far as the company of each allows.
- * running:  nothing is left but the suspects, which run now. When all are settled the slots are free
- *           again, and work goes on as usual.
- * refusing: what ran before them did not end in time: a handler that hangs would stop this process, and keep
- *           the suspects from one that is idle. They go back, and for as long as the next attempt would take
- *           this process works as usual; suspects that come meanwhile go on to others after a moment.
+ * clearing: a session claimed the process for its suspects. Every session leaves, and all slots are taken, so that
+ *           no token is popped; what runs may end, what was only read is given back. Suspects that other sessions
+ *           had asked for by then join, as far as the company of each allows.
+ * running:  only the suspects are left, and run now. When all are settled, the slots are free again, and the
+ *           process works as usual.
+ * refusing: what ran before them did not end in time. A handler that hangs would block this process, and keep the
+ *           suspects from an idle one. They are given back, and for as long as the next try would take, this
+ *           process works as usual; suspects that come meanwhile are passed on to others after a moment.
  */
 export class Isolation {
   readonly #slots: Capacity;
-  readonly #held: () => Iterable<Holder>;
+  readonly #sessions: () => Iterable<Holder>;
   readonly #handlers: () => number;
   readonly #parties = new Map<Holder, Party>();
   /** The smallest company that one of them may run in. */
@@ -72,10 +73,10 @@ export class Isolation {
   /** As performance.now(). */
   #refusesUntil = 0;
 
-  /** `handlers`: how many run now, those included that nobody waits for any more. */
-  constructor(slots: Capacity, held: () => Iterable<Holder>, handlers: () => number) {
+  /** `handlers`: how many run now, abandoned ones included. */
+  constructor(slots: Capacity, sessions: () => Iterable<Holder>, handlers: () => number) {
     this.#slots = slots;
-    this.#held = held;
+    this.#sessions = sessions;
     this.#handlers = handlers;
   }
 
@@ -90,14 +91,15 @@ export class Isolation {
   }
 
   /**
-   * Claims the process for suspects of `holder`, or joins who did. Returns those that got in, or wait to be given
-   * back: the others would be too many for one of them.
+   * Claims the process for suspects of `holder`, or joins those for whom it is claimed. Returns the suspects that
+   * wait here now. The company of one of them allows no more than these.
    */
   claim<S extends Pick<Entry, 'company'>>(
     holder: Holder,
     suspects: readonly S[],
     calls: Pick<Party, 'run' | 'giveBack'>,
   ): readonly S[] {
+    // cure: suspects of several requests make one company
     if (this.#running) return [];
     if (!this.active && performance.now() < this.#refusesUntil) {
       setTimeout(() => calls.giveBack(PASS_ON_MS), PASS_ON_MS).unref();
@@ -118,15 +120,16 @@ export class Isolation {
     if (first) {
       this.#timer = setTimeout(() => this.#giveUp(), this.#patienceMs).unref();
       this.#slots.take(this.#slots.capacity);
-      for (const one of this.#held()) one.leave();
+      for (const one of this.#sessions()) one.leave();
     }
     return admitted;
   }
 
   /** To be called whenever something ended: runs the suspects once nothing else is left. */
-  look(): void {
-    if (!this.clearing || this.#handlers() > 0) return;
-    for (const one of this.#held()) if (!this.#parties.has(one) || !one.quiet) return;
+  check(): void {
+    if (!this.clearing || /* cure: a suspect runs in isolation */ this.#handlers() > 0) return;
+    // cure: isolation waits until all sessions are quiet
+    for (const one of this.#sessions()) if (!this.#parties.has(one) || !one.quiet) return;
     this.#running = true;
     this.#patienceMs = PATIENCE_MS;
     clearTimeout(this.#timer);
@@ -134,13 +137,13 @@ export class Isolation {
     for (const { run } of [...this.#parties.values()]) run(company);
   }
 
-  /** Its suspects are settled, or were given back; without effect for anybody else. */
+  /** The suspects of `holder` are settled, or were given back; without effect if it has none. */
   end(holder: Holder): void {
     if (!this.#parties.delete(holder) || this.active) return;
     this.#most = Number.POSITIVE_INFINITY;
     this.#running = false;
     clearTimeout(this.#timer);
-    this.#slots.take(-this.#slots.capacity);
+    this.#slots.release(this.#slots.capacity);
   }
 
   #giveUp(): void {
@@ -148,8 +151,9 @@ export class Isolation {
     this.#patienceMs = Math.min(2 * waitedMs, LONGEST_PATIENCE_MS);
     this.#refusesUntil = performance.now() + this.#patienceMs;
     for (const [holder, { giveBack }] of [...this.#parties]) {
+      // cure: suspects are returned when other handlers do not end
       giveBack(waitedMs);
-      // Its request may be over, and with it the suspects, while a handler of it still runs.
+      // Its request, and with it the suspects, may have ended while one of its handlers still runs.
       this.end(holder);
     }
   }
@@ -161,6 +165,7 @@ export class Isolation {
   }
 
   #allowedTo({ company }: Pick<Entry, 'company'>): number {
+    // cure: a crash makes the company smaller
     return Math.max(1, Math.floor((company || this.#slots.capacity) / SHRINK));
   }
 }

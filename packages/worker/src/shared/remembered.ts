@@ -1,7 +1,7 @@
-/** So many requests are remembered. */
+/** How many requests are remembered. */
 const REMEMBERED = 1_000;
 
-/** What is known of the requests that this process met last, one of each life. */
+/** What is known of the requests that this process had last, by generation. */
 export class Remembered<T> {
   readonly #known = new Map<string, T>();
   readonly #make: () => T;
@@ -11,10 +11,10 @@ export class Remembered<T> {
   }
 
   of(id: string, generation: number): T {
-    const life = `${id}~${generation}`;
-    const one = this.#known.get(life) ?? this.#make();
-    this.#known.delete(life);
-    this.#known.set(life, one);
+    const key = `${id}~${generation}`;
+    const one = this.#known.get(key) ?? this.#make();
+    this.#known.delete(key);
+    this.#known.set(key, one);
     if (this.#known.size > REMEMBERED) {
       const [oldest = ''] = this.#known.keys();
       this.#known.delete(oldest);

@@ -1,32 +1,38 @@
-import { type Held, Isolation } from './isolation.js';
+import { Isolation, type Member } from './isolation.js';
 
 /**
- * Among how many requests the slots of a big worker are shared at first. With a slot for each of a
- * hundred, each would settle its sub-requests one by one; those that wait meanwhile get their turn.
+ * Among how many requests the slots of a big worker are shared at first. If each of a hundred requests had one slot,
+ * each would settle its sub-requests one by one. Requests that wait meanwhile get their turn.
  */
 const SHARES = 12;
-/** Over how many of the last requests it is averaged how many slots one makes use of. */
+/** Fewest slots of such a share, or all of a smaller worker: with fewer, hardly two outcomes are settled together. */
+const LEAST_SHARE = 8;
+/**
+ * The same where handlers are short. Slots of short handlers change hands often, so that requests that wait have their
+ * turn soon; and a settle of so many slots carries about as many outcomes as pays.
+ */
+const LEAST_SHORT_SHARE = 25;
+/** Over how many of the last requests the number of slots that one uses is averaged. */
 const LATELY = 8;
 
 /**
- * The slots of one worker process: how many sub-requests it may hold at once, over all requests, and
- * over all queues where several workers share them. Pure counting; whoever waits for a free one is
- * told when there is.
+ * The slots of one worker process: how many sub-requests it may have at once, of all requests, and of all queues
+ * where several workers share the slots. It only counts, and wakes those that wait for a free slot.
  *
- * Those that share have ranks, in the order in which they joined. Each asks its queue for tokens
- * without waiting when a slot is free and everybody before it rests: has asked and found nothing, or
- * takes no work. So a free slot takes from the first queue that has a task. When somebody found something
- * the round begins anew; when all rest, all wait at the server.
+ * Queues that share have ranks, in the order in which they joined. Each asks its server for tokens, without waiting,
+ * when a slot is free and all queues before it rest: they have asked and found nothing, or take no work. So a free
+ * slot takes from the first queue that has something. When a queue has found something, the round begins anew; when
+ * all rest, all wait at their servers.
  *
- * The shards of one queue have the same rank: who found something goes behind its equals. So one that
- * has a token is asked before each of the others has found something twice (or, where they waited at
- * the servers and several were answered in one moment, three times: in which order is not known).
+ * The shards of one queue have the same rank: one that found something goes behind its equals. So a shard that has a
+ * token is asked before any other has found something twice (or three times, if they waited at the servers and
+ * several were answered at the same moment: their order is not known).
  */
 export class SlotPool {
   readonly capacity: number;
-  /** What runs a suspect alone in this process, whichever queue it is of. */
-  readonly alone: Isolation;
-  readonly #workers: Held[] = [];
+  /** Isolates the suspects of all queues in this process. */
+  readonly isolation: Isolation;
+  readonly #workers: Member[] = [];
   readonly #members: Slots[] = [];
   /** Equals together, in the order in which they have their turn. */
   readonly #ranks: Slots[][] = [];
@@ -34,9 +40,9 @@ export class SlotPool {
 
   constructor(capacity: number) {
     this.capacity = capacity;
-    this.alone = new Isolation(
+    this.isolation = new Isolation(
       this,
-      () => this.#workers.flatMap((worker) => [...worker.held()]),
+      () => this.#workers.flatMap((worker) => [...worker.sessions()]),
       () => this.#workers.reduce((sum, { running }) => sum + running(), 0),
     );
   }
@@ -50,13 +56,13 @@ export class SlotPool {
     return this.#members.length;
   }
 
-  /** One more worker, of one queue, behind those that are there. */
-  join(worker: Held): Slots {
+  /** Adds a worker of one queue, behind those that are there. */
+  join(worker: Member): Slots {
     return this.joinAll(worker, 1)[0] as Slots;
   }
 
   /** The same for the shards of a queue, which are equals. */
-  joinAll(worker: Held, shards: number): readonly Slots[] {
+  joinAll(worker: Member, shards: number): readonly Slots[] {
     this.#workers.push(worker);
     const equals: readonly Slots[] = Array.from({ length: shards }, () => new Slots(this));
     this.#members.push(...equals);
@@ -64,7 +70,7 @@ export class SlotPool {
     return equals;
   }
 
-  /** Whether everybody who goes before this one leaves a free slot to it. */
+  /** Whether all that go before this one leave a free slot to it. */
   isTurnOf(slots: Slots): boolean {
     for (const rank of this.#ranks) {
       for (const member of rank) {
@@ -77,24 +83,28 @@ export class SlotPool {
 
   take(n: number): void {
     this.#taken += n;
-    this.tell();
+    this.notify();
   }
 
-  /** Something is free, is not, or somebody rests. */
-  tell(): void {
-    for (const member of this.#members) member.look();
+  release(n: number): void {
+    this.take(-n);
+  }
+
+  /** A slot became free or was taken, or a queue rests. */
+  notify(): void {
+    for (const member of this.#members) member.update();
   }
 
   hasEquals(slots: Slots): boolean {
     return this.#ranks.some((rank) => rank.length > 1 && rank.includes(slots));
   }
 
-  /** It found something: whoever did not looks again before it does, and its equals have their turn. */
+  /** It found something: those that did not ask again before it does, and its equals have their turn. */
   found(slots: Slots): void {
     const rank = this.#ranks.find((one) => one.includes(slots));
     rank?.push(...rank.splice(rank.indexOf(slots), 1));
     for (const member of this.#members) member.startAnew();
-    if (rank && rank.length > 1) this.tell();
+    if (rank && rank.length > 1) this.notify();
   }
 
   get allRest(): boolean {
@@ -102,27 +112,32 @@ export class SlotPool {
   }
 }
 
-/** The slots as one worker has them. */
+/** The slots for one queue. */
 export class Slots {
   readonly #pool: SlotPool;
   readonly #onFull = new Set<() => void>();
-  /** Not to be used by this worker, whatever the others do. */
+  /** How many are not to be used for this queue, whatever the others do. */
   #withheld = 0;
-  /** Until its intake starts it asks for nothing. */
+  /** Until its token fetcher starts, it asks for nothing. */
   #rests = true;
-  /** How many slots a request made use of lately, as far as its share goes. */
-  #used: number;
+  /** Which part of its share a request used lately. */
+  #used = 1;
+  /** Whether handlers were short lately. */
+  #areShort = false;
   #waiting: (() => void)[] = [];
   #restingWithAll: ((all: boolean) => void) | undefined;
 
   constructor(pool: SlotPool) {
     this.#pool = pool;
-    this.#used = this.#share;
   }
 
-  /** Most slots that one of several requests is to have at first. */
-  get #share(): number {
-    return Math.max(1, Math.floor(this.capacity / SHARES));
+  /**
+   * Most slots that one of several requests is to have at first. `isShort`: whether its handlers are; undefined: not
+   * known, so they are taken to be as those of others.
+   */
+  share(isShort: boolean | undefined): number {
+    const least = (isShort ?? this.#areShort) ? LEAST_SHORT_SHARE : LEAST_SHARE;
+    return Math.min(this.capacity, Math.max(least, Math.floor(this.capacity / SHARES)));
   }
 
   get capacity(): number {
@@ -133,28 +148,37 @@ export class Slots {
     return Math.max(0, this.capacity - this.#pool.taken - this.#withheld);
   }
 
-  /** How many tokens to take for the free slots: one for as many as a request makes use of, at most its share. */
+  /** How many tokens to take for the free slots: one for as many slots as a request uses, at most its share. */
   get tokens(): number {
-    return Math.ceil(this.free / Math.max(1, this.#used));
+    return this.tokensFor(this.free);
   }
 
-  /** A request was entered and took `slots`; `more`: it would have taken more. */
-  entered(slots: number, more: boolean): void {
-    const used = more ? this.#share : Math.min(slots, this.#share);
+  /** The same for `n` slots. */
+  tokensFor(n: number): number {
+    return n === 0
+      ? 0
+      : Math.max(1, Math.round(n / Math.max(1, this.#used * this.share(undefined))));
+  }
+
+  /** A request was entered and got `slots` permits; `more`: it would have taken more; `isShort` as for `share`. */
+  entered(slots: number, more: boolean, isShort: boolean | undefined): void {
+    this.#areShort = isShort ?? this.#areShort;
+    const share = this.share(isShort);
+    const used = more ? 1 : Math.min(slots / share, 1);
     this.#used += (used - this.#used) / LATELY;
   }
 
-  /** How many more are taken than there are. */
+  /** How many more are occupied than there are. */
   get over(): number {
     return Math.max(0, this.#pool.taken + this.#withheld - this.capacity);
   }
 
-  /** Its pop, which waited, is being ended: equals behind it leave it its turn until it is back. */
+  /** Its waiting pop is being ended: equals behind it leave the turn to it until it is back. */
   comesBack(): void {
     if (this.#pool.hasEquals(this)) this.#rests = false;
   }
 
-  /** Its server does not answer: equals have their turn meanwhile. Ranks are strict, and wait. */
+  /** Its server does not answer: equals have their turn meanwhile. Lower ranks wait. */
   loseTurn(): void {
     if (this.#pool.hasEquals(this)) this.rests = true;
   }
@@ -164,25 +188,29 @@ export class Slots {
     return this.#pool.size > 1;
   }
 
-  /** Takes (or, negative, gives back) `n` slots. Never refused: a zombie may hold one too many. */
+  /** Occupies `n` slots. Never refused: a zombie may occupy one too many. */
   take(n: number): void {
     this.#pool.take(n);
   }
 
-  /** Takes (or, negative, gives back) `n` slots for this worker alone: others may use them. */
+  release(n: number): void {
+    this.#pool.release(n);
+  }
+
+  /** Withholds (or, negative, no longer withholds) `n` slots from this queue; other queues may use them. */
   withhold(n: number): void {
     this.#withheld += n;
-    this.#pool.tell();
+    this.#pool.notify();
   }
 
   /** Whether its queue had nothing when it was asked in this round, or is out of reach. */
   set rests(rests: boolean) {
     if (rests === this.#rests) return;
     this.#rests = rests;
-    if (rests) this.#pool.tell();
+    if (rests) this.#pool.notify();
   }
 
-  /** Calls back when all are taken while this one rests. */
+  /** Calls back when all are occupied while this one rests. */
   onFull(listener: () => void): void {
     this.#onFull.add(listener);
   }
@@ -192,12 +220,12 @@ export class Slots {
     return this.#rests || this.free === 0;
   }
 
-  /** Whether a slot is free, and nobody who goes before wants it. */
+  /** Whether a slot is free, and none that goes before wants it. */
   get #isItsTurn(): boolean {
     return this.free > 0 && this.#pool.isTurnOf(this);
   }
 
-  /** Rests until all do, and answers true; false when there is a slot to ask for again, or none is free. */
+  /** Rests until all do, and resolves to true; to false when it has to ask again, or no slot is free. */
   restWithAll(): Promise<boolean> {
     if (this.free === 0) return Promise.resolve(false);
     this.rests = true;
@@ -220,13 +248,13 @@ export class Slots {
     const end = this.#restingWithAll;
     if (!end) return;
     this.#restingWithAll = undefined;
-    // From this moment on, or somebody behind would ask before it does.
+    // From this moment on, or one behind would ask before it does.
     if (!all) this.#rests = false;
     end(all);
   }
 
   /** Something changed in the pool. */
-  look(): void {
+  update(): void {
     if (this.#restingWithAll) {
       if (this.free === 0) this.#endRest(false);
       else if (this.#pool.allRest) this.#endRest(true);
@@ -234,22 +262,22 @@ export class Slots {
     if (this.#rests && this.#pool.taken >= this.capacity) {
       for (const listener of this.#onFull) listener();
     }
-    if (this.#waiting.length > 0 && this.#isItsTurn) this.#release();
+    if (this.#waiting.length > 0 && this.#isItsTurn) this.#wakeAll();
   }
 
-  /** Resolves when a slot is free and it is this worker's turn, or when `wake` is called. */
+  /** Resolves when a slot is free and it is the turn of this queue, or when `wake` is called. */
   whenFree(): Promise<void> {
     if (this.#isItsTurn) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Lets go of everybody who waits, as when the worker closes. */
+  /** Ends all waiting, as when the worker closes. */
   wake(): void {
     this.#endRest(false);
-    this.#release();
+    this.#wakeAll();
   }
 
-  #release(): void {
+  #wakeAll(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 }

@@ -1,9 +1,8 @@
 import type { Redis } from 'ioredis';
 
 /**
- * The connections from which blocking pops are ended: one to each server, for all shards there. One that
- * serves a single queue does so seldom and keeps none; where several share their slots it happens with
- * every burst of work.
+ * The connections from which blocking pops are ended: one to each server, for all shards there. A worker of a
+ * single queue seldom needs one and keeps none; where several queues share their slots, every burst of work does.
  */
 export class Unblocking {
   readonly #keeps: () => boolean;
@@ -14,14 +13,14 @@ export class Unblocking {
     this.#keeps = keeps;
   }
 
-  /** A connection to the server at `address`, which `blocked` is connected to; given back by `done`. */
+  /** A connection to the server at `address`, to which `blocked` is connected. Call `done` afterwards. */
   to(address: string, blocked: Redis): Redis {
     let client = this.#clients.get(address);
     if (!client) {
       client = blocked.duplicate();
       client.on('error', () => {});
       const opened = client;
-      // It is not built anew by itself: whoever needs one later opens another.
+      // It does not reconnect: the next call opens another.
       client.once('end', () => {
         if (this.#clients.get(address) === opened) this.#clients.delete(address);
       });
@@ -38,13 +37,13 @@ export class Unblocking {
     if (left <= 0 && !this.#keeps()) this.#drop(client);
   }
 
-  /** The server at `address` may hang: who waits for it fails, who comes later connects anew. */
+  /** The server at `address` may hang: calls that wait for it fail, the next one connects anew. */
   cut(address: string): void {
     const client = this.#clients.get(address);
     if (client) this.#drop(client);
   }
 
-  /** Nothing is to be ended any more. */
+  /** No pop has to be ended any more. */
   close(): void {
     for (const client of [...this.#clients.values()]) this.#drop(client);
   }

@@ -1,25 +1,36 @@
 import { medianOf } from '@piecework/protocol';
 
-/** So many of the last successes say what is usual. */
+/** How many of the last successes define what is usual. */
 const LATELY = 31;
-/** Beyond those, one of so many is measured: a look at the clock costs a hundredth of a short sub-request. */
+/** After those, one of so many is measured: reading the clock takes a hundredth of a short sub-request. */
 const EACH = 8;
+/** Over about how many measurements the average goes. */
+const AVERAGED = 8;
 
 /** How long handlers of a request usually run on this worker, by its last successes. */
 export class Usual {
   readonly #lately: number[] = [];
   #next = 0;
   #count = 0;
+  #averageMs: number | undefined;
 
-  /** One succeeded that was started then, as performance.now(). */
+  /** A handler that was started at this time, as performance.now(), has succeeded. */
   note(startedAt: number): void {
     this.#count += 1;
     if (this.#count > LATELY && this.#count % EACH > 0) return;
-    this.#lately[this.#next] = performance.now() - startedAt;
+    const ms = performance.now() - startedAt;
+    this.#lately[this.#next] = ms;
     this.#next = (this.#next + 1) % LATELY;
+    this.#averageMs =
+      this.#averageMs === undefined ? ms : this.#averageMs + (ms - this.#averageMs) / AVERAGED;
   }
 
-  /** In ms; undefined: nothing succeeded here. */
+  /** What they took lately on average, in ms; undefined: nothing has succeeded here. */
+  get averageMs(): number | undefined {
+    return this.#averageMs;
+  }
+
+  /** In ms; undefined: nothing has succeeded here. */
   get medianMs(): number | undefined {
     return medianOf(this.#lately);
   }

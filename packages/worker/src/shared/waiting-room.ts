@@ -9,9 +9,9 @@ export interface Waiting extends Place {
 }
 
 /**
- * Requests that this worker serves and had no free slot for, and whose tokens it cannot count on:
- * a worker that does not serve their task, and has nothing to do, pops them first and parks the
- * request again. So at the end of a time slice they count as others that wait.
+ * Requests that this worker serves, and for which it had no free slot. It cannot rely on their tokens: an idle
+ * worker that does not serve their task pops them first and parks the request again. So at the end of a time slice
+ * these requests count among those that wait.
  */
 export class WaitingRoom {
   readonly #waiting = new Map<string, Waiting>();
@@ -20,12 +20,12 @@ export class WaitingRoom {
     this.#waiting.set(waiting.id, waiting);
   }
 
-  /** It got what it can use, or is over. */
+  /** The request has all permits that it can use, or has ended. */
   delete(id: string): void {
     this.#waiting.delete(id);
   }
 
-  /** The most urgent one of those that this place does not go before, but for `except`. */
+  /** The most urgent one, except `except` and those that come behind this place. */
   next(place: Place, except: string): Waiting | undefined {
     let found: Waiting | undefined;
     for (const waiting of this.#waiting.values()) {

@@ -15,24 +15,26 @@ import { Unblocking } from './unblocking.js';
 import { Usual } from './usual.js';
 import { WaitingRoom } from './waiting-room.js';
 
-/** What the parts of one worker process share. */
+/** What the parts of one worker share. */
 export class WorkerContext {
-  /** Boot id: a new one for every start, so that a restarted process inherits nothing. */
+  /** Boot id: a new one for each worker, so that a restarted process inherits nothing. */
   readonly id: string;
   readonly connection: Connection;
   readonly handlers: Handlers;
-  readonly alone: Isolation;
+  readonly isolation: Isolation;
   readonly renewal: Renewal;
   readonly leaseMs: number;
   readonly quantumMs: number;
+  /** Longest time that an outcome waits to be settled together with others, in ms. */
+  readonly settleDelayMs: number;
   readonly maxResultBytes: number;
-  /** Delays of requests that ask for a backoff of the worker. */
+  /** Delays for requests whose backoff is 'custom'. */
   readonly backoff: BackoffFunction | undefined;
-  /** Writes the id of this worker with every line. Payloads and results are never logged. */
+  /** Adds the id of this worker to every line. Payloads and results are never logged. */
   readonly logger: Logger;
-  /** Of the lines that may come in floods. */
+  /** For lines that may come in floods. */
   readonly flood: Flood;
-  /** From when on a handler is logged as slow, in ms; undefined: by what is usual for its request. */
+  /** After how long a handler is logged as slow, in ms; undefined: depends on what is usual for its request. */
   readonly slowMs: number | undefined;
   readonly leftovers: Leftovers;
   readonly events: Events;
@@ -46,12 +48,12 @@ export class WorkerContext {
   running = 0;
   /** When a call about a request was answered last, as performance.now(). */
   answeredAt = 0;
-  /** Set when no more work is taken: tokens that still come are entered for no slot, and go on. */
+  /** Set when no more work is taken: requests of tokens that still come are entered for no slot, and put out again. */
   closing = false;
-  /** Set when retrying is over: the connections are about to close. */
+  /** Set when calls are no longer sent again: the connections are about to close. */
   ended = false;
   #op = 0;
-  readonly #told = new Set<string>();
+  readonly #said = new Set<string>();
   readonly #background = new Set<Promise<unknown>>();
 
   constructor(
@@ -60,10 +62,11 @@ export class WorkerContext {
       | 'id'
       | 'connection'
       | 'handlers'
-      | 'alone'
+      | 'isolation'
       | 'renewal'
       | 'leaseMs'
       | 'quantumMs'
+      | 'settleDelayMs'
       | 'maxResultBytes'
       | 'backoff'
       | 'slowMs'
@@ -71,19 +74,20 @@ export class WorkerContext {
       | 'events'
     >,
     queues: {
-      /** Whether their slots are those of several workers. */
+      /** Whether their slots are shared by several queues. */
       readonly shared: () => boolean;
-      /** How many workers there are, of the largest of them. */
+      /** How many workers the largest of them has. */
       readonly fleet: () => number;
     },
   ) {
     this.id = parts.id;
     this.connection = parts.connection;
     this.handlers = parts.handlers;
-    this.alone = parts.alone;
+    this.isolation = parts.isolation;
     this.renewal = parts.renewal;
     this.leaseMs = parts.leaseMs;
     this.quantumMs = parts.quantumMs;
+    this.settleDelayMs = parts.settleDelayMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.backoff = parts.backoff;
     this.slowMs = parts.slowMs;
@@ -96,30 +100,30 @@ export class WorkerContext {
     this.memory = new Memory(parts.connection, queues.fleet, parts.logger);
   }
 
-  /** Whether tokens that come are turned into permits, unless their queue is paused. */
+  /** Whether tokens are turned into permits, unless their queue is paused. */
   get takesWork(): boolean {
-    return !this.closing && !this.alone.active;
+    return !this.closing && !this.isolation.active;
   }
 
-  /** Numbers the enters of this process upwards; the scripts refuse one that comes late. */
+  /** Numbers the enters, takes and settles of this process upwards; the scripts refuse one that comes late. */
   nextOp(): number {
     this.#op += 1;
     return this.#op;
   }
 
-  /** Says something about `what` the first time only. */
+  /** Calls `say` the first time only that it is called with `what`. */
   once(what: string, say: () => void): void {
-    if (this.#told.has(what)) return;
-    this.#told.add(what);
+    if (this.#said.has(what)) return;
+    this.#said.add(what);
     say();
   }
 
   /**
-   * Sends a call again until it is answered, or the worker is closed: every script bears that, a success
-   * counts also after the lease, and who holds a lease finds its end by its own clock meanwhile.
+   * Sends a call again until it is answered, or the worker is closed. Every script may be repeated; a success counts
+   * even after the lease has ended; and meanwhile a session notices the end of its lease by its own clock.
    */
   async insist<T>(requestId: string, call: () => Promise<T>): Promise<T> {
-    const waits = backoff(50, 2_000);
+    let waits: ReturnType<typeof backoff> | undefined;
     const insisted = this.stalls.begin(requestId);
     try {
       for (;;) {
@@ -132,6 +136,7 @@ export class WorkerContext {
           if (!retryable || this.ended) throw error;
           insisted.why = error;
           this.logger.warn({ err: error, requestId }, 'call failed; sending it again');
+          waits ??= backoff(50, 2_000);
           await pause(waits.next());
         }
       }
@@ -140,19 +145,22 @@ export class WorkerContext {
     }
   }
 
-  /** Does what nobody has to wait for; whatever gets lost here, the agenda repairs. */
+  /** Sends a call that nothing waits for; the agenda repairs what gets lost here. */
   later(requestId: string, call: () => Promise<unknown>): void {
     const promise = this.insist(requestId, call)
-      .catch((error: unknown) => {
-        const level = this.ended ? 'warn' : 'error';
-        this.logger[level]({ err: error, requestId }, 'call failed');
-        if (!this.ended) this.events.tellError(error, { requestId });
-      })
+      .catch((error: unknown) => this.failed(requestId, error, 'call failed'))
       .finally(() => this.#background.delete(promise));
     this.#background.add(promise);
   }
 
-  /** Whether nothing of `later` is under way. */
+  /** Reports an error; one that the close of the worker caused is only logged. */
+  failed(requestId: string, error: unknown, what: string): void {
+    const level = this.ended ? 'warn' : 'error';
+    this.logger[level]({ err: error, requestId }, what);
+    if (!this.ended) this.events.emitError(error, { requestId });
+  }
+
+  /** Whether no call of `later` is under way. */
   get settled(): boolean {
     return this.#background.size === 0;
   }

@@ -24,7 +24,7 @@ function bareStream(freeing: Freeing): Contender {
     async open({ host, port, queue: stream, handle }): Promise<Session> {
       const producer = new Redis({ host, port });
       const worker = new Redis({ host, port });
-      const values: number[] = [];
+      const values: unknown[] = [];
       const ended = deferred();
       let expected = Number.POSITIVE_INFINITY;
       let closing = false;

@@ -4,7 +4,7 @@ import type { Payload } from '../payloads.js';
 import type { Tally } from '../tally.js';
 import { deferred } from './deferred.js';
 
-/** bee-queue keeps no results: they are in the events, for whoever listens at that moment. */
+/** bee-queue keeps no results: they are only in the events, for listeners at that moment. */
 export const beeQueue: Contender = {
   title: 'bee-queue',
   configuration:

@@ -3,7 +3,7 @@ import type { Contender, Session } from '../contender.js';
 import type { Payload } from '../payloads.js';
 import { type Deferred, deferred } from './deferred.js';
 
-/** A parent with N children: what BullMQ has for "do all of these, then go on with the values". */
+/** A parent with N children: what BullMQ has for "do all of these, then continue with the values". */
 export const bullmqFlow: Contender = {
   title: 'BullMQ flow',
   configuration:

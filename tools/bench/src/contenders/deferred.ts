@@ -12,7 +12,7 @@ export function deferred<T = void>(): Deferred<T> {
     resolve = onResolved;
     reject = onRejected;
   });
-  // Whoever awaits it sees the rejection; a session that nobody reads from must not end the process.
+  // A caller that awaits it sees the rejection; a session without a reader must not end the process.
   promise.catch(() => {});
   return { promise, resolve, reject };
 }

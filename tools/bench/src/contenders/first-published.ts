@@ -7,7 +7,7 @@ import { deferred } from './deferred.js';
 /**
  * The splitting queue in its first form, before it had permits, leases or results: a stream and a
  * counter per request, one script that fills them and one that pushes as many tokens as the limit.
- * Whoever pops a token reads one entry, runs it, lets a script count it, and pushes the token back.
+ * A worker that pops a token reads one entry, runs it, lets a script count it, and pushes the token back.
  */
 const SCRIPTS = {
   // KEYS: stream, counter. ARGV: payloads.
@@ -55,7 +55,7 @@ export const firstPublished: Contender = {
     const stream = `sub:{${id}}`;
     const counter = `left:{${id}}`;
     const lists = Array.from({ length: PRIORITIES }, (_, i) => `{${queue}}:${i}`);
-    const values: number[] = [];
+    const values: unknown[] = [];
     const complete = deferred();
     let closing = false;
 

@@ -1,4 +1,5 @@
 import type { Contender } from '../contender.js';
+import { bareResults } from './bare-results.js';
 import { bareXdel, bareXtrim } from './bare-stream.js';
 import { beeQueue } from './bee-queue.js';
 import { bullmqBulk } from './bullmq-bulk.js';
@@ -6,7 +7,7 @@ import { bullmqFlow } from './bullmq-flow.js';
 import { firstPublished } from './first-published.js';
 import { piecework, pieceworkDiscard } from './piecework.js';
 
-/** In the order of the tables; the first is what the others are compared with. */
+/** In the order of the tables, `bare-results` only in figures; the first is what the others are compared with. */
 export const contenders = {
   piecework,
   'piecework-discard': pieceworkDiscard,
@@ -16,7 +17,12 @@ export const contenders = {
   'first-published': firstPublished,
   'bare-xdel': bareXdel,
   'bare-xtrim': bareXtrim,
+  'bare-results': bareResults,
 } satisfies Record<string, Contender>;
 
 export type ContenderName = keyof typeof contenders;
-export const contenderNames = Object.keys(contenders) as ContenderName[];
+
+/** Those of the table of rates. */
+export const contenderNames = (Object.keys(contenders) as ContenderName[]).filter(
+  (name) => name !== 'bare-results',
+);

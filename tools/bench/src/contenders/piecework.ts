@@ -14,7 +14,7 @@ function pieceworkWith(results: 'keep' | 'discard', title: string, read: string)
       const { Piecework, Worker } = (await import(main)) as typeof import('piecework');
       const redis = `redis://${host}:${port}`;
       const pw = new Piecework({ redis, queue });
-      const handled: number[] = [];
+      const handled: unknown[] = [];
       const keepsNone = async (payload: Payload) => {
         handled.push(await handle(payload));
       };

@@ -1,9 +1,9 @@
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
 import { REPOSITORY } from '../machine.js';
 import { run } from '../run.js';
 import { type Entrant, entrantsOf, orderOf } from '../series.js';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow } from './rows.js';
 
 const QUANTUM_MS = 50;
 /** Longer than any run: never asks whether others wait. */
@@ -23,14 +23,14 @@ export const cost: Figure = {
   method: `Sub-request: one run as in the table of rates, with many slots and with one, producer, worker and reader together. Slice: one slot, handlers of 10 ms, one request alone or two that take turns; what a worker with slices of ${QUANTUM_MS} ms sends more than one without, over the slices that went by.`,
   target: 'reported',
 
-  async measure(ground): Promise<Row[]> {
-    const { concurrency } = ground.settings;
-    const sliceCount = ground.of(1_000, 300, 30);
+  async measure(fixture): Promise<Row[]> {
+    const { concurrency } = fixture.settings;
+    const sliceCount = fixture.of(1_000, 300, 30);
     return [
-      ...(await perSubRequest(ground, concurrency, ground.settings.count)),
-      ...(await perSubRequest(ground, 1, ground.of(5_000, 1_000, 100))),
-      ...(await perSlice(ground, 1, sliceCount)),
-      ...(await perSlice(ground, 2, sliceCount)),
+      ...(await perSubRequest(fixture, concurrency, fixture.settings.count)),
+      ...(await perSubRequest(fixture, 1, fixture.of(5_000, 1_000, 100))),
+      ...(await perSlice(fixture, 1, sliceCount)),
+      ...(await perSlice(fixture, 2, sliceCount)),
     ];
   },
 };
@@ -38,15 +38,15 @@ export const cost: Figure = {
 const WHY_BATCHED =
   'what ends in one turn is settled by one script, with the next read behind it in one write';
 const WHY_SINGLE = 'settle and read, in one write; submitting and results are read in batches';
-const WHY_ALONE = '`contended`: one question, answered with no';
+const WHY_ALONE = '`should-yield`: one question, answered with no';
 const WHY_SHARED =
-  '`contended`, a settle that leaves, `swap`, `enter` and a read of the other request';
+  '`should-yield`, a settle that leaves, `exchange`, `enter` and a read of the other request';
 
-async function perSubRequest(ground: Ground, slots: number, count: number): Promise<Row[]> {
-  await ground.server.probe.flushall();
+async function perSubRequest(fixture: Fixture, slots: number, count: number): Promise<Row[]> {
+  await fixture.server.probe.flushall();
   const [entrant] = entrantsOf(['piecework'], REPOSITORY) as [Entrant];
-  const settings = { ...ground.settings, count, concurrency: slots };
-  const report = await run('speed', orderOf(ground.server, entrant, settings));
+  const settings = { ...fixture.settings, count, concurrency: slots };
+  const report = await run('speed', orderOf(fixture.server, entrant, settings));
   const spent = {
     commands: report.sent,
     writes: report.writes,
@@ -56,9 +56,9 @@ async function perSubRequest(ground: Ground, slots: number, count: number): Prom
   return rows(`per sub-request, ${slots} ${slots === 1 ? 'slot' : 'slots'}`, spent, count, why);
 }
 
-async function perSlice(ground: Ground, requests: number, count: number): Promise<Row[]> {
-  const never = await workOff(ground, requests, count, NO_SLICES_MS);
-  const sliced = await workOff(ground, requests, count, QUANTUM_MS);
+async function perSlice(fixture: Fixture, requests: number, count: number): Promise<Row[]> {
+  const never = await workOff(fixture, requests, count, NO_SLICES_MS);
+  const sliced = await workOff(fixture, requests, count, QUANTUM_MS);
   const slices = sliced.elapsedMs / QUANTUM_MS;
   const more = {
     commands: sliced.commands - never.commands,
@@ -70,25 +70,25 @@ async function perSlice(ground: Ground, requests: number, count: number): Promis
     : rows('per slice, two take turns', more, slices, WHY_SHARED);
 }
 
-async function workOff(ground: Ground, requests: number, count: number, quantumMs: number) {
-  await ground.server.probe.flushall();
-  const queue = ground.newQueue();
-  const pw = ground.piecework(queue);
-  const worker = await ground.startWorker({ queue, concurrency: 1, options: { quantumMs } });
+async function workOff(fixture: Fixture, requests: number, count: number, quantumMs: number) {
+  await fixture.server.probe.flushall();
+  const queue = fixture.newQueue();
+  const pw = fixture.piecework(queue);
+  const worker = await fixture.startWorker({ queue, concurrency: 1, options: { quantumMs } });
   const each = Math.ceil(count / requests);
   await worker.report();
   const startMs = performance.now();
-  const redis = await ground.redisCost(async () => {
+  const redis = await fixture.redisCost(async () => {
     const submitted = await Promise.all(
       Array.from({ length: requests }, () =>
-        pw.submit(ground.deeds(each, { sleepMs: 10 }), { limit: 1, results: 'discard' }),
+        pw.submit(fixture.payloads(each, { sleepMs: 10 }), { limit: 1, results: 'discard' }),
       ),
     );
     for (const request of submitted) await request.completion();
   });
   const elapsedMs = performance.now() - startMs;
   const { sent } = await worker.report();
-  await ground.clear();
+  await fixture.clear();
   return { ...sent, wireBytes: redis.wireBytes, elapsedMs };
 }
 

@@ -1,8 +1,8 @@
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow, ratioRow } from '../figure/rows.js';
 import { REPOSITORY } from '../machine.js';
 import { entrantsOf, measureSeries } from '../series.js';
 import { summarise } from '../summary.js';
-import type { Figure, Row } from './figure.js';
-import { medianRow, ratioRow } from './rows.js';
 
 const ENTRANTS = ['piecework-discard', 'bare-xtrim'] as const;
 

@@ -1,10 +1,10 @@
 import { sum } from 'simple-statistics';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow } from './rows.js';
-import { until } from './until.js';
-import type { WorkerProcess } from './worker-process.js';
-import type { Run } from './worker-report.js';
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
+import { until } from '../fixture/until.js';
+import type { WorkerProcess } from '../fixture/worker-process.js';
+import type { Run } from '../fixture/worker-report.js';
 
 const REQUESTS = 8;
 const SLOTS = 4;
@@ -20,12 +20,12 @@ export const fairness: Figure = {
   method: `${REQUESTS} requests of the same number of sub-requests, submitted before ${PROCESSES} worker processes with ${SLOTS} slots each start: more requests than processes, so that they have to take turns. x is the sub-requests of a request that were done among the first half of all. Mixed: the handlers of a request take ${MIXED_MS.join(', ')} ms, in turn. Beside it, unequal: half of the requests have handlers of 2 ms, the others of 20 ms; there x is the handlers’ time, which is what slots are shared by.`,
   target: 'reported',
 
-  async measure(ground): Promise<Row[]> {
+  async measure(fixture): Promise<Row[]> {
     const mixed = (n: number) => MIXED_MS[n % MIXED_MS.length] ?? 0;
     const unequal = (_: number, request: number) => (request % 2 ? 20 : 2);
-    const turns = await ground.inTurn({
-      mixed: () => shares(ground, mixed),
-      unequal: () => shares(ground, unequal),
+    const turns = await fixture.inTurn({
+      mixed: () => shares(fixture, mixed),
+      unequal: () => shares(fixture, unequal),
     });
     return [
       medianRow(
@@ -47,18 +47,20 @@ export const fairness: Figure = {
   },
 };
 
-async function shares(ground: Ground, msOf: (n: number, request: number) => number) {
-  const queue = ground.newQueue();
-  const pw = ground.piecework(queue);
-  const size = ground.of(500, 200, 20);
+async function shares(fixture: Fixture, msOf: (n: number, request: number) => number) {
+  const queue = fixture.newQueue();
+  const pw = fixture.piecework(queue);
+  const size = fixture.of(500, 200, 20);
   const ids: string[] = [];
   for (let i = 0; i < REQUESTS; i += 1) {
-    const deeds = Array.from({ length: size }, (_, n) => ground.deed(n, { sleepMs: msOf(n, i) }));
-    ids.push((await pw.submit(deeds, { limit: SLOTS * PROCESSES })).id);
+    const payloads = Array.from({ length: size }, (_, n) =>
+      fixture.payload(n, { sleepMs: msOf(n, i) }),
+    );
+    ids.push((await pw.submit(payloads, { limit: SLOTS * PROCESSES })).id);
   }
   const fleet = { queue, concurrency: SLOTS, notes: true };
   const workers: WorkerProcess[] = [];
-  for (let i = 0; i < PROCESSES; i += 1) workers.push(await ground.startWorker(fleet));
+  for (let i = 0; i < PROCESSES; i += 1) workers.push(await fixture.startWorker(fleet));
   const runs: Run[] = [];
   const half = (REQUESTS * size) / 2;
   await until(async () => {

@@ -1,8 +1,8 @@
 import { median } from 'simple-statistics';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow, percentileRows, ratioRow } from './rows.js';
-import type { Run } from './worker-report.js';
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow, percentileRows, ratioRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
+import type { Run } from '../fixture/worker-report.js';
 
 const HANDLER_MS = 20;
 /** So little that neither Redis nor the worker is what one waits for. */
@@ -16,8 +16,8 @@ export const idleGap: Figure = {
   method: `One worker process with ${SLOTS} slots, handlers that wait idle for ${HANDLER_MS} ms; the gaps are those of the slots as they are freed and taken, first in, first out. The same process measures PING all the while, on a connection of its own. How much CPU all of that takes is shown.`,
   target: 'p50 ≤ 3 × round trip',
 
-  async measure(ground): Promise<Row[]> {
-    const rounds = await ground.inTurn({ work: () => oneRound(ground) });
+  async measure(fixture): Promise<Row[]> {
+    const rounds = await fixture.inTurn({ work: () => oneRound(fixture) });
     const gaps = rounds.work.map((round) => median(round.gaps));
     const pings = rounds.work.map((round) => median(round.pings));
     const load = rounds.work.map((round) => round.load);
@@ -38,22 +38,22 @@ export const idleGap: Figure = {
   },
 };
 
-async function oneRound(ground: Ground) {
-  const count = ground.of(4_000, 1_000, 40);
-  const queue = ground.newQueue();
-  const pw = ground.piecework(queue);
-  const worker = await ground.startWorker({
+async function oneRound(fixture: Fixture) {
+  const count = fixture.of(4_000, 1_000, 40);
+  const queue = fixture.newQueue();
+  const pw = fixture.piecework(queue);
+  const worker = await fixture.startWorker({
     ...{ queue, concurrency: SLOTS, notes: true, pingEveryMs: 10 },
   });
   const submit = async (size: number) => {
-    const deeds = ground.deeds(size, { sleepMs: HANDLER_MS });
-    const request = await pw.submit(deeds, { limit: SLOTS });
+    const payloads = fixture.payloads(size, { sleepMs: HANDLER_MS });
+    const request = await pw.submit(payloads, { limit: SLOTS });
     await request.completion();
   };
   await submit(SLOTS * 10);
   await worker.report();
   const startMs = performance.now();
-  const redis = await ground.redisCost(() => submit(count));
+  const redis = await fixture.redisCost(() => submit(count));
   const elapsedMs = performance.now() - startMs;
   const { runs, pingsMs, cpuMicros } = await worker.report();
   const busyMs = (cpuMicros + redis.cpuMicros) / 1_000;

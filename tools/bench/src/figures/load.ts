@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Piecework, RequestOptions } from 'piecework';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { percentileRows } from './rows.js';
+import type { Figure, Row } from '../figure/figure.js';
+import { percentileRows } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
 
 const SLOTS = 20;
 const HANDLER_MS = 10;
@@ -17,12 +17,12 @@ export const load: Figure = {
   method: `One worker process with ${SLOTS} slots, handlers that wait idle for ${HANDLER_MS} ms, which are part of each time, the default time slice of 50 ms. The big request has priority 50 and a limit as high as the slots. The small ones come one at a time: of the same priority, of a higher one, and, to compare, with nothing beside them.`,
   target: 'reported',
 
-  async measure(ground): Promise<Row[]> {
-    const samples = ground.of(500, 150, 8);
-    const idle = await withBigRequest(ground, false, (pw) => sample(ground, pw, samples, {}));
-    const busy = await withBigRequest(ground, true, async (pw) => ({
-      same: await sample(ground, pw, samples, {}),
-      higher: await sample(ground, pw, samples, { priority: 10 }),
+  async measure(fixture): Promise<Row[]> {
+    const samples = fixture.of(500, 150, 8);
+    const idle = await withBigRequest(fixture, false, (pw) => sample(fixture, pw, samples, {}));
+    const busy = await withBigRequest(fixture, true, async (pw) => ({
+      same: await sample(fixture, pw, samples, {}),
+      higher: await sample(fixture, pw, samples, { priority: 10 }),
     }));
     return [
       ...percentileRows('idle', 'ms', idle),
@@ -33,18 +33,18 @@ export const load: Figure = {
 };
 
 async function withBigRequest<Result>(
-  ground: Ground,
+  fixture: Fixture,
   busy: boolean,
   measure: (pw: Piecework) => Promise<Result>,
 ): Promise<Result> {
-  const queue = ground.newQueue();
-  const worker = await ground.startWorker({ queue, concurrency: SLOTS, tells: true });
-  const pw = ground.piecework(queue);
+  const queue = fixture.newQueue();
+  const worker = await fixture.startWorker({ queue, concurrency: SLOTS, tells: true });
+  const pw = fixture.piecework(queue);
   const stopping = new AbortController();
   const big = { limit: SLOTS, window: 1_000, results: 'discard' } as const;
   const feeding = busy
     ? pw
-        .submit(ground.deeds(10_000_000, { sleepMs: HANDLER_MS }), {
+        .submit(fixture.payloads(10_000_000, { sleepMs: HANDLER_MS }), {
           ...big,
           signal: stopping.signal,
         })
@@ -55,13 +55,13 @@ async function withBigRequest<Result>(
   const result = await measure(pw);
   stopping.abort();
   await feeding;
-  await ground.clear();
-  await ground.server.probe.flushall();
+  await fixture.clear();
+  await fixture.server.probe.flushall();
   return result;
 }
 
 async function sample(
-  ground: Ground,
+  fixture: Fixture,
   pw: Piecework,
   samples: number,
   options: RequestOptions,
@@ -70,7 +70,7 @@ async function sample(
   for (let i = 0; i < samples; i += 1) {
     await sleep(EVERY_MS);
     const startMs = performance.now();
-    const request = await pw.submit([ground.deed(i, { sleepMs: HANDLER_MS })], options);
+    const request = await pw.submit([fixture.payload(i, { sleepMs: HANDLER_MS })], options);
     await request.completion();
     times.push(performance.now() - startMs);
   }

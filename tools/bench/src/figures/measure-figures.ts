@@ -1,6 +1,6 @@
+import type { MeasuredFigure } from '../figure/figure.js';
+import { type FigureChoice, Fixture, type Size } from '../fixture/fixture.js';
 import type { SeriesSettings, Server } from '../series.js';
-import type { MeasuredFigure } from './figure.js';
-import { Ground, type Size } from './ground.js';
 import { type FigureName, figures } from './index.js';
 
 /** One figure after the other, each on an empty server. */
@@ -10,6 +10,7 @@ export async function measureFigures(
   settings: SeriesSettings,
   size: Size,
   onStatus: (text: string) => void,
+  choice: FigureChoice,
 ): Promise<MeasuredFigure[]> {
   const measured: MeasuredFigure[] = [];
   for (const name of names) {
@@ -17,8 +18,8 @@ export async function measureFigures(
     const { measure, ...about } = figures[name];
     const startMs = performance.now();
     await server.probe.flushall();
-    await using ground = new Ground(server, settings, size, onStatus);
-    const rows = await measure(ground);
+    await using fixture = new Fixture(server, settings, size, onStatus, choice);
+    const rows = await measure(fixture);
     const seconds = (performance.now() - startMs) / 1_000;
     measured.push({ name, ...about, rows, seconds });
   }

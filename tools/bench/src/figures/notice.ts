@@ -1,7 +1,7 @@
+import type { Figure, Row } from '../figure/figure.js';
+import { blockMedians, percentileRows, ratioRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
 import { monotonicMs } from '../monotonic.js';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { blockMedians, percentileRows, ratioRow } from './rows.js';
 
 const WARM_UP = 20;
 
@@ -14,12 +14,12 @@ export const notice: Figure = {
     'One request after another, with one sub-request whose handler waits idle for 5 ms, so that the caller waits already; both processes read the machine’s monotonic clock. PING of the caller’s process is measured between them. Under load: the same while a request with 100 slots of its own keeps another worker busy. Many: a thousand other completions are awaited by the same process.',
   target: 'p50 ≤ 5 × round trip, idle; under load reported',
 
-  async measure(ground): Promise<Row[]> {
-    const waits = ground.of(1_000, 1_000, 20);
-    const idle = await alone(ground, () => notices(ground));
-    const busy = await alone(ground, () => underLoad(ground));
-    const many = await alone(ground, () => amongWaits(ground, waits));
-    const blocks = ground.settings.rounds;
+  async measure(fixture): Promise<Row[]> {
+    const waits = fixture.of(1_000, 1_000, 20);
+    const idle = await alone(fixture, () => notices(fixture));
+    const busy = await alone(fixture, () => underLoad(fixture));
+    const many = await alone(fixture, () => amongWaits(fixture, waits));
+    const blocks = fixture.settings.rounds;
     const p50 = (samples: number[]) => blockMedians(samples, blocks);
     return [
       ratioRow('notice ÷ PING, p50', p50(idle.fromSettle), p50(idle.pings), { atMost: 5 }),
@@ -32,19 +32,19 @@ export const notice: Figure = {
   },
 };
 
-async function alone<Result>(ground: Ground, work: () => Promise<Result>): Promise<Result> {
+async function alone<Result>(fixture: Fixture, work: () => Promise<Result>): Promise<Result> {
   const result = await work();
-  await ground.clear();
-  await ground.server.probe.flushall();
+  await fixture.clear();
+  await fixture.server.probe.flushall();
   return result;
 }
 
 /** `waits`: requests that the caller awaits besides. */
-async function notices(ground: Ground, waits: readonly string[] = []) {
-  const samples = ground.of(500, 200, 10);
-  const queue = ground.newQueue();
-  const pw = ground.piecework(queue);
-  const worker = await ground.startWorker({ queue, concurrency: 1, notes: true });
+async function notices(fixture: Fixture, waits: readonly string[] = []) {
+  const samples = fixture.of(500, 200, 10);
+  const queue = fixture.newQueue();
+  const pw = fixture.piecework(queue);
+  const worker = await fixture.startWorker({ queue, concurrency: 1, notes: true });
   // They end with the close, unseen.
   for (const id of waits)
     pw.request(id)
@@ -54,12 +54,12 @@ async function notices(ground: Ground, waits: readonly string[] = []) {
   const fromReturn: number[] = [];
   const pings: number[] = [];
   for (let i = -Math.min(WARM_UP, samples); i < samples; i += 1) {
-    const request = await pw.submit([ground.deed(0, { sleepMs: 5 })]);
+    const request = await pw.submit([fixture.payload(0, { sleepMs: 5 })]);
     await request.completion();
     const seenMs = monotonicMs();
     const { runs, lastSettleMs } = await worker.report();
     const startMs = performance.now();
-    await ground.server.probe.ping();
+    await fixture.server.probe.ping();
     const pingMs = performance.now() - startMs;
     const endMs = runs.at(-1)?.endMs;
     if (i < 0 || lastSettleMs === undefined || endMs === undefined) continue;
@@ -70,28 +70,28 @@ async function notices(ground: Ground, waits: readonly string[] = []) {
   return { fromSettle, fromReturn, pings };
 }
 
-async function underLoad(ground: Ground) {
-  const queue = ground.newQueue();
-  await ground.startWorker({ queue, concurrency: 100 });
+async function underLoad(fixture: Fixture) {
+  const queue = fixture.newQueue();
+  await fixture.startWorker({ queue, concurrency: 100 });
   const stopping = new AbortController();
-  const feeding = ground
+  const feeding = fixture
     .piecework(queue)
-    .submit(ground.deeds(10_000_000, { sleepMs: 20 }), {
+    .submit(fixture.payloads(10_000_000, { sleepMs: 20 }), {
       ...{ limit: 100, window: 2_000, results: 'discard' },
       signal: stopping.signal,
     })
     // It never comes to its end.
     .catch(() => {});
-  const measured = await notices(ground);
+  const measured = await notices(fixture);
   stopping.abort();
   await feeding;
   return measured;
 }
 
 /** Requests of a queue that has no worker. */
-async function amongWaits(ground: Ground, count: number) {
-  const pw = ground.piecework(ground.newQueue());
+async function amongWaits(fixture: Fixture, count: number) {
+  const pw = fixture.piecework(fixture.newQueue());
   const ids: string[] = [];
-  for (let i = 0; i < count; i += 1) ids.push((await pw.submit([ground.deed(i)])).id);
-  return notices(ground, ids);
+  for (let i = 0; i < count; i += 1) ids.push((await pw.submit([fixture.payload(i)])).id);
+  return notices(fixture, ids);
 }

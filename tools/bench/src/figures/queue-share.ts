@@ -3,16 +3,16 @@ import { startCluster } from '@piecework/embedded';
 import keySlot from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import { nanoid } from 'nanoid';
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
 import { redisFigures } from '../redis-figures.js';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow } from './rows.js';
 
 const HANDLERS_MS = [0, 5, 50, 500] as const;
 const SLOTS = 100;
 const MASTERS = 3;
 
-/** A cluster whose first two nodes are told apart by what they hold. */
+/** A cluster whose first two nodes are distinguished by the keys they have. */
 interface TwoSides {
   readonly redis: { nodes: { host: string; port: number }[] };
   readonly queueSide: Redis;
@@ -30,7 +30,7 @@ export const queueShare: Figure = {
   method: `A cluster of ${MASTERS} masters. The name of the queue is chosen so that the first holds it, the ids of the requests so that the second holds them all: scripts touch one hash slot only, so each server’s CPU is one side’s. One worker, ${SLOTS} slots, the default time slice; one request alone, or two that take turns; handlers wait idle for 0, 5, 50 and 500 ms.`,
   target: '≤ 5 % with handlers of 0 and 5 ms; beyond, reported',
 
-  async measure(ground): Promise<Row[]> {
+  async measure(fixture): Promise<Row[]> {
     await using cluster = await startCluster({ masters: MASTERS, replicasPerMaster: 0 });
     const { nodes } = cluster;
     const [first, second] = nodes as [(typeof nodes)[number], (typeof nodes)[number]];
@@ -40,7 +40,7 @@ export const queueShare: Figure = {
       requestSide: new Redis(second.port, second.host),
     };
     try {
-      return await measureSides(ground, sides);
+      return await measureSides(fixture, sides);
     } finally {
       sides.queueSide.disconnect();
       sides.requestSide.disconnect();
@@ -48,8 +48,8 @@ export const queueShare: Figure = {
   },
 };
 
-async function measureSides(ground: Ground, sides: TwoSides): Promise<Row[]> {
-  const idleMs = ground.of(5_000, 3_000, 500);
+async function measureSides(fixture: Fixture, sides: TwoSides): Promise<Row[]> {
+  const idleMs = fixture.of(5_000, 3_000, 500);
   const before = await cpuOf(sides);
   await sleep(idleMs);
   const after = await cpuOf(sides);
@@ -57,16 +57,16 @@ async function measureSides(ground: Ground, sides: TwoSides): Promise<Row[]> {
   const idlePerMs = after.map((micros, i) => (micros - (before[i] ?? 0)) / idleMs);
   const rows: Row[] = [];
   const kinds = HANDLERS_MS.flatMap((sleepMs) =>
-    [1, 2].map((requests) => ({ sleepMs, requests, each: countFor(ground, sleepMs) / requests })),
+    [1, 2].map((requests) => ({ sleepMs, requests, each: countFor(fixture, sleepMs) / requests })),
   );
   for (const kind of kinds) {
     const { sleepMs, requests } = kind;
     const shares: number[] = [];
-    for (let round = 0; round < ground.settings.rounds; round += 1) {
-      shares.push(100 * (await shareOf(ground, sides, kind, idlePerMs)));
+    for (let round = 0; round < fixture.settings.rounds; round += 1) {
+      shares.push(100 * (await shareOf(fixture, sides, kind, idlePerMs)));
     }
     const label = `handlers of ${sleepMs} ms, ${requests === 1 ? 'one request' : 'two take turns'}`;
-    ground.say(`queue-share: ${label}`);
+    fixture.say(`queue-share: ${label}`);
     rows.push(
       medianRow(
         label,
@@ -84,18 +84,18 @@ async function measureSides(ground: Ground, sides: TwoSides): Promise<Row[]> {
 }
 
 async function shareOf(
-  ground: Ground,
+  fixture: Fixture,
   sides: TwoSides,
   { sleepMs, requests, each }: { sleepMs: number; requests: number; each: number },
   idlePerMs: readonly number[],
 ): Promise<number> {
   const queue = nameOn(await slotsOf(sides.queueSide), 'bench');
-  const pw = ground.piecework(queue, sides.redis);
-  await ground.startWorker({ redis: sides.redis, queue, concurrency: SLOTS });
+  const pw = fixture.piecework(queue, sides.redis);
+  await fixture.startWorker({ redis: sides.redis, queue, concurrency: SLOTS });
   const requestSlots = await slotsOf(sides.requestSide);
   const work = async (size: number) => {
     const submitted = Array.from({ length: requests }, () =>
-      pw.submit(ground.deeds(size, { sleepMs }), {
+      pw.submit(fixture.payloads(size, { sleepMs }), {
         id: nameOn(requestSlots, 'request'),
         limit: SLOTS,
         results: 'discard',
@@ -112,15 +112,15 @@ async function shareOf(
   const [queueMicros = 0, requestMicros = 0] = after.map(
     (micros, i) => micros - (before[i] ?? 0) - (idlePerMs[i] ?? 0) * elapsedMs,
   );
-  await ground.clear();
+  await fixture.clear();
   return Math.max(0, queueMicros) / (Math.max(0, queueMicros) + Math.max(1, requestMicros));
 }
 
 /** So many, of all requests together, that a round lasts some seconds. */
-function countFor(ground: Ground, sleepMs: number): number {
-  const atMost = ground.of(100_000, 30_000, 1_000);
+function countFor(fixture: Fixture, sleepMs: number): number {
+  const atMost = fixture.of(100_000, 30_000, 1_000);
   if (sleepMs === 0) return atMost;
-  const seconds = ground.of(6, 2, 0.2);
+  const seconds = fixture.of(6, 2, 0.2);
   const turns = Math.ceil((1_000 * seconds) / sleepMs);
   return Math.min(atMost, turns * SLOTS);
 }

@@ -1,16 +1,16 @@
 import { queueKeys } from '@piecework/protocol';
 import { max, min } from 'simple-statistics';
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
+import { until } from '../fixture/until.js';
 import { monotonicMs } from '../monotonic.js';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow } from './rows.js';
-import { until } from './until.js';
 
 const SLOTS = 10;
-/** `tiny`: a lease that outlasts a starved worker; what is waited for is the first look anyway. */
+/** `tiny`: a lease that outlasts a starved worker; the figure waits for the first tend anyway. */
 const LEASES_MS = { full: [1_000, 5_000, 30_000], quick: [1_000, 5_000], tiny: [5_000] } as const;
 
-/** Whether a tick has looked at the request since its submission. */
+/** Whether the request has been tended since its submission. */
 type Age = 'young' | 'known';
 const WHY = {
   young:
@@ -26,11 +26,11 @@ export const recovery: Figure = {
   method: `Two worker processes, of which one holds ${SLOTS} sub-requests that do not end; the other is started then, with ${SLOTS} free slots. Leases as given; the default is 30 s. A lease is renewed at a third, so what is left of it at the kill is between two thirds and all. Young: killed right after the submission; known: after the agenda’s first look at the request. All rounds of a lease run at once, each on a queue of its own, as nearly all of it is waiting.`,
   target: 'reported',
 
-  async measure(ground): Promise<Row[]> {
+  async measure(fixture): Promise<Row[]> {
     const rows: Row[] = [];
-    for (const leaseMs of LEASES_MS[ground.size]) {
-      const ages: Age[] = ground.size === 'tiny' ? ['young'] : ['young', 'known'];
-      for (const [i, rounds] of (await killAll(ground, leaseMs, ages)).entries()) {
+    for (const leaseMs of LEASES_MS[fixture.size]) {
+      const ages: Age[] = fixture.size === 'tiny' ? ['young'] : ['young', 'known'];
+      for (const [i, rounds] of (await killAll(fixture, leaseMs, ages)).entries()) {
         const age = ages[i] as Age;
         const label = `lease ${leaseMs / 1_000} s, ${age} request`;
         const seconds = (pick: (times: number[]) => number) =>
@@ -40,18 +40,18 @@ export const recovery: Figure = {
           medianRow(`${label}, last`, 's', seconds(max)),
         );
       }
-      ground.say(`recovery: lease of ${leaseMs} ms`);
+      fixture.say(`recovery: lease of ${leaseMs} ms`);
     }
     return rows;
   },
 };
 
 /** All rounds at once, each on a queue of its own: nearly all of it is waiting. */
-async function killAll(ground: Ground, leaseMs: number, ages: readonly Age[]) {
-  const rounds = Array.from({ length: ground.settings.rounds });
-  const all = ages.map((age) => rounds.map(() => killOnce(ground, leaseMs, age)));
+async function killAll(fixture: Fixture, leaseMs: number, ages: readonly Age[]) {
+  const rounds = Array.from({ length: fixture.settings.rounds });
+  const all = ages.map((age) => rounds.map(() => killOnce(fixture, leaseMs, age)));
   const measured = await Promise.all(all.map((each) => Promise.all(each)));
-  await ground.clear();
+  await fixture.clear();
   return measured.map((each) => {
     const killed = each.filter((times) => times !== undefined);
     if (killed.length === 0) throw new Error('every worker lost its lease before it was killed');
@@ -60,16 +60,20 @@ async function killAll(ground: Ground, leaseMs: number, ages: readonly Age[]) {
 }
 
 /** Undefined when the worker, starved, lost its lease before it was killed: its work ended with it. */
-async function killOnce(ground: Ground, leaseMs: number, age: Age): Promise<number[] | undefined> {
-  const queue = ground.newQueue();
+async function killOnce(
+  fixture: Fixture,
+  leaseMs: number,
+  age: Age,
+): Promise<number[] | undefined> {
+  const queue = fixture.newQueue();
   const fleet = { queue, concurrency: SLOTS, tells: true, options: { leaseMs } };
-  const first = await ground.startWorker(fleet);
-  const pw = ground.piecework(queue);
-  const request = await pw.submit(ground.deeds(SLOTS, { holds: true }), { limit: SLOTS });
+  const first = await fixture.startWorker(fleet);
+  const pw = fixture.piecework(queue);
+  const request = await pw.submit(fixture.payloads(SLOTS, { holds: true }), { limit: SLOTS });
   const over = request.completion().then(() => undefined);
   await first.started(SLOTS);
-  const second = await ground.startWorker(fleet);
-  if (age === 'known') await lookedAt(ground, queue, request.id, leaseMs);
+  const second = await fixture.startWorker(fleet);
+  if (age === 'known') await lookedAt(fixture, queue, request.id, leaseMs);
   const killedMs = monotonicMs();
   await first.kill();
   const again = await Promise.race([second.started(SLOTS), over]);
@@ -78,8 +82,8 @@ async function killOnce(ground: Ground, leaseMs: number, age: Age): Promise<numb
   return again?.map(({ atMs }) => atMs - killedMs);
 }
 
-/** Until the agenda's next look at it is no further away than a lease. */
-async function lookedAt({ server }: Ground, queue: string, id: string, leaseMs: number) {
+/** Waits until the next tend of the request is no further away than a lease. */
+async function lookedAt({ server }: Fixture, queue: string, id: string, leaseMs: number) {
   const { agenda } = queueKeys(queue);
   await until(async () => {
     const score = await server.probe.zscore(agenda, id);

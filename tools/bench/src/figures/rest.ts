@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { queueKeys } from '@piecework/protocol';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow } from './rows.js';
-import { until } from './until.js';
-import type { WorkerProcess } from './worker-process.js';
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
+import { until } from '../fixture/until.js';
+import type { WorkerProcess } from '../fixture/worker-process.js';
 
 interface Rest {
   readonly cpuMicros: number;
@@ -20,7 +20,7 @@ const ROUND_MS = 30_000;
 /** So long after a tick what it began is over, and the next is far. */
 const AFTER_MS = 1_000;
 
-/** What goes on when nothing does. */
+/** What an idle fleet costs. */
 export const rest: Figure = {
   title: 'Commands and bytes at rest',
   definition:
@@ -29,12 +29,12 @@ export const rest: Figure = {
     'INFO before and after a time in which nothing is submitted, less what the server and the looks themselves need in the same time. Waiting: one worker whose only slot is taken, first with nothing behind it, then with a thousand requests; no clock is moved, and each measurement begins when the first look at each request, 20 s after its submission, is over, and behind a tick, so that both see as many of what is done at intervals.',
   target: 'reported',
 
-  async measure(ground): Promise<Row[]> {
-    const idleMs = ground.of(30_000, 20_000, 1_000);
-    const bare = await during(ground, idleMs);
-    const worker = await ground.startWorker({ queue: ground.newQueue(), concurrency: 10 });
-    const idle = await during(ground, idleMs, worker);
-    await ground.clear();
+  async measure(fixture): Promise<Row[]> {
+    const idleMs = fixture.of(30_000, 20_000, 1_000);
+    const bare = await during(fixture, idleMs);
+    const worker = await fixture.startWorker({ queue: fixture.newQueue(), concurrency: 10 });
+    const idle = await during(fixture, idleMs, worker);
+    await fixture.clear();
     const perSecond = (figure: (of: Rest) => number) => [
       (figure(idle) - figure(bare)) / (idleMs / 1_000),
     ];
@@ -61,15 +61,15 @@ export const rest: Figure = {
         'Redis CPU µs',
         perSecond(({ cpuMicros }) => cpuMicros),
       ),
-      ...(await waitingRows(ground)),
+      ...(await waitingRows(fixture)),
     ];
   },
 };
 
-async function waitingRows(ground: Ground): Promise<Row[]> {
-  const waiting = ground.of(1_000, 1_000, 20);
-  const ms = ground.of(60_000, ROUND_MS, 1_000);
-  const { none, many, looked } = await behindABusySlot(ground, waiting, ms);
+async function waitingRows(fixture: Fixture): Promise<Row[]> {
+  const waiting = fixture.of(1_000, 1_000, 20);
+  const ms = fixture.of(60_000, ROUND_MS, 1_000);
+  const { none, many, looked } = await behindABusySlot(fixture, waiting, ms);
   const perHour = (figure: (of: Rest) => number) => [
     ((figure(many) - figure(none)) / waiting) * (3_600_000 / ms),
   ];
@@ -105,38 +105,38 @@ async function waitingRows(ground: Ground): Promise<Row[]> {
  * Both times by the same worker, so that what is done once, such as sending a script that the server
  * does not know yet, is in neither.
  */
-async function behindABusySlot(ground: Ground, waiting: number, ms: number) {
-  const { probe } = ground.server;
-  const patient = { everyMs: 500, patienceMs: ground.of(90_000, 90_000, 500) };
+async function behindABusySlot(fixture: Fixture, waiting: number, ms: number) {
+  const { probe } = fixture.server;
+  const patient = { everyMs: 500, patienceMs: fixture.of(90_000, 90_000, 500) };
   await probe.flushall();
-  const queue = ground.newQueue();
+  const queue = fixture.newQueue();
   const { agenda, counters } = queueKeys(queue);
-  const pw = ground.piecework(queue);
-  const worker = await ground.startWorker({ queue, concurrency: 1, tells: true });
-  const { id } = await pw.submit([ground.deed(0, { holds: true })], { priority: 0 });
+  const pw = fixture.piecework(queue);
+  const worker = await fixture.startWorker({ queue, concurrency: 1, tells: true });
+  const { id } = await pw.submit([fixture.payload(0, { holds: true })], { priority: 0 });
   await worker.started(1);
   const behindATick = async () => {
     const tickedAt = () => probe.hget(counters, 'tickedAt');
     const last = await tickedAt();
     await until(async () => (await tickedAt()) !== last, { ...patient, everyMs: 20 });
     await sleep(Math.min(ms, AFTER_MS));
-    return during(ground, ms, worker);
+    return during(fixture, ms, worker);
   };
   const first = await probe.zscore(agenda, id);
   await until(async () => (await probe.zscore(agenda, id)) !== first, patient);
   const none = await behindATick();
-  for (let i = 0; i < waiting; i += 1) await pw.submit([ground.deed(i)], BEHIND);
+  for (let i = 0; i < waiting; i += 1) await pw.submit([fixture.payload(i)], BEHIND);
   // Only the one that holds the slot is left on the agenda.
   const looked = await until(async () => (await probe.zcard(agenda)) <= 1, patient);
   const many = await behindATick();
-  await ground.clear();
+  await fixture.clear();
   return { none, many, looked };
 }
 
 /** What the server counted in that time, and what the worker sent, if there is one. */
-async function during(ground: Ground, ms: number, worker?: WorkerProcess): Promise<Rest> {
+async function during(fixture: Fixture, ms: number, worker?: WorkerProcess): Promise<Rest> {
   await worker?.report();
-  const { cpuMicros, wireBytes } = await ground.redisCost(() => sleep(ms));
+  const { cpuMicros, wireBytes } = await fixture.redisCost(() => sleep(ms));
   const { commands } = (await worker?.report())?.sent ?? { commands: 0 };
   return { cpuMicros, wireBytes, commands };
 }

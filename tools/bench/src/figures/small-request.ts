@@ -1,105 +1,103 @@
-import { requestKeys } from '@piecework/protocol';
-import { REPOSITORY } from '../machine.js';
-import { usedMemory } from '../redis-figures.js';
-import { run } from '../run.js';
-import { type Entrant, entrantsOf, orderOf } from '../series.js';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow, ratioRow } from './rows.js';
+import type { Figure, Row } from '../figure/figure.js';
+import type { Fixture } from '../fixture/fixture.js';
+import { isWanted } from '../fleet/shape.js';
+import {
+  measureBehindNetwork,
+  measureCounts,
+  measureSmall,
+  type SmallTargets,
+} from '../small/measure-small.js';
 
-const SETTING = 'stream-node-max-bytes';
-/** The server's own, and what it could be set to. */
-const NODE_BYTES = [4_096, 1_024, 512] as const;
+const DELAY_MS = 1;
 
-/** What the smallest request costs in memory. */
-export const smallRequest: Figure = {
-  title: 'Bytes of a request with one sub-request',
-  definition:
-    'Growth of `used_memory` for each of many requests with one sub-request: while it waits, and when it is complete, with its result kept.',
-  method: `Requests of one sub-request, first with no worker, then worked off; with the server’s \`${SETTING}\` as it is (4096) and smaller. A new stream allocates a whole node at once, however little comes into it. What smaller nodes cost a big request, by a run as in the table of rates.`,
-  target: 'reported',
+interface Size {
+  readonly size: number;
+  readonly atOnce: number;
+  /** Requests of a run at full size: one at a time, and with others. */
+  readonly counts: readonly [idle: number, busy: number];
+  readonly idle: SmallTargets;
+  readonly busy: SmallTargets;
+  readonly network: { readonly p50Ms?: number; readonly roundTrips?: number };
+}
 
-  async measure(ground): Promise<Row[]> {
-    const { probe } = ground.server;
-    const count = ground.of(10_000, 2_000, 50);
-    const rows: Row[] = [];
-    const big: Record<number, { cpu: number[]; bytes: number }> = {};
-    try {
-      for (const bytes of NODE_BYTES) {
-        await probe.config('SET', SETTING, bytes);
-        rows.push(...(await smallOnes(ground, count, bytes)));
-        big[bytes] = await bigOne(ground);
-      }
-    } finally {
-      await probe.config('SET', SETTING, NODE_BYTES[0]);
-    }
-    const [standard, ...others] = NODE_BYTES;
-    const plain = big[standard] ?? { cpu: [], bytes: 0 };
-    for (const bytes of NODE_BYTES)
-      rows.push(
-        medianRow(`big request, nodes of ${bytes}`, 'bytes per sub-request', [
-          big[bytes]?.bytes ?? Number.NaN,
-        ]),
-      );
-    for (const bytes of others)
-      rows.push(
-        ratioRow(
-          `big request, Redis CPU with nodes of ${bytes} ÷ ${standard}`,
-          big[bytes]?.cpu ?? [],
-          plain.cpu,
-        ),
-      );
-    return rows;
+const SIZES: readonly Size[] = [
+  {
+    ...{ size: 1, atOnce: 50, counts: [600, 6_000] },
+    idle: { p50Ms: 0.6, p99Ms: 0.8 },
+    busy: { perSecond: 1.5, redisMicros: 0.8, clientMicros: 0.7 },
+    network: { p50Ms: 1, roundTrips: 4 },
   },
-};
+  {
+    ...{ size: 10, atOnce: 50, counts: [300, 2_000] },
+    ...{ idle: {}, busy: { perSecond: 5 }, network: {} },
+  },
+  {
+    ...{ size: 100, atOnce: 20, counts: [100, 400] },
+    ...{ idle: {}, busy: { perSecond: 8 }, network: {} },
+  },
+];
 
-async function smallOnes(ground: Ground, count: number, nodeBytes: number): Promise<Row[]> {
-  const { probe } = ground.server;
-  await probe.flushall();
-  const queue = ground.newQueue();
-  const pw = ground.piecework(queue);
-  // Connected, with its scripts loaded and its buffers grown, before memory is looked at.
-  await pw.submit([ground.deed(0)]);
-  const before = await usedMemory(probe);
-  let id = '';
-  for (let i = 0; i < count; i += 1) id = (await pw.submit([ground.deed(i)])).id;
-  const waiting = (await usedMemory(probe)) - before;
-  const parts = await partsOf(ground, id);
-  const worker = await ground.startWorker({ queue, concurrency: 100 });
-  await pw.request(id).completion();
-  await worker.close();
-  const complete = (await usedMemory(probe)) - before;
-  const after = await partsOf(ground, id);
-  await ground.clear();
-  const label = `nodes of ${nodeBytes}`;
+type Part = (fixture: Fixture) => Promise<Row[]>;
+
+const PARTS: Record<string, Part> = Object.fromEntries(SIZES.flatMap(partsOf));
+
+/** The rows that `--rows` can name. */
+export const smallRequestRowNames = Object.keys(PARTS);
+
+function partsOf({ size, atOnce, counts: [idle, busy], ...targets }: Size): [string, Part][] {
+  const part =
+    (each: number, apart: boolean, of: SmallTargets, most: number): Part =>
+    (fixture) => {
+      const count = fixture.of(most, Math.ceil(most / 4), Math.max(each, 4));
+      return measureSmall(fixture, { size, atOnce: each, apart }, count, of);
+    };
   return [
-    medianRow(`waiting, ${label}`, 'bytes', [waiting / count], { note: parts }),
-    medianRow(`complete, ${label}`, 'bytes', [complete / count], { note: after }),
+    [`${size} busy`, part(atOnce, false, targets.busy, busy)],
+    [`${size} busy apart`, part(atOnce, true, targets.busy, busy)],
+    [`${size} idle`, part(1, false, targets.idle, idle)],
+    [`${size} idle apart`, part(1, true, targets.idle, idle)],
+    [
+      `${size} network`,
+      (fixture) => {
+        const count = fixture.of(200, 50, 4);
+        return measureBehindNetwork(fixture, size, count, DELAY_MS, targets.network);
+      },
+    ],
+    [
+      `${size} counts`,
+      async (fixture) => {
+        const count = fixture.of(200, 100, 4);
+        return [
+          ...(await measureCounts(fixture, size, 1, count)),
+          ...(await measureCounts(fixture, size, atOnce, count * 2)),
+        ];
+      },
+    ],
   ];
 }
 
-/** The keys of one request, each with its bytes. */
-async function partsOf({ server }: Ground, id: string): Promise<string> {
-  const parts: string[] = [];
-  for (const [name, key] of Object.entries(requestKeys(id))) {
-    if (name === 'id' || name === 'channel') continue;
-    const bytes = await server.probe.memory('USAGE', key, 'SAMPLES', 0);
-    if (bytes) parts.push(`${name} ${bytes}`);
-  }
-  return `of these ${parts.join(', ')}; the rest is the queue’s`;
-}
+/** What a small request costs, from its submission to its results. */
+export const smallRequest: Figure = {
+  title: 'Small requests, beside BullMQ',
+  definition:
+    'From the call that submits until the caller has all results: rate, latency, CPU of Redis’ main thread and of the clients, for requests of 1, 10 and 100 sub-requests.',
+  method: [
+    'BullMQ: a request of one is `add` and `waitUntilFinished`; of more, a flow whose parent returns `getChildrenValues()`, and `waitUntilFinished` of the parent. Defaults of both; BullMQ’s workers, also that of the parents, have as many slots as ours.',
+    'Piecework: `submit`, `completion()`, `results()`.',
+    'Busy: 50 requests at a time, 20 of 100 sub-requests. Idle: one at a time.',
+    'Callers and worker share one process, a new one for each run, which warms up with up to 500 requests; apart: the worker has a process of its own, and client CPU is that of both.',
+    'Handlers return at once. Each result has to come exactly once.',
+    `Network: one at a time, callers and worker reach Redis through a TCP proxy that delays each direction by ${DELAY_MS} ms. Serial round trips: what the proxy adds to the latency, over what it adds to PING.`,
+    'Counts: one run; writes are those to sockets that contain commands, of callers and worker; keys are those that scripts and blocking pops name. A busy worker’s blocking pops are part of the counts.',
+  ].join(' '),
+  target:
+    '1: rate ≥ 1.5 × BullMQ, Redis CPU ≤ 0.8 ×, client CPU ≤ 0.7 ×; idle p50 ≤ 0.6 ×, p99 ≤ 0.8 ×; network p50 ≤ 1 ×, ≤ 4 serial round trips; 10: rate ≥ 5 × flows; 100: ≥ 8 ×',
 
-async function bigOne(ground: Ground): Promise<{ cpu: number[]; bytes: number }> {
-  const [entrant] = entrantsOf(['piecework'], REPOSITORY) as [Entrant];
-  const order = orderOf(ground.server, entrant, ground.settings);
-  const { probe } = ground.server;
-  const cpu: number[] = [];
-  for (let round = 0; round < ground.settings.rounds; round += 1) {
-    await probe.flushall();
-    const report = await run('speed', order);
-    cpu.push(report.redis.cpuMicros / report.finished);
-  }
-  await probe.flushall();
-  const { waitingBytes } = await run('memory', order);
-  return { cpu, bytes: waitingBytes / order.count };
-}
+  async measure(fixture): Promise<Row[]> {
+    const rows: Row[] = [];
+    for (const [name, measure] of Object.entries(PARTS)) {
+      if (isWanted(name, fixture.choice.rows)) rows.push(...(await measure(fixture)));
+    }
+    return rows;
+  },
+};

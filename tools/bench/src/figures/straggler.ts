@@ -1,9 +1,9 @@
-import { Connection, QueueCommands, RequestCommands, requestKeys } from '@piecework/protocol';
+import { Connection, QueueCommands, requestKeys, WorkerCommands } from '@piecework/protocol';
 import type { Piecework } from 'piecework';
-import type { Figure, Row } from './figure.js';
-import type { Ground } from './ground.js';
-import { medianRow, ratioRow } from './rows.js';
-import { until } from './until.js';
+import type { Figure, Row } from '../figure/figure.js';
+import { medianRow, ratioRow } from '../figure/rows.js';
+import type { Fixture } from '../fixture/fixture.js';
+import { until } from '../fixture/until.js';
 
 const HOUR_MS = 3_600_000;
 /** The two that stay: one runs on and on, one failed and is due in an hour. */
@@ -27,11 +27,11 @@ export const straggler: Figure = {
     'MEMORY USAGE … SAMPLES 0 of every key. The request stays unsealed, so that it cannot complete, in both cases. A worker that the bench plays by the protocol’s own calls takes the first two entries, fails one with a delay of an hour and keeps the other; a worker process does the rest.',
   target: '≤ 2 % more',
 
-  async measure(ground): Promise<Row[]> {
-    const count = ground.of(1_000_000, 100_000, 2_000);
+  async measure(fixture): Promise<Row[]> {
+    const count = fixture.of(1_000_000, 100_000, 2_000);
     // Bytes, not times: they come out alike in every round.
-    const without = await hold(ground, count, false);
-    const held = await hold(ground, count, true);
+    const without = await hold(fixture, count, false);
+    const held = await hold(fixture, count, true);
     const extra = held.endBytes - without.endBytes;
     const kib = (bytes: number) => [bytes / 1024];
     return [
@@ -57,40 +57,40 @@ export const straggler: Figure = {
   },
 };
 
-async function hold(ground: Ground, count: number, withTwo: boolean): Promise<Held> {
-  const { server, settings } = ground;
+async function hold(fixture: Fixture, count: number, withTwo: boolean): Promise<Held> {
+  const { server, settings } = fixture;
   await server.probe.flushall();
-  const queue = ground.newQueue();
-  const pw = ground.piecework(queue);
+  const queue = fixture.newQueue();
+  const pw = fixture.piecework(queue);
   const limit = settings.concurrency + HELD;
   const open = await pw.open({ results: 'discard', limit });
-  for (const deed of ground.deeds(count)) await open.append(deed);
+  for (const payload of fixture.payloads(count)) await open.append(payload);
   await open.flush();
-  const waitingBytes = await bytesOf(ground, open.id);
-  const connection = Connection.open(ground.url);
+  const waitingBytes = await bytesOf(fixture, open.id);
+  const connection = Connection.open(fixture.url);
   try {
-    if (withTwo) await takeTwo(ground, connection, queue, open);
-    await ground.startWorker({ queue, concurrency: settings.concurrency });
+    if (withTwo) await takeTwo(fixture, connection, queue, open);
+    await fixture.startWorker({ queue, concurrency: settings.concurrency });
     const settled = withTwo ? count - HELD : count;
     await until(async () => (await settledOf(pw, open.id)) === settled);
     const entries = await server.probe.xlen(requestKeys(open.id).work);
-    return { waitingBytes, endBytes: await bytesOf(ground, open.id), entries };
+    return { waitingBytes, endBytes: await bytesOf(fixture, open.id), entries };
   } finally {
     await connection.close();
-    await ground.clear();
+    await fixture.clear();
   }
 }
 
 /** The place of a worker that has one long run and one failed one. */
 async function takeTwo(
-  { server }: Ground,
+  { server }: Fixture,
   connection: Connection,
   queue: string,
   { id, generation }: { id: string; generation: number },
 ): Promise<void> {
-  const commands = new RequestCommands(connection, id);
+  const commands = new WorkerCommands(connection, id);
   const worker = 'bench-holder';
-  // Requests have one attempt unless told otherwise, and a last attempt is not delayed.
+  // Requests have one attempt by default, and a last attempt is not delayed.
   await server.probe.hset(requestKeys(id).request, 'attempts', 2);
   await commands.enter({
     generation,
@@ -122,7 +122,7 @@ async function settledOf(pw: Piecework, id: string): Promise<number> {
   return counts.succeeded + counts.failed + counts.cancelled;
 }
 
-async function bytesOf({ server }: Ground, id: string): Promise<number> {
+async function bytesOf({ server }: Fixture, id: string): Promise<number> {
   const { request, work, due, tries, progress, failed, results } = requestKeys(id);
   let bytes = 0;
   for (const key of [request, work, due, tries, progress, failed, results]) {

@@ -1,7 +1,7 @@
 import type { Setting } from './assumptions.js';
 import { type Costs, tendMicros, tickMicros } from './costs.js';
 
-/** Between two looks at a request that is worked off (TIMES.auditMs). */
+/** Time between two tends of a request that is worked off (TIMES.auditMs). */
 const AUDIT_S = 15;
 /** A worker compares what it runs with the server's books each third of its lease. */
 const COMPARE_S = 10;
@@ -10,7 +10,7 @@ const POP_S = 5;
 /** The ticks of a whole fleet, a second. */
 const TICKS_PER_S = 20;
 
-/** Share of one master's time that goes into looks at the agenda, whatever is worked off. */
+/** Share of one master's time that ticks and tends take, whatever is worked off. */
 export function backgroundShare(
   { workers, requests, concurrency }: Setting,
   costs: Costs,
@@ -30,7 +30,7 @@ export function backgroundShare(
   return micros / 1e6;
 }
 
-/** Share of the queue's master that a fleet costs which has nothing to do. */
+/** Share of the queue's master that an idle fleet takes. */
 export function idleShare(workers: number, costs: Costs): number {
   const pops = (workers / POP_S) * costs.server.popTimedOut.micros;
   return (pops + ticksPerSecond(workers) * tickMicros(costs, workers)) / 1e6;

@@ -1,3 +1,4 @@
+import type { Counts } from './call-counter.js';
 import type { Costs } from './costs.js';
 import type { Called } from './fleet.js';
 import type { RealRun, RealSetting } from './real-run.js';
@@ -23,7 +24,7 @@ const SIZES = [
   { handlerMs: 5, total: 9_600 },
   { handlerMs: 50, total: 2_400 },
 ] as const;
-const CALLED: readonly Called[] = ['settle', 'contended', 'swap', 'enter', 'push'];
+const CALLED: readonly Called[] = ['settle', 'should-yield', 'pop', 'enter', 'push'];
 
 /** One server and three; one request that has all slots, and twelve that share them. */
 export function realSettings(scale: number): RealSetting[] {
@@ -49,11 +50,17 @@ export function simulateReal(real: RealRun, costs: Costs, effort: Effort): Simul
   return simulate({ ...same, ...here, contended }, costs, effort);
 }
 
+/** `exchange` pushes and pops, and is rare. */
+const counted = (counts: Counts, name: Called): number => {
+  const of = (...names: string[]) => names.reduce((sum, one) => sum + (counts[one] ?? 0), 0);
+  return name === 'pop' ? of('lmpop', 'blmpop', 'exchange') : of(name);
+};
+
 /** Calls per sub-request as counted and as simulated. */
 export function callsPerOutcome({ real, simulated }: Check) {
   return CALLED.map((name) => ({
     name,
-    counted: (real.counts[name] ?? 0) / real.settled,
+    counted: counted(real.counts, name) / real.settled,
     simulated: simulated.calls[name],
   }));
 }

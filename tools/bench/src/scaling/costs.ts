@@ -13,6 +13,7 @@ export const REQUEST_CALLS = [
   'create',
   'append500',
   'enter',
+  'enter10',
   'firstRead',
   'turn1',
   'turn10',
@@ -29,8 +30,8 @@ export const REQUEST_CALLS = [
 export const QUEUE_CALLS = [
   'intent',
   'push',
-  'contended',
-  'swap',
+  'should-yield',
+  'exchange',
   'popAtHand',
   'popTimedOut',
   'tick1',
@@ -65,12 +66,20 @@ export function settleMicros({ server }: Costs, outcomes: number, read: number):
   return whole * (server.settle1.micros / server.turn1.micros);
 }
 
+/** An enter for so many permits, which reads a sub-request for each. */
+export function enterMicros({ server }: Costs, permits: number): number {
+  return between(permits, [
+    [1, server.enter.micros],
+    [10, server.enter10.micros],
+  ]);
+}
+
 /** Putting one sub-request in, and reading its result. µs of the request's master. */
 export function fillMicros({ server }: Costs): number {
   return server.append500.micros / 500 + server.results1000.micros / 1_000;
 }
 
-/** One look at a request that so many workers hold. */
+/** One tend of a request of which this many workers have permits. */
 export function tendMicros({ server }: Costs, holders: number): number {
   return between(holders, [
     [1, server.tend1.micros],

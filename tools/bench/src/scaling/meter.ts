@@ -1,4 +1,5 @@
-import { Connection, QueueCommands, RequestCommands } from '@piecework/protocol';
+import { Connection, QueueCommands } from '@piecework/protocol';
+import { RequestCommands } from '@piecework/protocol/testing';
 import type { Redis } from 'ioredis';
 import { difference, redisFigures } from '../redis-figures.js';
 import type { CallCost } from './costs.js';
@@ -33,7 +34,7 @@ export class Meter {
     });
   }
 
-  /** What `calls` calls cost, shared out among all lanes; `call` is told which of its lane it is. */
+  /** What `calls` calls cost, shared out among all lanes; `call` receives its number within its lane. */
   async measure(
     calls: number,
     call: (lane: Lane, turn: number) => Promise<unknown>,

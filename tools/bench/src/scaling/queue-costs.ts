@@ -31,8 +31,10 @@ export async function queueCosts(meter: Meter, calls: number): Promise<QueueCost
   });
   const push = await meter.measure(calls, (lane) => lane.queue.push(token));
   // The end of the list is full of the asker's own tokens: the longest look.
-  const contended = await meter.measure(calls, (lane) => lane.queue.contended('other', PRIORITY));
-  const swap = await meter.measure(calls, (lane) => lane.queue.swap(token, 1));
+  const shouldYield = await meter.measure(calls, (lane) =>
+    lane.queue.shouldYield('other', PRIORITY),
+  );
+  const exchange = await meter.measure(calls, (lane) => lane.queue.exchange(token, 1));
   const popAtHand = await meter.measure(calls, (lane) => pop(lane, 5));
   await first.connection.client.unlink(queue.keys.list(PRIORITY));
   const popTimedOut = await meter.measure(Math.ceil(calls / 10), (lane) => pop(lane, 0.001));
@@ -54,7 +56,7 @@ export async function queueCosts(meter: Meter, calls: number): Promise<QueueCost
     lane.queue.writeBack({ ...claim, claim: next }, tended),
   );
   return {
-    ...{ intent, push, contended, swap, popAtHand, popTimedOut },
+    ...{ intent, push, 'should-yield': shouldYield, exchange, popAtHand, popTimedOut },
     ...{ tick1, tick1000, writeBack, finish },
   };
 }

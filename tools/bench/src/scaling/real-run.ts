@@ -94,7 +94,7 @@ async function startServers(
 ): Promise<AsyncDisposable & Pick<EmbeddedCluster, 'nodes'>> {
   if (masters === 3) return startCluster({ masters, replicasPerMaster: 0 });
   const server = await startRedis();
-  return { nodes: [server], [Symbol.asyncDispose]: () => server.stop() };
+  return { nodes: [server], [Symbol.asyncDispose]: () => server.close() };
 }
 
 async function startWorker(order: WorkerOrder): Promise<ChildProcess> {

@@ -32,7 +32,8 @@ export async function requestCosts(meter: Meter, calls: number): Promise<Request
     request(`made-${number}-${turn}`).create(Date.now(), 'owner', LEASE_MS, FIELDS),
   );
   const append500 = await measureAppend(meter, Math.ceil(calls / 20));
-  const enter = await measureEnter(meter, calls);
+  const enter = await measureEnter(meter, 1, calls);
+  const enter10 = await measureEnter(meter, 10, Math.ceil(calls / 4));
   const firstRead = await measureFirstRead(meter, calls);
   const turn1 = await measureTurn(meter, 1, calls);
   const turn10 = await measureTurn(meter, 10, calls);
@@ -62,7 +63,8 @@ export async function requestCosts(meter: Meter, calls: number): Promise<Request
     request('turn10').results('-', 100),
   );
   return {
-    ...{ create, append500, enter, firstRead, turn1, turn10, turn100, settle1, renew, compare },
+    ...{ create, append500, enter, enter10, firstRead, turn1, turn10, turn100, settle1 },
+    ...{ renew, compare },
     tend1: await measureTend(meter, 1, calls),
     tend100: await measureTend(meter, 100, Math.ceil(calls / 10)),
     tend1000: await measureTend(meter, 1_000, Math.ceil(calls / 20)),
@@ -94,15 +96,18 @@ async function measureAppend(meter: Meter, calls: number): Promise<CallCost> {
   });
 }
 
-async function measureEnter(meter: Meter, calls: number): Promise<CallCost> {
+/** Each reads its sub-requests too. */
+async function measureEnter(meter: Meter, want: number, calls: number): Promise<CallCost> {
   const [first] = meter.lanes as [Lane];
-  const generation = await filled(first, 'enter', calls + meter.lanes.length);
+  const id = `enter${want}`;
+  const generation = await filled(first, id, want * (calls + meter.lanes.length));
   return meter.measure(calls, ({ request, number }, turn) =>
-    request('enter').enter({
+    request(id).enter({
       generation,
       worker: `w${number}`,
       op: turn + 1,
-      want: 1,
+      want,
+      most: want,
       leaseMs: LEASE_MS,
       tasks: '*',
       epochs: ['1'],
@@ -194,7 +199,7 @@ async function measureSettle(meter: Meter, calls: number): Promise<CallCost> {
   });
 }
 
-/** The look at a request that `holders` workers hold, each with one sub-request. */
+/** The tend of a request of which `holders` workers have one sub-request each. */
 async function measureTend(meter: Meter, holders: number, calls: number): Promise<CallCost> {
   const [first] = meter.lanes as [Lane];
   const id = `tend${holders}`;

@@ -16,7 +16,7 @@ export interface Simulated {
   readonly busy: readonly number[];
   /** CPU time of all masters per sub-request. */
   readonly masterMicros: number;
-  /** Share of its master that the queue's own slot takes, without looks at the agenda. */
+  /** Share of its master that the queue's own slot takes, without ticks. */
   readonly queueBusy: number;
   /** Time from the end of a handler to the start of the next in its slot. */
   readonly meanWaitMs: number;
@@ -72,7 +72,7 @@ function simulateSome(
   const perSecond = (counted.settled / counted.elapsedMs) * 1_000 || Number.NaN;
   const busiest = Math.max(...counted.busy);
   const each = (calls: number) => calls / Math.max(1, counted.settled);
-  const { settle, contended, swap, enter, push } = counted.calls;
+  const { settle, 'should-yield': shouldYield, pop, enter, push } = counted.calls;
   return {
     setting,
     perSecond,
@@ -85,8 +85,8 @@ function simulateSome(
     p99WaitMs: counted.waits.length > 0 ? quantile(counted.waits, 0.99) : 0,
     calls: {
       settle: each(settle),
-      contended: each(contended),
-      swap: each(swap),
+      'should-yield': each(shouldYield),
+      pop: each(pop),
       enter: each(enter),
       push: each(push),
     },

@@ -46,7 +46,7 @@ export function throughputTable(all: readonly Simulated[], contended: boolean): 
   return { head: ['handler', 'workers', ...MASTERS.map(mastersTitle)], rows };
 }
 
-/** How busy, how dear and how slow, on three masters. */
+/** Load, cost and waits, on three masters. */
 export function detailTable(all: readonly Simulated[]): Table {
   const head = [
     'waiting',

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Cluster } from 'ioredis';
-import type { Fsync, Watched } from '../server.js';
+import type { Fsync, Watched } from '../attacked/server.js';
 import { ClusterOperator } from './moves.js';
 
 /** The cluster under attack: three masters and three replicas, each with its file. */
@@ -72,6 +72,6 @@ export class AttackedCluster implements Watched, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.client.disconnect();
     this.operator.close();
-    await this.#cluster.stop();
+    await this.#cluster.close();
   }
 }

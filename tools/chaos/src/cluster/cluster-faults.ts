@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Dice } from '../dice.js';
+import type { Dice } from '../contract/dice.js';
 import {
   type ClusterStroke,
   type Faults,
   isOfClusters,
   type Striker,
   type Stroke,
-} from '../faults.js';
+} from '../faults/faults.js';
 import type { AttackedCluster } from './attacked-cluster.js';
 import type { ClusterNode } from './moves.js';
 

@@ -6,7 +6,7 @@ const FAULTS = [
   'kill worker',
 ] as const;
 
-/** How long the fleet stood still at what was done to the cluster, and what the servers refused. */
+/** How long the fleet stalled at each fault of the cluster, and the error replies of the servers. */
 export async function clusterReport(
   journals: string,
   errors: ReadonlyMap<string, number>,

@@ -180,7 +180,7 @@ export class ClusterOperator {
     return joined as unknown as ClusterNode;
   }
 
-  /** A master without hash slots leaves, as by `redis-cli --cluster del-node`. Its server goes on alone. */
+  /** A master without hash slots leaves, as by `redis-cli --cluster del-node`. Its server continues by itself. */
   async leave({ id, port }: ClusterNode): Promise<void> {
     for (const [at, client] of this.#clients) if (at !== port) await client.cluster('FORGET', id);
     await this.at({ port }).call('CLUSTER', 'RESET', 'SOFT');

@@ -1,15 +1,15 @@
 import { quantileSorted } from 'simple-statistics';
-import type { Fault } from '../history.js';
-import { readJournals } from '../judge/read-journals.js';
+import type { Fault } from '../contract/history.js';
+import { readJournals } from '../evidence/read-journals.js';
 
 /*
- * How long the fleet stood still at each fault: the longest time in which no handler began, of those that
- * touch the fault and a second behind it.
+ * How long the fleet stalled at each fault: the longest time without the start of a handler that overlaps the fault or
+ * the second after it.
  */
 
 const BEHIND_MS = 1_000;
 
-/** To compare: the rest of the time, in pieces of this length. */
+/** For comparison, the rest of the time is divided into pieces of this length. */
 const PIECE_MS = 2_000;
 
 export interface Stalls {
@@ -17,7 +17,7 @@ export interface Stalls {
   readonly count: number;
   readonly p50Ms: number;
   readonly maxMs: number;
-  /** Runs that began again in that time although the one before had succeeded, or was cut off. */
+  /** Repeated runs in that time: the run before had succeeded, or was cut off. */
   readonly again: number;
   readonly mostAgain: number;
 }
@@ -103,7 +103,7 @@ interface Begin {
   readonly again: boolean;
 }
 
-/** What failed, or held itself back, is meant to come again. */
+/** All starts, marked if they repeat a run. A start after a failure or a `holdRequest` is no repetition. */
 function beginsOf(seen: Seen[]): Begin[] {
   seen.sort((a, b) => a.ms - b.ms);
   const last = new Map<string, string>();

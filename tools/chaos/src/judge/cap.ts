@@ -1,55 +1,53 @@
-import type { Evidence } from './evidence.js';
-import type { Findings } from './findings.js';
+import type { Evidence } from '../evidence/evidence.js';
+import type { Findings } from '../evidence/findings.js';
+import { endOf, type Interval, type Process } from '../evidence/processes.js';
+import type { Run } from '../evidence/runs.js';
 import { startsAbove } from './limits.js';
-import { endOf, type Interval, type Process } from './processes.js';
-import type { Run } from './runs.js';
 import { type Part, sweep } from './sweep.js';
 import type { Cap } from './verdict.js';
 
 /*
- * In flight at every instant, against the limit. Each run is an interval: from before its handler
- * begins until after it ended. Both are written by the handler itself, so a permit that was given
- * back and granted again never makes two lawful intervals overlap. A run without an end ended with
- * its process. Each interval has up to three parts:
+ * The cap: the number of runs in flight at every moment, compared with the limit. Each run is an interval, from before
+ * its handler starts until after it ended. The handler itself writes both down, so a permit that was given back and
+ * granted again never makes two lawful intervals overlap. A run without an end ended with its process. Each interval
+ * has up to three parts:
  *
  *   believed   it counts against the limit: more of these than the limit is a violation
- *   doubtful   its lease may be over, which the journals cannot tell
- *   zombie     its lease is over for certain
+ *   doubtful   its lease may have ended; the journals cannot tell
+ *   zombie     its lease has ended for certain
  *
- * When a lease ended. Only the server knows; the journals bound it. A worker that was frozen, or
- * whose way to Redis is closed, renews nothing: a lease that was renewed at the last moment before
- * ends `leaseMs` after that moment, so from then on it is a zombie. But it may have been renewed
- * earlier: the last sign of a renewal is the last handler that this worker began for this request,
- * because the settle or enter that brought it renewed the lease. Until that sign + ¾ of a lease the
- * run is believed (the quarter is for the reply that was on its way, and is longer than any delay
- * that a nemesis should put in); between the two it is doubtful. Once over, a lease does not come
- * back for a run, so it stays what it became until it ends.
+ * When did a lease end? Only the server knows; the journals give bounds. A worker that is frozen, or has no way to
+ * Redis, renews nothing. A lease that was renewed at the last moment before ends `leaseMs` after that moment: from then
+ * on the run is a zombie. But the last renewal may have been earlier. The last sign of one is the last handler that
+ * this worker started for this request, because the settle or enter before it renewed the lease. Until ¾ of a lease
+ * after that sign, the run is believed. (The quarter is for the reply that was on its way; it is longer than any delay
+ * that the nemesis should add.) Between the two moments the run is doubtful. A run never gets its lease back, so its
+ * state only gets worse.
  *
- * A worker that is awake and loses its lease fences itself a tenth of a lease before the end, and
- * tells its handlers to abort, which is written down whether the handler listens or not. A handler that
- * obeys is over before anybody else can be granted its permit. One that goes on is doubtful from then
- * on, and a zombie a tenth of a lease later. While Redis is away or a proxy is closed it is not known
- * whose way that is, and when a worker says that its event loop stood still, because the machine was busy,
- * it is not known whether the thread that renews did: runs are doubtful from the last sign + ¾ of a lease
- * on. A run that *begins* more than a lease after the trouble did is believed: beginning needs a permit,
- * and the old lease is no excuse for a new run. So what a doubt or a zombie can excuse is an old run that
- * goes on, never one more that starts.
+ * A worker that is awake and cannot renew fences itself a tenth of a lease before the end and aborts its handlers. The
+ * abort is written down whether the handler listens or not. A handler that obeys has ended before its permit can be
+ * granted again. One that continues is doubtful from then on, and a zombie a tenth of a lease later. While Redis is
+ * away or a proxy is closed, it is not known which processes are cut off. When a worker reports that its event loop was
+ * blocked, because the machine was busy, it is not known whether its renewal thread was blocked too. In both cases runs
+ * are doubtful from ¾ of a lease after the last sign. A run that *starts* more than a lease after the trouble began is
+ * believed: a start needs a permit, and the old lease does not excuse a new run. So doubts and zombies excuse only old
+ * runs that continue, never a new start.
  *
- * A request that is complete has no leases any more. Whoever runs again what a zombie had, whose success comes
- * yet and counts, goes on until it is told; so a run of a life that somebody was told to be complete, before
- * a redrive was asked for, is a zombie from then on.
+ * A complete request has no leases any more. If a zombie's success still counts, a worker that runs the same
+ * sub-request again continues until it receives the abort. So a run of a generation whose completion was reported,
+ * before a redrive was requested, is a zombie from that report on.
  *
- * When the server lost its last writes it lost permits, and when its clock was stepped leases may be over: for a
- * lease and a half from then on all runs are doubtful.
+ * A server that lost its last writes lost permits, and after a step of its clock leases may have ended: for a lease and
+ * a half from then on, all runs are doubtful.
  *
- * Where the limit changes while the request runs, limits.ts looks at each start instead.
+ * If the limit changes while the request runs, limits.ts judges each start instead.
  */
 
-/** Share of a lease after the last sign of a renewal for which a run is believed in any case. */
+/** For this share of a lease after the last sign of a renewal, a run is believed in any case. */
 const SURE = 0.75;
-/** Share of a lease before its end at which a worker gives it up, by its own clock. */
+/** A worker gives a lease up when this share of it is left, by its own clock. */
 const FENCE = 0.1;
-/** For so many leases permits may be out that the server has lost, or ended by a wrong clock. */
+/** For this many leases after an upheaval, workers may have permits that the server has lost, or ended too early. */
 const UNKNOWN = 1.5;
 
 export function judgeCap(evidence: Evidence, findings: Findings): Cap {
@@ -68,7 +66,7 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
     const signs = new Signs(itsRuns);
     const parts = itsRuns.map((run) => {
       const process = processes.at(run.process);
-      const ends = { overMs, firstLifeMs: request.firstLifeMs, upheavals };
+      const ends = { overMs, firstCompleteMs: request.firstCompleteMs, upheavals };
       return partOf(run, process, processes.cutOff(process), outages, signs, ends);
     });
     for (const { run, zombieMs, endMs } of parts) {
@@ -79,7 +77,7 @@ export function judgeCap(evidence: Evidence, findings: Findings): Cap {
       cap.zombieSeconds += (endMs - zombieMs) / 1_000;
       cap.zombieAwakeSeconds += (endMs - zombieMs - asleepMs) / 1_000;
     }
-    // Which limit is in force, when a change of it may be lost, nobody tells.
+    // If a change of the limit may be lost, it is not known which limit is in force.
     const isUndone = request.changes.some(({ askedMs, doneMs }) =>
       evidence.upheavals.mayUndo(askedMs, doneMs),
     );
@@ -137,15 +135,15 @@ function partOf(
   outages: readonly Interval[],
   signs: Signs,
   /**
-   * overMs: when the request was ended: its handlers are told to stop from then on, under their leases ·
-   * firstLifeMs: when its first life is known to be over, if it has another · upheavals: times from which on the
+   * overMs: when the request was ended: its handlers are notified to stop from then on, under their leases ·
+   * firstCompleteMs: when its first generation was complete, if it has another · upheavals: times from which on the
    * server may have forgotten permits, or ended leases early
    */
   {
     overMs,
-    firstLifeMs,
+    firstCompleteMs,
     upheavals,
-  }: { overMs: number; firstLifeMs: number; upheavals: readonly Interval[] },
+  }: { overMs: number; firstCompleteMs: number; upheavals: readonly Interval[] },
 ): Part {
   const endMs = Number.isNaN(run.endMs) ? Math.max(run.startMs, endOf(process)) : run.endMs;
   const leaseMs = process.leaseMs ?? Number.POSITIVE_INFINITY;
@@ -175,7 +173,7 @@ function partOf(
     doubtfulMs = Math.min(doubtfulMs, run.toldMs);
     zombieMs = Math.min(zombieMs, run.toldMs + FENCE * leaseMs);
   }
-  if (run.startMs < firstLifeMs) zombieMs = Math.min(zombieMs, firstLifeMs);
+  if (run.startMs < firstCompleteMs) zombieMs = Math.min(zombieMs, firstCompleteMs);
   // For a lease from then on, or from when the server was back, permits may be out that it does not know.
   for (const { fromMs } of upheavals) {
     const back = outages.find((outage) => outage.fromMs <= fromMs && fromMs <= outage.toMs);

@@ -1,13 +1,12 @@
+import type { Evidence } from '../evidence/evidence.js';
+import type { Findings } from '../evidence/findings.js';
+import type { Request, Seal, Told } from '../evidence/requests.js';
+import type { Upheavals } from '../evidence/upheavals.js';
 import { sameCounts } from './delivery.js';
-import type { Evidence } from './evidence.js';
-import type { Findings } from './findings.js';
-import type { Request, Seal, Told } from './requests.js';
-import type { Upheavals } from './upheavals.js';
 import type { Verdict } from './verdict.js';
 
 /*
- * Completion: every request of which something was acknowledged completes, and everybody who asks
- * is told the same of it.
+ * Completion: every request for which a write was acknowledged completes, and all waiters get the same answer about it.
  */
 
 export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict['requests'] {
@@ -24,17 +23,18 @@ export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict
         'told as completed',
         `${request.id}: expired, it is said, and nobody dropped it`,
       );
-    const lives = new Set(request.told.map(({ generation }) => generation)).size;
-    if (lives > 0) {
+    const generationsSeen = new Set(request.told.map(({ generation }) => generation)).size;
+    if (generationsSeen > 0) {
       sums.completed += 1;
       generations.first += 1;
-      generations.later += lives - 1;
+      generations.later += generationsSeen - 1;
       judgeTold(request, evidence.upheavals, findings);
     } else if (
       Number.isFinite(request.acknowledgedMs) &&
       request.droppedEarlyMs === Number.POSITIVE_INFINITY
     ) {
-      // What was dropped completes no more. Before an acknowledgement nobody was promised anything: it may never have come to be.
+      // A dropped request does not complete. Without an acknowledgement nothing was promised: it may never have
+      // existed.
       findings.add('never completed', request.id);
     }
   }
@@ -42,24 +42,29 @@ export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict
 }
 
 /**
- * Of one life everybody has to be told the same. There is a second one only if somebody redrove the
- * request; who waits since then is told of the old one no more, nor of one that was dropped. What the server has
- * lost since may be told otherwise.
+ * All waiters must get the same answer about one generation. There is a second generation only if the request was
+ * redriven. Waiters that come after that must not get the answer of the old one, nor that of a dropped request. If the
+ * server has lost writes since, answers may differ.
  */
 function judgeTold(request: Request, upheavals: Upheavals, findings: Findings): void {
   const wrong =
-    wrongSeal(request, upheavals) ?? wrongTold(request, upheavals) ?? wrongLife(request, upheavals);
+    wrongSeal(request, upheavals) ??
+    wrongTold(request, upheavals) ??
+    wrongGeneration(request, upheavals);
   if (wrong) findings.add('completed twice', `${request.id}: ${wrong}`);
 }
 
-/** Who submits it once more, as a life was lost, finds the one that a redrive began since. */
-function wrongSeal({ seals, laterLives }: Request, upheavals: Upheavals): string | undefined {
+/**
+ * All seals must be the same, except that a producer that submits the request once more, after a loss, may find the
+ * generation that a redrive began since.
+ */
+function wrongSeal({ seals, laterGenerations }: Request, upheavals: Upheavals): string | undefined {
   const stand = seals.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
   let last: Seal | undefined;
   for (const seal of stand.sort((a, b) => a.toMs - b.toMs)) {
     const { generation, total } = seal;
     const before = last ?? seal;
-    const isLater = generation > before.generation && laterLives.has(generation);
+    const isLater = generation > before.generation && laterGenerations.has(generation);
     if (total !== before.total || (generation !== before.generation && !isLater)) {
       const said = [before, seal].map((one) => `${one.generation} with ${one.total}`);
       return `sealed as ${said.join(' and as ')}`;
@@ -91,10 +96,10 @@ function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
   return undefined;
 }
 
-/** What was sealed is the first life, or one redriven, and what the server has is one of those that were told. */
-function wrongLife(request: Request, upheavals: Upheavals): string | undefined {
-  const { told, inspected, sealed, laterLives } = request;
-  // What nobody was told of may have been there before, or since.
+/** The sealed generation is the first or a redriven one, and the one on the server is one that was reported. */
+function wrongGeneration(request: Request, upheavals: Upheavals): string | undefined {
+  const { told, inspected, sealed, laterGenerations } = request;
+  // After a loss, there may be generations that were never reported.
   const heard = [...told, ...inspected].map(({ ms }) => ms);
   if (sealed) heard.push(sealed.toMs);
   if (heard.some((ms) => upheavals.mayUndoHeard(ms))) return undefined;
@@ -102,8 +107,8 @@ function wrongLife(request: Request, upheavals: Upheavals): string | undefined {
   const first = Math.min(...known);
   const other =
     inspected.find(({ generation }) => !known.has(generation)) ??
-    // Of the first life perhaps nobody was told.
-    (sealed && sealed.generation > first && !laterLives.has(sealed.generation)
+    // Perhaps the first generation was never reported to a waiter.
+    (sealed && sealed.generation > first && !laterGenerations.has(sealed.generation)
       ? sealed
       : undefined);
   return other && `generation ${first} was told, ${other.generation} was there`;

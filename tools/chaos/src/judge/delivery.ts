@@ -1,13 +1,13 @@
-import type { Evidence } from './evidence.js';
-import type { Findings } from './findings.js';
-import type { Counts, NotThere, Reading, Request, Told } from './requests.js';
-import type { Run } from './runs.js';
-import { LATE_MS, type Upheavals } from './upheavals.js';
+import type { Evidence } from '../evidence/evidence.js';
+import type { Findings } from '../evidence/findings.js';
+import type { Counts, NotThere, Reading, Request, Told } from '../evidence/requests.js';
+import type { Run } from '../evidence/runs.js';
+import { LATE_MS, type Upheavals } from '../evidence/upheavals.js';
 import type { Verdict } from './verdict.js';
 
 /*
- * What became of the items: each that was acknowledged has one result, which is its own, and was run
- * for it; nothing else has a result; the counts are those of the results.
+ * Delivery: each acknowledged item was run and has one result, its own; nothing else has a result; and the counts are
+ * those of the results.
  */
 
 const UNSETTLED = ['ready', 'inFlight', 'delayed'];
@@ -28,7 +28,7 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
       (one) =>
         one.ms < request.dropMs &&
         stands.some(({ toMs }) => toMs < one.ms) &&
-        !isOfLostLife(request, one, upheavals),
+        !isOfLostGeneration(request, one, upheavals),
     );
     if (early !== undefined) findings.add('lost', `${request.id}: acknowledged, and not found`);
     const counts = lastTold(request)?.counts;
@@ -63,10 +63,11 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
 }
 
 /**
- * Whether a redrive may have been undone behind the back of who waited then: the request is complete as before,
- * and the life that was waited for is lost. One that is acknowledged since, and was for so long, is there.
+ * Whether a loss of writes may have undone a redrive while a process waited: the request is complete as before it, and
+ * the generation that the process waited for is lost. A redrive that was acknowledged long enough after the loss is
+ * there.
  */
-function isOfLostLife({ redrives }: Request, told: NotThere, upheavals: Upheavals): boolean {
+function isOfLostGeneration({ redrives }: Request, told: NotThere, upheavals: Upheavals): boolean {
   const { ms, beganMs, isLost } = told;
   const stands = redrives.some(
     ({ fromMs, toMs }) => toMs < ms - LATE_MS && !upheavals.mayUndo(fromMs, toMs),
@@ -97,8 +98,8 @@ const lastTold = ({ told }: Request) =>
   );
 
 /**
- * Whether all who added to it were dead for so long that it may have been taken for left alone. While one is dead,
- * a second upheaval in a row has no second grace (docs/decisions/0010).
+ * Whether all producers of the request were dead for so long that it may have been given up. While one is dead, a
+ * second upheaval in a row gives no second grace (docs/decisions/0010).
  */
 function wasLeft(
   { producers, leaseMs, toldMs }: Request,
@@ -115,7 +116,7 @@ function wasLeft(
   });
 }
 
-/** A killed producer whose successor comes later than after this share of its lease may be too late. */
+/** The successor of a killed producer may be too late if it comes after this share of the lease. */
 const LEFT = 0.5;
 
 function judgeCounts(request: Request, evidence: Evidence, findings: Findings): void {
@@ -135,11 +136,11 @@ function judgeCounts(request: Request, evidence: Evidence, findings: Findings): 
   const uncalled = !isCalled && !wasLeft(request, evidence);
   const wrong =
     said.find((counts) => sum(counts) !== counts['total']) ??
-    // Nobody asked for its end, and it had no deadline.
+    // It was not cancelled, and had no deadline.
     said.find((counts) => uncalled && (counts['cancelled'] ?? 0) > 0) ??
     said.find((counts) => UNSETTLED.some((state) => (counts[state] ?? 0) > 0)) ??
     said.find((counts) => seal && seal.total !== counts['total']) ??
-    // Waiters that were told different things are told of elsewhere (completion.ts).
+    // Waiters that got different answers are reported by completion.ts.
     said.find((counts) => wereAll && !heard.some((each) => sameCounts(each, counts)));
   if (!wrong) return;
   const sealedAt = sealed ? `, sealed at ${sealed.total}` : '';
@@ -156,9 +157,9 @@ interface Items {
   readonly attempted: Uint8Array;
   readonly acknowledged: Uint8Array;
   readonly started: Uint8Array;
-  /** What it lacks it may lack: it was ended before that was there again. */
+  /** Whether items may be missing: it ended before items that were lost had been added again. */
   readonly isCutOff: boolean;
-  /** The server lost writes meanwhile: counts and results may be of before and of after. */
+  /** Whether the server lost writes meanwhile: counts and results may be from before and from after. */
   readonly isOlder: boolean;
 }
 
@@ -190,7 +191,7 @@ function judgeReading(
     }
     if (!started[index]) findings.add('lost', `${where}: settled, and never ran`);
   }
-  // What was cancelled has no result; which ones those are is written nowhere.
+  // Cancelled items have no result. The journals do not say which items those are.
   let missing = -(counts['cancelled'] ?? 0);
   const gone: number[] = [];
   for (const [index, acked] of acknowledged.entries()) {
@@ -202,7 +203,7 @@ function judgeReading(
     findings.add('lost', `${id}: no result of ${missing} (${gone}…), read by ${process}`, missing);
   }
   if (isOlder || isCutOff) return;
-  // A lost result is told above; beyond that the counts have to be those of the results.
+  // Lost results are reported above. Apart from them, the counts have to be those of the results.
   const slack = Math.max(0, missing);
   const wrong = (['succeeded', 'failed'] as const).some((state) => {
     const said = counts[state] ?? 0;

@@ -1,6 +1,6 @@
-import type { Evidence } from './evidence.js';
-import type { Process } from './processes.js';
-import type { Run } from './runs.js';
+import type { Evidence } from '../evidence/evidence.js';
+import type { Process } from '../evidence/processes.js';
+import type { Run } from '../evidence/runs.js';
 import { REPEATS, type Repeat, type Verdict } from './verdict.js';
 
 /**

@@ -1,17 +1,17 @@
+import { Evidence } from '../evidence/evidence.js';
+import { Findings } from '../evidence/findings.js';
+import { readJournals } from '../evidence/read-journals.js';
 import { judgeCap } from './cap.js';
 import { judgeCompletion } from './completion.js';
 import { judgeDelivery } from './delivery.js';
-import { Evidence } from './evidence.js';
 import { countExecutions } from './executions.js';
-import { Findings } from './findings.js';
-import { readJournals } from './read-journals.js';
 import type { Verdict } from './verdict.js';
 
 /**
- * Reads all that the processes of a run wrote down (history.ts), in the manner of Jepsen's
- * total-queue, and says what of it cannot be right. The judge knows nothing of Piecework but what a
- * user is promised: it shares no code and no key with it.
- * @throws JournalError when a journal cannot be believed
+ * Reads the journals of a run (contract/history.ts) and finds what contradicts the guarantees, as Jepsen's total-queue
+ * checker does. The judge knows nothing about Piecework but what is promised to users: it shares no code and no key
+ * with it.
+ * @throws JournalError when a journal is corrupt
  */
 export async function judge(folder: string): Promise<Verdict> {
   const findings = new Findings();
@@ -52,7 +52,7 @@ function upheavalsIn({ upheavals, requests }: Evidence): Verdict['upheavals'] {
   };
 }
 
-/** A run that was broken off proves nothing. */
+/** A run that was cut short proves nothing. */
 function judgeEnd(evidence: Evidence, findings: Findings): void {
   const { drainedMs, keysLeft, taken, upheavals, processes } = evidence;
   if (Number.isNaN(drainedMs)) findings.add('cut short', 'it was not drained');

@@ -1,13 +1,13 @@
-import type { Change, Request } from './requests.js';
-import type { Run } from './runs.js';
+import type { Change, Request } from '../evidence/requests.js';
+import type { Run } from '../evidence/runs.js';
 import type { Part } from './sweep.js';
 
 /*
- * The cap of a request whose limit changes while it runs; a pause is a change to 0. What runs may go on
- * above a lowered limit. But from a worker's next settle on, it begins nothing above it: so each start
- * is looked at, and what ran then. A settle came after a change for certain if it reported a run that
- * ended after the change was acknowledged. Until then any limit may be in force that was asked for and
- * is not over for this worker; the greatest counts.
+ * The cap of a request whose limit changes while it runs; a pause is a change to 0. Runs that are in flight may
+ * continue above a lowered limit. But after its next settle, a worker starts nothing above it. So each start is
+ * compared with the number of runs in flight at that moment. A settle certainly came after a change if it reported a
+ * run that ended after the change was acknowledged. Before that, every limit that was requested and is not superseded
+ * for this worker may be in force; the greatest of them counts.
  */
 
 export interface Above {
@@ -16,7 +16,7 @@ export interface Above {
   readonly allowed: number;
 }
 
-/** Starts above the limit, runs that may be without a lease not counted. */
+/** Starts above the limit. Runs that may have lost their lease do not count. */
 export function startsAbove(parts: readonly Part[], request: Request): Above[] {
   const { limit } = request;
   const first: Change = { step: -1, limit, askedMs: 0, doneMs: 0 };
@@ -43,7 +43,7 @@ export function startsAbove(parts: readonly Part[], request: Request): Above[] {
   return above;
 }
 
-/** Of each worker, from when on it keeps to each change. */
+/** For each worker, from when on it must respect each change. */
 function knowledge(changes: readonly Change[], { settles }: Request): Map<number, number[]> {
   const knows = new Map<number, number[]>();
   for (const { process, endedMs, ms } of settles) {

@@ -1,6 +1,6 @@
-import type { Run } from './runs.js';
+import type { Run } from '../evidence/runs.js';
 
-/** One run as an interval: believed until it is doubtful, doubtful until it is a zombie's, until its end. */
+/** One run as an interval: believed, then doubtful, then a zombie's, until its end. Each part may be empty. */
 export interface Part {
   readonly run: Run;
   readonly doubtfulMs: number;
@@ -18,7 +18,7 @@ export interface Swept {
 
 type Count = 'believed' | 'doubtful' | 'zombie';
 
-/** Goes through the instants at which something begins or ends; at the same instant ends come first. */
+/** Goes through the moments at which a part begins or ends; at the same moment, ends come first. */
 export function sweep(parts: readonly Part[], limit: number): Swept {
   const steps: { ms: number; by: 1 | -1; what: Count }[] = [];
   const span = (fromMs: number, toMs: number, what: Count) => {
@@ -38,7 +38,7 @@ export function sweep(parts: readonly Part[], limit: number): Swept {
   for (const [i, { ms, by, what }] of steps.entries()) {
     now[what] += by;
     const next = steps[i + 1]?.ms ?? ms;
-    // Only what lasts is looked at: all steps of one instant are one.
+    // All steps of one moment are one: only a state that lasts is judged.
     if (next === ms) continue;
     const lastsMs = next - ms;
     const over = now.believed + now.doubtful + now.zombie - limit;

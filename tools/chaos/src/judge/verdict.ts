@@ -1,43 +1,9 @@
-import type { Fault, Taken } from '../history.js';
-import type { Act } from '../plan.js';
-import type { TakenTally } from './taken.js';
+import type { Fault, Taken } from '../contract/history.js';
+import type { Act } from '../contract/plan.js';
+import type { Finding, Kind } from '../evidence/findings.js';
+import type { TakenTally } from '../evidence/taken.js';
 
-/** What may be found wrong. */
-export const KINDS = [
-  /** Acknowledged, and no result; settled without a run; or the whole request was not found. */
-  'lost',
-  /** A run or a result of an item that nobody added, or a value that is not its item. */
-  'unexpected',
-  /** Two results of one sub-request in one reading. */
-  'counted twice',
-  /** Counts that do not add up, or are not those of the results. */
-  'miscounted',
-  /** Two waiters were told two things of one life of a request. */
-  'completed twice',
-  'never completed',
-  /** Who awaited what was lost heard that it had completed. */
-  'told as completed',
-  /** Of the other queues: two had one key at once, by the server's clock. */
-  'in two hands',
-  /** The same: taken again after its end had counted. */
-  'came back',
-  /** More in flight than the limit, zombies and doubtful ones not counted. */
-  'cap exceeded',
-  'key left',
-  /** A process that nobody killed wrote half a line. */
-  'torn journal',
-  /** The run says too little to be judged: not drained, keys not looked for, results not read. */
-  'cut short',
-] as const;
-export type Kind = (typeof KINDS)[number];
-
-export interface Finding {
-  readonly count: number;
-  /** The first of them, in words. */
-  readonly examples: readonly string[];
-}
-
-/** What a run, or several together, showed. All are sums, but for what is called `most`. */
+/** The outcome of a run, or of several together. All figures are sums, except those called `most`. */
 export interface Verdict {
   readonly runs: number;
   readonly clean: boolean;
@@ -50,10 +16,10 @@ export interface Verdict {
   readonly requests: {
     readonly opened: number;
     readonly completed: number;
-    /** How often a waiter was told of a completion. */
+    /** How often a completion was reported to a waiter. */
     readonly told: number;
     readonly dropped: number;
-    /** Completed lives, by generation: the first of its id, or a later one. */
+    /** Completed generations: the first of each id, and later ones. */
     readonly generations: { readonly first: number; readonly later: number };
   };
   readonly items: {
@@ -71,7 +37,7 @@ export interface Verdict {
     readonly aborted: number;
     /** Sub-requests that ran more than once. */
     readonly again: number;
-    /** Starts beyond the first of a sub-request, by what became of the run before. */
+    /** Starts after the first of a sub-request, by how the run before it ended. */
     readonly repeats: Readonly<Record<Repeat, number>>;
   };
   readonly cap: Cap;

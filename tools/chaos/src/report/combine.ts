@@ -1,5 +1,6 @@
-import { TAKEN } from '../history.js';
-import { type Finding, KINDS, type Verdict } from '../judge/verdict.js';
+import { TAKEN } from '../contract/history.js';
+import { type Finding, KINDS } from '../evidence/findings.js';
+import type { Verdict } from '../judge/verdict.js';
 
 const EXAMPLES = 10;
 

@@ -1,7 +1,8 @@
 import { max, quantileSorted } from 'simple-statistics';
-import type { Slope } from '../judge/slope.js';
-import type { Soak } from '../judge/soak.js';
-import { KINDS, REPEATS, type Verdict } from '../judge/verdict.js';
+import { KINDS } from '../evidence/findings.js';
+import type { Slope } from '../growth/slope.js';
+import type { Soak } from '../growth/soak.js';
+import { REPEATS, type Verdict } from '../judge/verdict.js';
 import { bytes, duration, forMarkdown, forTerminal, type Table, whole } from './table.js';
 import { ruleOfThree, trialsOf } from './trials.js';
 

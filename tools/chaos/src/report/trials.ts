@@ -1,4 +1,5 @@
-import type { Kind, Verdict } from '../judge/verdict.js';
+import type { Kind } from '../evidence/findings.js';
+import type { Verdict } from '../judge/verdict.js';
 
 /** How often something could have gone wrong, and what counts as one such time. */
 export interface Trials {

@@ -10,15 +10,15 @@ import {
   PieceworkError,
 } from '@piecework/protocol';
 import type { Piecework } from 'piecework';
-import type { Plan, Step } from '../plan.js';
+import type { Plan, Step } from '../contract/plan.js';
 import { insist, nowNs, type Role } from './role.js';
 
 /*
- * Meddling with a request, from whatever process is asked to. A step that comes too late, because the
- * request is over, is as good as done.
+ * Takes the control steps of a request, in the process that the desk asks. A step that comes too late, because the
+ * request has ended, counts as done.
  */
 
-/** A file that says that nothing of the request fails any more. */
+/** A marker file: from its creation on, no item of the request fails. */
 export const healedBy = (folder: string, id: string): string => join(folder, `healed-${id}`);
 
 const isOver = (error: unknown): boolean =>
@@ -70,7 +70,7 @@ const acts: Record<Step['act'], (handle: Handle, step: Step) => Promise<number>>
   redrive: redriveAll,
 };
 
-/** A redrive that was cut off is sealed when its lease is over; then the rest is redriven. */
+/** If a redrive was cut off, its generation is sealed when its lease ends; then the rest is redriven. */
 async function redriveAll(handle: Handle): Promise<number> {
   for (;;) {
     try {

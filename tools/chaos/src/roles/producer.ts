@@ -8,25 +8,25 @@ import {
 } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework, type RequestOptions } from 'piecework';
-import { type Payload, type Plan, pauseMs, payloadOf } from '../plan.js';
+import { type Payload, type Plan, pauseMs, payloadOf } from '../contract/plan.js';
 import { control } from './control.js';
 import { enterRole, insist, nowNs, onStop, serve } from './role.js';
 
 /*
- * A producer: submits what it is asked to, and drops it in the end. It may be killed anywhere; its
- * successor is asked for the same requests and finishes them.
+ * A producer: submits the requests that the desk asks for, and drops them in the end. It may be killed at any point;
+ * its successor is asked for the same requests and finishes them.
  */
 
 const role = enterRole();
 const { argument, journal, report } = role;
 const { redis, queue, shards, seed, shortLeases } = argument;
-/** A successor has to be there before a producer counts as lost. */
+/** Longer than it takes to start the successor of a killed producer. */
 const PRODUCER_LEASE_MS = shortLeases ? 20_000 : 60_000;
-/** Every worker is killed whatever it runs: no sub-request is to blame for it. */
+/** Workers are killed whatever they run, so no sub-request may fail for its crashes. */
 const MAX_CRASHES = 1_000;
 
 const pw = new Piecework({ redis, queue, shards });
-/** Since when each request is known to be sealed. */
+/** When the call was sent that showed each request as sealed. */
 const sealedNs = new Map<string, string>();
 
 function optionsOf({ id, limit, priority, window, ...plan }: Plan): RequestOptions {
@@ -44,7 +44,7 @@ function noteFailure(failed: 'open' | 'append' | 'seal' | 'drop', { id }: Plan, 
   journal.write({ failed, request: id, code, message: String(error) });
 }
 
-/** An array is recognised by its content, whoever submits it: asking again adds nothing twice. */
+/** An array is recognised by its content, whichever process submits it: a repeated submission adds nothing twice. */
 async function submitAtOnce(plan: Plan): Promise<void> {
   const { id: request, size, limit } = plan;
   const ends = plan.deadlineMs > 0 ? { deadlineMs: plan.deadlineMs } : {};
@@ -72,9 +72,9 @@ async function submitAtOnce(plan: Plan): Promise<void> {
 }
 
 /**
- * Piece by piece. Whoever goes on, in this process or in another, asks Redis how far it is. For that
- * no call of an earlier try may be under way any more: each try has a connection of its own, which
- * is thrown away, with what the client library would send again, when the try fails.
+ * Submits piece by piece. Each attempt, in this process or in another, first asks Redis how many items are in. No call
+ * of an earlier attempt may still be under way then. So each attempt has a connection of its own, which is discarded
+ * when it fails, with everything that the client library would send again.
  */
 async function submitInPieces(plan: Plan): Promise<void> {
   await insist(
@@ -105,7 +105,7 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
     const statusNs = nowNs();
     const { generation, counts, status } = await own.request(request).status();
     let from = counts.total;
-    // What is in may be the work of a predecessor that did not live to write it down.
+    // Items that are in may be those of a predecessor that was killed before it wrote them down.
     if (from > 0) journal.write({ did: 'append', request, from: 0, to: from, sinceNs: statusNs });
     if (!open) {
       if (status === 'open') throw new Error(`${request} is ${status} at ${from}`);
@@ -141,12 +141,12 @@ async function fill(own: Piecework, plan: Plan): Promise<void> {
 }
 
 async function produce(plan: Plan): Promise<void> {
-  // A client of a cluster, thrown away, may leave calls under way.
+  // A cluster client that is discarded may leave calls under way.
   const atOnce = plan.manner === 'at once' || redis.includes(',');
   await (atOnce ? submitAtOnce(plan) : submitInPieces(plan)).catch(async (error: unknown) => {
-    // Its time was over, or it was given up, before it was complete. Whether it may have been, others judge.
+    // Its deadline passed, or it was given up, before all items were in. The judge says whether that was right.
     const ended = error instanceof SealedError || error instanceof RequestExistsError;
-    // While it is open, a part of it may have been lost: whoever asked asks again.
+    // If it is still open, a part of it may have been lost: the desk asks again.
     if (!ended || (await pw.request(plan.id).status()).status === 'open') throw error;
   });
   report({ report: 'sealed', id: plan.id, sinceNs: sealedNs.get(plan.id) ?? nowNs() });

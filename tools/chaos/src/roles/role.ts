@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PieceworkError } from '@piecework/protocol';
-import { Journal } from '../journal.js';
-import type { Report, RoleArgument, Task } from '../messages.js';
+import { Journal } from '../contract/journal.js';
+import type { Report, RoleArgument, Task } from '../contract/messages.js';
 
-/** What every process of the attack is: it has a journal, a desk that asks, and ends with its parent. */
+/** A process of the attack: it has a journal, gets tasks from the desk, and ends when its parent ends. */
 export interface Role {
   readonly argument: RoleArgument;
   readonly journal: Journal;
@@ -20,7 +20,7 @@ export function enterRole(): Role {
   };
 }
 
-/** Does what the desk asks for, all at once: the desk knows how much that may be. */
+/** Runs the tasks of the desk, all at once: the desk limits their number. */
 export function serve(work: (task: Task) => Promise<void>): void {
   process.on('message', (task: Task) => void work(task));
 }
@@ -28,13 +28,13 @@ export function serve(work: (task: Task) => Promise<void>): void {
 /** Now, on the clock of the journals. */
 export const nowNs = (): string => String(process.hrtime.bigint());
 
-/** Ends in good order when the run is over. */
+/** Closes and exits at SIGTERM, which the desk sends at the end of the run. */
 export function onStop(stop: () => Promise<void>): void {
   process.once('SIGTERM', () => void stop().then(() => process.exit(0)));
 }
 
 /**
- * Asks again, as the errors say that one may, until it is answered; every error is told to `note`.
+ * Repeats a call, which the errors allow, until it is answered; `note` receives every error.
  * @throws what is not retryable
  */
 export async function insist<T>(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PieceworkError } from '@piecework/protocol';
-import type { Taken } from '../history.js';
+import type { Taken } from '../contract/history.js';
 import { delayedQueue } from './queues/delayed.js';
 import { idQueue } from './queues/ids.js';
 import { retryQueue } from './queues/retry.js';
@@ -9,13 +9,12 @@ import { HOLD_MS, type Opened, type TakerTools } from './queues/tools.js';
 import { enterRole, insist, onStop } from './role.js';
 
 /*
- * Puts keys into the other queues, and takes and ends them, all side by side: whoever puts may not be the
- * one who takes. It may be killed anywhere; what it held comes back to others, and its successor puts
- * other keys.
+ * Puts keys into the other queues, and takes and ends keys that it or another process has put. It may be killed at any
+ * point: other processes then get what it had taken, and its successor puts other keys.
  */
 
 const { argument, journal, report } = enterRole();
-/** From one put to the next, in each queue. */
+/** Time between two puts into each queue, in ms. */
 const PACE_MS: Record<Taken, number> = { ids: 25, retry: 100, scheduler: 100, delayed: 100 };
 let puts = true;
 let over = false;
@@ -59,7 +58,7 @@ async function putAll(queue: Taken, put: Opened['put'], tools: TakerTools): Prom
         break;
       } catch (error) {
         tools.failed('put', error, key);
-        // What may be put again is; the rest may be there or not.
+        // After a retryable error it is put again; otherwise it may be in the queue or not.
         if (!(error instanceof PieceworkError) || !error.retryable || over) break;
         await sleep(100);
       }
@@ -74,7 +73,7 @@ process.on('message', ({ task }: { task: string }) => {
 onStop(async () => {
   puts = false;
   over = true;
-  // What is under way may end; nothing is left in the queues by now.
+  // Lets calls end; the queues are empty by now.
   await sleep(100);
 });
 const served = Promise.all([

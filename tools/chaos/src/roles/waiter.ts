@@ -1,11 +1,11 @@
 import { DroppedError, ExpiredError, NotFoundError, PieceworkError } from '@piecework/protocol';
 import { Piecework } from 'piecework';
-import type { WaiterEvent } from '../history.js';
-import type { Plan } from '../plan.js';
+import type { WaiterEvent } from '../contract/history.js';
+import type { Plan } from '../contract/plan.js';
 import { control } from './control.js';
 import { enterRole, insist, onStop, serve } from './role.js';
 
-/** A waiter: awaits the completion of what it is asked to, then reads all results. */
+/** A waiter: awaits the completion of the requests that the desk names, then reads all results. */
 
 type Read = Extract<WaiterEvent, { did: 'read' }>['results'];
 
@@ -27,7 +27,7 @@ async function awaitRequest(
   const read = () => readAll(handle.results({ failed: true, order }));
   const beganAt = Date.now();
   journal.write({ does: 'await', request, ...(after > 0 ? { after } : {}) });
-  // Who is told that it cannot be read to its end this way reads it again when it is over.
+  // If it cannot be read to its end while it runs, it is read again after its completion.
   const early = live
     ? read().catch((error: unknown) => {
         if (error instanceof PieceworkError) return note('read')(error);
@@ -38,7 +38,7 @@ async function awaitRequest(
   early.catch(() => {});
   try {
     const outcome = await insist(() => handle.completion(), note('await'));
-    // The server runs on this machine, so its clock is ours.
+    // The server runs on this machine, so both use the same clock.
     const heardAt = Date.now();
     const { completedAt } = await insist(() => handle.status(), note('await'));
     const { status, generation, counts } = outcome;
@@ -47,7 +47,7 @@ async function awaitRequest(
       ...{ did: 'await', request, generation, status },
       ...{ counts: { ...counts }, notices, latencyMs },
     });
-    // A read that is cut off begins anew: only one that came to its end is written down.
+    // A read that is cut off starts again: only a complete one is written down.
     const results = (await early) ?? (await insist(read, note('read')));
     journal.write({ did: 'read', request, generation, results, over: true });
     report({ report: 'read', id: request });

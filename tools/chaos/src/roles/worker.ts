@@ -2,20 +2,20 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UnrecoverableError } from '@piecework/protocol';
 import { type HandlerContext, Worker } from '@piecework/worker';
-import { changesLimit, type Payload, planOf } from '../plan.js';
+import { changesLimit, type Payload, planOf } from '../contract/plan.js';
 import { healedBy } from './control.js';
 import { enterRole, insist, onStop } from './role.js';
 
 /*
- * A worker. Its handler writes down when it begins and how it ended; in between it sleeps. Half of
- * the handlers do not listen to their signal: those of a zombie succeed although it lost its lease.
+ * A worker. Its handler writes down when it starts and how it ends; in between it sleeps. Half of the handlers ignore
+ * their signal: in a zombie they succeed although it has lost its lease.
  */
 
 const { argument, journal, report } = enterRole();
 const { redis, queue, shards, concurrency, leaseMs, seed, journals } = argument;
-/** What this process held back once. */
+/** Sub-requests for which this process has called `holdRequest` once. */
 const held = new Set<string>();
-/** Of requests whose limit changes: when the run of each sub-request ended that is not settled yet. */
+/** For requests whose limit changes: when the run of each unsettled sub-request ended. */
 const unsettled = new Map<string, bigint>();
 const watched = new Map<string, boolean>();
 
@@ -71,14 +71,14 @@ worker.on('settled', ({ requestId: request, index }) => {
 });
 onStop(() => worker.close({ timeoutMs: 5_000 }));
 const beatMs = leaseMs / 20;
-let lookedMs = performance.now();
+let lastBeatMs = performance.now();
 setInterval(() => {
-  const sinceMs = performance.now() - lookedMs;
-  lookedMs += sinceMs;
-  // For one beat of it, it may have been awake.
+  const sinceMs = performance.now() - lastBeatMs;
+  lastBeatMs += sinceMs;
+  // It may have been awake for one beat of that time.
   if (sinceMs > leaseMs / 2) journal.write({ did: 'stand still', forMs: sinceMs - beatMs });
 }, beatMs).unref();
-// One that was born while Redis is away tries until it is back.
+// If it is started while Redis is away, it tries until Redis is back.
 await insist(
   () => worker.start(),
   () => {},

@@ -1,69 +1,30 @@
 import {
   type Connection,
   ConnectionError,
-  LONGEST_DELAY_MS,
-  type OptionTable,
-  option,
   type QueueCommands,
   redisError,
   ServerError,
   type Shards,
 } from '@piecework/protocol';
-import { z } from 'zod';
-import { checkAcl, type Users } from './acl.js';
-import { checkClocks } from './clocks.js';
-import { checkBrokenCluster, checkCluster } from './cluster.js';
-import { checkExpiry } from './expiry.js';
+import type { CheckedOptions } from './doctor-options.js';
 import { CHECKS, type Check, error, type Finding, warning } from './finding.js';
-import { checkMemory } from './memory.js';
-import { checkOrphans } from './orphans.js';
-import { checkPersistence } from './persistence.js';
-import { checkQueue } from './queue-state.js';
-import { repair } from './repair.js';
-import { checkReplicas } from './replicas.js';
-import { checkRequests } from './requests.js';
-import { OTHER_QUEUES, ROLES, type Role } from './rights.js';
-import { serverOfQueue, serversOf, timeOf } from './servers.js';
-import { checkVersion } from './version.js';
-
-export interface DoctorOptions {
-  /** Also looks for requests that the queue does not know: goes through all keys (SCAN). @default false */
-  readonly deep?: boolean | undefined;
-  /**
-   * First does what is safe: has living requests that the queue lost looked at again (goes through all
-   * keys), and looks at the agenda now. @default false
-   */
-  readonly repair?: boolean | undefined;
-  /**
-   * ACL users whose rights are compared with what their role needs, as `{ worker: 'pw-worker' }`.
-   * @default who asks, as admin
-   */
-  readonly users?: Users | undefined;
-  /**
-   * From when on a handler that runs is a warning, in ms. @default ten times the median of its request, at least
-   * 60000; 600000 where no worker knows one
-   */
-  readonly slowMs?: number | undefined;
-}
-
-/** With the defaults. */
-export type CheckedOptions = Required<Omit<DoctorOptions, 'slowMs'>> & DoctorOptions;
-
-const user = z.string().regex(/^\S{1,128}$/);
-
-export const doctorOptions: OptionTable = {
-  deep: option.boolean(false),
-  repair: option.boolean(false),
-  users: option.custom(
-    z.strictObject(Object.fromEntries(ROLES.map((role) => [role, user.optional()]))),
-    `names of ACL users by role: ${ROLES.join(', ')}`,
-    {},
-  ),
-  slowMs: option.ms(1, LONGEST_DELAY_MS),
-};
+import { checkExpiry } from './queue/expiry.js';
+import { checkOrphans } from './queue/orphans.js';
+import { checkQueue } from './queue/queue-state.js';
+import { repair } from './queue/repair.js';
+import { checkRequests } from './queue/requests.js';
+import { checkAcl, type Users } from './servers/acl.js';
+import { checkClocks } from './servers/clocks.js';
+import { checkBrokenCluster, checkCluster } from './servers/cluster.js';
+import { checkMemory } from './servers/memory.js';
+import { checkPersistence } from './servers/persistence.js';
+import { checkReplicas } from './servers/replicas.js';
+import { OTHER_QUEUES, type Role } from './servers/roles.js';
+import { serverOfQueue, serversOf, timeOf } from './servers/servers.js';
+import { checkVersion } from './servers/version.js';
 
 /**
- * Looks at the servers and at one queue, shard by shard. Reads a bounded number of keys at a time while work goes on; a
+ * Checks the servers and one queue, shard by shard. Reads a bounded number of keys at a time while work continues. A
  * check that cannot be made, as without the right to it, is a finding too.
  * @throws ConnectionError when Redis cannot be reached
  */
@@ -73,7 +34,55 @@ export async function doctor(
   options: CheckedOptions,
   reopen: () => Promise<string[]>,
 ): Promise<Finding[]> {
-  const findings: Finding[] = [];
+  const unusable = await whyUnusable(connection);
+  if (unusable) return unusable;
+  const { servers, away } = await serversOf(connection);
+  const now = async (queue: QueueCommands) => {
+    const { client } = await serverOfQueue(connection, servers, queue.keys);
+    return (await timeOf(client)).at;
+  };
+  const examination = new Examination(shards);
+  for (const { name, why } of away) {
+    const advice = 'start it again, or let a replica of it take over';
+    examination.findings.push(error('cluster', `${name} does not answer: ${why}`, advice));
+  }
+  const check = examination.check.bind(examination);
+  const checkEach = examination.checkEachShard.bind(examination);
+  if (options.repair) {
+    const opened: string[] = [];
+    await check('repair', async () => {
+      opened.push(...(await reopen()));
+      await checkEach('repair', async (queue) => {
+        const ids = opened.filter((id) => shards.of(id) === queue);
+        return repair(connection, queue, ids, await now(queue));
+      });
+      return [];
+    });
+  }
+  await check('version', () => checkVersion(servers));
+  await check('memory', () => checkMemory(servers));
+  await checkEach('memory', (queue) => checkExpiry(connection, queue, servers));
+  await check('persistence', () => checkPersistence(servers));
+  await check('replicas', () => checkReplicas(servers));
+  await check('cluster', () => checkCluster(connection, servers));
+  await check('clocks', () => checkClocks(servers));
+  const { whole, sharded } = split(options.users);
+  if (whole) await check('acl', () => checkAcl(servers, shards.queue, whole));
+  if (sharded) await checkEach('acl', (queue) => checkAcl(servers, queue.keys.queue, sharded));
+  await checkEach('queue', async (queue) => checkQueue(connection, queue, await now(queue)));
+  await checkEach('books', async (queue) =>
+    checkRequests(connection, queue, await now(queue), options.slowMs),
+  );
+  if (options.deep || options.repair)
+    await check('orphans', async () => [await checkOrphans(connection, shards)]);
+  return examination.findings.sort((a, b) => rankOf(a) - rankOf(b));
+}
+
+/**
+ * Findings of a server that no client can use; undefined: it can be used.
+ * @throws ConnectionError when Redis cannot be reached
+ */
+async function whyUnusable(connection: Connection): Promise<Finding[] | undefined> {
   try {
     await connection.check();
   } catch (thrown) {
@@ -83,82 +92,51 @@ export async function doctor(
       if (broken.length > 0) return broken;
     }
     if (!(thrown instanceof ServerError)) throw thrown;
-    // What is too old, or would evict, is found below.
+    // A server that is too old, or would evict keys, is a finding of the checks.
     if (thrown.code === 'CLUSTER')
       return [error('cluster', thrown.message, 'name several nodes, or one of them twice')];
   }
-  const { servers, away } = await serversOf(connection);
-  for (const { name, why } of away) {
-    const advice = 'bring it back, or have a replica of it take over';
-    findings.push(error('cluster', `${name} cannot be asked: ${why}`, advice));
-  }
-  const now = async (queue: QueueCommands) => {
-    const { client } = await serverOfQueue(connection, servers, queue.keys);
-    return (await timeOf(client)).at;
-  };
-  const look = async (check: Check, work: () => Promise<Finding[]> | Finding[]) => {
-    try {
-      findings.push(...(await work()));
-    } catch (thrown) {
-      if (!(thrown instanceof Error)) throw thrown;
-      findings.push(notLooked(check, thrown));
-    }
-  };
-  /** Says of which shard what it finds is, where there are several. */
-  const lookAtEach = async (
-    check: Check,
-    work: (queue: QueueCommands) => Promise<Finding[]> | Finding[],
-  ) => {
-    for (const queue of shards.all) {
-      const before = findings.length;
-      await look(check, () => work(queue));
-      if (shards.all.length === 1) continue;
-      const found = findings.splice(before);
-      const named = ({ what }: Finding) => `${queue.keys.queue}: ${what}`;
-      findings.push(...found.map((finding) => ({ ...finding, what: named(finding) })));
-    }
-  };
-  if (options.repair) {
-    let opened: string[] | undefined;
-    await look('repair', async () => {
-      opened = await reopen();
-      return [];
-    });
-    const ids = opened as string[] | undefined;
-    if (ids)
-      await lookAtEach('repair', async (queue) =>
-        repair(
-          connection,
-          queue,
-          ids.filter((id) => shards.of(id) === queue),
-          await now(queue),
-        ),
-      );
-  }
-  await look('version', () => checkVersion(servers));
-  await look('memory', () => checkMemory(servers));
-  await lookAtEach('memory', (queue) => checkExpiry(connection, queue, servers));
-  await look('persistence', () => checkPersistence(servers));
-  await look('replicas', () => checkReplicas(servers));
-  await look('cluster', () => checkCluster(connection, servers));
-  await look('clocks', () => checkClocks(servers));
-  const { whole, sharded } = split(options.users);
-  if (whole) await look('acl', () => checkAcl(servers, shards.queue, whole));
-  if (sharded) await lookAtEach('acl', (queue) => checkAcl(servers, queue.keys.queue, sharded));
-  await lookAtEach('queue', async (queue) => checkQueue(connection, queue, await now(queue)));
-  await lookAtEach('books', async (queue) =>
-    checkRequests(connection, queue, await now(queue), options.slowMs),
-  );
-  if (options.deep || options.repair)
-    await look('orphans', async () => [await checkOrphans(connection, shards)]);
-  return findings.sort((a, b) => rankOf(a) - rankOf(b));
+  return undefined;
 }
 
-/** As in CHECKS; memory that has come to its end goes first, as other findings may follow from it. */
+type Work<Args extends unknown[]> = (...args: Args) => Promise<Finding[]> | Finding[];
+
+/** Collects findings. A check that throws is a finding itself. */
+class Examination {
+  readonly findings: Finding[] = [];
+  readonly #shards: Shards;
+
+  constructor(shards: Shards) {
+    this.#shards = shards;
+  }
+
+  async check(check: Check, work: Work<[]>): Promise<void> {
+    try {
+      this.findings.push(...(await work()));
+    } catch (thrown) {
+      if (!(thrown instanceof Error)) throw thrown;
+      this.findings.push(couldNotCheck(check, thrown));
+    }
+  }
+
+  /** With several shards, each finding begins with the name of its shard. */
+  async checkEachShard(check: Check, work: Work<[queue: QueueCommands]>): Promise<void> {
+    for (const queue of this.#shards.all) {
+      const before = this.findings.length;
+      await this.check(check, () => work(queue));
+      if (this.#shards.all.length === 1) continue;
+      const found = this.findings.splice(before);
+      const named = ({ what }: Finding) => `${queue.keys.queue}: ${what}`;
+      this.findings.push(...found.map((finding) => ({ ...finding, what: named(finding) })));
+    }
+  }
+}
+
+/** As in CHECKS; but a full memory comes first, as other findings may follow from it. */
 const rankOf = ({ check, level }: Finding) =>
   check === 'memory' && level === 'error' ? -1 : CHECKS.indexOf(check);
 
-/** Users of what has no shards, and those of a queue of requests; without any the latter is asked for nobody. */
+/** Separates users of queues without shards from those of a queue of requests, which is checked without users, too. */
 function split(users: Users): { whole?: Users; sharded?: Users } {
   const given = Object.entries(users) as [Role, string][];
   const isOther = ([role]: [Role, string]) => OTHER_QUEUES.some((other) => other === role);
@@ -169,13 +147,13 @@ function split(users: Users): { whole?: Users; sharded?: Users } {
   };
 }
 
-/** What the doctor is asked about: who saw nothing of it cannot say that it is well. */
+/** What the doctor is for: if these could not be checked, that is an error. */
 const SUBJECT: readonly Check[] = ['queue', 'books'];
 
-function notLooked(check: Check, thrown: Error): Finding {
+function couldNotCheck(check: Check, thrown: Error): Finding {
   const { code, message } = redisError(thrown, 'ask');
-  const what = `could not be looked at: ${message}`;
-  if (code !== 'NO_RIGHT') return error(check, what, 'see to the server, then ask again');
+  const what = `could not be checked: ${message}`;
+  if (code !== 'NO_RIGHT') return error(check, what, 'check the server, then run this again');
   const level = SUBJECT.includes(check) ? error : warning;
-  return level(check, what, 'ask as an admin: docs/operations.md lists the rights');
+  return level(check, what, 'run this as an admin: docs/operations.md lists the rights');
 }

@@ -1,16 +1,22 @@
-/** What the doctor looks at, in the order in which it tells of it. */
-export const CHECKS = [
+/** What the doctor checks. */
+export type Check =
+  | ('repair' | 'version' | 'memory' | 'persistence' | 'replicas' | 'cluster' | 'clocks')
+  | ('acl' | 'queue' | 'workers' | 'parked' | 'agenda' | 'books' | 'tokens' | 'running')
+  | 'orphans';
+
+/** All checks, in the order of the findings. */
+export const CHECKS: readonly Check[] = [
   ...(['repair', 'version', 'memory', 'persistence', 'replicas', 'cluster', 'clocks'] as const),
   ...(['acl', 'queue', 'workers', 'parked', 'agenda', 'books', 'tokens', 'running'] as const),
   'orphans',
-] as const;
-export type Check = (typeof CHECKS)[number];
+];
 
 /** One thing that the doctor found. */
 export interface Finding {
-  /** 'warning': it works, and may not for long. 'error': something is lost, stuck or about to be. */
+  /** 'warning': it works, but perhaps not for long. 'error': something is lost, stuck or about to be. */
   readonly level: 'ok' | 'warning' | 'error';
   readonly check: Check;
+  /** What was found, in words. */
   readonly what: string;
   /** What to do; '' when there is nothing to do. */
   readonly advice: string;
@@ -53,7 +59,7 @@ export const many = (n: number, what: string): string => `${n} ${what}${n === 1 
 /** '1.5 MB' */
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** '20 ms', '90 s', '12 min', '5 h': in the unit that leaves two digits or three. */
+/** '20 ms', '90 s', '12 min', '5 h': in the unit that leaves two or three digits. */
 export function lasting(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;

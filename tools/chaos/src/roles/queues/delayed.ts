@@ -2,7 +2,7 @@ import { DelayedTasks } from 'piecework';
 import { nowNs } from '../role.js';
 import { HOLD_MS, LATER_MS, type Opened, type TakerTools } from './tools.js';
 
-/** Functions that are run now or later, by whoever comes first. */
+/** Delayed tasks: submitted with or without a delay, run by the worker of any taker. */
 export async function delayedQueue(tools: TakerTools): Promise<Opened> {
   const { argument, took, ends, ended } = tools;
   const { redis, queue: name } = argument;
@@ -18,16 +18,17 @@ export async function delayedQueue(tools: TakerTools): Promise<Opened> {
       },
     },
   });
+  // The server has answered; no worker is told whether it counted.
   for (const each of worker.workers) each.on('settled', ({ requestId }) => ended(requestId, true));
   await worker.start();
   return {
     async put(key, n) {
       const delayMs = n % 2 === 0 ? (n * 37) % LATER_MS : 0;
-      // Nobody is to blame for the kill of its process; nobody asks what became of it.
+      // A task is not to blame for the kill of its process, and nobody reads its outcome.
       const kept = { maxCrashes: 1_000, retentionMs: 1_000 };
       await tasks.executeLater(queue, 'take', [key], { id: key, delayMs, ...kept });
       const sinceNs = nowNs();
-      // One that has ended may be forgotten by now.
+      // A task that has ended may be removed by now.
       const isThere = tasks.task(queue, key).status();
       return isThere.then(() => sinceNs).catch(() => undefined);
     },

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { IdQueue } from 'piecework';
 import { HOLD_MS, LEFT_LYING, numberOf, type Opened, type TakerTools } from './tools.js';
 
-/** So many tasks at once, each for so long: some are in hand whenever the server loses writes. */
-const HANDS = 4;
+/** Number of items at once, and longest work: some are taken whenever the server loses writes. */
+const PULLERS = 4;
 const LONGEST_WORK_MS = 100;
 
-/** A queue of ids: pulled, resumed when their time ran out elsewhere, and done. */
+/** An id queue: items are pulled, or resumed if they timed out, and done. */
 export async function idQueue(tools: TakerTools): Promise<Opened> {
   const { argument, took, ends, ended, failed, isOver } = tools;
   const { redis, queue: name } = argument;
@@ -15,10 +15,10 @@ export async function idQueue(tools: TakerTools): Promise<Opened> {
 
   async function takeOne(): Promise<void> {
     const pulled = await queue.pull();
-    const task = pulled.state === 'TIMEDOUT' ? await queue.resume(pulled.key) : pulled;
-    if (task.state !== 'READY') return sleep(20);
-    const { id, key } = task;
-    took(id, task.stamp);
+    const item = pulled.state === 'timed-out' ? await queue.resume(pulled.key) : pulled;
+    if (item.state !== 'ready') return sleep(20);
+    const { id, key } = item;
+    took(id, item.stamp);
     if (numberOf(id) % LEFT_LYING === 0 && !lying.has(id)) {
       lying.add(id);
       return;
@@ -44,8 +44,8 @@ export async function idQueue(tools: TakerTools): Promise<Opened> {
           }
         }
       };
-      await Promise.all(Array.from({ length: HANDS }, takeAll));
-      await queue.disconnect();
+      await Promise.all(Array.from({ length: PULLERS }, takeAll));
+      await queue.close();
     },
   };
 }

@@ -1,22 +1,22 @@
-import { RetryQueue, type RetryTask } from 'piecework';
+import { type RetryItem, RetryQueue } from 'piecework';
 import { HOLD_MS, LATER_MS, numberOf, type Opened, type TakerTools } from './tools.js';
 
-/** One in so many fails once. */
+/** One item in this many fails once. */
 const LATER = 7;
 
-/** Tasks that come at their time, some of them again after a failure. */
+/** A retry queue: items come at their time, some of them again after a failure. */
 export async function retryQueue(tools: TakerTools): Promise<Opened> {
   const { argument, took, ends, ended, failed, isOver } = tools;
   const { redis, queue: name } = argument;
   const queue = new RetryQueue<string>({ redis, name: `${name}-retry` });
-  async function settle(task: RetryTask<string>): Promise<void> {
-    const { key, payload, numFailures } = task;
-    took(key, task.leasedUntil - HOLD_MS);
+  async function settle(item: RetryItem<string>): Promise<void> {
+    const { key, payload, numFailures } = item;
+    took(key, item.leasedUntil - HOLD_MS);
     const n = numberOf(key);
     if (payload !== key) failed('take', new Error(`${key} came with ${payload}`), key);
     ends(key);
-    if (n % LATER === 0 && numFailures === 0) await task.retry({ delayMs: 100 });
-    else ended(key, await task.done());
+    if (n % LATER === 0 && numFailures === 0) await item.retry({ delayMs: 100 });
+    else ended(key, await item.done());
   }
 
   return {
@@ -27,8 +27,8 @@ export async function retryQueue(tools: TakerTools): Promise<Opened> {
     async take() {
       while (!isOver()) {
         try {
-          for await (const task of queue.tasks({ demand: 4, leaseMs: HOLD_MS }))
-            void settle(task).catch((error: unknown) => failed('end', error, task.key));
+          for await (const item of queue.items({ demand: 4, leaseMs: HOLD_MS }))
+            void settle(item).catch((error: unknown) => failed('end', error, item.key));
         } catch (error) {
           failed('take', error);
         }

@@ -1,14 +1,14 @@
-import { type Due, Scheduler } from 'piecework';
+import { type DueItem, Scheduler } from 'piecework';
 import { HOLD_MS, LATER_MS, LEFT_LYING, numberOf, type Opened, type TakerTools } from './tools.js';
 
-/** Objects that are due at a time, and removed when they were done. */
+/** A scheduler: objects are taken when they are due, and removed. */
 export async function schedulerQueue(tools: TakerTools): Promise<Opened> {
   const { argument, took, ends, ended, failed, isOver } = tools;
   const { redis, queue: name } = argument;
   const scheduler = new Scheduler<string>({ redis, name: `${name}-scheduler` });
   const lying = new Set<string>();
 
-  async function remove({ object, lockedUntil }: Due<string>): Promise<void> {
+  async function remove({ object, lockedUntil }: DueItem<string>): Promise<void> {
     took(object, lockedUntil - HOLD_MS);
     if (numberOf(object) % LEFT_LYING === 0 && !lying.has(object)) {
       lying.add(object);

@@ -1,0 +1,29 @@
+--- Notes that somebody follows the results of a running request: from now on, and until `forMs` from now, an outcome
+--- is settled without waiting for others (`settle` and `enter` answer `live`).
+--
+-- KEYS
+--   request  hash  state of the request
+-- ARGV
+--   generation  int  of the request
+--   forMs       int  how long from now; at most 10 s count
+-- REPLIES
+--   {'noted'}
+--   {'complete'}  there is nothing to follow
+--   {'gone'}      no such generation
+-- REPEAT  'noted', for as long from then on
+-- FLAGS
+
+--- @include now, state
+
+local request = KEYS[1]
+local generation, forMs = ARGV[1], tonumber(ARGV[2])
+
+local state = readState(request, generation)
+if not state then
+  return { 'gone' }
+end
+if state.status == 'complete' then
+  return { 'complete' }
+end
+redis.call('HSET', request, 'followedUntil', state.at + forMs)
+return { 'noted' }

@@ -1,0 +1,52 @@
+--- @needs clock-back
+-- What the times of the ticks say: whether Redis was away, and whether its clock went back.
+
+-- A live fleet ticks more often than `awayMs` (or `awayPerWorkerMs` for each worker): after a longer silence Redis was
+-- away, or there was no fleet. Only a fleet that ticked at least twice since the last time is granted another grace.
+-- Otherwise a Redis that comes and goes would have a dead worker keep its permits for ever.
+-- Returns when Redis was last back, and whether it was away until now.
+local function noteReturn(counters, at, tickedAt, known, awayMs)
+  -- A time that lies ahead was written before the clock went back.
+  -- cure: the end of an outage is not believed when it lies ahead
+  local resumedAt = math.min(known, at)
+  local away = at - tickedAt > awayMs
+  if away and --[[cure: no grace upon grace]] tickedAt ~= resumedAt then
+    -- cure: a whole lease of grace after Redis was away, 2
+    resumedAt = at
+  end
+  if resumedAt ~= known then
+    redis.call('HSET', counters, 'resumedAt', resumedAt)
+  end
+  return resumedAt, away
+end
+
+-- Notes this tick. Returns when Redis was last back; when the longest gap between two ticks that still matters ended;
+-- how long it was. A gap matters as long as a lease that is shorter may have ended because it could not be renewed
+-- in it. A longer one is an outage, which has the rule above. Without the key nothing was ever open.
+local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
+  if redis.call('EXISTS', counters) == 0 then
+    return 0, 0, 0
+  end
+  local before, backAt, gapAt, gapFrom, openedAt =
+    unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom', 'openedAt'))
+  local tickedAt, known = tonumber(before) or at, tonumber(backAt) or 0
+  awayMs = math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
+  local resumedAt, away = noteReturn(counters, at, tickedAt, known, awayMs)
+  gapAt = tonumber(gapAt) or 0
+  local gapMs = gapAt - (tonumber(gapFrom) or gapAt)
+  local gap = away and 0 or math.max(0, at - tickedAt)
+  if at + gap >= gapAt + gapMs or gapAt > at then
+    gapAt, gapMs = at, gap
+  end
+  redis.call('HSET', counters, 'tickedAt', at, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
+  -- Ids are opened between two ticks, and before the first.
+  -- cure: an opened id shows how far the clock was, 2
+  local seenAt = math.max(tickedAt, tonumber(openedAt) or 0)
+  if seenAt > at then
+    -- cure: a lease is not believed beyond its length, 2
+    clockWentBack(counters, seenAt - at, at)
+    redis.call('HDEL', counters, 'openedAt')
+  end
+  shiftAgenda(counters, agenda)
+  return resumedAt, gapAt, gapMs
+end

@@ -1,0 +1,36 @@
+--- @needs record-id, complete
+-- The usual end: the last successes of a request, of which nothing else is left. What the settle counts and what the
+-- completion says are one write, and what does not exist is not removed (docs/decisions/0050).
+
+-- Whether these successes, which `state` counts already, are the last of all, and nothing was retried, returned,
+-- reported or failed.
+local function isUsualEnd(state, values, due, tries, progress, failed)
+  return state.status == 'sealed' and
+    -- cure: only the last successes are a usual end
+    state.settled == state.total and
+    -- cure: a long record is not a usual end
+    #values <= 65536 and
+    -- cure: what is left of a sub-request is not a usual end
+    redis.call('EXISTS', due, tries, progress, failed) == 0
+end
+
+-- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes the
+-- settles before wrote. Returns the outcome.
+local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, values, channel)
+  if not state.keepResults then
+    values = ''
+  end
+  kept = kept + #values
+  local fields = { 'succeeded', state.succeeded, 'kept', kept, 'op:' .. worker, op }
+  if keep == 0 then
+    -- cure: a usual end leaves no permits
+    redis.call('HDEL', keys.request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker, 'since:' .. worker)
+  else
+    fields[7], fields[8], fields[9], fields[10] = 'permits:' .. worker, keep, 'lease:' .. worker, leaseEnds
+  end
+  if values ~= '' then
+    redis.call('XADD', keys.results, recordId(state), 'ok', values)
+  end
+  local spent = { kept = { keys.results }, keys = { keys.work, keys.progress } }
+  return completeIfDone(keys.request, state, state.at, channel, spent, { fields = fields, kept = kept })
+end

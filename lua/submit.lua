@@ -1,0 +1,175 @@
+--- Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`,
+--- `append` and `seal` leave it, and pushes its first token. One call, for a server that has both sides. The requests
+--- of one call have the same options. An id of which anything is there is left alone: those calls find out what it is.
+--- Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it.
+--
+-- KEYS
+--   open         hash  id -> generation of every open request
+--   agenda       zset  id -> time of its next attention
+--   counters     hash  counts of this queue, as in `intent`
+--   pushed       hash  priority -> tokens ever pushed to its list
+--   list         list  tokens of the priority; with `expedite` among the options, its lane
+--   requests...  any   of each request: its state (hash), and its sub-requests (stream)
+-- ARGV
+--   graceMs         int     until the first tend
+--   idleMs          int     an unused queue forgets its counts after this time
+--   windowMs        int     an id that was opened longer ago is left alone; as in `create`
+--   leaseMs         int     length of the producer lease
+--   priority        int     of the list
+--   channel         string  shard channel of the queue's workers
+--   options         string  JSON array of field, value, …, as the fields of `create`
+--   submissions...  value   of each request: id, name of the submission, name of the call or '', number of items, items
+-- REPLIES
+--   {'submitted', generations...: int}  of each request: it exists under this generation, is sealed and is open on the
+--      queue side, by this call or an earlier run of it; 0: something of this id is there, and nothing was done
+-- REPEAT  the same generations; 0 for a request that has ended or was changed since
+-- FLAGS
+
+--- @include now, generation, lane, options
+
+local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local graceMs, idleMs, windowMs, leaseMs, priority, channel, options =
+  tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+local requests, submissions = { unpack(KEYS, 6) }, { unpack(ARGV, 8) }
+
+-- What is asked for, in the order of the keys, and the ids.
+local function asked()
+  local all, ids, next = {}, {}, 1
+  for i = 1, #requests, 2 do
+    local id, owner, call, count = unpack(submissions, next, next + 3)
+    all[#all + 1] = {
+      request = requests[i], work = requests[i + 1], id = id, owner = owner, call = call, first = next + 4,
+      count = tonumber(count),
+    }
+    ids[#ids + 1] = id
+    next = next + 4 + count
+  end
+  return all, ids
+end
+
+-- The generation of a request that an earlier run of this call made and that is still as it made it; 0: it is another.
+local function madeBefore(one, opened)
+  local v = redis.call('HMGET', one.request, 'generation', 'status', 'sealedBy', 'createdBy')
+  local same = v[1] and v[1] == opened and v[2] == 'sealed' and v[3] == one.owner and
+    --[[cure: a submission that is sent twice finds its own request only]] (v[4] or '') == one.call
+  return same and tonumber(v[1]) or 0
+end
+
+-- Decides about each request before anything is written: the generation of each, as it is replied. Returns those that
+-- are to be written, and the last generation that was given out.
+local function decide(all, ids, at, last)
+  local none = redis.call('EXISTS', unpack(requests)) == 0
+  local known = redis.call('HMGET', open, unpack(ids))
+  local generations, new, seen = {}, {}, {}
+  for i, one in ipairs(all) do
+    local opened = tonumber(known[i])
+    if seen[one.id] then
+      generations[i] = 0
+    elseif not none and --[[cure: what is there of an id is left alone]] redis.call('EXISTS', one.request, one.work) > 0
+    then
+      generations[i] = madeBefore(one, known[i])
+    elseif opened and --[[cure: an id that was opened long ago is left alone]] at - opened > windowMs then
+      generations[i] = 0
+    else
+      last = opened and last or nextGeneration(last, at, 0)
+      one.generation, one.isOpen = opened or last, opened ~= nil
+      generations[i] = one.generation
+      new[#new + 1] = one
+    end
+    seen[one.id] = true
+  end
+  return generations, new, last
+end
+
+-- What the states of the requests of this call have in common. Numbers are texts here: Redis formats each number that
+-- it gets from a script, which takes longer than all else that it does with a field.
+local function common(at, out, options)
+  local fields = { 'status', 'sealed', 'succeeded', '0', 'failed', '0', 'cancelled', '0', 'granted', '0', 'out', out,
+    'outBefore', '0', 'epoch', '1', 'createdAt', at .. '', 'leaseMs', leaseMs .. '', 'producerUntil', at + leaseMs .. '' }
+  for i = 1, #options do
+    fields[#fields + 1] = options[i]
+  end
+  return fields
+end
+
+-- Writes a request as it is after its seal. `fields`: those that are common to all.
+local function write(one, at, fields)
+  redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
+  local generation, largest = one.generation .. '', 0
+  local prefix = generation .. '-'
+  for i = 0, one.count - 1 do
+    local payload = submissions[one.first + i]
+    redis.call('XADD', one.work, prefix .. i, 'p', payload)
+    largest = math.max(largest, #payload)
+  end
+  -- Without a name of the call the owner is written twice.
+  local called = one.call ~= ''
+  redis.call('HSET', one.request, 'generation', generation, 'owner', one.owner, 'sealedBy', one.owner, 'total',
+    one.count .. '', 'largest', largest .. '', 'createUntil', math.min(one.generation, at) + windowMs .. '',
+    -- The create of the separate calls counts as an item (docs/protocol.md, "One round trip").
+    'sent:' .. one.owner, one.count + 1 .. '', called and 'createdBy' or 'owner', called and one.call or one.owner,
+    unpack(fields))
+end
+
+-- Opens the ids that are not open yet, and puts all on the agenda.
+local function openIds(new, at, last, openedAt, tendAt)
+  local opened, times = {}, {}
+  for i, one in ipairs(new) do
+    if not one.isOpen then
+      opened[#opened + 1], opened[#opened + 2] = one.id, one.generation
+    end
+    times[2 * i - 1], times[2 * i] = tendAt, one.id
+  end
+  redis.call('ZADD', agenda, 'LT', unpack(times))
+  if #opened > 0 then
+    redis.call('HSET', open, unpack(opened))
+    redis.call('HSET', counters, 'generation', last,
+      -- cure: a whole request shows how far the clock was
+      'openedAt', math.max(at, openedAt))
+    -- Once a minute is enough for a week.
+    if math.floor(openedAt / 60000) ~= math.floor(at / 60000) then
+      redis.call('PEXPIRE', counters, idleMs)
+    end
+  end
+end
+
+-- Pushes the first token of each. `due`: of those that are expedited.
+local function push(new, due)
+  local tokens = {}
+  for i, one in ipairs(new) do
+    tokens[i] = one.id .. '~' .. one.generation .. '~1'
+  end
+  if not due then
+    redis.call('HINCRBY', pushed, priority, #tokens)
+    redis.call('LPUSH', list, unpack(tokens))
+    return
+  end
+  noteLane(pushed, priority, channel)
+  for _, token in ipairs(tokens) do
+    pushIntoLane(list, token .. '~' .. due, 1)
+  end
+end
+
+local at = now()
+local all, ids = asked()
+local v = redis.call('HMGET', counters, 'generation', 'openedAt')
+local generations, new, last = decide(all, ids, at, tonumber(v[1]) or 0)
+if #new == 0 then
+  return { 'submitted', unpack(generations) }
+end
+local fields, value = optionFields(cjson.decode(options), at)
+local heldUntil = tonumber(value.heldUntil) or 0
+local out = --[[cure: a held request is submitted without a token]] heldUntil > at and '0' or '1'
+-- While it is held there is no token that could get lost: it needs attention when something begins or ends.
+local tendAt = out == '1' and at + graceMs or heldUntil
+-- cure: a whole request is tended at its deadline
+tendAt = math.min(tendAt, value.deadline or math.huge)
+local shared = common(at, out, fields)
+for _, one in ipairs(new) do
+  write(one, at, shared)
+end
+openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
+if out == '1' then
+  push(new, value.due)
+end
+return { 'submitted', unpack(generations) }

@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { ServeOptions } from '@piecework/dashboard';
+import { InvalidOptionError } from '@piecework/protocol/contract';
+import type { Command } from 'commander';
+import { commonFlags } from '../flags/common-flags.js';
+import { dashboardFlags } from '../flags/dashboard-flags.js';
+import { addFlags, readFlags } from '../flags/read-flags.js';
+import { openLog } from '../terminal/log.js';
+import { onStopSignals } from '../terminal/stop-signals.js';
+import { openPiecework } from './open-piecework.js';
+
+interface DashboardValues {
+  redis?: string;
+  queue: string;
+  shards: number;
+  json: boolean;
+  port: number;
+  host: string;
+  tokenFile?: string;
+  authFile?: string;
+  insecure: boolean;
+  allowControl: boolean;
+  queues?: string;
+  retryQueues?: string;
+  schedulers?: string;
+  showPayloads: boolean;
+  mask?: string;
+  trustProxy: boolean;
+}
+
+/** `piecework dashboard`: serves a page that shows queues, until it is stopped. */
+export function dashboardCommand(program: Command): void {
+  const command = program
+    .command('dashboard')
+    .description('serve a page that shows queues, requests and workers, live');
+  addFlags(command, commonFlags, dashboardFlags).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<DashboardValues>(given, commonFlags, dashboardFlags);
+    const access = await accessOf(values);
+    const stopped = new Promise<void>((done) => onStopSignals(() => done()));
+    // Says at once that Redis cannot be reached, or is too old.
+    await (await openPiecework(values)).close();
+    // Loaded on demand: no other command needs a web server.
+    const { serveDashboard } = await import('@piecework/dashboard');
+    const served = await serveDashboard({ ...access, ...(await shownOf(values)) }).catch(asOurs);
+    if (values.json) console.log(JSON.stringify({ url: served.url }));
+    else {
+      console.log(served.url);
+      console.error(
+        `${access.insecure ? 'Anybody at this machine may look. ' : ''}Ctrl-C ends it.`,
+      );
+    }
+    await stopped;
+    await served.close();
+  });
+}
+
+type Access = Pick<ServeOptions, 'token' | 'users' | 'insecure'>;
+
+/** How visitors are let in. @throws InvalidOptionError: not at all, or in several ways */
+async function accessOf(values: DashboardValues): Promise<Access> {
+  const { tokenFile, authFile, insecure } = values;
+  const token = process.env['PIECEWORK_DASHBOARD_TOKEN'];
+  const ways = [tokenFile, authFile, insecure || undefined].filter((one) => one !== undefined);
+  if (ways.length > 1)
+    throw new InvalidOptionError(
+      '--insecure',
+      true,
+      'one of --token-file, --auth-file, --insecure',
+    );
+  if (tokenFile !== undefined) return { token: (await read('--token-file', tokenFile)).trim() };
+  if (authFile !== undefined) return { users: await read('--auth-file', authFile) };
+  if (insecure) return { insecure: true };
+  if (token) return { token };
+  const allowed =
+    '--token-file FILE, --auth-file FILE or the environment variable PIECEWORK_DASHBOARD_TOKEN; on your own machine --insecure';
+  throw new InvalidOptionError('--token-file', undefined, allowed);
+}
+
+async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyof Access>> {
+  const { existingRedis } = await import('./redis-url.js');
+  const { queue, shards, queues, retryQueues, schedulers, mask } = values;
+  const list = (text: string | undefined) => text?.split(',') ?? [];
+  const named = list(queues).map((one) => {
+    const [name = '', n] = one.split('*');
+    return { name, shards: n === undefined ? 1 : Number(n) };
+  });
+  return {
+    redis: existingRedis(values.redis),
+    queues: named.length > 0 ? named : [{ name: queue, shards }],
+    beside: { retryQueues: list(retryQueues), schedulers: list(schedulers) },
+    ...{ port: values.port, host: values.host, trustProxy: values.trustProxy },
+    ...{ allowControl: values.allowControl, showPayloads: values.showPayloads },
+    ...(mask === undefined ? {} : { mask: await maskOf(mask) }),
+    logger: openLog('info', values.json ? 'json' : 'text'),
+  };
+}
+
+async function maskOf(path: string): Promise<NonNullable<ServeOptions['mask']>> {
+  const module = (await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {
+    throw new InvalidOptionError('--mask', path, `a module that can be loaded (${error.message})`);
+  })) as { default?: unknown };
+  if (typeof module.default !== 'function')
+    throw new InvalidOptionError('--mask', path, 'a module whose default export is a function');
+  return module.default as NonNullable<ServeOptions['mask']>;
+}
+
+async function read(named: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new InvalidOptionError(
+      named,
+      path,
+      `a file that can be read (${(error as Error).message})`,
+    );
+  }
+}
+
+/** Wrong options of the dashboard, and a port that is taken, in one line. */
+function asOurs(error: NodeJS.ErrnoException): never {
+  if (error instanceof TypeError)
+    throw new InvalidOptionError('dashboard', undefined, error.message);
+  throw error;
+}

@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import { commonFlags } from '../flags/common-flags.js';
+import { redriveFlags, waitFlag } from '../flags/control-flags.js';
+import { addFlags, readFlags } from '../flags/read-flags.js';
+import { openPiecework } from './open-piecework.js';
+
+interface RedriveValues {
+  redis?: string;
+  queue: string;
+  shards: number;
+  json: boolean;
+  index?: string;
+  error?: string;
+  wait: boolean;
+}
+
+/** `redrive`: runs the failed sub-requests of a complete request again. */
+export function redriveCommand(program: Command): void {
+  const command = program
+    .command('redrive')
+    .argument('<id>')
+    .description('run the failed sub-requests of a complete request again; other results stay');
+  const groups = [commonFlags, redriveFlags, [waitFlag]];
+  addFlags(command, ...groups).action(async (id: string, given: Record<string, unknown>) => {
+    const values = readFlags<RedriveValues>(given, ...groups);
+    const { index, error, wait, json } = values;
+    await using pw = await openPiecework(values);
+    const request = pw.request(id);
+    const { generation, redriven } = await request.redrive({
+      ...(index === undefined ? {} : { indexes: index.split(',').map(Number) }),
+      ...(error === undefined ? {} : { name: error }),
+    });
+    if (!wait) {
+      console.log(
+        json ? JSON.stringify({ id, generation, redriven }) : `${id}: ${redriven} run again`,
+      );
+      return;
+    }
+    const outcome = await request.completion();
+    const { status, counts } = outcome;
+    if (json)
+      console.log(JSON.stringify({ id, status, counts, generation: outcome.generation, redriven }));
+    else console.error(`${id} ${status}: ${redriven} ran again, ${counts.failed} failed`);
+    process.exitCode = status === 'succeeded' ? 0 : 1;
+  });
+}

@@ -1,0 +1,45 @@
+import type { ResultsOptions } from '@piecework/notifier';
+import type { Command } from 'commander';
+import { commonFlags } from '../flags/common-flags.js';
+import { resultsFlags } from '../flags/query-flags.js';
+import { addFlags, readFlags } from '../flags/read-flags.js';
+import { outFlags } from '../flags/run-flags.js';
+import { Output, writeResults } from '../output/output.js';
+import { type ResultFormat, resultFormats } from '../output/result-format.js';
+import { openPiecework } from './open-piecework.js';
+import { WHY_ENDED } from './status.js';
+
+interface ResultsValues extends ResultsOptions {
+  redis?: string;
+  queue: string;
+  shards: number;
+  out?: string;
+  format?: ResultFormat;
+}
+
+/** `results`: prints the results of a request, as they come while it runs. */
+export function resultsCommand(program: Command): void {
+  const results = program
+    .command('results')
+    .argument('<id>')
+    .description('print the results of a request, live until it is complete');
+  addFlags(results, commonFlags, resultsFlags, outFlags).action(
+    async (id: string, given: Record<string, unknown>) => {
+      const values = readFlags<ResultsValues>(given, commonFlags, resultsFlags, outFlags);
+      const { order, failed, cursor, out = '-', format } = values;
+      const output = await Output.open('--out', out);
+      await using pw = await openPiecework(values).catch(async (error: unknown) => {
+        await output.abandon();
+        throw error;
+      });
+      const read = { order, failed, live: false, ...(cursor === undefined ? {} : { cursor }) };
+      const results = pw.request(id).results(read);
+      await writeResults(results, output, format && resultFormats[format]);
+      const { endReason, counts } = results.outcome ?? {};
+      if (endReason && counts && counts.cancelled > 0)
+        console.error(
+          `${id} ended ${WHY_ENDED[endReason]}; ${counts.cancelled} of ${counts.total} sub-requests have no result`,
+        );
+    },
+  );
+}

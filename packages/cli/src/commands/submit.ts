@@ -1,0 +1,110 @@
+import type { RequestOptions } from '@piecework/producer';
+import { InvalidOptionError, PieceworkError } from '@piecework/protocol/contract';
+import type { Command } from 'commander';
+import { commonFlags } from '../flags/common-flags.js';
+import { waitFlag } from '../flags/control-flags.js';
+import { addFlags, readFlags } from '../flags/read-flags.js';
+import { requestFlags, requestOf } from '../flags/request-flags.js';
+import { outFlags } from '../flags/run-flags.js';
+import { type InputValues, openInput } from '../input/input.js';
+import { keptLines, shownUrl } from '../output/kept.js';
+import { Output, writeResultsLive } from '../output/output.js';
+import { type ResultFormat, resultFormats } from '../output/result-format.js';
+import { ALL } from '../run/files.js';
+import { say, showProgress } from '../terminal/progress-bar.js';
+import { onStopSignals } from '../terminal/stop-signals.js';
+import { withCause } from '../terminal/with-cause.js';
+import { dryRun } from '../work/dry-run.js';
+import { openPiecework } from './open-piecework.js';
+import { existingRedis } from './redis-url.js';
+
+interface SubmitValues extends RequestOptions, InputValues {
+  redis?: string;
+  queue: string;
+  shards: number;
+  json: boolean;
+  dryRun: boolean;
+  retentionMs: number;
+  out?: string;
+  format?: ResultFormat;
+  wait: boolean;
+}
+
+/** Says what to do about a submission with an id that was cut off: no other process can continue it. */
+function unfinished(error: unknown, id: string | undefined): unknown {
+  if (id === undefined || !(error instanceof PieceworkError) || !error.retryable) return error;
+  const advice = `a part of it may have been submitted; drop that before you submit it again: piecework drop ${id}`;
+  const { code, retryable } = error;
+  return new PieceworkError(`${withCause(error)}; ${advice}`, { code, retryable, cause: error });
+}
+
+/** Prints the next commands after failures. */
+function sayNext(id: string, { redis, queue, shards }: SubmitValues): void {
+  const at = redis === undefined ? '' : ` --redis ${shownUrl(redis)}`;
+  const of = `${queue === 'req' ? '' : ` --queue ${queue}`}${shards === 1 ? '' : ` --shards ${shards}`}`;
+  say(`  what failed, and where:  piecework failures ${id} --stack${of}${at}`);
+  say(`  to run it again:         piecework redrive ${id} --wait${of}${at}`);
+}
+
+/** `piecework submit`: submits a request to workers that run elsewhere. */
+export function submitCommand(program: Command): void {
+  const command = program
+    .command('submit')
+    .description('submit a request to workers that run elsewhere');
+  const groups = [commonFlags, requestFlags, outFlags, [waitFlag]];
+  addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<SubmitValues>(given, ...groups);
+    if (!values.dryRun) existingRedis(values.redis);
+    if (values.out !== undefined && !values.wait) {
+      throw new InvalidOptionError('--out', values.out, 'together with --wait');
+    }
+    if (values.out !== undefined && values.results === 'discard') {
+      throw new InvalidOptionError('--results', 'discard', 'keep, as --out wants them');
+    }
+    const options = requestOf({ ...values });
+    const { out, format } = values;
+    if (format !== undefined && out === undefined)
+      throw new InvalidOptionError('--format', format, 'together with --out');
+    using items = await openInput(values);
+    if (values.dryRun) return await dryRun(items, values);
+    const output = out === undefined ? undefined : await Output.open('--out', out);
+    const stopping = new AbortController();
+    const unlisten = onStopSignals(() => stopping.abort());
+    const unbegun = async (error: unknown) => {
+      await output?.abandon();
+      throw items.blame(error);
+    };
+    await using pw = await openPiecework(values).catch(unbegun);
+    const request = await pw
+      .submit(items, { ...options, signal: stopping.signal })
+      .catch((error: unknown) => unbegun(unfinished(error, values.id)));
+    unlisten();
+    if (!values.wait) {
+      console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
+      return;
+    }
+    const [outcome, , cut] = await Promise.all([
+      request.completion(),
+      values.json ? undefined : showProgress(request.progress()),
+      output &&
+        writeResultsLive(
+          request.results(ALL),
+          output,
+          values.json,
+          format && resultFormats[format],
+        ),
+    ]);
+    const { status, counts, generation } = outcome;
+    const text = JSON.stringify({ id: request.id, status, counts, generation });
+    if (values.json) console.log(text);
+    else console.error(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
+    if (counts.failed > 0 && !values.json && !cut) sayNext(request.id, values);
+    if (cut && values.json) throw cut;
+    if (cut) {
+      const { redis, retentionMs } = values;
+      const kept = { id: request.id, redis, retentionMs, failed: counts.failed > 0, results: true };
+      for (const line of keptLines(kept)) say(line);
+    }
+    process.exitCode = status === 'succeeded' && !cut ? 0 : 1;
+  });
+}

@@ -1,0 +1,42 @@
+import { stripVTControlCharacters } from 'node:util';
+import type { HandlerContext } from '@piecework/worker';
+
+/** Names the sub-request that wrote a line. */
+export type StderrPrefix = (context: HandlerContext) => string;
+
+/** Longest piece of a line that is written at once: processes that share a pipe do not split shorter ones. */
+const MAX_PIECE = 1_000;
+
+/**
+ * Shows what a program writes to standard error, line by line as it comes, each behind `[prefix]`. Of a line that
+ * overwrites itself, as a progress bar does, only the last state is shown. Characters that move the cursor are removed.
+ */
+export class LiveStderr {
+  #begun = '';
+  readonly #prefix: () => string;
+
+  constructor(prefix: () => string) {
+    this.#prefix = prefix;
+  }
+
+  add(text: string): void {
+    const lines = (this.#begun + text).split('\n');
+    this.#begun = lines.pop() ?? '';
+    for (const line of lines) this.#show(line);
+    // A very long line is shown in parts.
+    if (this.#begun.length > 16 * MAX_PIECE) this.end();
+  }
+
+  end(): void {
+    if (this.#begun !== '') this.#show(this.#begun);
+    this.#begun = '';
+  }
+
+  #show(line: string): void {
+    const last = line.replace(/\r+$/, '').split('\r').at(-1) ?? '';
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are removed
+    const plain = stripVTControlCharacters(last).replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
+    for (let at = 0; at === 0 || at < plain.length; at += MAX_PIECE)
+      process.stderr.write(`[${this.#prefix()}] ${plain.slice(at, at + MAX_PIECE)}\n`);
+  }
+}

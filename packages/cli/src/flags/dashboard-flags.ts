@@ -1,0 +1,72 @@
+import { NAME, option } from '@piecework/protocol/contract';
+import { custom, type Flag, flag, isText } from './flag.js';
+
+const QUEUE = /^[A-Za-z0-9_.:-]{1,128}?(?:\*([1-9]|[1-5]\d|6[0-4]))?$/;
+/** Checks each of several texts with commas between them. */
+const each = (pattern: RegExp) => (value: unknown) =>
+  isText(value) &&
+  String(value)
+    .split(',')
+    .every((one) => pattern.test(one));
+const NAMES = 'names with commas between them';
+const file = custom(isText, 'the path of a file');
+
+/** Flags of `dashboard`. */
+export const dashboardFlags: readonly Flag[] = [
+  flag(
+    '--port <n>',
+    'port to listen at; 0: a free one',
+    option.integer(0, 65_535, 4_000),
+    'number',
+  ),
+  flag(
+    '--host <address>',
+    'address to listen at; 0.0.0.0: all of this machine',
+    custom(isText, 'an address of this machine', '127.0.0.1'),
+  ),
+  flag(
+    '--token-file <file>',
+    'a file with a token: the password of everybody; or put it into PIECEWORK_DASHBOARD_TOKEN',
+    file,
+  ),
+  flag('--auth-file <file>', 'users and passwords, as written by htpasswd -B', file),
+  flag(
+    '--insecure',
+    'nobody signs in; only for 127.0.0.1 and localhost',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--allow-control',
+    'visitors may change, cancel and drop requests, and pause the queue',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--queues <list>',
+    'show these queues instead of --queue: names with commas between them; NAME*4 has four shards',
+    custom(
+      each(QUEUE),
+      'names of queues with commas between them, each perhaps with its number of shards, as in req,mail*4',
+    ),
+  ),
+  flag('--retry-queues <list>', 'also show these RetryQueues', custom(each(NAME), NAMES)),
+  flag('--schedulers <list>', 'also show these Schedulers', custom(each(NAME), NAMES)),
+  flag(
+    '--show-payloads',
+    'payloads and results may be shown, behind a click; without it they never leave the command',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--mask <file>',
+    'a module whose default export (value, about) => value replaces payloads, results, metadata and errors',
+    file,
+  ),
+  flag(
+    '--trust-proxy',
+    'a proxy in front names address and host of visitors (X-Forwarded-For, X-Forwarded-Host)',
+    option.boolean(false),
+    'switch',
+  ),
+];

@@ -1,0 +1,202 @@
+import { existsSync } from 'node:fs';
+import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/producer';
+import { InvalidOptionError, option } from '@piecework/protocol/contract';
+import { custom, type Flag, flag, isText, orNone } from './flag.js';
+import { optionsOf } from './read-flags.js';
+
+/** Whether it may be a pattern. The matching files are looked up when the input is read. */
+const isPattern = (input: string) => /[*?[\](){}]/.test(input);
+
+function isInput(value: unknown): boolean {
+  return isText(value) && (value === '-' || existsSync(String(value)) || isPattern(String(value)));
+}
+
+/** How a request is made from an input: flags of `run` and `submit`. */
+export const requestFlags: readonly Flag[] = [
+  flag(
+    '--input <path...>',
+    'files, folders, patterns in quotes such as "logs/**/*.gz", or - for standard input; gzip and zstd are decompressed',
+    custom(isInput, 'a file or folder that exists, a pattern, or -'),
+    'texts',
+  ),
+  flag(
+    '--split <how>',
+    'how the input is split into items: lines, ndjson, csv or tsv (with a header), files (the names of files), delimiter:X (such as \\0), or chunk:N (N lines each)',
+    custom(
+      (v) =>
+        isText(v) &&
+        /^(lines|ndjson|csv|tsv|files|chunk:[1-9]\d{0,6}|delimiter:.{1,100})$/s.test(String(v)),
+      'lines, ndjson, csv, tsv, files, delimiter:X or chunk:N',
+    ),
+    'text',
+    'files of a folder, else lines',
+  ),
+  flag(
+    '--batch <n>',
+    'number of items for each sub-request; its payload is an array',
+    {
+      ...option.integer(1, 1_000_000),
+      default: undefined,
+    },
+    'number',
+  ),
+  flag(
+    '--binary',
+    'the items are bytes, not text: a payload is {"$binary":"<base64>"}, and programs of --exec get the bytes',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--dry-run',
+    'show the first ten sub-requests, and start nothing',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--id <id>',
+    'id of the request; the same id never starts the work twice',
+    requestOptions['id'],
+  ),
+  flag(
+    '--task <name>',
+    'name of a task: only workers that serve this task run the request',
+    requestOptions['task'],
+  ),
+  flag(
+    '--limit <n>',
+    'most sub-requests that run at once, or none',
+    orNone(requestOptions['limit']),
+    'number or none',
+    'none',
+  ),
+  flag(
+    '--priority <n>',
+    'from 0 (served first) to 99 (served last)',
+    requestOptions['priority'],
+    'number',
+  ),
+  flag(
+    '--window <n>',
+    'most unsettled sub-requests in Redis at once: submitting waits for more room; 0: no bound',
+    requestOptions['window'],
+    'number',
+  ),
+  flag(
+    '--max-crashes <n>',
+    'a sub-request fails after at least this number of worker crashes; before the last one it runs isolated',
+    requestOptions['maxCrashes'],
+    'number',
+  ),
+  flag('--attempts <n>', 'most attempts of a sub-request', requestOptions['attempts'], 'number'),
+  flag(
+    '--backoff <json>',
+    'delay before the next attempt: a number of ms, or {"type":"exponential","delayMs":…,"maxDelayMs":…,"jitter":…}',
+    requestOptions['backoff'],
+    'json',
+  ),
+  flag(
+    '--attempt-timeout-ms <ms>',
+    'longest time of one attempt',
+    requestOptions['attemptTimeoutMs'],
+    'number',
+  ),
+  flag(
+    '--tolerated-failures <n>',
+    'number of sub-requests that may fail in a request that succeeds, or a share such as 5%',
+    requestOptions['toleratedFailures'],
+    'number',
+  ),
+  flag(
+    '--on-exceeded <how>',
+    'when more fail: continue, or cancel the rest and stop what runs',
+    requestOptions['onExceeded'],
+  ),
+  flag(
+    '--deadline-ms <ms>',
+    'longest time of the whole request; the rest is then cancelled',
+    requestOptions['deadlineMs'],
+    'number',
+  ),
+  flag('--delay-ms <ms>', 'delay before the request begins', requestOptions['delayMs'], 'number'),
+  flag(
+    '--run-at <time>',
+    'time at which the request begins: a date such as 2030-01-31T12:00:00Z, or ms since 1970',
+    requestOptions['runAt'],
+    'time',
+  ),
+  flag(
+    '--expedite',
+    'with --delay-ms or --run-at: when the request is due, serve it before undelayed requests of its priority',
+    requestOptions['expedite'],
+    'switch',
+  ),
+  flag('--results <how>', 'keep the results in Redis, or discard them', requestOptions['results']),
+  flag(
+    '--timing',
+    'add to each result when, where and for how long its sub-request ran',
+    requestOptions['timing'],
+    'switch',
+  ),
+  flag(
+    '--retention-ms <ms>',
+    'how long results stay in Redis after the completion',
+    requestOptions['retentionMs'],
+    'number',
+  ),
+  flag(
+    '--unavailable-ms <ms>',
+    'how long to keep trying while Redis cannot be reached; 0: not at all',
+    requestOptions['unavailableMs'],
+    'number',
+  ),
+  flag(
+    '--durability <what>',
+    'what submitting waits for at its end: none, replica or fsync',
+    requestOptions['durability'],
+  ),
+  flag(
+    '--dedupe-key <key>',
+    'if a request was submitted under this key before, take that one instead; not with --id',
+    dedupeOptions.key,
+  ),
+  flag(
+    '--dedupe-period-ms <ms>',
+    'how long the key is remembered after its first use',
+    dedupeOptions.periodMs,
+    'number',
+    'the retention',
+  ),
+  flag(
+    '--max-payload-bytes <n>',
+    'greatest size of an item, as JSON and as a line of the input',
+    requestOptions['maxPayloadBytes'],
+    'number',
+  ),
+  flag(
+    '--metadata <json>',
+    'any small JSON value; status --json shows it',
+    requestOptions['metadata'],
+    'json',
+  ),
+];
+
+/** The options of a request from the values of `requestFlags`. @throws InvalidOptionError */
+export function requestOf(values: Record<string, unknown>): RequestOptions {
+  const options = optionsOf<RequestOptions>(requestOptions, values);
+  const { dedupeKey, dedupePeriodMs } = values as { dedupeKey?: string; dedupePeriodMs?: number };
+  if (dedupeKey === undefined) {
+    if (dedupePeriodMs === undefined) return options;
+    throw new InvalidOptionError(
+      '--dedupe-period-ms',
+      dedupePeriodMs,
+      'together with --dedupe-key',
+    );
+  }
+  if (values['id'] !== undefined)
+    throw new InvalidOptionError('--dedupe-key', dedupeKey, 'without --id');
+  const dedupe = {
+    key: dedupeKey,
+    ...(dedupePeriodMs === undefined ? {} : { periodMs: dedupePeriodMs }),
+  };
+  return { ...options, dedupe };
+}

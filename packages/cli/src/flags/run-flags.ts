@@ -1,0 +1,47 @@
+import { option } from '@piecework/protocol/contract';
+import { custom, type Flag, flag, isText } from './flag.js';
+
+export const outFlags: readonly Flag[] = [
+  flag(
+    '--out <file>',
+    'file for the results, in the order of the input; - for standard output',
+    custom(isText, 'a file name or -'),
+  ),
+  flag(
+    '--format <how>',
+    'format of --out: ndjson (default), text (only the values of what succeeded, one a line) or csv',
+    { ...option.word('ndjson', 'text', 'csv'), default: undefined },
+  ),
+];
+
+/** Flags of `run`. */
+export const runFlags: readonly Flag[] = [
+  flag(
+    '-j, --jobs <n>',
+    'number of sub-requests that run at once: slots, spread over worker processes',
+    option.integer(1, 100_000),
+    'number',
+  ),
+  flag(
+    '--failures <file>',
+    'file for the failures, as NDJSON in the order of the input: payload, attempts and error of each',
+    custom((v) => isText(v) && v !== '-', 'a file name'),
+  ),
+  flag(
+    '--joblog <file>',
+    'file for one line for each sub-request that ended: worker, start, duration, attempts, exit code',
+    custom((v) => isText(v) && v !== '-', 'a file name'),
+  ),
+  flag(
+    '--resume',
+    'with --id: continue an earlier run, or fail if there is none',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--retry-failed',
+    'as --resume, and run the failures of a run that has ended again',
+    option.boolean(false),
+    'switch',
+  ),
+];

@@ -1,0 +1,277 @@
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { split } from '@piecework/producer';
+import {
+  InvalidOptionError,
+  MAX_PAYLOAD_BYTES,
+  PayloadError,
+  PieceworkError,
+} from '@piecework/protocol';
+import { statOf, statOfInput } from '../terminal/file-stat.js';
+import { type InputBytes, openBytes } from './bytes.js';
+import { linesOf, ndjsonOf, type Records, rowsOf } from './records.js';
+
+/** Values of the flags that say what the items are. */
+export interface InputValues {
+  input?: readonly string[];
+  split?: string;
+  batch?: number;
+  binary: boolean;
+  readonly maxPayloadBytes?: number;
+  /** The files that are written: none of them may be an input. */
+  out?: string;
+  failures?: string;
+  joblog?: string;
+}
+
+/**
+ * Opens the inputs of `--input`, which are read one after the other and split into items by `--split`. By default, a
+ * folder is split into its files, and everything else into lines. The first item of a file is read at once, so that an
+ * input that is wrong from its beginning is refused before anything is written.
+ * @throws InvalidOptionError when the flags do not fit · PayloadError about the first item
+ */
+export async function openInput(values: InputValues): Promise<Input> {
+  const { input } = values;
+  if (input === undefined) {
+    const allowed = `a file, a folder or -${isPiped() ? ' for standard input: --input -' : ''}`;
+    throw new InvalidOptionError('--input', undefined, allowed);
+  }
+  const named = (await Promise.all(input.map(pathsOf))).flat();
+  const by = values.split ?? (named.every(isFolder) ? 'files' : 'lines');
+  checkFit(named, by, values);
+  const [, chunk] = /^chunk:(\d+)$/.exec(by) ?? [];
+  const batch = chunk === undefined ? values.batch : Number(chunk);
+  const items = new Input(named, by, values, batch);
+  // The first item of a pipe or a terminal may take long.
+  const [first = '-'] = named;
+  if (first !== '-' && (isFolder(first) || statOf(first).isFile())) await items.begin();
+  return items;
+}
+
+async function pathsOf(input: string): Promise<string[]> {
+  // The name of a file may look like a pattern.
+  if (input === '-' || existsSync(input)) return [input];
+  // Loaded only by commands that need it.
+  const { glob } = await import('tinyglobby');
+  const found = await glob(input, { expandDirectories: false, onlyFiles: true });
+  if (found.length > 0) return found.sort();
+  const allowed = 'a file or folder that exists, or a pattern that some file matches';
+  throw new InvalidOptionError('--input', input, allowed);
+}
+
+/** Whether something is piped or redirected into this command. */
+function isPiped(): boolean {
+  try {
+    const stdin = statOfInput();
+    return stdin.isFIFO() || stdin.isFile();
+  } catch {
+    return false;
+  }
+}
+
+const isFolder = (path: string) => path !== '-' && statOf(path).isDirectory();
+
+function checkFit(named: readonly string[], by: string, values: InputValues): void {
+  const { batch, binary } = values;
+  const folder = named.find(isFolder);
+  if (by === 'files' && named.includes('-'))
+    throw new InvalidOptionError('--split', by, 'not files, as standard input is not a file');
+  if (by !== 'files' && folder !== undefined) {
+    const what = named.length === 1 ? 'the input' : folder;
+    throw new InvalidOptionError('--split', by, `files, as ${what} is a folder`);
+  }
+  if (binary && by !== 'lines' && !by.startsWith('delimiter:') && !by.startsWith('chunk:'))
+    throw new InvalidOptionError('--binary', true, 'together with --split lines or delimiter:…');
+  if (batch !== undefined && by.startsWith('chunk:'))
+    throw new InvalidOptionError('--batch', batch, 'without --split chunk:N, which does the same');
+  if (named.filter((path) => path === '-').length > 1)
+    throw new InvalidOptionError('--input', '-', 'once: standard input can be read only once');
+  for (const path of named) {
+    try {
+      if (path !== '-') accessSync(path, constants.R_OK);
+    } catch {
+      throw new InvalidOptionError('--input', path, 'a file that may be read (permission denied)');
+    }
+  }
+  checkApart(named, values);
+}
+
+/** Refuses an output that is an input as well, such as a file of an earlier run that a pattern matches. */
+function checkApart(named: readonly string[], { out, failures, joblog }: InputValues): void {
+  const outputs = { '--out': out, '--failures': failures, '--joblog': joblog };
+  for (const [flag, output] of Object.entries(outputs)) {
+    if (output === undefined || output === '-' || !existsSync(output)) continue;
+    const path = realpathSync.native(output);
+    if (named.some((input) => input !== '-' && realpathSync.native(input) === path))
+      throw new InvalidOptionError(flag, output, 'another file than those of --input');
+  }
+}
+
+export class Input implements AsyncIterable<unknown>, Disposable {
+  readonly #named: readonly string[];
+  readonly #by: string;
+  readonly #binary: boolean;
+  readonly #maxPayloadBytes: number;
+  readonly #items: AsyncIterator<unknown>;
+  #first: IteratorResult<unknown> | undefined;
+  #bytes: InputBytes | undefined;
+  #closed = false;
+  #columns: readonly string[] | undefined;
+  #required: readonly string[] = [];
+  /** The place of the last item. */
+  #where = '';
+
+  constructor(
+    named: readonly string[],
+    by: string,
+    {
+      binary,
+      maxPayloadBytes = MAX_PAYLOAD_BYTES,
+    }: Pick<InputValues, 'binary' | 'maxPayloadBytes'>,
+    batch: number | undefined,
+  ) {
+    this.#named = named;
+    this.#by = by;
+    this.#binary = binary;
+    this.#maxPayloadBytes = maxPayloadBytes;
+    this.#items = batch === undefined ? this.#each() : this.#batches(batch);
+  }
+
+  /** The paths of the inputs; '-' is standard input. */
+  get paths(): readonly string[] {
+    return this.#named;
+  }
+
+  /** The columns that all headers read so far have in common; undefined: there was no header. */
+  get columns(): readonly string[] | undefined {
+    return this.#columns;
+  }
+
+  /** Refuses further headers that do not have these columns. */
+  require(columns: readonly string[]): void {
+    this.#required = columns;
+  }
+
+  /** Reads the first item. */
+  async begin(): Promise<void> {
+    this.#first ??= await this.#items.next();
+  }
+
+  #check(header: readonly string[]): void {
+    const absent = this.#required.find((name) => !header.includes(name));
+    if (absent !== undefined)
+      throw new PayloadError(`the header has no ${JSON.stringify(absent)}, which --exec uses`);
+    this.#columns = this.#columns?.filter((name) => header.includes(name)) ?? header;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<unknown> {
+    return {
+      next: () => {
+        const first = this.#first;
+        this.#first = undefined;
+        return first ? Promise.resolve(first) : this.#items.next();
+      },
+      return: async () => {
+        this.close();
+        return { done: true, value: undefined };
+      },
+    };
+  }
+
+  /** Adds the place of the last item to an error about it. */
+  blame(error: unknown): unknown {
+    if (!(error instanceof PayloadError) || error.index === undefined) return error;
+    const message = error.message
+      .replace(/^item \d+: /, '')
+      .replace(/\(maxPayloadBytes\)$/, '(--max-payload-bytes allows more)');
+    return new PayloadError(`${this.#where}: ${message}`);
+  }
+
+  /** Closes the input that is being read, without waiting. */
+  close(): void {
+    this.#closed = true;
+    this.#bytes?.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** Arrays of `size` items; the last may be shorter. */
+  async *#batches(size: number): AsyncGenerator<unknown> {
+    let batch: unknown[] = [];
+    let length = 0;
+    for await (const item of this.#each()) {
+      batch.push(item);
+      length += typeof item === 'string' ? item.length : JSON.stringify(item).length;
+      // Refused before the whole batch is in memory.
+      if (length > this.#maxPayloadBytes) {
+        const most = `${this.#maxPayloadBytes} bytes: take fewer, or --max-payload-bytes allows more`;
+        throw new PayloadError(`${this.#where}: a batch of ${size} has more than ${most}`);
+      }
+      if (batch.length < size) continue;
+      yield batch;
+      batch = [];
+      length = 0;
+    }
+    if (batch.length > 0) yield batch;
+  }
+
+  /** How an input is split into items; undefined: its name is the item. */
+  #records(): Records | undefined {
+    const [by, binary, maxPayloadBytes] = [this.#by, this.#binary, this.#maxPayloadBytes];
+    if (by === 'files') return undefined;
+    if (by === 'ndjson') return ndjsonOf(maxPayloadBytes);
+    if (by === 'csv' || by === 'tsv')
+      return rowsOf(by, maxPayloadBytes, (header) => this.#check(header));
+    const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
+    return linesOf({ delimiter, binary, maxPayloadBytes });
+  }
+
+  async *#each(): AsyncGenerator<unknown> {
+    const recordsOf = this.#records();
+    for (const path of this.#named) {
+      if (this.#closed) return;
+      const name = path === '-' ? 'standard input' : path;
+      this.#where = name;
+      if (!recordsOf) {
+        if (isFolder(path)) yield* split.files(path);
+        else yield resolve(path);
+        continue;
+      }
+      try {
+        this.#bytes = await openBytes(path, this.#binary);
+        const { stream } = this.#bytes;
+        for await (const { item, where } of recordsOf(stream)) {
+          this.#where = `${name}: ${where}`;
+          yield item;
+        }
+      } catch (error) {
+        if (this.#closed) return;
+        throw inputError(error, name, this.#where);
+      } finally {
+        this.#bytes?.close();
+      }
+    }
+  }
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '0': '\0', n: '\n', r: '\r', t: '\t' };
+
+/** Replaces `\\0`, `\\n`, `\\r` and `\\t` in a delimiter as it was typed. */
+const delimiterOf = (typed: string) =>
+  typed.replace(/\\(.)/g, (_, letter: string) => ESCAPES[letter] ?? letter);
+
+/** Says what is wrong with the input `name`, which was read up to `where`, and what to do. */
+function inputError(error: unknown, name: string, where: string): PieceworkError {
+  if (error instanceof PayloadError) {
+    const cure = error.message.includes('is not JSON') ? '; correct it, or use --split lines' : '';
+    return new PayloadError(`${name}: ${error.message}${cure}`, error.cause);
+  }
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  const behind = where === name ? '' : ` after ${where.slice(name.length + 2)}`;
+  if (code.startsWith('Z_'))
+    return new PayloadError(`${name}: broken gzip data${behind} (${message})`);
+  const what = `${name} cannot be read${behind}: ${message}`;
+  return new PieceworkError(what, { code: 'INPUT', cause: error });
+}

@@ -1,0 +1,301 @@
+import { constants, existsSync } from 'node:fs';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Writable } from 'node:stream';
+import type { ResultItem } from '@piecework/notifier';
+import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
+import { say } from '../terminal/progress-bar.js';
+import { type ResultWriter, resultFormats } from './result-format.js';
+
+const LINE_END = Buffer.from('\n');
+/** Lines are written in batches of at least this many characters, */
+const BATCH = 65_536;
+/** or after this time, in ms. */
+const SOON_MS = 100;
+
+/** Why a file cannot be opened or written, in words. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'its folder does not exist',
+  ENOTDIR: 'its folder is not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file would be too large',
+  EIO: 'the disk failed',
+};
+
+const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message;
+
+/** An open file could not be written any further. It ends with a whole line, where files can be truncated. */
+export class OutputError extends PieceworkError {
+  override readonly name = 'OutputError';
+  /** Number of lines in the file. */
+  readonly written: number;
+  readonly reason: string;
+
+  constructor(output: string, written: number, cause: NodeJS.ErrnoException) {
+    const reason = reasonOf(cause);
+    super(`${output}: ${reason}`, { code: 'OUTPUT' });
+    this.written = written;
+    this.reason = reason;
+  }
+}
+
+/**
+ * Lines that are written into a file or to standard output. The file is opened before there is anything to write, so
+ * that a wrong path is refused before any work is done. Its old content stays until `begin`.
+ */
+export class Output {
+  readonly name: string;
+  readonly #file: FileHandle | undefined;
+  /** Whether `open` has created the file. */
+  readonly #isNew: boolean;
+  #begun = false;
+  /** Whether it is a regular file, which can be read again and truncated. */
+  #regular = false;
+  /** Whether everything written so far was in the file already. */
+  #matches = false;
+  /** Bytes and lines that are written. */
+  #size = 0;
+  #lines = 0;
+  #batch: (string | Buffer)[] = [];
+  #batchSize = 0;
+  #soon: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #failed = false;
+  #abandoned = false;
+
+  private constructor(name: string, file?: FileHandle, isNew = false) {
+    this.name = name;
+    this.#file = file;
+    this.#isNew = isNew;
+  }
+
+  /**
+   * @param path '-' is standard output
+   * @param again whether its old content may be read, to continue it
+   * @throws InvalidOptionError of `flag` when it cannot be written
+   */
+  static async open(flag: string, path: string, again = false): Promise<Output> {
+    if (path === '-') return new Output('standard output');
+    // Only files are opened for reading too: we would be a reader of our own pipe.
+    const isFile = again && (await stat(path).catch(() => undefined))?.isFile() !== false;
+    return Output.#open(flag, path, isFile ? constants.O_RDWR : constants.O_WRONLY, 0o666);
+  }
+
+  /** Creates a file that only this user may read. @throws InvalidOptionError when it cannot be created */
+  static create(path: string): Promise<Output> {
+    return Output.#open('file', path, constants.O_WRONLY | constants.O_EXCL, 0o600);
+  }
+
+  static async #open(flag: string, path: string, flags: number, mode: number): Promise<Output> {
+    try {
+      const isNew = !existsSync(path);
+      const file = await open(path, constants.O_CREAT | flags, mode);
+      return new Output(path, file, isNew);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      const isThere = code === 'ENOENT' && existsSync(dirname(path));
+      const why = isThere
+        ? 'its folder takes no new files'
+        : reasonOf(error as NodeJS.ErrnoException);
+      throw new InvalidOptionError(flag, path, `a file that can be written (${why})`);
+    }
+  }
+
+  /** Whether it is a file, and not standard output. */
+  get isFile(): boolean {
+    return this.#file !== undefined;
+  }
+
+  /** Size of the file, in bytes. */
+  async size(): Promise<number> {
+    return (await this.#file?.stat())?.size ?? 0;
+  }
+
+  /**
+   * Empties the file. `again`: keeps the old content as far as it is the same as what is written, for example up to a
+   * line that was cut off.
+   */
+  async begin(again = false): Promise<void> {
+    if (this.#begun) return;
+    this.#begun = true;
+    // Pipes and devices cannot be truncated.
+    this.#regular = (await this.#file?.stat())?.isFile() ?? false;
+    this.#matches = again && this.#regular;
+    if (this.#regular && !again) await this.#file?.truncate(0);
+  }
+
+  /** Everything was written: removes old content behind it. */
+  async end(): Promise<void> {
+    await this.begin();
+    await this.flush();
+    if (this.#matches) await this.#file?.truncate(this.#size);
+  }
+
+  /** Adds a line, or several in one text, no faster than the output takes them. @throws OutputError · EPIPE */
+  line(text: string | Buffer): Promise<void> | undefined {
+    this.#batch.push(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, LINE_END]));
+    this.#batchSize += text.length;
+    if (this.#failed || this.#batchSize >= BATCH) return this.flush();
+    this.#soon ??= setTimeout(() => void this.flush().catch(() => {}), SOON_MS);
+    return undefined;
+  }
+
+  /** Adds a line that is not counted. */
+  head(text: string): Promise<void> | undefined {
+    this.#lines -= 1;
+    return this.line(text);
+  }
+
+  /** Writes the lines that were added. Once this has failed, it fails again. */
+  flush(): Promise<void> {
+    clearTimeout(this.#soon);
+    this.#soon = undefined;
+    const lines = this.#batch;
+    this.#batch = [];
+    this.#batchSize = 0;
+    this.#writing = this.#writing.then(() => this.#put(lines));
+    this.#writing.catch(() => {
+      this.#failed = true;
+    });
+    return this.#writing;
+  }
+
+  /** Writes the rest, and closes the file. @throws OutputError · EPIPE */
+  async close(): Promise<void> {
+    if (this.#abandoned) return;
+    try {
+      await this.begin();
+      await this.flush();
+    } finally {
+      await this.#file?.close().catch((error) => this.#fail(error));
+    }
+  }
+
+  /** Leaves the file as it was, unless something was written. */
+  async abandon(): Promise<void> {
+    if (this.#begun || this.#abandoned || this.#batch.length > 0) return;
+    this.#abandoned = true;
+    await this.#file?.close();
+    if (this.#isNew) await rm(this.name, { force: true });
+  }
+
+  async #put(lines: readonly (string | Buffer)[]): Promise<void> {
+    if (lines.length === 0) return;
+    await this.begin();
+    if (this.#file) await this.#write(this.#file, lines);
+    else await write(process.stdout, joined(lines)).catch((error) => this.#fail(error));
+  }
+
+  async #write(file: FileHandle, lines: readonly (string | Buffer)[]): Promise<void> {
+    const bytes = joined(lines);
+    let at = 0;
+    try {
+      if (this.#matches && (await this.#continuesWith(file, bytes)))
+        return this.#count(lines, bytes.length);
+      if (this.#matches) await file.truncate(this.#size);
+      this.#matches = false;
+      while (at < bytes.length) {
+        const place = this.#regular ? this.#size + at : null;
+        at += (await file.write(bytes, at, null, place)).bytesWritten;
+      }
+    } catch (error) {
+      // Keep only whole lines.
+      this.#count(lines, at);
+      await file.truncate(this.#size).catch(() => {});
+      this.#fail(error as NodeJS.ErrnoException);
+    }
+    this.#count(lines, at);
+  }
+
+  /** Whether the file continues with these bytes. */
+  async #continuesWith(file: FileHandle, bytes: Buffer): Promise<boolean> {
+    const found = Buffer.alloc(bytes.length);
+    let at = 0;
+    while (at < found.length) {
+      const { bytesRead } = await file.read(found, at, found.length - at, this.#size + at);
+      if (bytesRead === 0) return false;
+      at += bytesRead;
+    }
+    return found.equals(bytes);
+  }
+
+  /** Counts the `lines` that are within the first `bytes`. */
+  #count(lines: readonly (string | Buffer)[], bytes: number): void {
+    let rest = bytes;
+    for (const line of lines) {
+      const size = Buffer.byteLength(line);
+      if (size > rest) return;
+      rest -= size;
+      this.#size += size;
+      this.#lines += 1;
+    }
+  }
+
+  #fail(error: NodeJS.ErrnoException): never {
+    // The reader has closed its end, as `head` does.
+    if (error.code === 'EPIPE') throw error;
+    throw new OutputError(this.name, Math.max(0, this.#lines), error);
+  }
+}
+
+function joined(lines: readonly (string | Buffer)[]): Buffer {
+  return Buffer.concat(lines.map((line) => (typeof line === 'string' ? Buffer.from(line) : line)));
+}
+
+function write(stream: Writable, text: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/**
+ * Writes results, no faster than the output takes them, and closes it.
+ * @throws OutputError · EPIPE · errors of `results`
+ */
+export async function writeResults(
+  results: AsyncIterable<ResultItem<unknown>>,
+  output: Output,
+  writer: ResultWriter = resultFormats.ndjson,
+): Promise<void> {
+  try {
+    const head = async () => {
+      if (writer.head !== undefined) await output.head(writer.head);
+    };
+    let begun = false;
+    for await (const item of results) {
+      if (!begun) await head();
+      begun = true;
+      const line = writer.line(item);
+      if (line !== undefined) await output.line(line);
+    }
+    if (!begun) await head();
+    await output.end();
+  } catch (error) {
+    await output.abandon();
+    throw error;
+  } finally {
+    await output.close();
+  }
+}
+
+/** The same while a request runs. An output that fails does not stop the request. @returns why results are missing */
+export async function writeResultsLive(
+  results: AsyncIterable<ResultItem<unknown>>,
+  output: Output,
+  json: boolean,
+  writer?: ResultWriter,
+): Promise<OutputError | undefined> {
+  try {
+    await writeResults(results, output, writer);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof OutputError)) throw error;
+    if (!json) say(`${error.message}; the results stay in Redis`);
+    return error;
+  }
+}

@@ -1,0 +1,46 @@
+import type { Logger } from 'pino';
+import { ALL_SIGNALS, onStopSignals } from '../terminal/stop-signals.js';
+import type { WorkerValues } from '../work/worker-values.js';
+import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
+import { healthEndpoint } from './health-endpoint.js';
+import { passedOn } from './passed-on.js';
+import { trimWhenIdle } from './trim-memory.js';
+
+/** Has worker processes run sub-requests until a signal stops them. */
+export async function runFleet(redis: string, values: WorkerValues, logger: Logger): Promise<void> {
+  const flags = passedOn({ ...values });
+  const { queue, processes, maxRestarts, handler } = values;
+  const stopping = new AbortController();
+  let fleet: WorkerFleet | undefined;
+  onStopSignals(
+    () => stopping.abort(),
+    () => {
+      logger.warn(
+        { queue },
+        'ended at once by a second signal; other workers take over the work of its processes',
+      );
+      fleet?.kill();
+    },
+    ALL_SIGNALS,
+  );
+  const begins = { live: true, ready: false, why: ['the worker processes are starting'] };
+  await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
+  const onLine = (line: string) => console.log(line);
+  const { signal } = stopping;
+  // `pid` of a log line is the parent's.
+  const onRestart = (restart: WorkerRestart) => {
+    const { why: _, pid: endedPid, ...fields } = restart;
+    logger.warn({ queue, endedPid, ...fields }, restartText(restart));
+  };
+  const starting = { redis, queue, handler, processes, maxRestarts, flags };
+  const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
+  fleet = workers;
+  trimWhenIdle(() => true);
+  logger.info({ queue, processes, pids: workers.pids }, 'worker processes started');
+  try {
+    const asked = new Promise((resolve) => signal.addEventListener('abort', resolve));
+    if (!signal.aborted) await Promise.race([asked, workers.lost]);
+  } finally {
+    await workers.close();
+  }
+}

@@ -1,0 +1,108 @@
+import { PieceworkError } from '@piecework/protocol/contract';
+import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
+import type { Logger } from 'pino';
+import { optionsOf } from '../flags/read-flags.js';
+import { ALL_SIGNALS, onStopSignals } from '../terminal/stop-signals.js';
+import { withCause } from '../terminal/with-cause.js';
+import { HandlerError } from '../work/handler-error.js';
+import { openWork } from '../work/work.js';
+import type { WorkerValues } from '../work/worker-values.js';
+import { healthEndpoint } from './health-endpoint.js';
+import { trimWhenIdle } from './trim-memory.js';
+import type { WorkerNews } from './worker-process.js';
+
+/** Runs sub-requests in this process until a signal or the end of the parent stops it. */
+export async function runWorker(
+  redis: string,
+  values: WorkerValues,
+  queues: readonly string[],
+  logger: Logger,
+): Promise<void> {
+  // Also while it starts.
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  onStopSignals(
+    stop,
+    () => logger.warn('ended at once by a second signal; other workers take over its work'),
+    ALL_SIGNALS,
+  );
+  process.once('disconnect', () => {
+    logger.warn('the parent process has ended; this worker drains and ends');
+    stop();
+  });
+  const ofFleet = process.send !== undefined;
+  if (ofFleet && !process.connected) stop();
+
+  try {
+    await serve(redis, values, queues, logger, stopping.signal);
+  } catch (error) {
+    if (!ofFleet || !process.connected) throw error;
+    // The parent reports the error, once for all of its processes.
+    await notifyParent({ failed: failureOf(error) });
+    process.exitCode = 1;
+  } finally {
+    // An open channel would keep this process and its parent running.
+    process.removeAllListeners('disconnect');
+    if (process.connected) process.disconnect();
+  }
+}
+
+/** Works until `signal` aborts. */
+async function serve(
+  redis: string,
+  values: WorkerValues,
+  queues: readonly string[],
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const options = optionsOf<Partial<WorkerOptions>>(workerOptions, { ...values });
+  const work = await openWork(values, () => notifyParent({ discarded: true }));
+  const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
+  await using _ = await healthEndpoint(() => worker.health(), values, logger);
+  process.on('message', (message) => {
+    if (message === 'health') void notifyParent({ health: worker.health() });
+  });
+  if (process.connected) notifyProgress(worker);
+  const { leaseMs, maxBlockMs, drainMs } = values;
+  const ready = { worker: worker.id, queues, blockMs: maxBlockMs || leaseMs, drainMs };
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const close = () => worker.close({ timeoutMs: drainMs }).then(resolve, reject);
+      if (signal.aborted) return void close();
+      signal.addEventListener('abort', () => void close());
+      worker.start().then(
+        () => {
+          trimWhenIdle(() => worker.health().running === 0);
+          return notifyParent({ ready });
+        },
+        // A worker that is stopped while it starts has not failed.
+        (error: unknown) => signal.aborted || reject(error),
+      );
+    });
+  } finally {
+    await worker.close({ timeoutMs: 0 });
+    await work.close();
+  }
+}
+
+/** Sends a message to the parent. Never rejects: the parent may have ended. */
+function notifyParent(news: WorkerNews): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected && process.send) process.send(news, () => resolve());
+    else resolve();
+  });
+}
+
+/** Reports the first outcome at once, as the process may end soon; then one each second. */
+function notifyProgress(worker: Worker): void {
+  worker.once('settled', () => {
+    void notifyParent({ settled: true });
+    setTimeout(() => notifyProgress(worker), 1_000).unref();
+  });
+}
+
+function failureOf(thrown: unknown): NonNullable<WorkerNews['failed']> {
+  if (thrown instanceof HandlerError) return { why: thrown.message, wrong: thrown.code };
+  if (thrown instanceof PieceworkError) return { why: withCause(thrown) };
+  return { why: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) };
+}

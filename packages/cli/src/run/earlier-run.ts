@@ -1,0 +1,195 @@
+import { createHash } from 'node:crypto';
+import type { RequestStatus } from '@piecework/notifier';
+import type { RequestOptions } from '@piecework/producer';
+import {
+  Connection,
+  EndedError,
+  ExpiredError,
+  InvalidOptionError,
+  LostError,
+  NAME,
+  PieceworkError,
+  RequestExistsError,
+} from '@piecework/protocol';
+import { nanoid } from 'nanoid';
+import type { OpenHandle, Piecework, RequestHandle } from 'piecework';
+import { say } from '../terminal/progress-bar.js';
+import type { RunFiles } from './files.js';
+import { RunLock } from './lock.js';
+
+/**
+ * The same command continues a run that has a name (`--id`), on a Redis that outlives the run. Before it starts
+ * anything, it takes the lock of that name and finds the request of the earlier run.
+ */
+
+/** A run whose input was cut off is cancelled if nobody continues it for this time, in ms. */
+const LEFT_MS = 86_400_000;
+
+interface AgainValues {
+  readonly id?: string;
+  readonly redis?: string;
+  readonly resume: boolean;
+  readonly retryFailed: boolean;
+}
+
+export interface Named {
+  readonly id: string;
+  readonly redis: string;
+  readonly queue: string;
+  /** `--resume`: fail unless there is a run to continue. */
+  readonly resume: boolean;
+}
+
+/** @throws InvalidOptionError when the flags name no run that could be continued */
+export function checkAgain({ id, redis, resume, retryFailed }: AgainValues): void {
+  if (!resume && !retryFailed) return;
+  const flag = resume ? '--resume' : '--retry-failed';
+  if (id === undefined) throw new InvalidOptionError(flag, true, 'together with --id');
+  if (redis === undefined && !process.env['REDIS_URL']) {
+    const allowed = 'together with --redis or REDIS_URL, as a Redis of its own ends with each run';
+    throw new InvalidOptionError(flag, true, allowed);
+  }
+}
+
+/** Whether the run can be continued: it has an id, on a Redis that outlives it. */
+export const isNamed = ({ id, redis }: Pick<AgainValues, 'id' | 'redis'>): boolean =>
+  id !== undefined && (redis !== undefined || !!process.env['REDIS_URL']);
+
+/** The queue of a run without `--queue`: always the same for an id. A hash where `run-ID` is too long for a queue. */
+export function ownQueue(id = nanoid(10)): string {
+  const whole = `run-${id}`;
+  if (NAME.test(whole)) return whole;
+  return `run-${createHash('sha256').update(id).digest('hex')}`;
+}
+
+/** The options that identify a run. They leave out what may differ when it is continued, such as `limit`. */
+export function namedOptions(options: RequestOptions, source: string): RequestOptions {
+  const { limit: _, ...identity } = options;
+  return { ...identity, source, producerLeaseMs: LEFT_MS };
+}
+
+/** The lock of a run, with the connection on which it was taken. */
+export interface RunningHere extends AsyncDisposable, Pick<RunLock, 'lost' | 'followsEnded'> {
+  readonly connection: Connection;
+}
+
+/** Takes the lock of a run. @throws PieceworkError UNDER_WAY · ConnectionError, ServerError */
+export async function lockRun({ redis, queue, id }: Named): Promise<RunningHere> {
+  const connection = Connection.open(redis);
+  try {
+    await connection.check();
+    const lock = await RunLock.take(connection, queue, id, say);
+    const release = async () => {
+      await lock[Symbol.asyncDispose]();
+      await connection.close();
+    };
+    const { lost, followsEnded } = lock;
+    return { lost, followsEnded, connection, [Symbol.asyncDispose]: release };
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+/**
+ * Finds the request of an earlier run; undefined when the run is to begin from the start.
+ * @throws InvalidOptionError when that would overwrite a file · PieceworkError with `--resume` · RequestExistsError
+ */
+export async function findEarlier(
+  pw: Piecework,
+  { id, resume }: Named,
+  options: RequestOptions,
+  files: RunFiles,
+): Promise<OpenHandle<unknown> | undefined> {
+  const absent = await pw
+    .request(id)
+    .status()
+    .then(
+      () => undefined,
+      (error: unknown) => {
+        if (error instanceof PieceworkError && ABSENT.has(error.code)) return error;
+        throw error;
+      },
+    );
+  if (!absent) return pw.open(options).catch((error) => differs(error, id));
+  if (resume) {
+    const message = `nothing to continue: ${absent.message}; without --resume the run begins from the start`;
+    throw new PieceworkError(message, { code: absent.code });
+  }
+  await expectNew(files, absent.message);
+  if (absent instanceof ExpiredError || absent instanceof LostError)
+    say(`${absent.message}; the run begins from the start`);
+  return undefined;
+}
+
+/** Says how far the earlier run came. */
+export function sayEarlier({ id, status, counts }: RequestStatus, retryFailed: boolean): void {
+  const number = (n: number) => n.toLocaleString('en-US');
+  const { total, succeeded, failed } = counts;
+  if (status === 'complete' && counts.cancelled > 0) {
+    say(`${id} was cancelled before; to begin from the start, first: piecework drop ${id}`);
+    return;
+  }
+  if (status === 'complete') {
+    say(
+      retryFailed && failed > 0
+        ? `${id}: ${number(failed)} of ${number(total)} failed and run again`
+        : `${id} has ended before: nothing is run again`,
+    );
+    return;
+  }
+  const all = status === 'open' ? `${number(total)} so far` : number(total);
+  say(`${id} continues: ${number(succeeded + failed)} of ${all} were done`);
+  if (retryFailed) say('--retry-failed has no effect yet: this run has not ended, and continues');
+}
+
+/** Sets the limit of this run; it may be another one each time. */
+export async function setLimit(
+  handle: RequestHandle,
+  limit: number | null | undefined,
+): Promise<void> {
+  await handle.update({ limit: limit ?? null }).catch((error) => {
+    if (!(error instanceof EndedError)) throw error;
+  });
+}
+
+/** Refuses to overwrite what an earlier run wrote. @throws InvalidOptionError, which says `why` this run begins anew */
+export async function expectNew({ out, joblog }: RunFiles, why: string): Promise<void> {
+  for (const [flag, file] of Object.entries({ '--out': out, '--joblog': joblog })) {
+    if (!file || (await file.size()) === 0) continue;
+    const allowed = `a new or empty file, as this run begins from the start: ${why}`;
+    throw new InvalidOptionError(flag, file.name, allowed);
+  }
+}
+
+/** The error of a run whose request the server has lost: it says how to begin from the start. */
+export function lostRun(
+  error: unknown,
+  id: string,
+  { out, joblog }: RunFiles,
+): PieceworkError | undefined {
+  if (!(error instanceof LostError)) return undefined;
+  const names = [out, joblog].flatMap((file) => (file?.isFile ? [file.name] : []));
+  const move = names.length > 0 ? `move ${names.join(' and ')} away, then ` : '';
+  const message = `run ${id} is no longer on the server, which may have lost it (a restart without its data, a failover, deleted keys), and cannot continue; to run all of it from the start, ${move}give the same command again`;
+  return new PieceworkError(message, { code: error.code });
+}
+
+/** Codes of errors that say that there is no such request. */
+const ABSENT = new Set(['NOT_FOUND', 'EXPIRED', 'DROPPED', 'LOST']);
+
+/** Says what to do when the request of this id is not the same run. */
+function differs(error: unknown, id: string): never {
+  if (!(error instanceof RequestExistsError)) throw error;
+  const { requestId, status, differs } = error;
+  const way = `take another --id, or remove that run: piecework drop ${id}`;
+  if (differs.length === 0 && status === 'complete') {
+    const why = `it was cancelled before its input was read to the end; ${way}`;
+    throw new RequestExistsError(requestId, status, why);
+  }
+  // The limit may differ, and always seems to: `setLimit` sets it when the run has begun.
+  const names = differs.filter((name) => name !== 'limit');
+  const what = names.map((name) => (name === 'items' ? 'input or command' : name)).join(', ');
+  const why = `the run of this id is another one (it differs in: ${what}); ${way}`;
+  throw new RequestExistsError(requestId, status, why, differs);
+}

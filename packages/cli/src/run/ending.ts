@@ -1,0 +1,36 @@
+import type { CompletionOutcome } from '@piecework/notifier';
+import type { Kept } from '../output/kept.js';
+import type { OutputError } from '../output/output.js';
+import { isNamed } from './earlier-run.js';
+import type { RunValues } from './values.js';
+
+/** How a request ended under this run. */
+export interface Ending {
+  readonly outcome: CompletionOutcome;
+  /** What was wrong with the input, if anything. */
+  readonly wrong: unknown;
+  /** Why `--out` does not have all results. */
+  readonly cut: OutputError | undefined;
+  /** Why `--joblog` does not have all lines. */
+  readonly logCut: OutputError | undefined;
+}
+
+/**
+ * What stays in Redis of a request that has ended, on a Redis that outlives the run; undefined when nobody needs it.
+ * @param wrong why the run fails although the request ended, if it does
+ */
+export function keptAfter(
+  id: string,
+  values: RunValues,
+  { outcome, cut }: Ending,
+  wrong: unknown,
+): Kept | undefined {
+  const { status, counts } = outcome;
+  const { redis, retentionMs } = values;
+  const named = isNamed(values);
+  const failed = counts.failed > 0;
+  const isWrong = wrong !== undefined && counts.total > 0;
+  if (!named && !failed && status !== 'failed' && cut === undefined && !isWrong) return undefined;
+  const retries = named && counts.cancelled === 0 && wrong === undefined;
+  return { id, redis, retentionMs, failed, results: cut !== undefined, retries };
+}

@@ -1,0 +1,56 @@
+import type { OpenRequest } from '@piecework/producer';
+import { AbortError, pause, SealedError } from '@piecework/protocol';
+import type { RequestHandle } from 'piecework';
+import type { Input } from '../input/input.js';
+import { say } from '../terminal/progress-bar.js';
+
+/** How often it is checked whether all sub-requests that were appended have been run, in ms. */
+const IDLE_CHECK_MS = 200;
+
+/**
+ * Appends all items and seals the request. When an item or an input is wrong, it waits until the sub-requests before it
+ * have been run and then cancels the request: a sealed request would seem to have all of its input.
+ * @returns the error of the item or input, if there was one
+ */
+export async function feed(
+  items: Input,
+  open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
+  handle: RequestHandle,
+  json: boolean,
+  stopping: AbortSignal,
+): Promise<unknown> {
+  try {
+    for await (const item of items) {
+      if (stopping.aborted) return undefined;
+      await open.append(item);
+    }
+    if (!stopping.aborted) await open.seal();
+    return undefined;
+  } catch (error) {
+    if (stopping.aborted || error instanceof AbortError) return undefined;
+    // The request ended before all items were appended: its outcome says why.
+    if (error instanceof SealedError && error.status !== 'sealed') return undefined;
+    const wrong = items.blame(error);
+    if (!json && wrong instanceof Error)
+      say(`${wrong.message}; what was read before that is run, the rest is not read`);
+    await open
+      .flush()
+      .then(() => untilIdle(handle, stopping))
+      .catch(() => {});
+    if (stopping.aborted) return wrong;
+    await open.cancel().catch(() => {
+      throw wrong;
+    });
+    return wrong;
+  }
+}
+
+/** Resolves when the request has no sub-request left to run, or when `stopping` aborts. */
+async function untilIdle(handle: RequestHandle, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    const { status, counts } = await handle.status();
+    const left = counts.ready + counts.inFlight + counts.delayed;
+    if (status !== 'open' || left === 0) return;
+    await pause(IDLE_CHECK_MS, stopping);
+  }
+}

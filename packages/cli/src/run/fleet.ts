@@ -1,0 +1,22 @@
+import { restartText, WorkerFleet } from '../processes/fleet.js';
+import { passedOn } from '../processes/passed-on.js';
+import { say } from '../terminal/progress-bar.js';
+import { discarding, type RunValues } from './values.js';
+
+/** Starts the worker processes of a run. */
+export function startFleet(
+  redis: string,
+  values: RunValues,
+  onDiscarded: () => void,
+): Promise<WorkerFleet> {
+  const { queue, processes, maxRestarts, handler } = values;
+  return WorkerFleet.start({
+    ...{ redis, queue, handler, processes, maxRestarts, onDiscarded },
+    flags: passedOn({ ...values, ...discarding(values) }),
+    // Handlers may write to standard output too; here only results go there.
+    onLine: say,
+    // Keeps log lines and the progress bar apart.
+    ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
+    onRestart: (restart) => say(restartText(restart)),
+  });
+}

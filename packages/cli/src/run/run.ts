@@ -1,0 +1,400 @@
+import type { ResolvedRedis } from '@piecework/embedded';
+import type { RequestOptions } from '@piecework/producer';
+import { pause, RequestExistsError } from '@piecework/protocol';
+import { nanoid } from 'nanoid';
+import { type OpenHandle, Piecework, type RequestHandle } from 'piecework/client';
+import { requestOf } from '../flags/request-flags.js';
+import type { Input } from '../input/input.js';
+import { type Kept, keptLines } from '../output/kept.js';
+import type { WorkerFleet } from '../processes/fleet.js';
+import { say, showProgress } from '../terminal/progress-bar.js';
+import { ALL_SIGNALS, codeOf, onStopSignals } from '../terminal/stop-signals.js';
+import {
+  findEarlier,
+  isNamed,
+  lockRun,
+  lostRun,
+  type Named,
+  namedOptions,
+  type RunningHere,
+  sayEarlier,
+  setLimit,
+} from './earlier-run.js';
+import { type Ending, keptAfter } from './ending.js';
+import { feed } from './feed.js';
+import { leave, type RunFiles } from './files.js';
+import { startFleet } from './fleet.js';
+import { freeLeftovers } from './leftovers.js';
+import { reportRun, reportStopped } from './report.js';
+import type { Slots } from './slots.js';
+import { sourceOf } from './source.js';
+import type { RunValues } from './values.js';
+import { Writing } from './writing.js';
+
+/** How long a request whose workers have failed may take to end, in ms. */
+const ENDING_MS = 5_000;
+/** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
+const CATCH_UP_MS = 1_000;
+
+const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
+
+export interface RunParts {
+  readonly items: Input;
+  readonly values: RunValues;
+  readonly files: RunFiles;
+  readonly unused: Slots['unused'];
+}
+
+/** Runs all items and writes what comes of them. @returns the exit code */
+export async function run(parts: RunParts): Promise<number> {
+  const startedMs = performance.now();
+  const url = parts.values.redis || process.env['REDIS_URL'];
+  const redis = url ? givenRedis(url) : await privateRedis();
+  return await new Run(parts, redis, startedMs).toItsEnd();
+}
+
+type RunRedis = Pick<ResolvedRedis, 'url' | 'origin' | 'close'>;
+
+const givenRedis = (url: string): RunRedis => ({
+  ...{ url, origin: 'environment', close: async () => {} },
+});
+
+/** A Redis that ends with the run. */
+async function privateRedis(): Promise<RunRedis> {
+  // Loaded on demand: most runs are given a Redis.
+  const { resolveRedisUrl } = await import('@piecework/embedded');
+  return resolveRedisUrl({ onStatus: say });
+}
+
+/** An earlier run of the same `--id`. */
+interface Earlier {
+  readonly open: OpenHandle<unknown>;
+  readonly isComplete: boolean;
+  /** Whether its failures are run again (`--retry-failed`). */
+  readonly retries: boolean;
+}
+
+/** The request of this run, while it runs. */
+interface Running {
+  readonly open: OpenHandle<unknown>;
+  readonly handle: RequestHandle;
+  /** Everything that ends with the request, or when `leaving` aborts. */
+  readonly parts: readonly unknown[];
+  readonly leaving: AbortController;
+  readonly ending: Promise<Ending>;
+}
+
+class Run {
+  readonly #items: Input;
+  readonly #values: RunValues;
+  readonly #files: RunFiles;
+  readonly #unused: Slots['unused'];
+  readonly #redis: RunRedis;
+  readonly #startedMs: number;
+  readonly #pw: Piecework;
+  readonly #asked: RequestOptions;
+  /** Present when the same command can continue this run. */
+  readonly #named: Named | undefined;
+  readonly #stopping = new AbortController();
+  #stoppedBy: NodeJS.Signals | undefined;
+  #lock: RunningHere | undefined;
+  #fleet: WorkerFleet | undefined;
+  #request: RequestHandle | undefined;
+  /** Present when the request stays in Redis and its user knows that, or will know. */
+  #kept: Kept | undefined;
+  /** Whether the end was reported. */
+  #reported = false;
+  /** Whether programs have written output that was discarded. */
+  #discarded = false;
+  /** Present while results may have to be rescued, when the run ends at once. */
+  #rescuable: Writing | undefined;
+  /** Set by the second signal; the process ends when it settles. */
+  #hardEnd: Promise<void> | undefined;
+  /** Why the fleet or the lock was lost. */
+  #lost: unknown;
+
+  constructor({ items, values, files, unused }: RunParts, redis: RunRedis, startedMs: number) {
+    const { queue, shards, id = '', resume, retryFailed } = values;
+    this.#items = items;
+    this.#values = values;
+    this.#files = files;
+    this.#unused = unused;
+    this.#redis = redis;
+    this.#startedMs = startedMs;
+    if (isNamed(values))
+      this.#named = { id, queue, redis: redis.url, resume: resume || retryFailed };
+    // A named run always measures it: a later run may ask for a joblog.
+    const timing = values.timing || values.joblog !== undefined || isNamed(values);
+    this.#asked = requestOf({ ...values, timing });
+    this.#pw = new Piecework({ redis: redis.url, queue, shards });
+  }
+
+  async toItsEnd(): Promise<number> {
+    try {
+      const options = await this.#identify();
+      const earlier = await this.#findEarlier(options);
+      if (!earlier?.isComplete || earlier.retries) this.#fleet = await this.#startFleet();
+      const unlisten = this.#listenForSignals();
+      const open = earlier?.open ?? (await this.#open(options));
+      const handle = await this.#prepare(open, earlier);
+      const running = this.#begin(open, handle);
+      const ended = (await this.#firstEnd(running)) ?? (await this.#leave(running));
+      await this.#hardEnd;
+      unlisten();
+      this.#rescuable = undefined;
+      return ended ? await this.#complete(handle, ended) : await this.#stopped(handle);
+    } catch (error) {
+      throw await this.#explain(error);
+    } finally {
+      await this.#close();
+    }
+  }
+
+  /** Whether Redis continues to run after this command. */
+  get #outlives(): boolean {
+    return this.#redis.origin === 'environment';
+  }
+
+  get #tookMs(): number {
+    return performance.now() - this.#startedMs;
+  }
+
+  /** Takes the lock of a named run. @returns the options of the request, by which the next run recognises it */
+  async #identify(): Promise<RequestOptions> {
+    if (!this.#named) return this.#asked;
+    this.#lock = await lockRun(this.#named);
+    return namedOptions(this.#asked, await sourceOf(this.#values, this.#items.paths));
+  }
+
+  /** Finds the request of an earlier run of this name, says how far it is, and frees what ended workers own of it. */
+  async #findEarlier(options: RequestOptions): Promise<Earlier | undefined> {
+    if (!this.#named) return undefined;
+    const { retryFailed, queue, shards, persistent, exec } = this.#values;
+    const open = await findEarlier(this.#pw, this.#named, options, this.#files);
+    if (!open) return undefined;
+    const status = await open.handle.status();
+    const isComplete = status.status === 'complete';
+    sayEarlier(status, retryFailed);
+    if (this.#lock && !isComplete) {
+      const here = this.#lock.followsEnded;
+      const work = persistent ? 'persistent programs' : exec ? 'programs' : 'handler';
+      const redis = this.#redis.url;
+      await freeLeftovers(this.#lock.connection, {
+        redis,
+        queue,
+        shards,
+        id: status.id,
+        here,
+        work,
+      });
+    }
+    return { open, isComplete, retries: isComplete && retryFailed };
+  }
+
+  #startFleet(): Promise<WorkerFleet> {
+    return startFleet(this.#redis.url, this.#values, () => {
+      this.#discarded = true;
+    });
+  }
+
+  /** The first signal stops the run in good order, the second ends it at once. @returns removes the listeners */
+  #listenForSignals(): () => void {
+    return onStopSignals(
+      (signal) => {
+        this.#stoppedBy = signal;
+        const rest = this.#named ? 'the rest stays' : 'the rest is cancelled';
+        say(`stopping: what runs may end, ${rest}; Ctrl-C again ends at once`);
+        this.#stopping.abort();
+      },
+      () => {
+        this.#fleet?.kill();
+        say('ended at once');
+        this.#hardEnd = this.#rescue()?.then(() => this.#sayUnended());
+        if (!this.#hardEnd) this.#sayUnended();
+        return this.#hardEnd;
+      },
+      ALL_SIGNALS,
+    );
+  }
+
+  #rescue(): Promise<void> | undefined {
+    return this.#rescuable?.canRescue ? this.#rescuable.rescue() : undefined;
+  }
+
+  #sayUnended(): void {
+    if (this.#request && this.#outlives)
+      for (const line of keptLines(this.#unended(this.#request.id))) say(line);
+  }
+
+  /** A request that has not ended and stays in Redis. */
+  #unended(id: string): Kept {
+    const { redis, out } = this.#values;
+    const continues = this.#named !== undefined;
+    const results = out !== undefined;
+    return { id, redis, retentionMs: undefined, failed: false, results, continues };
+  }
+
+  /** Opens the request. @throws RequestExistsError when another run of its `--dedupe-key` has it open */
+  async #open(options: RequestOptions): Promise<OpenHandle<unknown>> {
+    const isNew = !this.#named && options.dedupe === undefined;
+    const open = await this.#pw.open({ ...(isNew ? { id: `run-${nanoid(10)}` } : {}), ...options });
+    if (options.dedupe && open.joined) {
+      open.leave();
+      throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
+    }
+    return open;
+  }
+
+  /** Sets the limit of a continued request, redrives its failures, and lets the files begin. */
+  async #prepare(
+    open: OpenHandle<unknown>,
+    { isComplete = false, retries = false }: Partial<Earlier> = {},
+  ): Promise<RequestHandle> {
+    // The handle of `open` belongs to the generation that has ended.
+    const handle = retries ? this.#pw.request(open.id) : open.handle;
+    const again = this.#named !== undefined;
+    this.#request = handle;
+    if (again && !isComplete) await setLimit(handle, this.#asked.limit);
+    if (retries) await handle.redrive();
+    await this.#files.out?.begin(again);
+    await this.#files.joblog?.begin(again);
+    return handle;
+  }
+
+  /** Starts everything that ends with the request: input, results, joblog, progress. */
+  #begin(open: OpenHandle<unknown>, handle: RequestHandle): Running {
+    this.#stopping.signal.addEventListener('abort', () => {
+      if (this.#named) open.leave();
+      else void this.#endEarly(open);
+      // The run does not wait for a person, or a program, that still writes items.
+      this.#items.close();
+    });
+    const { json, out } = this.#values;
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const writing = new Writing(handle, this.#files, this.#values, signal);
+    // The next run of a name writes the results that are missing.
+    if (!this.#named) this.#rescuable = writing;
+    // Results on the same terminal show the progress.
+    const quiet = json || (out === '-' && process.stdout.isTTY);
+    const parts = [
+      handle.completion({ signal }),
+      open.allIn ? undefined : feed(this.#items, open, handle, json, this.#stopping.signal),
+      writing.results,
+      writing.joblog,
+      quiet ? undefined : showProgress(handle.progress({ signal })),
+    ] as const;
+    const ending = Promise.all(parts).then(
+      ([outcome, wrong, cut, logCut]): Ending => ({ outcome, wrong, cut, logCut }),
+    );
+    return { open, handle, parts, leaving, ending };
+  }
+
+  /** Cancels the rest once what runs has ended: a cancel would have running handlers stop. */
+  async #endEarly(open: OpenHandle<unknown>): Promise<void> {
+    // cure: running handlers may finish after the first Ctrl-C
+    await this.#fleet?.close();
+    // After a second signal the request stays as it is.
+    if (this.#hardEnd !== undefined) return;
+    await open.cancel().catch(() => {});
+  }
+
+  /** Waits for the end of the request. @returns undefined when a named run is to be left as it is */
+  #firstEnd({ open, ending }: Running): Promise<Ending | undefined> {
+    const { signal } = this.#stopping;
+    const onLost = (error: unknown) => {
+      this.#lost = error;
+      return this.#named ? undefined : withoutWorkers(error, open, ending);
+    };
+    return Promise.race([
+      ending,
+      ...(this.#fleet ? [this.#fleet.lost.catch(onLost)] : []),
+      ...(this.#lock ? [this.#lock.lost.catch(onLost)] : []),
+      ...(this.#named ? [aborted(signal)] : []),
+    ]);
+  }
+
+  /** Lets what runs end, and writes results for a moment longer. @returns the ending, if the request ended meanwhile */
+  async #leave({ ending, parts, leaving }: Running): Promise<Ending | undefined> {
+    this.#stopping.abort();
+    await this.#fleet?.close();
+    const late = await Promise.race([ending, pause(CATCH_UP_MS)]);
+    leaving.abort();
+    await Promise.allSettled(parts);
+    return late ?? undefined;
+  }
+
+  /** Reports a run that was stopped and can be continued. @returns the exit code */
+  async #stopped(handle: RequestHandle): Promise<number> {
+    const kept = this.#unended(handle.id);
+    this.#kept = kept;
+    const { counts, status } = await handle.status();
+    const isOpen = status === 'open';
+    reportStopped({ kept, counts, tookMs: this.#tookMs, isOpen }, this.#values.json);
+    if (this.#lost !== undefined) throw this.#lost;
+    return codeOf(this.#stoppedBy ?? 'SIGINT');
+  }
+
+  /** Writes and reports what a request that has ended leaves. @returns the exit code */
+  async #complete(handle: RequestHandle, ending: Ending): Promise<number> {
+    const { outcome, cut, logCut } = ending;
+    const { status, counts } = outcome;
+    const wrong = this.#lost ?? ending.wrong;
+    if (this.#outlives) this.#kept = keptAfter(handle.id, this.#values, ending, wrong);
+    const tookMs = this.#tookMs;
+    const slots = this.#fleet ? this.#unused(counts.total) : undefined;
+    const discarded = this.#discarded ? DISCARDED : undefined;
+    const notes = [slots, discarded].filter((one) => one !== undefined);
+    const files = this.#files;
+    const left = await leave(handle, {
+      files,
+      cut,
+      outlives: this.#outlives,
+      failed: counts.failed > 0,
+    });
+    this.#reported = true;
+    const end = { id: handle.id, outcome, tookMs, cut, kept: this.#kept };
+    reportRun({ ...end, notes, ...left }, this.#values.json);
+    if (wrong !== undefined) throw wrong;
+    if (status === 'cancelled' && this.#stoppedBy) return codeOf(this.#stoppedBy);
+    return status === 'succeeded' && !cut && !logCut ? 0 : 1;
+  }
+
+  /** After an error: rescues results and says what stays in Redis. @returns the error to throw */
+  async #explain(error: unknown): Promise<unknown> {
+    // The reader of the output has closed it, and wants nothing more.
+    const isClosedPipe = (error as NodeJS.ErrnoException).code === 'EPIPE';
+    if (!isClosedPipe) await this.#rescue();
+    const lost = this.#named ? lostRun(error, this.#named.id, this.#files) : undefined;
+    if (lost) return lost;
+    if (this.#request && this.#outlives && !this.#kept && !this.#reported && !isClosedPipe) {
+      this.#kept = this.#unended(this.#request.id);
+      if (!this.#values.json) for (const line of keptLines(this.#kept)) say(line);
+    }
+    return error;
+  }
+
+  async #close(): Promise<void> {
+    await this.#fleet?.close();
+    // Nobody else uses the request, unless the user knows how to read it.
+    if (!this.#kept && !this.#named) await this.#request?.drop().catch(() => {});
+    await this.#pw.close();
+    await this.#lock?.[Symbol.asyncDispose]();
+    await this.#redis.close();
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));
+
+/** Lets a request end that has no workers any more, so that its results are written. @throws `error` if it does not */
+async function withoutWorkers(
+  error: unknown,
+  open: OpenHandle<unknown>,
+  ending: Promise<Ending>,
+): Promise<Ending> {
+  await open.cancel().catch(() => {});
+  const ended = await Promise.race([ending, pause(ENDING_MS)]);
+  if (!ended) throw error;
+  return ended;
+}

@@ -1,0 +1,33 @@
+import { type Logger, pino } from 'pino';
+import type { LogFormat } from './log-format.js';
+
+/** The log of a worker process, on standard error. */
+export function openLog(level: string, format: LogFormat): Logger {
+  const destination =
+    format === 'json'
+      ? pino.destination({ dest: 2, sync: true })
+      : { write: (line: string) => void process.stderr.write(`${logText(line)}\n`) };
+  return pino({ name: 'piecework', level }, destination);
+}
+
+/** Fields that are the same in every line, or printed at its beginning. */
+const LEFT_OUT = new Set(['level', 'time', 'pid', 'hostname', 'name', 'msg']);
+
+/** A log line in words: `12:03:44 warn  what happened · requestId numbers · index 3`. */
+export function logText(line: string): string {
+  const fields = JSON.parse(line) as Record<string, unknown>;
+  const level = pino.levels.labels[Number(fields['level'])] ?? 'info';
+  const time = new Date(Number(fields['time'])).toTimeString().slice(0, 8);
+  const rest = Object.entries(fields)
+    .filter(([name]) => !LEFT_OUT.has(name))
+    .map(([name, value]) => `${name} ${shown(value)}`);
+  return [`${time} ${level.padEnd(5)} ${fields['msg']}`, ...rest].join(' · ');
+}
+
+/** An error by its message; only JSON lines contain its stack. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const error = value as { type?: unknown; message?: unknown } | null;
+  if (typeof error?.message !== 'string') return JSON.stringify(value);
+  return `${error.type ?? 'Error'}: ${error.message}`;
+}

@@ -1,0 +1,109 @@
+import type { ProgressReport } from '@piecework/notifier';
+import type { MultiBar } from 'cli-progress';
+import cliTruncate from 'cli-truncate';
+import prettyMs from 'pretty-ms';
+
+const number = (n: number) => Math.round(n).toLocaleString('en-US');
+
+/** In whole seconds, at least one. */
+const eta = (etaMs: number | null) =>
+  etaMs === null ? '–' : prettyMs(Math.max(1, Math.ceil(etaMs / 1_000)) * 1_000);
+
+/** How often a plain line is printed where there is no terminal, in ms. */
+const LINE_EVERY_MS = 5_000;
+
+/** The longest and the shortest bar, in characters. Without room for the shortest, no bar is drawn. */
+const LONGEST = 30;
+const SHORTEST = 5;
+
+/** The bar that is on the terminal now, if there is one. */
+let shown: MultiBar | undefined;
+
+/** Prints a line on standard error, above the bar if there is one. */
+export function say(text: string): void {
+  if (shown) shown.log(`${text}\n`);
+  else console.error(text);
+}
+
+/**
+ * Shows progress on standard error: a bar on a terminal, a line now and then elsewhere. Returns when
+ * the reports end, and removes the bar.
+ */
+export async function showProgress(reports: AsyncIterable<ProgressReport>): Promise<void> {
+  if (process.stderr.isTTY) await showBar(reports);
+  else await showLines(reports);
+}
+
+async function showBar(reports: AsyncIterable<ProgressReport>): Promise<void> {
+  const { MultiBar } = await import('cli-progress');
+  let latest: ProgressReport | undefined;
+  const bar = new MultiBar({
+    format: () => (latest ? barLine(latest, process.stderr.columns || 80) : ''),
+    stream: process.stderr,
+    hideCursor: true,
+    clearOnComplete: true,
+    // The bar fits into a line; lines above it may be longer.
+    linewrap: true,
+    // Also overwrites what the terminal shows by itself, such as ^C.
+    forceRedraw: true,
+  });
+  const stop = () => {
+    // Writes the last lines of `say`.
+    bar.update();
+    bar.stop();
+  };
+  bar.create(1, 0);
+  shown = bar;
+  process.once('exit', stop);
+  try {
+    for await (const report of reports) latest = report;
+  } finally {
+    shown = undefined;
+    process.off('exit', stop);
+    stop();
+  }
+}
+
+async function showLines(reports: AsyncIterable<ProgressReport>): Promise<void> {
+  let last = performance.now();
+  for await (const report of reports) {
+    if (performance.now() - last < LINE_EVERY_MS) continue;
+    last = performance.now();
+    console.error(partsOf(report).join(' · '));
+  }
+}
+
+/** The line with the bar, shorter than the terminal is wide. */
+export function barLine(report: ProgressReport, columns: number): string {
+  const share = shareOf(report);
+  const percent = report.waiting ? [] : [`${Math.floor(share * 100)} %`];
+  const text = [...percent, ...partsOf(report)].join(' · ');
+  const size = Math.min(LONGEST, columns - text.length - 2);
+  const filled = Math.floor(size * share);
+  const bar = size < SHORTEST ? '' : `${'='.repeat(filled)}${'-'.repeat(size - filled)} `;
+  return cliTruncate(`${bar}${text}`, columns - 1);
+}
+
+/** The share of the work that was done. Cancelled sub-requests were not. */
+function shareOf({ status, counts }: ProgressReport): number {
+  const { total, succeeded, failed } = counts;
+  if (total === 0) return status === 'complete' ? 1 : 0;
+  return (succeeded + failed) / total;
+}
+
+function partsOf(report: ProgressReport): string[] {
+  const { status, counts, running, ratePerSecond, etaMs, waiting } = report;
+  const { total, succeeded, failed, cancelled } = counts;
+  // More may be added.
+  const soFar = status === 'open' ? ' so far' : '';
+  const parts = [`${number(succeeded + failed)}/${number(total)}${soFar}`];
+  if (status === 'cancelling') parts.push(`stopping: ${number(running)} running`);
+  if (waiting) parts.push(waiting);
+  else if (status !== 'complete' && status !== 'cancelling') {
+    parts.push(`${number(ratePerSecond)}/s`);
+    if (status === 'open' || succeeded + failed < total) parts.push(`ETA ${eta(etaMs)}`);
+  }
+  if (failed > 0) parts.push(`${number(failed)} failed`);
+  if (cancelled > 0) parts.push(`${number(cancelled)} cancelled`);
+  return parts;
+}

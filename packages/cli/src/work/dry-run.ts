@@ -1,0 +1,29 @@
+import { ExecCommand } from '../exec/command.js';
+import type { Input } from '../input/input.js';
+import type { WorkValues } from './check-work.js';
+
+/** How many sub-requests are shown. */
+const SHOWN = 10;
+
+/** `--dry-run`: prints the commands or the payloads of the first sub-requests, and says whether there are more. */
+export async function dryRun(
+  items: Input,
+  { exec, execFields, execInput, persistent, json }: Partial<WorkValues> & { json: boolean },
+): Promise<void> {
+  const command =
+    exec === undefined || persistent
+      ? undefined
+      : new ExecCommand(exec, execInput, execFields?.split(','));
+  let index = 0;
+  for await (const payload of items) {
+    if (index === SHOWN) {
+      if (!json) console.error(`… the input continues; these were the first ${SHOWN}`);
+      return;
+    }
+    const shown = command?.shown(payload, index);
+    if (shown === undefined) console.log(JSON.stringify({ index, payload }));
+    else console.log(json ? JSON.stringify({ index, command: shown }) : shown);
+    index += 1;
+  }
+  if (!json) console.error(index === 1 ? 'that is the only one' : `that is all: ${index}`);
+}

@@ -1,0 +1,128 @@
+import { useEffect, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import type { Point } from '../src/shape/views.js';
+import { count, rate } from './format.js';
+import { theme } from './theme.js';
+
+export interface Line {
+  readonly name: string;
+  readonly of: (point: Point) => number;
+  /** A colour of the stylesheet, without the dashes. */
+  readonly colour: string;
+  readonly isFilled?: boolean;
+}
+
+/** Which colour is which line. */
+export function Lines({ lines, span }: { readonly lines: readonly Line[]; readonly span: string }) {
+  return (
+    <ul class="legend">
+      {lines.map(({ name, colour }) => (
+        <li key={name}>
+          <i class="part" style={{ background: `var(--${colour})` }} /> {name}
+        </li>
+      ))}
+      <li>{span}</li>
+    </ul>
+  );
+}
+
+interface ChartProps {
+  readonly points: readonly Point[];
+  readonly lines: readonly Line[];
+  readonly label: string;
+  readonly height?: number;
+  readonly shows: (n: number) => string;
+}
+
+const colourOf = (name: string) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/** Lines over time. In words for those who cannot see it. */
+export function Chart({ points, lines, label, height = 132, shows }: ChartProps) {
+  const at = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | undefined>(undefined);
+  const tone = theme.value;
+  // Drawn anew only for another theme; values come by setData.
+  useEffect(() => {
+    const element = at.current as HTMLDivElement;
+    const made = new uPlot(
+      optionsOf(element.clientWidth, height, lines, shows),
+      dataOf(points, lines),
+      element,
+    );
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, [tone, height]);
+  useEffect(() => plot.current?.setData(dataOf(points, lines)));
+  const said = lines.map(({ name, of }) => {
+    const values = points.map(of);
+    return `${name} now ${shows(values.at(-1) ?? 0)}, at most ${shows(Math.max(0, ...values))}`;
+  });
+  return <div class="chart" ref={at} role="img" aria-label={`${label}: ${said.join('; ')}`} />;
+}
+
+/** Points that are further apart are not joined: nobody watched in between. */
+const GAP_MS = 15_000;
+
+function dataOf(points: readonly Point[], lines: readonly Line[]): uPlot.AlignedData {
+  const times: number[] = [];
+  const values: (number | null)[][] = lines.map(() => []);
+  for (const [i, point] of points.entries()) {
+    const before = points[i - 1];
+    if (before && point.at - before.at > GAP_MS) {
+      times.push((before.at + point.at) / 2_000);
+      for (const line of values) line.push(null);
+    }
+    times.push(point.at / 1_000);
+    for (const [n, { of }] of lines.entries()) values[n]?.push(of(point));
+  }
+  return [times, ...values];
+}
+
+function optionsOf(
+  width: number,
+  height: number,
+  lines: readonly Line[],
+  shows: (n: number) => string,
+): uPlot.Options {
+  const quiet = colourOf('quiet');
+  const grid = { stroke: colourOf('line'), width: 1 };
+  const font = '11px system-ui, sans-serif';
+  const axis = { stroke: quiet, grid, ticks: { show: false }, font };
+  return {
+    width,
+    height,
+    legend: { show: false },
+    cursor: { show: false },
+    padding: [8, 26, 0, 0],
+    scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+    axes: [
+      { ...axis, space: 90, size: 24, values: (_, ticks) => ticks.map(timeOf) },
+      { ...axis, space: 28, size: 44, values: (_, ticks) => ticks.map(shows) },
+    ],
+    series: [
+      {},
+      ...lines.map(({ name, colour, isFilled }) => ({
+        label: name,
+        stroke: colourOf(colour),
+        width: 1.5,
+        points: { show: false },
+        ...(isFilled ? { fill: `${colourOf(colour)}26` } : {}),
+      })),
+    ],
+  };
+}
+
+/** 14:05, or 14:05:20 between full minutes. */
+function timeOf(seconds: number): string {
+  const [hours, minutes, rest] = new Date(seconds * 1_000).toTimeString().slice(0, 8).split(':');
+  return rest === '00' ? `${hours}:${minutes}` : `${hours}:${minutes}:${rest}`;
+}
+
+export const showsRate = rate;
+export const showsCount = count;

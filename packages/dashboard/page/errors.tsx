@@ -1,0 +1,71 @@
+import type { ErrorsView } from '../src/shape/views.js';
+import { useLive } from './live.js';
+import { Ago, Pending, Problem, RequestLink } from './parts.js';
+import { route } from './route.js';
+
+export function Errors() {
+  const { queue } = route.value;
+  const live = useLive<ErrorsView>({ view: 'errors', queue });
+  const { data } = live;
+  if (!data) return <Pending live={live} />;
+  return (
+    <>
+      <h1>
+        The last errors <span class="more">of {queue}: attempts that failed, the latest first</span>
+      </h1>
+      {live.problem ? <Problem {...live.problem} /> : null}
+      {data.errors.length === 0 ? <p class="nothing">No attempt has failed lately.</p> : null}
+      {data.errors.length > 0 ? (
+        <table class="list errors-table">
+          <caption class="hidden">The last errors</caption>
+          <thead>
+            <tr>
+              <th scope="col">When</th>
+              <th scope="col">Error</th>
+              <th scope="col">Request</th>
+              <th scope="col" class="n">
+                Item
+              </th>
+              <th scope="col" class="n">
+                Attempt
+              </th>
+              <th scope="col">Worker</th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.errors.map((error) => (
+              <tr key={`${error.requestId} ${error.index} ${error.attempt} ${error.at}`}>
+                <td data-name="When" class="when">
+                  <Ago at={error.at} />
+                </td>
+                <td class="wide" data-name="Error">
+                  <b class="bad">
+                    <bdi>{error.name}</bdi>
+                  </b>{' '}
+                  <bdi class="message">{error.message}</bdi>
+                </td>
+                <th scope="row" class="name" data-name="Request">
+                  <RequestLink id={error.requestId} />
+                  {error.task ? (
+                    <span class="task">
+                      <bdi>{error.task}</bdi>
+                    </span>
+                  ) : null}
+                </th>
+                <td class="n" data-name="Item">
+                  {error.index}
+                </td>
+                <td class="n" data-name="Attempt">
+                  {error.attempt}
+                </td>
+                <td class="small worker" data-name="Worker">
+                  <bdi>{error.worker}</bdi>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,126 @@
+import { signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import type { Refusal, Shell } from '../src/shape/views.js';
+
+/** Whether the page shows what is, for the sign at the top. */
+export const connection = signal<'live' | 'connecting' | 'away' | 'signed out'>('connecting');
+
+export interface Live<T> {
+  readonly data: T | undefined;
+  readonly problem: Refusal['error'] | undefined;
+}
+
+/** A page that nobody sees stops asking after this time. */
+const HIDDEN_MS = 20_000;
+const AGAIN_MS = 3_000;
+
+/** The view of these parameters, as it changes. */
+export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
+  const query = new URLSearchParams(params).toString();
+  const [live, setLive] = useState<Live<T> & { query: string }>({
+    query,
+    data: undefined,
+    problem: undefined,
+  });
+  useEffect(() => {
+    let source: EventSource | undefined;
+    let timer: number | undefined;
+    const open = () => {
+      if (source) return;
+      connection.value = 'connecting';
+      const made = new EventSource(`api/events?${query}`);
+      source = made;
+      made.addEventListener('view', ({ data }) => {
+        connection.value = 'live';
+        setLive({ query, data: JSON.parse(data) as T, problem: undefined });
+      });
+      made.addEventListener('problem', ({ data }) => {
+        connection.value = 'live';
+        const problem = JSON.parse(data) as Refusal['error'];
+        setLive((before) => ({ ...before, query, problem }));
+      });
+      made.addEventListener('error', () => {
+        connection.value = 'away';
+        // The browser tries again by itself, unless the answer was an error.
+        if (made.readyState !== EventSource.CLOSED) return;
+        close();
+        void askWhy();
+        timer = window.setTimeout(open, AGAIN_MS);
+      });
+    };
+    const close = () => {
+      source?.close();
+      source = undefined;
+    };
+    const onVisibility = () => {
+      clearTimeout(timer);
+      if (document.hidden) timer = window.setTimeout(close, HIDDEN_MS);
+      else open();
+    };
+    open();
+    document.addEventListener('visibilitychange', onVisibility);
+    return () => {
+      document.removeEventListener('visibilitychange', onVisibility);
+      clearTimeout(timer);
+      close();
+    };
+  }, [query]);
+  // What was asked before is not the answer to this question; a changed search keeps its rows until the next come.
+  const isOther =
+    live.query !== query &&
+    (params['view'] !== 'requests' || !live.query.startsWith('view=requests'));
+  return isOther ? { data: undefined, problem: undefined } : live;
+}
+
+async function askWhy(): Promise<void> {
+  try {
+    await ask<Shell>('api/shell');
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) connection.value = 'signed out';
+  }
+}
+
+/** The server refused, and said why. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  constructor(status: number, { code, message }: Refusal['error']) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** @throws Refused · TypeError when the server does not answer */
+export async function ask<T>(path: string, body?: object): Promise<T> {
+  const post = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  };
+  const response = await fetch(path, body === undefined ? {} : post);
+  const answer = (await response.json().catch(() => ({}))) as T & Partial<Refusal>;
+  if (response.ok) return answer;
+  const unknown = { code: 'REFUSED', message: `The server answered ${response.status}.` };
+  throw new Refused(response.status, answer.error ?? unknown);
+}
+
+/** What the page was told at its start. */
+export const shell = signal<Shell | undefined>(undefined);
+export const shellProblem = signal('');
+
+export async function loadShell(): Promise<void> {
+  try {
+    shell.value = await ask<Shell>('api/shell');
+    shellProblem.value = '';
+  } catch (error) {
+    shellProblem.value = error instanceof Refused ? error.message : 'The server does not answer.';
+    window.setTimeout(() => void loadShell(), AGAIN_MS);
+  }
+}
+
+/** The clock, in steps of a second: times that are shown as 'ago'. */
+export const clock = signal(Date.now());
+setInterval(() => {
+  if (!document.hidden) clock.value = Date.now();
+}, 1_000);

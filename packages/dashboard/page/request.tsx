@@ -1,0 +1,474 @@
+import { useState } from 'preact/hooks';
+import { doneOf } from '../src/shape/counts.js';
+import type {
+  FailureDetail,
+  RequestView,
+  ResultsPage,
+  Row,
+  ValueView,
+} from '../src/shape/views.js';
+import { Chart, type Line, showsCount, showsRate } from './chart.js';
+import { Control } from './control.js';
+import { clockTime, count, duration, percent, plural, rate, time, until } from './format.js';
+import { ask, clock, shell, useLive } from './live.js';
+import { Ago, BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
+import { linkTo, route } from './route.js';
+
+export function OneRequest() {
+  const { queue, id } = route.value;
+  const live = useLive<RequestView>({ view: 'request', queue, id });
+  const { data } = live;
+  return (
+    <>
+      <h1 class="of-request">
+        <a href={linkTo('requests')}>Requests</a> <span aria-hidden="true">/</span>{' '}
+        <bdi class="id">{id}</bdi> {data ? <State row={data.row} /> : null}
+      </h1>
+      {live.problem ? <Problem message={gone(live.problem.code) ?? live.problem.message} /> : null}
+      {data ? <Shown view={data} /> : live.problem ? null : <Pending live={live} />}
+    </>
+  );
+}
+
+function gone(code: string): string | undefined {
+  if (code === 'DROPPED') return 'This request was dropped.';
+  if (code === 'EXPIRED') return 'This request has ended, and its retention has passed.';
+  if (code === 'NOT_FOUND' || code === 'LOST') return 'There is no such request, or not any more.';
+  return undefined;
+}
+
+function Shown({ view }: { readonly view: RequestView }) {
+  const { row } = view;
+  const isOver = row.status === 'complete';
+  return (
+    <>
+      <Progress row={row} />
+      <div class="grid request">
+        <div class="column-of">
+          {isOver ? null : <Charts view={view} />}
+          <Failures view={view} />
+          {isOver ? null : <Running view={view} />}
+          <Results row={row} />
+        </div>
+        <div class="column-of">
+          {shell.value?.control ? (
+            <Panel title="Control" class="control">
+              <Control view={view} />
+            </Panel>
+          ) : null}
+          <Life row={row} />
+          <Facts row={row} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+const titleOf = ({ outcome }: Row) => `${outcome.slice(0, 1).toUpperCase()}${outcome.slice(1)}`;
+
+/** 46 of 300 failed. */
+function endOf({ counts: { failed, cancelled, total } }: Row): string {
+  const said = [
+    ...(failed > 0 ? [`${count(failed)} failed`] : []),
+    ...(cancelled > 0 ? [`${count(cancelled)} cancelled`] : []),
+  ];
+  return said.length > 0 ? `${said.join(', ')} of ${count(total)}` : `all ${count(total)}`;
+}
+
+function Progress({ row }: { readonly row: Row }) {
+  const { counts } = row;
+  const done = doneOf(counts);
+  const isOver = row.status === 'complete';
+  const words = isOver
+    ? `${endOf(row)}${row.endReason ? `, ended by ${row.endReason}` : ''}`
+    : row.etaMs !== null
+      ? `about ${duration(row.etaMs)} left, until ${clockTime(clock.value + row.etaMs)}`
+      : row.waiting
+        ? row.waiting
+        : row.status === 'open'
+          ? 'more items may come'
+          : counts.inFlight === 0 && counts.ready > 0
+            ? 'it waits for its turn'
+            : 'no rate yet';
+  return (
+    <section class="panel progress" aria-label="Progress">
+      <div class="line">
+        <p class="big">
+          {isOver ? titleOf(row) : percent(done, counts.total)} <span class="beside">{words}</span>
+        </p>
+        <p class="big right">
+          {isOver ? (
+            <span class="beside">took {duration(row.completedAt - row.createdAt)}</span>
+          ) : (
+            <>
+              {rate(row.rate)} <span class="beside">settled a second</span>
+            </>
+          )}
+        </p>
+      </div>
+      <Books counts={counts} tall />
+      <dl class="sum">
+        {BOOKS.map(([name, words], i) => (
+          <div key={name} class={counts[name] === 0 ? 'none' : ''}>
+            <dt>
+              <i class={`part ${name}`} /> {words}
+            </dt>
+            <dd>
+              {i > 0 ? (
+                <span class="sign" aria-hidden="true">
+                  +{' '}
+                </span>
+              ) : null}
+              {count(counts[name])}
+            </dd>
+          </div>
+        ))}
+        <div>
+          <dt>in all</dt>
+          <dd>
+            <span class="sign" aria-hidden="true">
+              ={' '}
+            </span>
+            {count(counts.total)}
+          </dd>
+        </div>
+      </dl>
+    </section>
+  );
+}
+
+const SETTLED: readonly Line[] = [
+  { name: 'settled a second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
+];
+const IN_FLIGHT: readonly Line[] = [
+  { name: 'limit', of: ({ slots }) => slots, colour: 'quiet' },
+  { name: 'in flight', of: ({ inFlight }) => inFlight, colour: 'busy', isFilled: true },
+];
+const IN_FLIGHT_ALONE = IN_FLIGHT.slice(1);
+
+function Charts({ view: { chart, row } }: { readonly view: RequestView }) {
+  return (
+    <div class="grid two">
+      <Panel title="Settled a second" aside="while it is watched">
+        <Chart points={chart} lines={SETTLED} label="Throughput" shows={showsRate} height={110} />
+      </Panel>
+      <Panel
+        title={row.limit === null ? 'In flight' : 'At workers, and its limit'}
+        aside="while it is watched"
+      >
+        <Chart
+          key={String(row.limit === null)}
+          points={chart}
+          lines={row.limit === null ? IN_FLIGHT_ALONE : IN_FLIGHT}
+          label="In flight"
+          shows={showsCount}
+          height={110}
+        />
+      </Panel>
+    </div>
+  );
+}
+
+function Running({ view }: { readonly view: RequestView }) {
+  const { running, row } = view;
+  return (
+    <Panel
+      title="Runs now"
+      aside={
+        row.counts.inFlight > running.length
+          ? `the ${running.length} longest of ${count(row.counts.inFlight)}`
+          : ''
+      }
+    >
+      {running.length === 0 ? (
+        <p class="nothing">
+          {row.waiting ? `Nothing: ${row.waiting}.` : 'Nothing runs at this moment.'}
+        </p>
+      ) : (
+        <Scrolls label="Runs now, the longest first">
+          <table class="list dense">
+            <caption class="hidden">Running sub-requests, the longest first</caption>
+            <thead>
+              <tr>
+                <th scope="col" class="n">
+                  Item
+                </th>
+                <th scope="col" class="n">
+                  For
+                </th>
+                <th scope="col" class="n">
+                  Attempt
+                </th>
+                <th scope="col" class="n">
+                  Progress
+                </th>
+                <th scope="col">Worker</th>
+              </tr>
+            </thead>
+            <tbody>
+              {running.map((one) => (
+                <tr key={one.index}>
+                  <th scope="row" class="n">
+                    {one.index}
+                  </th>
+                  <td class="n">{duration(one.forMs)}</td>
+                  <td class={one.attempt > 1 ? 'n' : 'n none'}>{one.attempt}</td>
+                  <td class={one.progress === null ? 'n none' : 'n'}>{one.progress ?? '–'}</td>
+                  <td class="small">
+                    <bdi>{one.worker}</bdi>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scrolls>
+      )}
+    </Panel>
+  );
+}
+
+function Failures({ view }: { readonly view: RequestView }) {
+  const { failures, failuresRead, row } = view;
+  if (row.counts.failed === 0) return null;
+  const aside =
+    row.counts.failed > failuresRead
+      ? `of the first ${count(failuresRead)}`
+      : plural(row.counts.failed, 'failure');
+  return (
+    <Panel title="Why they failed" aside={aside}>
+      <ul class="errors">
+        {failures.map((group) => (
+          <li key={group.name}>
+            <div class="line">
+              <b class="bad">
+                <bdi>{group.name}</bdi>
+              </b>
+              <span class="small">{plural(group.count, 'time')}</span>
+            </div>
+            <p class="message">
+              <bdi>{group.message}</bdi>
+            </p>
+            <Example key={group.index} index={group.index} id={row.id} />
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+/** One failure, behind a click. */
+function Example({ index, id }: { readonly index: number; readonly id: string }) {
+  const [detail, setDetail] = useState<FailureDetail | string | undefined>(undefined);
+  const open = async (isOpen: boolean) => {
+    if (!isOpen || detail !== undefined) return;
+    const query = new URLSearchParams({ queue: route.value.queue, id, index: String(index) });
+    try {
+      setDetail(await ask<FailureDetail>(`api/failure?${query}`));
+    } catch (error) {
+      setDetail((error as Error).message);
+    }
+  };
+  return (
+    <details onToggle={({ currentTarget }) => void open(currentTarget.open)}>
+      <summary>Example: item {index}</summary>
+      {detail === undefined ? <p class="pending">Reading …</p> : null}
+      {typeof detail === 'string' ? <Problem message={detail} /> : null}
+      {typeof detail === 'object' ? (
+        <div class="detail">
+          <p class="small">
+            {plural(detail.attempts, 'attempt')}
+            {detail.crashes > 0
+              ? `, ${plural(detail.crashes, 'crash', 'crashes')} of its workers`
+              : ''}
+            {detail.worker ? (
+              <>
+                , last on <bdi>{detail.worker}</bdi>
+              </>
+            ) : null}
+          </p>
+          {detail.stack ? (
+            <Verbatim text={detail.stack} label="Stack" />
+          ) : (
+            <p class="small">It has no stack.</p>
+          )}
+          <p class="small">
+            Payload: {detail.payload.about}
+            {detail.payload.hidden ? ', not shown by this dashboard' : ''}
+          </p>
+          <Value value={detail.payload} />
+        </div>
+      ) : null}
+    </details>
+  );
+}
+
+function Value({ value }: { readonly value: ValueView }) {
+  if (value.hidden || value.text === '') return null;
+  return (
+    <>
+      <Verbatim text={value.text} label="Value" />
+      {value.cut ? <p class="small">It is longer; the rest is not shown.</p> : null}
+    </>
+  );
+}
+
+/** Results by page, when somebody asks for them. */
+function Results({ row }: { readonly row: Row }) {
+  const [pages, setPages] = useState<readonly string[]>([]);
+  const [page, setPage] = useState<ResultsPage | undefined>(undefined);
+  const [problem, setProblem] = useState('');
+  const read = async (cursors: readonly string[]) => {
+    const query = new URLSearchParams({
+      queue: route.value.queue,
+      id: row.id,
+      cursor: cursors.at(-1) ?? '',
+    });
+    try {
+      setPage(await ask<ResultsPage>(`api/results?${query}`));
+      setPages(cursors);
+      setProblem('');
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+  };
+  const settled = row.counts.succeeded + row.counts.failed;
+  return (
+    <Panel title="Results" aside={`${count(settled)} by now`}>
+      {problem ? <Problem message={problem} /> : null}
+      {page === undefined ? (
+        settled === 0 ? (
+          <p class="nothing">There is none yet.</p>
+        ) : (
+          <button type="button" onClick={() => void read([''])}>
+            Show them
+          </button>
+        )
+      ) : (
+        <>
+          <Scrolls label="Results">
+            <table class="list dense">
+              <caption class="hidden">Results in the order of their ends</caption>
+              <thead>
+                <tr>
+                  <th scope="col" class="n">
+                    Item
+                  </th>
+                  <th scope="col">Outcome</th>
+                  <th scope="col">Value</th>
+                  <th scope="col" class="n">
+                    Took
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {page.rows.map((one) => (
+                  <tr key={one.index}>
+                    <th scope="row" class="n">
+                      {one.index}
+                    </th>
+                    <td class={one.status === 'failed' ? 'bad' : ''}>{one.status}</td>
+                    <td class="small">
+                      {one.value.hidden || one.value.text === '' ? (
+                        one.value.about
+                      ) : (
+                        <details>
+                          <summary>{one.value.about}</summary>
+                          <Value value={one.value} />
+                        </details>
+                      )}
+                    </td>
+                    <td class={one.durationMs === null ? 'n none' : 'n'}>
+                      {one.durationMs === null ? '–' : duration(one.durationMs)}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Scrolls>
+          <div class="buttons">
+            <button
+              type="button"
+              disabled={pages.length < 2}
+              onClick={() => void read(pages.slice(0, -1))}
+            >
+              Previous
+            </button>
+            <button
+              type="button"
+              disabled={page.cursor === ''}
+              onClick={() => void read([...pages, page.cursor])}
+            >
+              Next
+            </button>
+            <button type="button" onClick={() => setPage(undefined)}>
+              Hide
+            </button>
+          </div>
+        </>
+      )}
+    </Panel>
+  );
+}
+
+/** A generation is about the server's time of its beginning; the first begins with the request. */
+const isAgain = ({ generation, createdAt }: Row) => generation - createdAt > 1_000;
+
+/** What happened to it and what will, in the order of time. */
+function Life({ row }: { readonly row: Row }) {
+  const now = clock.value;
+  const events = [
+    { at: row.createdAt, what: 'created' },
+    ...(isAgain(row) ? [{ at: row.generation, what: 'ran again' }] : []),
+    ...(row.heldUntil > 0 ? [{ at: row.heldUntil, what: 'held back until' }] : []),
+    ...(row.completedAt > 0
+      ? [
+          {
+            at: row.completedAt,
+            what: `${row.outcome}${row.endReason ? ` by ${row.endReason}` : ''}`,
+          },
+        ]
+      : []),
+    ...(row.deadline > 0 && row.completedAt === 0 ? [{ at: row.deadline, what: 'deadline' }] : []),
+    ...(row.etaMs !== null ? [{ at: now + row.etaMs, what: 'done, at this rate' }] : []),
+    ...(row.completedAt === 0 ? [{ at: now, what: 'now' }] : []),
+  ].sort((a, b) => a.at - b.at);
+  return (
+    <Panel title="Its life">
+      <ol class="life">
+        {events.map(({ at, what }) => (
+          <li key={what} class={at > now ? 'ahead' : what === 'now' ? 'now' : ''}>
+            <span>{what}</span>
+            <span class="small" title={time(at)}>
+              {what === 'now' ? '' : at > now ? until(at, now) : <Ago at={at} />}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}
+
+function Facts({ row }: { readonly row: Row }) {
+  return (
+    <Panel title="As submitted">
+      <dl class="facts">
+        <dt>Task</dt>
+        <dd>
+          <bdi>{row.task || 'none'}</bdi>
+        </dd>
+        <dt>Priority</dt>
+        <dd>{row.priority}</dd>
+        <dt>Limit</dt>
+        <dd>{row.limit === null ? 'none' : count(row.limit)}</dd>
+        <dt>Deadline</dt>
+        <dd>{row.deadline > 0 ? time(row.deadline) : 'none'}</dd>
+        <dt>Created</dt>
+        <dd>{time(row.createdAt)}</dd>
+        <dt>Generation</dt>
+        <dd>{row.generation > 1e12 ? `of ${time(row.generation)}` : row.generation}</dd>
+        <dt>Metadata</dt>
+        <dd>{row.metadata ? <Verbatim text={row.metadata} label="Metadata" /> : 'none'}</dd>
+      </dl>
+    </Panel>
+  );
+}

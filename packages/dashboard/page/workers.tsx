@@ -1,0 +1,158 @@
+import type { WorkersView, WorkerView } from '../src/shape/views.js';
+import { bytes, count, duration, plural } from './format.js';
+import { clock, useLive } from './live.js';
+import { Ago, Chip, Pending, Problem, RequestLink, Since } from './parts.js';
+import { route } from './route.js';
+
+const TONES: Readonly<Record<WorkerView['state'], string>> = {
+  silent: 'bad',
+  stuck: 'bad',
+  unwell: 'warn',
+  slow: 'warn',
+  drains: 'quiet',
+  works: 'busy',
+  idle: 'quiet',
+};
+/** More slots than this are drawn as one bar. */
+const MOST_CELLS = 100;
+
+export function Workers() {
+  const { queue } = route.value;
+  const live = useLive<WorkersView>({ view: 'workers', queue });
+  const { data } = live;
+  if (!data) return <Pending live={live} />;
+  const slots = data.workers.reduce((n, { concurrency }) => n + concurrency, 0);
+  const busy = data.workers.reduce((n, { running }) => n + running, 0);
+  return (
+    <>
+      <h1>
+        {plural(data.total, 'worker')}{' '}
+        <span class="more">
+          {count(busy)} of {plural(slots, 'slot')} busy
+          {Object.entries(data.states)
+            .map(([state, n]) => `, ${n} ${state}`)
+            .join('')}
+        </span>
+      </h1>
+      {live.problem ? <Problem {...live.problem} /> : null}
+      {data.total === 0 ? (
+        <p class="nothing">No worker is registered. Start one: piecework worker --handler FILE</p>
+      ) : null}
+      {data.workers.length < data.total ? (
+        <p class="small">The first {data.workers.length} are shown.</p>
+      ) : null}
+      {data.total > 0 ? (
+        <table class="list workers-table">
+          <caption class="hidden">Workers, those in trouble first</caption>
+          <thead>
+            <tr>
+              <th scope="col">Worker</th>
+              <th scope="col">State</th>
+              <th scope="col">Slots</th>
+              <th scope="col">Runs longest</th>
+              <th scope="col">Tasks</th>
+              <th scope="col" class="n">
+                Loop delay
+              </th>
+              <th scope="col" class="n">
+                Memory
+              </th>
+              <th scope="col" class="n">
+                Up
+              </th>
+              <th scope="col" class="n">
+                Seen
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.workers.map((worker) => (
+              <Line key={worker.id} worker={worker} />
+            ))}
+          </tbody>
+        </table>
+      ) : null}
+    </>
+  );
+}
+
+function Line({ worker }: { readonly worker: WorkerView }) {
+  const [run, ...others] = worker.longest;
+  return (
+    <tr>
+      <th scope="row" class="name">
+        <span class="id" title={worker.id}>
+          <bdi>{worker.host}</bdi>
+        </span>
+        <span class="task">process {worker.pid}</span>
+      </th>
+      <td data-name="State">
+        <Chip tone={TONES[worker.state]}>{worker.state}</Chip>
+        {worker.why.length > 0 ? (
+          <ul class="why">
+            {worker.why.map((why) => (
+              <li key={why}>{why}</li>
+            ))}
+          </ul>
+        ) : null}
+      </td>
+      <td data-name="Slots">
+        <Slots {...worker} />
+      </td>
+      <td class="wide" data-name="Runs longest">
+        {run ? (
+          <>
+            <RequestLink id={run.requestId} />
+            <span class="small">
+              {' '}
+              item {run.index}, <Since at={run.startedAt} />
+              {run.medianMs !== null && clock.value - run.startedAt > 3 * run.medianMs
+                ? `, usually ${duration(run.medianMs)}`
+                : ''}
+              {others.length > 0 ? ` and ${others.length} more` : ''}
+            </span>
+          </>
+        ) : (
+          <span class="none">nothing</span>
+        )}
+      </td>
+      <td class="small tasks" data-name="Tasks">
+        <bdi>{worker.tasks === null ? 'all' : worker.tasks.join(', ')}</bdi>
+      </td>
+      <td class={worker.eventLoopDelayMs === null ? 'n none' : 'n'} data-name="Loop delay">
+        {worker.eventLoopDelayMs === null ? '–' : duration(worker.eventLoopDelayMs)}
+      </td>
+      <td class={worker.rssBytes === null ? 'n none' : 'n'} data-name="Memory">
+        {worker.rssBytes === null ? '–' : bytes(worker.rssBytes)}
+      </td>
+      <td class="n" data-name="Up">
+        <Since at={worker.startedAt} />
+      </td>
+      <td class="n" data-name="Seen">
+        <Ago at={worker.seenAt} />
+      </td>
+    </tr>
+  );
+}
+
+/** Each slot as a cell: stuck, busy or free. */
+function Slots({ concurrency, running, leftovers }: WorkerView) {
+  const label = `${running} of ${plural(concurrency, 'slot')} busy${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
+  const shown = Math.min(concurrency, MOST_CELLS);
+  const scale = shown / Math.max(1, concurrency);
+  const stuck = Math.ceil(leftovers * scale);
+  const busy = Math.ceil(running * scale);
+  return (
+    <>
+      <span class="cells" role="img" aria-label={label}>
+        {Array.from({ length: shown }, (_, i) => (
+          <i key={i} class={i < stuck ? 'stuck' : i < stuck + busy ? 'busy' : ''} />
+        ))}
+      </span>
+      <span class="small">
+        {' '}
+        {running}/{concurrency}
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,31 @@
+import type { DashboardOptions } from './shape/options.js';
+
+const KNOWN = [
+  ...['redis', 'authorize', 'insecure', 'allowControl', 'queues', 'beside', 'showPayloads', 'mask'],
+  // Of Fastify's `register`.
+  ...['prefix', 'logLevel', 'logSerializers'],
+];
+/** Most queues of one dashboard: each may have a connection. */
+const MOST_QUEUES = 50;
+
+/** @throws TypeError that names the option */
+export function checkedOptions(given: DashboardOptions): DashboardOptions {
+  const { authorize, insecure = false, queues, mask, beside = {} } = given;
+  const unknown = Object.keys(given).find((name) => !KNOWN.includes(name));
+  if (unknown !== undefined) throw new TypeError(`dashboard: there is no option ${unknown}`);
+  if (!given.redis) throw new TypeError('dashboard: the option redis is missing');
+  if (!authorize && insecure !== true)
+    throw new TypeError('dashboard: give authorize, or insecure: true on your own machine');
+  if (authorize !== undefined && typeof authorize !== 'function')
+    throw new TypeError('dashboard: authorize must be a function');
+  if (mask !== undefined && typeof mask !== 'function')
+    throw new TypeError('dashboard: mask must be a function');
+  if (queues && (queues.length === 0 || queues.length > MOST_QUEUES))
+    throw new TypeError(`dashboard: queues must be a list of 1 to ${MOST_QUEUES}`);
+  const names = [...(queues ?? []).map(({ name }) => name)];
+  if (new Set(names).size < names.length)
+    throw new TypeError('dashboard: a queue is named twice in queues');
+  if ((beside.retryQueues ?? []).length + (beside.schedulers ?? []).length > MOST_QUEUES)
+    throw new TypeError(`dashboard: beside names more than ${MOST_QUEUES} queues`);
+  return given;
+}

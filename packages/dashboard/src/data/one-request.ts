@@ -1,0 +1,159 @@
+import type { Failure, RequestHandle, RequestStatus } from 'piecework';
+import type {
+  FailureDetail,
+  FailureGroupView,
+  RequestView,
+  ResultRow,
+  ResultsPage,
+  Row,
+  RunningRow,
+} from '../shape/views.js';
+import { EACH_ROUND_MS, Part } from './part.js';
+import type { Privacy } from './private.js';
+import { Samples } from './samples.js';
+
+/** Bounds of what is read of one request. */
+const MOST = { running: 100, failures: 1_000, groups: 50, results: 25 };
+/** Failures are read again after this time, and only if there are more than before. */
+const FAILURES_EVERY_MS = 4_000;
+
+/** One request, while a page shows it. */
+export class OneRequest {
+  readonly #handle: RequestHandle;
+  readonly #queue: string;
+  readonly #privacy: Privacy;
+  readonly #status: Part<Row>;
+  readonly #running: Part<readonly RunningRow[]>;
+  readonly #failures: Part<void>;
+  readonly #samples = new Samples();
+  #task = '';
+  #groups: readonly FailureGroupView[] = [];
+  #failuresRead = 0;
+  /** The state of the books when the failures were read. */
+  #readAt = '';
+
+  /** @param keep makes a row of a status, and keeps it for the list */
+  constructor(
+    handle: RequestHandle,
+    queue: string,
+    privacy: Privacy,
+    keep: (status: RequestStatus) => Row,
+  ) {
+    this.#handle = handle;
+    this.#queue = queue;
+    this.#privacy = privacy;
+    this.#status = new Part(EACH_ROUND_MS, async () => keep(await handle.status()));
+    this.#running = new Part(EACH_ROUND_MS, () => this.#readRunning());
+    this.#failures = new Part(FAILURES_EVERY_MS, () => this.#readFailures());
+  }
+
+  /** @throws NotFoundError · ExpiredError · DroppedError */
+  async view(): Promise<Omit<RequestView, 'slots'>> {
+    const row = await this.#status.get();
+    this.#task = row.task;
+    const { counts, rate } = row;
+    const books = `${row.generation} ${counts.failed}`;
+    if (counts.failed === 0) this.#groups = [];
+    const isNews = counts.failed > 0 && books !== this.#readAt;
+    const [running] = await Promise.all([
+      counts.inFlight > 0 ? this.#running.get() : [],
+      isNews ? this.#failures.get() : undefined,
+    ]);
+    if (isNews) this.#readAt = books;
+    const at = Date.now();
+    if (row.status !== 'complete')
+      this.#samples.add({
+        ...{ at, succeeded: rate, failed: 0, retried: 0 },
+        ...{ inFlight: counts.inFlight, slots: row.limit ?? 0 },
+      });
+    return {
+      at,
+      row,
+      running,
+      failures: this.#groups,
+      failuresRead: this.#failuresRead,
+      chart: this.#samples.points,
+    };
+  }
+
+  changed(): void {
+    for (const part of [this.#status, this.#running, this.#failures]) part.forget();
+  }
+
+  /** Results by page, in the order of their ends, failures among them. */
+  async results(cursor: string): Promise<ResultsPage> {
+    const from = cursor === '' ? {} : { cursor };
+    const rows: ResultRow[] = [];
+    let last = '';
+    const asked = { ...from, failed: true, live: false, order: 'completion' } as const;
+    for await (const item of this.#handle.results(asked)) {
+      last = item.cursor;
+      const value = item.status === 'succeeded' ? item.value : item.error.message;
+      rows.push({
+        index: item.index,
+        status: item.status,
+        value: this.#privacy.value(value, this.#about('result')),
+        durationMs: item.timing?.durationMs ?? null,
+        worker: item.timing?.worker ?? '',
+      });
+      if (rows.length >= MOST.results) break;
+    }
+    return { rows, cursor: rows.length >= MOST.results ? last : '' };
+  }
+
+  /** One failure with its stack and payload. */
+  async failure(index: number): Promise<FailureDetail | undefined> {
+    for await (const failure of this.#handle.failures({ indexes: [index] })) {
+      const { error, attempts, crashes, payload } = failure;
+      const about = this.#about('error');
+      return {
+        index,
+        name: error.name.slice(0, 200),
+        message: this.#privacy.message(error.message, about),
+        stack: this.#privacy.stack(error.stack ?? '', about),
+        attempts,
+        crashes,
+        worker: error.worker ?? '',
+        payload: this.#privacy.value(payload, this.#about('payload')),
+      };
+    }
+    return undefined;
+  }
+
+  #about<Kind extends string>(kind: Kind) {
+    return { kind, queue: this.#queue, requestId: this.#handle.id, task: this.#task };
+  }
+
+  async #readRunning(): Promise<readonly RunningRow[]> {
+    const running = await this.#handle.running({ limit: MOST.running });
+    return running.map(({ index, worker, forMs, attempt, progress }) => ({
+      ...{ index, worker, forMs, attempt },
+      progress: progress ?? null,
+    }));
+  }
+
+  /** The first failures by the class of their error: as many as can be read at a bounded cost. */
+  async #readFailures(): Promise<void> {
+    const groups = new Map<string, { count: number; example: Failure }>();
+    let read = 0;
+    for await (const failure of this.#handle.failures({ payload: false })) {
+      const { name } = failure.error;
+      const group = groups.get(name);
+      if (group) group.count += 1;
+      else if (groups.size < MOST.groups) groups.set(name, { count: 1, example: failure });
+      read += 1;
+      if (read >= MOST.failures) break;
+    }
+    this.#failuresRead = read;
+    this.#groups = [...groups]
+      .map(([name, { count, example }]) => ({
+        name: name.slice(0, 200),
+        count,
+        index: example.index,
+        message: this.#privacy.message(example.error.message, this.#about('error')),
+        attempts: example.attempts,
+        crashes: example.crashes,
+      }))
+      .sort((a, b) => b.count - a.count);
+  }
+}

@@ -1,0 +1,171 @@
+import type { QueueCounts } from 'piecework';
+import type {
+  BacklogBar,
+  ErrorGroup,
+  ErrorRow,
+  OverviewView,
+  Row,
+  Verdict,
+  WorkersView,
+} from '../shape/views.js';
+import type { KeptRow } from './row.js';
+
+/** Most rows of each list of the overview. */
+const MOST = { running: 6, errors: 6 };
+
+/** What follows from the rows of the list alone. */
+export interface Summed {
+  readonly backlog: readonly BacklogBar[];
+  readonly ready: number;
+  readonly delayed: number;
+  readonly inFlight: number;
+  readonly rate: number;
+  readonly done: { readonly succeeded: number; readonly failed: number };
+  readonly oldest: OverviewView['oldest'];
+  readonly running: readonly Row[];
+  readonly unserved: readonly string[];
+  readonly paused: number;
+}
+
+export function sum(rows: Iterable<KeptRow>): Summed {
+  const bars = new Map<number, { -readonly [K in keyof BacklogBar]: BacklogBar[K] }>();
+  const open: Row[] = [];
+  let oldest: Row | undefined;
+  const total = { ready: 0, delayed: 0, inFlight: 0, rate: 0, paused: 0 };
+  const done = { succeeded: 0, failed: 0 };
+  const unserved = new Set<string>();
+  for (const { row } of rows) {
+    const { counts } = row;
+    done.succeeded += counts.succeeded;
+    done.failed += counts.failed;
+    if (row.status === 'complete') continue;
+    open.push(row);
+    const bar = bars.get(row.priority) ?? {
+      ...{ priority: row.priority, ready: 0, delayed: 0, inFlight: 0, requests: 0 },
+    };
+    bars.set(row.priority, bar);
+    bar.requests += 1;
+    for (const name of ['ready', 'delayed', 'inFlight'] as const) {
+      bar[name] += counts[name];
+      total[name] += counts[name];
+    }
+    total.rate += row.rate;
+    if (row.waitingFor === 'resume') total.paused += 1;
+    if (row.waitingFor === 'task') unserved.add(row.task || 'requests without a task');
+    const waits = counts.ready > 0 && counts.inFlight === 0 && row.waitingFor !== 'resume';
+    if (waits && row.waitingFor !== 'time' && row.createdAt < (oldest?.createdAt ?? Infinity))
+      oldest = row;
+  }
+  // Those that run, the busiest first; then the others, the oldest first.
+  open.sort(
+    (a, b) =>
+      b.counts.inFlight - a.counts.inFlight || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1),
+  );
+  return {
+    backlog: [...bars.values()].sort((a, b) => a.priority - b.priority),
+    ...total,
+    rate: Number(total.rate.toPrecision(3)),
+    done,
+    oldest: oldest
+      ? {
+          id: oldest.id,
+          createdAt: oldest.createdAt,
+          why: oldest.waiting || 'it waits for its turn',
+        }
+      : null,
+    running: open.slice(0, MOST.running),
+    unserved: [...unserved].slice(0, 10),
+  };
+}
+
+/** The last errors by their class and task, the most frequent first. */
+export function groupErrors(errors: readonly ErrorRow[]): ErrorGroup[] {
+  const groups = new Map<string, { -readonly [K in keyof ErrorGroup]: ErrorGroup[K] }>();
+  for (const { name, task, message, at, requestId } of errors) {
+    const key = JSON.stringify([name, task]);
+    const group = groups.get(key);
+    if (!group) groups.set(key, { name, task, count: 1, message, lastAt: at, requestId });
+    else group.count += 1;
+  }
+  return [...groups.values()].sort((a, b) => b.count - a.count).slice(0, MOST.errors);
+}
+
+/** Is all well? In words, the worst first. */
+export function verdictsOf(
+  counts: QueueCounts,
+  workers: WorkersView,
+  { unserved, ready, inFlight, rate, oldest, paused }: Summed,
+  errors: readonly ErrorRow[],
+  now = Date.now(),
+): Verdict[] {
+  const verdicts: Verdict[] = [];
+  const add = (level: Verdict['level'], what: string, cure: string) =>
+    verdicts.push({ level, what, cure });
+  const { states, total } = workers;
+  const silent = states['silent'] ?? 0;
+  const alive = total - silent;
+  if (counts.open > 0 && alive === 0)
+    add('error', 'No worker is alive, and requests are open.', 'Start workers of this queue.');
+  else if (silent > 0)
+    add(
+      'warning',
+      `${plural(silent, 'worker gives', 'workers give')} no sign of life.`,
+      'See Workers. Their work is taken over when their leases end.',
+    );
+  if (states['stuck'])
+    add(
+      'warning',
+      `${plural(states['stuck'], 'worker has', 'workers have')} slots held by handlers that ignore their signal.`,
+      'Restart them, and make the handlers listen to their signal.',
+    );
+  if (states['unwell'])
+    add(
+      'warning',
+      `${plural(states['unwell'], 'worker is', 'workers are')} not well.`,
+      'See Workers for the reason.',
+    );
+  if (counts.pausedUntil !== undefined)
+    add(
+      'warning',
+      'The queue is paused: nothing new starts.',
+      'Resume the queue when you are ready.',
+    );
+  if (unserved.length > 0 && alive > 0)
+    add(
+      'warning',
+      `No worker serves ${unserved.slice(0, 3).join(', ')}${unserved.length > 3 ? ' and others' : ''}.`,
+      'Start workers with handlers for it.',
+    );
+  if (paused > 0) add('ok', `${plural(paused, 'request is', 'requests are')} paused.`, '');
+  const slots = workers.workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
+  if (
+    ready > 0 &&
+    inFlight === 0 &&
+    rate === 0 &&
+    oldest &&
+    now - oldest.createdAt > 60_000 &&
+    alive > 0 &&
+    counts.pausedUntil === undefined &&
+    unserved.length === 0
+  )
+    add(
+      'warning',
+      'Work is ready, workers are alive, and nothing runs.',
+      'Run the checks: they say what is wrong.',
+    );
+  if (slots > 0 && inFlight >= slots * 0.98 && ready > slots * 20)
+    add('ok', 'Every slot is busy; more workers would make it quicker.', '');
+  const lately = errors.filter(({ at }) => now - at < 300_000).length;
+  if (lately >= 20)
+    add(
+      'warning',
+      `${lately === errors.length ? 'At least ' : ''}${lately} attempts failed in the last five minutes.`,
+      'See Errors for what they have in common.',
+    );
+  const rank = { error: 0, warning: 1, ok: 2 };
+  return verdicts.sort((a, b) => rank[a.level] - rank[b.level]);
+}
+
+function plural(n: number, one: string, many: string): string {
+  return `${n} ${n === 1 ? one : many}`;
+}

@@ -1,0 +1,24 @@
+import type { Point } from '../shape/views.js';
+
+/** Most points of a chart. */
+const MOST = 600;
+
+/** What was seen while somebody looked: the last ten minutes, a point each second. */
+export class Samples {
+  readonly #points: Point[] = [];
+
+  add(point: Point): void {
+    const last = this.#points.at(-1);
+    if (last && point.at - last.at < 500) return;
+    this.#points.push(point);
+    if (this.#points.length > MOST) this.#points.shift();
+  }
+
+  get points(): readonly Point[] {
+    return this.#points;
+  }
+
+  clear(): void {
+    this.#points.length = 0;
+  }
+}

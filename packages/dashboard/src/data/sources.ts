@@ -1,0 +1,60 @@
+import type { DashboardOptions } from '../shape/options.js';
+import { Beside } from './beside.js';
+import { Addresses, Privacy } from './private.js';
+import { type OnProblem, seldom } from './problems.js';
+import { QueueSource } from './queue-source.js';
+
+/** What is read, queue by queue. A queue is connected to when a page first shows it. */
+export class Sources {
+  readonly queues: readonly string[];
+  readonly privacy: Privacy;
+  readonly onProblem: OnProblem;
+  readonly #options: DashboardOptions;
+  readonly #addresses = new Addresses();
+  readonly #open = new Map<string, QueueSource>();
+  #beside: Beside | undefined;
+
+  constructor(options: DashboardOptions, log: OnProblem) {
+    this.#options = options;
+    this.privacy = new Privacy(options);
+    this.onProblem = seldom(log);
+    this.queues = this.#named.map(({ name }) => name);
+  }
+
+  get #named() {
+    return this.#options.queues ?? [{ name: 'req' }];
+  }
+
+  get hasBeside(): boolean {
+    const { retryQueues = [], schedulers = [] } = this.#options.beside ?? {};
+    return retryQueues.length + schedulers.length > 0;
+  }
+
+  /** undefined: this dashboard does not show this queue. */
+  queue(name: string): QueueSource | undefined {
+    const known = this.#open.get(name);
+    if (known) return known;
+    const named = this.#named.find((one) => one.name === name);
+    if (!named) return undefined;
+    const { redis } = this.#options;
+    const source = new QueueSource(redis, named, this.privacy, this.#addresses, this.onProblem);
+    this.#open.set(name, source);
+    return source;
+  }
+
+  beside(): Beside {
+    const { redis, beside = {} } = this.#options;
+    this.#beside ??= new Beside(redis, beside, this.privacy, this.onProblem);
+    return this.#beside;
+  }
+
+  /** Nobody looks at anything. */
+  rest(): void {
+    for (const source of this.#open.values()) source.rest();
+  }
+
+  async close(): Promise<void> {
+    const ends = [...this.#open.values()].map((source) => source.close());
+    await Promise.all([...ends, this.#beside?.close()]);
+  }
+}

@@ -1,0 +1,113 @@
+import type { ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Rounds } from '../data/rounds.js';
+import type { Sources } from '../data/sources.js';
+import { answerOf, Refused } from '../security/refused.js';
+import { parse, queryOf, queueParams, requestParams, searchParams, viewParams } from './params.js';
+import { queueNamed } from './reads.js';
+
+/** Most pages at one time. */
+const MOST_STREAMS = 100;
+/** Most different things that they look at. */
+const MOST_TOPICS = 40;
+/** A stream ends after this time; the page opens the next, and is authorized again. */
+const LONGEST_MS = 600_000;
+const SIGN_OF_LIFE_MS = 15_000;
+/** A reader that is so far behind is left out until it has caught up: the next value replaces the ones before. */
+const BEHIND_BYTES = 1_000_000;
+
+/** `GET events`: what a page looks at, by server-sent events, each a whole new value. */
+export function addEvents(instance: FastifyInstance, sources: Sources, rounds: Rounds): void {
+  const streams = new Set<Stream>();
+  // A HEAD would open a stream as well.
+  instance.get('/api/events', { exposeHeadRoute: false }, (request, reply) => {
+    const { key, read } = topicOf(request, sources);
+    if (streams.size >= MOST_STREAMS) throw new Refused(503, 'Too many pages are open.');
+    if (rounds.size >= MOST_TOPICS && !rounds.has(key))
+      throw new Refused(503, 'Pages look at too many different things.');
+    reply.hijack();
+    const stream = new Stream(reply.raw);
+    streams.add(stream);
+    const leave = rounds.subscribe(key, read, {
+      value: (json) => stream.send('view', json),
+      failed: (error) => {
+        const { code, message, isNews } = answerOf(error);
+        if (isNews) sources.onProblem(error, key.slice(0, 100));
+        stream.send('problem', JSON.stringify({ code, message }));
+      },
+    });
+    stream.onEnd(() => {
+      leave();
+      streams.delete(stream);
+    });
+  });
+  instance.addHook('preClose', () => {
+    for (const stream of streams) stream.close();
+  });
+}
+
+class Stream {
+  readonly #raw: ServerResponse;
+  readonly #signOfLife: NodeJS.Timeout;
+  readonly #end: NodeJS.Timeout;
+
+  constructor(raw: ServerResponse) {
+    this.#raw = raw;
+    raw.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store, no-transform',
+      // Otherwise the connection stays open for a while when the stream has ended, and the server with it.
+      connection: 'close',
+      // Proxies would keep events until they are many.
+      'x-accel-buffering': 'no',
+    });
+    raw.write('retry: 2000\n\n');
+    // Its reader may be gone at any time.
+    raw.on('error', () => {});
+    this.#signOfLife = setInterval(() => this.#write(':\n\n'), SIGN_OF_LIFE_MS);
+    this.#end = setTimeout(() => this.close(), LONGEST_MS);
+  }
+
+  /** @param json in one line */
+  send(event: 'view' | 'problem', json: string): void {
+    if (this.#raw.writableLength > BEHIND_BYTES) return;
+    this.#write(`event: ${event}\ndata: ${json}\n\n`);
+  }
+
+  #write(text: string): void {
+    if (!this.#raw.writableEnded && !this.#raw.destroyed) this.#raw.write(text);
+  }
+
+  onEnd(call: () => void): void {
+    this.#raw.once('close', () => {
+      clearInterval(this.#signOfLife);
+      clearTimeout(this.#end);
+      call();
+    });
+  }
+
+  close(): void {
+    this.#raw.end();
+  }
+}
+
+/** What a page looks at. Equal questions have equal keys. */
+function topicOf(
+  request: FastifyRequest,
+  sources: Sources,
+): { readonly key: string; readonly read: () => Promise<unknown> } {
+  const { view } = parse(viewParams, queryOf(request));
+  if (view === 'beside') return { key: view, read: () => sources.beside().view() };
+  const { queue } = parse(queueParams, queryOf(request));
+  const source = queueNamed(sources, queue);
+  const key = (...more: unknown[]) => JSON.stringify([view, queue, ...more]);
+  if (view === 'overview') return { key: key(), read: () => source.overview() };
+  if (view === 'workers') return { key: key(), read: () => source.workers() };
+  if (view === 'errors') return { key: key(), read: () => source.errors() };
+  if (view === 'requests') {
+    const query = parse(searchParams, queryOf(request));
+    return { key: key(query), read: () => source.requests(query) };
+  }
+  const { id } = parse(requestParams, queryOf(request));
+  return { key: key(id), read: () => source.request(id) };
+}

@@ -1,0 +1,93 @@
+import { type Inspected, pause, type RequestReads, type Shards } from '@piecework/protocol';
+import { type Counts, finalCounts } from '../waiting/outcome.js';
+import { persist } from '../waiting/persist.js';
+import type { Subscription } from '../waiting/subscription.js';
+import { WaitScope } from '../waiting/wait-scope.js';
+import type { ProgressOptions } from './progress-options.js';
+import { Rate } from './rate.js';
+import { Stall } from './stall.js';
+import type { Standstill, WaitingFor } from './standstill.js';
+import { COUNT_FIELDS, countsOf, type RequestPhase, runningOf } from './status.js';
+
+/** One report of `progress`. */
+export interface ProgressReport {
+  readonly counts: Counts;
+  /** How many of `counts.inFlight` run, at most: see `RequestStatus`. */
+  readonly running: number;
+  readonly generation: number;
+  /** 'complete' in the last report, and only there. */
+  readonly status: RequestPhase;
+  /** Sub-requests settled per second, over about the last ten seconds. */
+  readonly ratePerSecond: number;
+  /** Time to completion at this rate, in ms; null when unknown: nothing moves, or it is not sealed. */
+  readonly etaMs: number | null;
+  /** Why nothing has been settled for about a second, in words, when that is known: see `RequestStatus`. */
+  readonly waiting: string | undefined;
+  readonly waitingFor: WaitingFor | undefined;
+}
+
+/** Reports until the completion, which is the last report. */
+export async function* progressOf(
+  request: RequestReads,
+  queue: Pick<Shards, 'serves' | 'of'>,
+  join: () => Subscription,
+  options: ProgressOptions & { everyMs: number },
+  closing: AbortSignal,
+  why: () => Promise<string | undefined>,
+): AsyncGenerator<ProgressReport> {
+  using scope = new WaitScope(`progress of ${request.keys.id}`, options, closing);
+  const subscription = join();
+  scope.hindered = () => subscription.hindered;
+  scope.why = why;
+  const rate = new Rate();
+  const stall = new Stall(request, queue);
+  try {
+    await scope.race(subscription.firstRead);
+    const wakes = [subscription.endSignal, scope.signal];
+    for (;;) {
+      subscription.throwIfAbsent();
+      const seen = subscription.complete
+        ? null
+        : await persist(scope, () => request.inspect(COUNT_FIELDS));
+      const { complete } = subscription;
+      if (complete) {
+        const counts = finalCounts(complete);
+        const { generation } = complete;
+        const ratePerSecond = rate.note(generation, counts.total);
+        const done = { status: 'complete', running: 0, etaMs: 0 } as const;
+        yield { counts, generation, ratePerSecond, ...done, ...MOVES };
+        return;
+      }
+      if (seen && isActive(seen)) {
+        const standstill = await persist(scope, () => stall.note(seen));
+        yield report(seen, rate, standstill ?? MOVES);
+      }
+      // Ended or gone, as the subscription will soon show. It is asked for a read, in case the notice was lost.
+      else subscription.ask();
+      await scope.race(pause(options.everyMs, ...wakes));
+    }
+  } finally {
+    subscription.leave();
+  }
+}
+
+const isActive = ({ state }: Inspected) =>
+  ['open', 'sealed', 'cancelling'].includes(state['status'] ?? '');
+
+const MOVES = { waiting: undefined, waitingFor: undefined };
+
+function report(
+  seen: Inspected,
+  rate: Rate,
+  { waiting, waitingFor }: Standstill | typeof MOVES,
+): ProgressReport {
+  const counts = countsOf(seen);
+  const status = seen.state['status'] as RequestPhase;
+  const generation = Number(seen.state['generation']);
+  const settled = counts.succeeded + counts.failed + counts.cancelled;
+  const ratePerSecond = rate.note(generation, settled);
+  const known = status !== 'open' && ratePerSecond > 0;
+  const etaMs = known ? ((counts.total - settled) * 1_000) / ratePerSecond : null;
+  const running = runningOf(seen);
+  return { counts, running, generation, status, ratePerSecond, etaMs, waiting, waitingFor };
+}

@@ -1,0 +1,171 @@
+import {
+  decode,
+  decodeLimit,
+  type EndReason,
+  type Inspected,
+  NotFoundError,
+  placeOf,
+  type RequestOutcome,
+  type RequestReads,
+  type Shards,
+} from '@piecework/protocol';
+import type { Counts } from '../waiting/outcome.js';
+import { readState } from '../waiting/read-state.js';
+import {
+  heldUntilOf,
+  type ProducerSigns,
+  producerOf,
+  type SilentWorker,
+  STANDSTILL_FIELDS,
+  silentWorkersOf,
+  standstillOf,
+  type WaitingFor,
+} from './standstill.js';
+
+/** Everything known about a request. Times are the Redis server's, in ms since 1970. */
+export interface RequestStatus {
+  readonly id: string;
+  readonly status: RequestPhase;
+  /** Rises with every redrive, and when the id is used for a new request. */
+  readonly generation: number;
+  readonly counts: Counts;
+  /**
+   * How many of `counts.inFlight` run, at most: so many permits its workers have. It never exceeds `limit`, unless the
+   * limit was just lowered. The rest of those in flight is read ahead, or has ended and is about to be settled.
+   */
+  readonly running: number;
+  /** When this was read. */
+  readonly readAt: number;
+  /** 0 (served first) to 99. */
+  readonly priority: number;
+  /** Greatest number that runs at once; null: no limit. */
+  readonly limit: number | null;
+  /** Name of its task, if it has one. */
+  readonly task: string | undefined;
+  /** The `metadata` that it was submitted with. */
+  readonly metadata: unknown;
+  readonly createdAt: number;
+  readonly completedAt: number | undefined;
+  readonly outcome: RequestOutcome | undefined;
+  /** Why it ended before all its work was done, if it did. */
+  readonly endReason: EndReason | undefined;
+  /** Until when nothing of it starts, because of its delay or of a handler's `holdRequest`. */
+  readonly heldUntil: number | undefined;
+  /** When it ends, whether all its work is done or not. */
+  readonly deadline: number | undefined;
+  /** Why nothing of it runs, or why a part of it waits, in words, when that is known. */
+  readonly waiting: string | undefined;
+  /**
+   * The same for programs. 'resume': the request is paused; 'queue': its queue is paused; 'worker': its queue has
+   * no worker; 'task': no worker serves its task; 'time': it waits until `heldUntil`; 'lease': `silentWorkers` have
+   * some of it; 'producer': it is open, and all that was added is settled.
+   */
+  readonly waitingFor: WaitingFor | undefined;
+  /** Workers that have sub-requests of it and have missed the renewal of their lease. */
+  readonly silentWorkers: readonly SilentWorker[];
+  /** The producers of an open request; otherwise undefined. */
+  readonly producer: ProducerSigns | undefined;
+  /** The last number that each running handler passed to `context.progress`, by index. */
+  readonly progress: Readonly<Record<number, number>>;
+}
+
+/**
+ * How far a request is. 'open': producers add items; 'sealed': all items are in; 'cancelling': what runs is
+ * being ended; 'complete': everything is settled.
+ */
+export type RequestPhase = 'open' | 'sealed' | 'cancelling' | 'complete';
+
+/** The fields of the state that `countsOf`, `runningOf` and a progress report read. */
+export const COUNT_FIELDS = [
+  ...['generation', 'status', 'total', 'succeeded', 'failed', 'cancelled', 'granted'],
+];
+const FIELDS = [
+  ...new Set([...COUNT_FIELDS, ...STANDSTILL_FIELDS]),
+  ...[
+    'priority',
+    'limit',
+    'metadata',
+    'createdAt',
+    'completedAt',
+    'outcome',
+    'endReason',
+    'deadline',
+  ],
+];
+
+/**
+ * @param generation one that is known to have begun, or 0
+ * @throws NotFoundError · ExpiredError · LostError · DroppedError · ConnectionError, ServerError
+ */
+export async function statusOf(
+  request: RequestReads,
+  queue: Pick<Shards, 'whereabouts' | 'serves' | 'of'>,
+  generation = 0,
+): Promise<RequestStatus> {
+  const { id } = request.keys;
+  const seen = await inspectPresent(request, queue, generation);
+  const { state } = seen;
+  const task = state['task'] || undefined;
+  const silentWorkers = await silentWorkersOf(request, seen);
+  const { waiting, waitingFor } =
+    (await standstillOf(seen, queue.of(id), queue, silentWorkers)) ?? {};
+  const reported = Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]);
+  return {
+    id,
+    status: state['status'] as RequestPhase,
+    generation: Number(state['generation']),
+    counts: countsOf(seen),
+    running: runningOf(seen),
+    readAt: seen.now,
+    priority: placeOf(state['priority'] ?? '').priority,
+    limit: decodeLimit(state['limit']),
+    task,
+    metadata: decode(state['metadata'] ?? ''),
+    createdAt: Number(state['createdAt']),
+    completedAt: state['completedAt'] ? Number(state['completedAt']) : undefined,
+    outcome: (state['outcome'] as RequestOutcome | undefined) ?? undefined,
+    endReason: (state['endReason'] as EndReason | undefined) ?? undefined,
+    heldUntil: heldUntilOf(seen),
+    deadline: state['deadline'] ? Number(state['deadline']) : undefined,
+    waiting,
+    waitingFor,
+    silentWorkers,
+    producer: producerOf(seen),
+    progress: Object.fromEntries(reported),
+  };
+}
+
+async function inspectPresent(
+  request: RequestReads,
+  queue: Pick<Shards, 'whereabouts'>,
+  generation: number,
+): Promise<Inspected> {
+  for (;;) {
+    const seen = await request.inspect(FIELDS);
+    const status = seen?.state['status'];
+    if (seen && status !== 'dropped' && status !== 'void') return seen;
+    const read = await readState(request, queue, generation);
+    if (read.kind === 'absent') throw read.error;
+    if (read.kind === 'creating') throw new NotFoundError(request.keys.id);
+    // It was created between the two reads.
+  }
+}
+
+/** The counts of a request, from the answer of `inspect`. */
+export function countsOf({ state, ready, inFlight, delayed }: Inspected): Counts {
+  const number = (field: string) => Number(state[field] ?? 0);
+  return {
+    total: number('total'),
+    ready,
+    inFlight,
+    delayed,
+    succeeded: number('succeeded'),
+    failed: number('failed'),
+    cancelled: number('cancelled'),
+  };
+}
+
+/** How many run at most: so many permits its workers have. */
+export function runningOf({ state, inFlight }: Inspected): number {
+  return Math.min(inFlight, Number(state['granted'] ?? 0));
+}

@@ -1,0 +1,94 @@
+import type { ReaderCommands } from '@piecework/protocol';
+import { CompletionOutcome } from '../waiting/outcome.js';
+import type { Subscription } from '../waiting/subscription.js';
+import { WaitScope } from '../waiting/wait-scope.js';
+import { completionCursor, inCompletionOrder } from './completion-order.js';
+import { Following } from './following.js';
+import { indexCursor, inIndexOrder } from './index-order.js';
+import { OneByOne } from './one-by-one.js';
+import type { ResultItem } from './result-item.js';
+import type { CheckedResultsOptions } from './result-options.js';
+import { ResultReader } from './result-reader.js';
+
+/** Results of a request, one by one. */
+export interface Results<Item> extends AsyncGenerator<Item> {
+  /**
+   * How the request ended: known when the iteration has come to its end, undefined before. Results also end when the
+   * request was cancelled, or when its deadline passed: then `endReason` says why, and `counts.cancelled` how many
+   * sub-requests have no result. `throwIfFailed()` throws unless the request succeeded.
+   */
+  readonly outcome: CompletionOutcome | undefined;
+}
+
+class LiveResults<Item> extends OneByOne<Item> implements Results<Item> {
+  readonly #outcome: () => CompletionOutcome | undefined;
+
+  constructor(
+    runs: AsyncGenerator<Iterable<Item>, void, undefined>,
+    outcome: () => CompletionOutcome | undefined,
+  ) {
+    super(runs);
+    this.#outcome = outcome;
+  }
+
+  get outcome(): CompletionOutcome | undefined {
+    return this.#outcome();
+  }
+}
+
+/**
+ * Results of a request, live. Wrong arguments throw here, at once; nothing is opened before the first item is
+ * asked for, and everything is released when the consumer's loop ends. `why`: what is waited for, in words.
+ */
+export function resultsOf<Result>(
+  request: ReaderCommands,
+  join: () => Subscription,
+  options: CheckedResultsOptions,
+  closing: AbortSignal,
+  why: () => Promise<string | undefined>,
+): Results<ResultItem<Result>> {
+  const { order, failed, cursor, bufferBytes, live } = options;
+  const read =
+    order === 'index'
+      ? readBy(indexCursor(cursor), (reader, from) =>
+          inIndexOrder<Result>(reader, { failed, from, bufferBytes }),
+        )
+      : readBy(completionCursor(cursor), (reader, from) =>
+          inCompletionOrder<Result>(reader, { failed, from }),
+        );
+  let outcome: CompletionOutcome | undefined;
+  return new LiveResults(runs(), () => outcome);
+
+  async function* runs() {
+    using scope = new WaitScope(`results of ${request.keys.id}`, options, closing);
+    const subscription = join();
+    scope.hindered = () => subscription.hindered;
+    scope.why = why;
+    try {
+      const following = live ? new Following(request) : undefined;
+      const reader = new ResultReader(request, subscription, scope, failed, following);
+      for await (const run of read(reader)) {
+        yield untilEnded(scope, run);
+      }
+      const { complete } = subscription;
+      outcome = complete && new CompletionOutcome(request.keys.id, complete);
+    } finally {
+      subscription.leave();
+    }
+  }
+}
+
+/** Checks the scope before each item: a consumer may take long between two of them. */
+function* untilEnded<Item>(scope: WaitScope, run: Iterable<Item>): Generator<Item> {
+  for (const item of run) {
+    scope.throwIfEnded();
+    yield item;
+  }
+}
+
+function readBy<Cursor, Item>(
+  from: Cursor,
+  read: (reader: ResultReader, from: Cursor) => AsyncGenerator<Iterable<Item>>,
+): (reader: ResultReader) => AsyncGenerator<Iterable<Item>> {
+  return (reader) => read(reader, from);
+}

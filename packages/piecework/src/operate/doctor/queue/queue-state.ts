@@ -1,0 +1,118 @@
+import { type Connection, type QueueCommands, redisError, TIMES } from '@piecework/protocol';
+import { error, type Finding, many, ok, some, warning } from '../finding.js';
+import { queueTimesAhead } from './times-ahead.js';
+
+/** How many parked requests are checked. */
+const PARKED_READ = 1_000;
+
+/** Checks the queue's side as a whole: paused, served, ticked. `now`: time of its server. */
+export async function checkQueue(
+  connection: Connection,
+  queue: QueueCommands,
+  now: number,
+): Promise<Finding[]> {
+  const { client } = connection;
+  const { keys } = queue;
+  const [open, until, parked, times, first, asleep, workers] = await Promise.all([
+    client.hlen(keys.open),
+    client.hget(keys.paused, 'until'),
+    client.hscan(keys.parked, '0', 'COUNT', PARKED_READ),
+    client.hmget(keys.counters, 'tickedAt', 'resumedAt', 'shiftMs'),
+    client.zrange(keys.agenda, '0', '0', 'WITHSCORES'),
+    client.zcard(keys.wait),
+    queue.workers(),
+  ]).catch((thrown: unknown) => {
+    throw redisError(thrown, 'doctor');
+  });
+  const [tickedAt = null, resumedAt = null, shiftMs = null] = times;
+  // A running process ticks, and a worker reports itself, at least this often.
+  const seldomMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
+  const silent = workers.filter(({ seenAt }) => now - seenAt > seldomMs);
+  return [
+    paused(keys.queue, until, now),
+    ...served(
+      open,
+      workers.length,
+      silent.map(({ id, host, pid }) => `${id} (${host}, process ${pid})`),
+    ),
+    ...(await unserved(queue, parked[1])),
+    queueTimesAhead(now, { tickedAt, resumedAt, shiftMs }, workers),
+    kept(open, sinceTickMs(now, Number(tickedAt ?? 0), first[1], asleep), seldomMs),
+  ];
+}
+
+function paused(queue: string, until: string | null, now: number): Finding {
+  const at = Number(until);
+  if (until === null || (at > 0 && at <= now)) return ok('queue', `queue ${queue} is not paused`);
+  const end = at === 0 ? 'until somebody resumes it' : `until ${new Date(at).toISOString()}`;
+  const advice = 'run `piecework resume --queue-wide` when it may continue';
+  return warning('queue', `queue ${queue} is paused ${end}: nothing starts`, advice);
+}
+
+const START =
+  'start one: `piecework worker --handler FILE`, with the --queue and --shards of this command';
+
+function served(open: number, workers: number, silent: readonly string[]): Finding[] {
+  const findings: Finding[] = [];
+  if (silent.length > 0) {
+    const what = `${many(silent.length, 'worker')} silent for long: ${some(silent)}`;
+    const advice =
+      'read its log: it was killed, or it hangs; other workers get its work when its lease ends';
+    findings.push(warning('workers', what, advice));
+  }
+  if (workers === 0 && open > 0) {
+    const what = `no worker is registered; open requests: ${open}`;
+    findings.push(warning('workers', what, START));
+  }
+  return findings.length > 0
+    ? findings
+    : [ok('workers', `${many(workers, 'worker')}, none silent`)];
+}
+
+/** `flat`: id, 'generation task', … of parked requests: a worker that does not serve their task met them. */
+async function unserved(queue: QueueCommands, flat: readonly string[]): Promise<Finding[]> {
+  const byTask = new Map<string, string[]>();
+  for (let i = 0; i < flat.length; i += 2) {
+    const task = (flat[i + 1] as string).replace(/^\d+ /, '');
+    byTask.set(task, [...(byTask.get(task) ?? []), flat[i] as string]);
+  }
+  const findings: Finding[] = [];
+  for (const [task, ids] of byTask) {
+    if (await queue.serves(task)) continue;
+    const what = task
+      ? `no worker serves task ${task}`
+      : 'no worker serves requests without a task';
+    findings.push(
+      warning(
+        'parked',
+        `${what}: ${some(ids)}`,
+        'start a worker with a handler for it, or cancel these requests',
+      ),
+    );
+  }
+  return findings.length > 0
+    ? findings
+    : [ok('parked', 'no request waits for a worker of its task')];
+}
+
+/**
+ * For how long a tick of the agenda has been overdue; undefined: there never was one. A process with many agendas
+ * ticks each when something is due; a request that is asleep may be woken at any time.
+ */
+function sinceTickMs(
+  now: number,
+  tickedAt: number,
+  first: string | undefined,
+  asleep: number,
+): number | undefined {
+  const due = asleep > 0 || first === undefined ? tickedAt : Math.max(tickedAt, Number(first));
+  return due === 0 ? undefined : now - due;
+}
+
+function kept(open: number, sinceMs: number | undefined, seldomMs: number): Finding {
+  if (open === 0 || (sinceMs !== undefined && sinceMs <= seldomMs))
+    return ok('agenda', open === 0 ? 'nothing is open' : 'what is due is tended');
+  const since = sinceMs === undefined ? 'ever' : `for ${Math.round(sinceMs / 1_000)} s`;
+  const what = `no process has ticked the agenda ${since}: no retry, deadline or lost worker is noticed`;
+  return error('agenda', what, 'start a worker; `piecework doctor --repair` ticks once');
+}

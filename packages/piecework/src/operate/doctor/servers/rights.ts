@@ -1,0 +1,151 @@
+import {
+  commandsIn,
+  idQueueKeys,
+  queueKeys,
+  requestKeys,
+  type ScriptName,
+  timedKeys,
+} from '@piecework/protocol';
+import type { Role } from './roles.js';
+
+/*
+ * What each role does on a server: the scripts that it runs, with the commands that they call, and its plain
+ * commands. docs/operations.md gives each role a user with exactly these rights; a test compares the page with
+ * this file.
+ */
+
+/** Of every role that has something open: it ticks the agenda, and records crashes. */
+const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish', 'unlink-spent'];
+const NOTE = ['hmget', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire'];
+
+const TIMED: readonly ScriptName[] = ['timed-put', 'timed-take', 'timed-settle', 'timed-counts'];
+
+export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
+  producer: [
+    ...TICK,
+    ...([
+      'submit',
+      'intent',
+      'create',
+      'append',
+      'push',
+      'renew-producer',
+      'seal',
+      'schedule-tend',
+      'cancel',
+    ] as const),
+  ],
+  worker: [
+    ...TICK,
+    ...([
+      'enter',
+      'take',
+      'settle',
+      'renew',
+      'run-alone',
+      'cause',
+      'hold',
+      'schedule-tend',
+    ] as const),
+    ...(['should-yield', 'push', 'exchange', 'park', 'deregister', 'pause-queue'] as const),
+  ],
+  notifier: [...TICK, 'inspect', 'follow', 'read-results'],
+  admin: [
+    ...TICK,
+    ...(['inspect', 'read-series', 'cancel', 'update', 'drop', 'redrive', 'run-again'] as const),
+    ...([
+      'intent',
+      'push',
+      'seal',
+      'schedule-tend',
+      'reopen',
+      'pause-queue',
+      'resume-queue',
+    ] as const),
+  ],
+  'retry-queue': [...TIMED, 'timed-failures'],
+  scheduler: TIMED,
+  'id-queue': [
+    ...(['id-join', 'id-add', 'id-pull', 'id-resume', 'id-settle'] as const),
+    ...(['id-inspect', 'id-drop'] as const),
+  ],
+};
+
+/** What a client needs to connect, also to a cluster, and to run scripts. */
+const CONNECT = [
+  ...['info', 'ping', 'client|setname', 'evalsha', 'eval'],
+  ...['cluster|slots', 'cluster|info', 'asking', 'readonly'],
+];
+
+export const PLAIN: Readonly<Record<Role, readonly string[]>> = {
+  producer: [...NOTE, 'hget', 'zscore', 'set', 'wait', 'waitaof', 'command|info'],
+  worker: [
+    ...NOTE,
+    ...['hget', 'hscan', 'blmpop', 'lmpop', 'client|id', 'client|unblock'],
+    ...['xpending', 'ssubscribe'],
+  ],
+  notifier: [
+    ...NOTE,
+    ...['hget', 'zcount', 'zscore', 'hvals', 'hscan', 'xinfo|consumers'],
+    ...['ssubscribe', 'sunsubscribe'],
+  ],
+  admin: [
+    ...NOTE,
+    ...['hget', 'zscore', 'hvals', 'hscan', 'hlen', 'hgetall', 'zrange', 'zcard', 'llen'],
+    ...['lrange', 'scan', 'spublish', 'zrem'],
+    // Of the doctor.
+    ...['zmscore', 'zcount', 'xlen', 'xinfo|groups', 'xinfo|consumers', 'time'],
+    // Of what runs.
+    'xpending',
+    ...['config|get', 'cluster|nodes', 'acl|whoami', 'acl|dryrun'],
+  ],
+  'retry-queue': ['ssubscribe', 'unlink'],
+  scheduler: ['ssubscribe', 'unlink'],
+  'id-queue': [],
+};
+
+/** Commands that Redis 7.0 has not, where ACL rules that name them are refused: for durability 'fsync' only. */
+export const LATER: readonly string[] = ['waitaof'];
+
+/** The commands of a role as ACL rules name them. */
+export function commandsOf(role: Role): string[] {
+  const inScripts = SCRIPTS[role].flatMap(commandsIn);
+  return [...new Set([...CONNECT, ...PLAIN[role], ...inScripts])].sort();
+}
+
+/** Keys and channels, or patterns of them. */
+export interface Places {
+  readonly keys: readonly string[];
+  readonly channels: readonly string[];
+}
+
+/** A key of each pattern, and the channels, that a role uses of what is called `name`. */
+export function placesOf(role: Role, name: string, id: string): Places {
+  if (role === 'id-queue') return { keys: [idQueueKeys(name).state], channels: [] };
+  const kind = timedKind(role);
+  if (kind) {
+    const { due, channel } = timedKeys(kind, name);
+    return { keys: [due], channels: [channel] };
+  }
+  const { id: _, channel, ...ofRequest } = requestKeys(id);
+  const { open, control, lists } = queueKeys(name);
+  return {
+    keys: [open, lists[0] as string, ...Object.values(ofRequest)],
+    channels: [channel, control],
+  };
+}
+
+/** Patterns of what `placesOf` names, as ACL rules have them. */
+export function patternsOf(role: Role, name: string): Places {
+  const { keys, channels } = placesOf(role, name, '*');
+  if (role === 'id-queue') return { keys: [`${keys[0]}*`], channels };
+  const kind = timedKind(role);
+  if (kind) return { keys: [timedKeys(kind, name).caller('*').replace('caller:', '')], channels };
+  const ofRequests = keys.filter((key) => key.endsWith('{*}'));
+  return { keys: [`{${name}}:*`, ...ofRequests], channels };
+}
+
+function timedKind(role: Role): 'retry' | 'schedule' | undefined {
+  if (role === 'retry-queue') return 'retry';
+  return role === 'scheduler' ? 'schedule' : undefined;
+}

@@ -1,0 +1,105 @@
+import {
+  type QueueCommands,
+  ServerError,
+  type SubmitBody,
+  type SubmitHead,
+} from '@piecework/protocol';
+import { CHUNK_BYTES, CHUNK_ITEMS } from '../items/chunk-size.js';
+
+/*
+ * Small submissions that come in one turn of the event loop go to the server together: those with the same options
+ * in one call of `submit`. Alone or together makes no difference to a submission, except that it shares the answer.
+ */
+
+/** The most requests of one call: while the server carries one out, the next is made of those that were answered. */
+const REQUESTS = 25;
+
+interface Waiting {
+  readonly head: SubmitHead;
+  readonly body: SubmitBody;
+  readonly resolve: (generation: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const sizeOf = ({ body }: Waiting) => body.payloads.reduce((sum, { length }) => sum + length, 0);
+
+/** The submissions of one queue that wait for the end of this turn. */
+class Turn {
+  readonly #queue: QueueCommands;
+  #waiting: Waiting[] = [];
+  /** Set when the server has said that the two sides are apart, as a proxy before a cluster does. */
+  #isApart = false;
+
+  constructor(queue: QueueCommands) {
+    this.#queue = queue;
+  }
+
+  /** Answers the generation; 0: the request has to be submitted by the separate calls. */
+  submit(head: SubmitHead, body: SubmitBody): Promise<number> {
+    if (this.#isApart) return Promise.resolve(0);
+    return new Promise((resolve, reject) => {
+      // Behind what the promises of this turn still do.
+      if (this.#waiting.push({ head, body, resolve, reject }) === 1)
+        process.nextTick(() => this.#send());
+    });
+  }
+
+  #send(): void {
+    const alike = new Map<string, Waiting[]>();
+    for (const one of this.#waiting) {
+      const key = `${one.head.leaseMs} ${one.head.options}`;
+      const others = alike.get(key);
+      if (others) others.push(one);
+      else alike.set(key, [one]);
+    }
+    this.#waiting = [];
+    for (const group of alike.values()) for (const some of bounded(group)) void this.#call(some);
+  }
+
+  async #call(some: readonly Waiting[]): Promise<void> {
+    const [{ head }] = some as [Waiting];
+    try {
+      const bodies = some.map(({ body }) => body);
+      const generations = await this.#queue.submit(head, bodies);
+      for (const [i, { resolve }] of some.entries()) resolve(generations[i] ?? 0);
+    } catch (error) {
+      const isRefused = error instanceof ServerError && !error.retryable;
+      if (isRefused && error.message.includes('CROSSSLOT')) {
+        this.#isApart = true;
+        for (const { resolve } of some) resolve(0);
+      } else if (isRefused && some.length > 1) {
+        // cure: a submission that is refused refuses no other
+        for (const one of some) void this.#call([one]);
+      } else for (const { reject } of some) reject(error);
+    }
+  }
+}
+
+/** Parts that one call may carry. */
+function bounded(group: readonly Waiting[]): Waiting[][] {
+  const calls: Waiting[][] = [];
+  let [items, units] = [0, 0];
+  for (const one of group) {
+    const [count, size] = [one.body.payloads.length, sizeOf(one)];
+    const last = calls.at(-1);
+    const fits = last && last.length < REQUESTS && items + count <= CHUNK_ITEMS;
+    if (fits && units + size <= CHUNK_BYTES) {
+      last.push(one);
+      items += count;
+      units += size;
+    } else {
+      calls.push([one]);
+      [items, units] = [count, size];
+    }
+  }
+  return calls;
+}
+
+const turns = new WeakMap<QueueCommands, Turn>();
+
+/** The turn of the submissions to this queue. */
+export function turnOf(queue: QueueCommands): Pick<Turn, 'submit'> {
+  const known = turns.get(queue) ?? new Turn(queue);
+  turns.set(queue, known);
+  return known;
+}

@@ -1,0 +1,165 @@
+import { type RequestKeys, requestKeys } from '../../contract/keys.js';
+import type { Connection } from '../../redis/connection.js';
+import { redisError } from '../../redis/redis-error.js';
+import { type Reply, run } from '../../scripts/run-script.js';
+import type { StreamRow } from '../../scripts/script-values.js';
+import { type ResultsEntry, recordsOf } from './outcome-codec.js';
+import type { EndReason, RequestOutcome } from './request-outcome.js';
+import { RunningCommands } from './running-commands.js';
+
+/** State of a request as waiters read it. */
+export interface RequestState {
+  readonly status: string;
+  readonly generation: number;
+  readonly outcome: RequestOutcome | '';
+  /** Why it ended before its work was done; '' when it did not. */
+  readonly endReason: EndReason | '';
+  readonly total: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+}
+
+export type Inspected = Extract<Reply<'inspect'>, { readonly verdict: 'ok' }>;
+
+/** A worker that has sub-requests of a request, and its lease, by the server's clock. */
+export interface WorkerLease {
+  /** Boot id. */
+  readonly worker: string;
+  /** How many sub-requests it has read and not settled. */
+  readonly pending: number;
+  readonly endsAt: number;
+  /** How long it lasts from each renewal. */
+  readonly leaseMs: number;
+}
+
+/** Reads of one request, which change nothing. Every role makes them. Hash slot of `{<id>}`. */
+export class RequestReads {
+  readonly keys: RequestKeys;
+  protected readonly connection: Connection;
+
+  constructor(connection: Connection, id: string) {
+    this.connection = connection;
+    this.keys = requestKeys(id);
+  }
+
+  /** Some fields of the state as they are stored, '' for missing ones. One plain read. */
+  async fields(...names: readonly string[]): Promise<Record<string, string>> {
+    const values = await this.connection.client
+      .hmget(this.keys.request, ...names)
+      .catch((error: unknown) => {
+        throw redisError(error, 'fields');
+      });
+    return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']));
+  }
+
+  /** The few fields that waiters need; null when there is no such request. One plain read. */
+  async state(): Promise<RequestState | null> {
+    const v = await this.connection.client
+      .hmget(
+        this.keys.request,
+        'status',
+        'generation',
+        'outcome',
+        'total',
+        'succeeded',
+        'failed',
+        'cancelled',
+        'endReason',
+      )
+      .catch((error: unknown) => {
+        throw redisError(error, 'state');
+      });
+    if (!v[0]) return null;
+    return {
+      status: v[0],
+      generation: Number(v[1]),
+      outcome: (v[2] ?? '') as RequestOutcome | '',
+      total: Number(v[3] ?? 0),
+      succeeded: Number(v[4] ?? 0),
+      failed: Number(v[5] ?? 0),
+      cancelled: Number(v[6] ?? 0),
+      endReason: (v[7] ?? '') as EndReason | '',
+    };
+  }
+
+  /**
+   * A snapshot of the request; null when there is none. `fields`: which fields of its state to read, because a large
+   * fleet adds many. @default all
+   */
+  async inspect(fields: readonly string[] = []): Promise<Inspected | null> {
+    const reply = await run(this.connection.client, 'inspect', this.keys, { fields });
+    return reply.verdict === 'gone' ? null : reply;
+  }
+
+  /** The workers that have sub-requests of it, and their leases: two round trips. */
+  async leases(): Promise<WorkerLease[]> {
+    const workers = await new RunningCommands(this.connection, this.keys.id).owners();
+    if (workers === 'gone' || workers.length === 0) return [];
+    const names = workers.flatMap(({ worker }) => [`lease:${worker}`, `term:${worker}`]);
+    const fields = await this.fields(...names);
+    return workers.flatMap(({ worker, pending }) => {
+      const [endsAt, leaseMs] = [fields[`lease:${worker}`], fields[`term:${worker}`]].map(Number);
+      // Without a lease it has just ended it, or its permits were withdrawn.
+      return endsAt && leaseMs ? [{ worker, pending, endsAt, leaseMs }] : [];
+    });
+  }
+
+  /** Whether results are kept; one plain read. */
+  async keepsResults(): Promise<boolean> {
+    const results = await this.connection.client
+      .hget(this.keys.request, 'results')
+      .catch((error: unknown) => {
+        throw redisError(error, 'results');
+      });
+    return results === 'keep';
+  }
+
+  /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive), about a megabyte at most. */
+  async results(from: string, count: number, to = '+'): Promise<ResultsEntry[]> {
+    return (await this.resultsPage(from, count, to)).entries;
+  }
+
+  /** The same. `asked`: how many entries were asked for in the end; fewer of long ones than `count`. */
+  async resultsPage(
+    from: string,
+    count: number,
+    to: string,
+  ): Promise<{ readonly entries: ResultsEntry[]; readonly asked: number }> {
+    const args = { from, to, count };
+    const reply = await run(this.connection.client, 'read-results', this.keys, args);
+    const isLong = reply.verdict === 'long';
+    const rows = isLong ? await this.#longResults(from, reply.to, reply.most) : reply.records;
+    const entries = rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
+    return { entries, asked: isLong ? reply.most : count };
+  }
+
+  async #longResults(from: string, to: string, most: number): Promise<readonly StreamRow[]> {
+    return this.connection.client
+      .xrange(this.keys.results, from, to, 'COUNT', most)
+      .catch((error: unknown) => {
+        throw redisError(error, 'results');
+      });
+  }
+
+  /**
+   * Errors (JSON) of failed sub-requests; null where there is none (any more). With `generations`, the generation of
+   * each, also null where the error is of another generation: the sub-request was redriven, and failed again.
+   */
+  async failures(
+    indexes: readonly number[],
+    generations: readonly number[] = [],
+  ): Promise<(string | null)[]> {
+    const runs = generations.length > 0 ? indexes.map((index) => `${index}:runs`) : [];
+    const values = await this.connection.client
+      .hmget(this.keys.failed, ...indexes.map(String), ...runs)
+      .catch((error: unknown) => {
+        throw redisError(error, 'failures');
+      });
+    return indexes.map((_, i) => {
+      const of = values[indexes.length + i];
+      const other = of && Number.parseInt(of, 10) !== generations[i];
+      return other ? null : (values[i] ?? null);
+    });
+  }
+}

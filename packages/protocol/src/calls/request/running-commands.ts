@@ -1,0 +1,107 @@
+import { indexOf, type RequestKeys, requestKeys } from '../../contract/keys.js';
+import type { Connection } from '../../redis/connection.js';
+import { isGone, redisError } from '../../redis/redis-error.js';
+
+/** A sub-request that a worker has. */
+export interface OwnedEntry {
+  readonly index: number;
+  /** Boot id. */
+  readonly worker: string;
+  /** For how long it has had it, in ms. */
+  readonly forMs: number;
+}
+
+/** What is stored about a sub-request while a worker has it. */
+export interface OwnedDetails {
+  readonly failedAttempts: number;
+  /** What its handler last reported. */
+  readonly progress: number | undefined;
+}
+
+/** Entries of one worker that are read in one call. */
+const PAGE = 1_000;
+/** The consumer that owns returned sub-requests. It is no worker. */
+const NOBODY = '~';
+
+/** Plain reads of the running sub-requests of one request. Hash slot of `{<id>}`. */
+export class RunningCommands {
+  readonly keys: RequestKeys;
+  readonly #connection: Connection;
+
+  constructor(connection: Connection, id: string) {
+    this.#connection = connection;
+    this.keys = requestKeys(id);
+  }
+
+  /** Boot ids of the workers that have sub-requests of it; 'gone': no such request, or it is complete. */
+  async workers(): Promise<string[] | 'gone'> {
+    const owners = await this.owners();
+    return owners === 'gone' ? owners : owners.map(({ worker }) => worker);
+  }
+
+  /** The workers that have sub-requests of it, and how many; 'gone': no such request, or it is complete. */
+  async owners(): Promise<{ readonly worker: string; readonly pending: number }[] | 'gone'> {
+    const { client } = this.#connection;
+    const consumers = await this.#read(() => client.xinfo('CONSUMERS', this.keys.work, 'workers'));
+    if (consumers === 'gone') return 'gone';
+    return (consumers as unknown[][])
+      .map((flat) => ({
+        worker: String(flat[flat.indexOf('name') + 1]),
+        pending: Number(flat[flat.indexOf('pending') + 1]),
+      }))
+      .filter(
+        ({ worker, pending }) =>
+          /* cure: an entry that no worker owns is not running */ worker !== NOBODY && pending > 0,
+      );
+  }
+
+  /**
+   * Sub-requests that `worker` has had for at least `longerThanMs`, page by page. The server records when it gave an
+   * entry to a worker; renewals of the lease do not change that time.
+   */
+  async *ownedBy(worker: string, longerThanMs: number): AsyncGenerator<OwnedEntry[]> {
+    const { client } = this.#connection;
+    const { work } = this.keys;
+    let from = '-';
+    for (;;) {
+      const rows = await this.#read(() =>
+        client.xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker),
+      );
+      if (rows === 'gone') return;
+      const page = rows as [string, string, number][];
+      yield page.map(([entry, , forMs]) => ({ index: indexOf(entry), worker, forMs }));
+      if (page.length < PAGE) return;
+      from = `(${page.at(-1)?.[0]}`;
+    }
+  }
+
+  /** In the order of `indexes`. */
+  async details(indexes: readonly number[]): Promise<OwnedDetails[]> {
+    if (indexes.length === 0) return [];
+    const { client } = this.#connection;
+    const { tries, progress } = this.keys;
+    const read = await this.#read(() =>
+      Promise.all([
+        client.hmget(tries, ...indexes.map(String)),
+        client.hmget(progress, ...indexes.map(String)),
+      ]),
+    );
+    const [failed = [], reported = []] = read === 'gone' ? [] : read;
+    return indexes.map((_, i) => {
+      const report = reported[i] ?? undefined;
+      return {
+        failedAttempts: Number(failed[i] ?? 0),
+        progress: report === undefined ? undefined : Number(report),
+      };
+    });
+  }
+
+  async #read<T>(read: () => Promise<T>): Promise<T | 'gone'> {
+    try {
+      return await read();
+    } catch (error) {
+      if (isGone(error)) return 'gone';
+      throw redisError(error, 'read what runs');
+    }
+  }
+}

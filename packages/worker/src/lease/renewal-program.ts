@@ -1,0 +1,127 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import {
+  beatMs,
+  blockedAfterMs,
+  type CloneableSettings,
+  Connection,
+  PieceworkError,
+  type RedisInput,
+  renewAfterMs,
+  WorkerCommands,
+} from '@piecework/protocol/calls';
+import { RenewalTable } from './renewal-table.js';
+
+/*
+ * The program of the renewal thread, which renewal-thread.ts loads. It checks the beat of the main loop. While the beat
+ * is recent, the thread does nothing. A late beat means that a handler blocks the main loop, which cannot renew then:
+ * the thread renews, until the loop runs again or has been silent for `maxBlockMs`. After that the leases end and
+ * others take the work over; the thread first stores the reason.
+ *
+ * The times (lease-times.ts): main renews after 1/3 of the lease, up to 1/10 late; the thread checks every 1/12 and
+ * notices silence after 1/6. So it sends its first renewal after about 0.7 of a lease.
+ */
+
+export interface RenewalOrder {
+  readonly settings: CloneableSettings;
+  readonly memory: SharedArrayBuffer;
+  /** Boot id of the worker. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly maxBlockMs: number;
+  /** How long the thread waits before it loads this program. */
+  readonly loadAfterMs: number;
+}
+
+/** A message of the thread: why it cannot renew, '' when it can. */
+export interface RenewalNews {
+  readonly down: string;
+}
+
+interface Asked {
+  readonly id: string;
+  readonly generation: number;
+  at: bigint;
+  /** The permits were withdrawn, the request ended, or it was given up: there is nothing to renew. */
+  ended: boolean;
+}
+
+const { settings, memory, worker, leaseMs, maxBlockMs } = workerData as RenewalOrder;
+const table = new RenewalTable(memory);
+const third = BigInt(Math.floor(renewAfterMs(leaseMs) * 1e6));
+const asked = new Map<number, Asked>();
+
+// What cannot be sent now is not sent later, when it may be too late: the next check sends it again.
+const now = {
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  connectionName: 'piecework-renewal',
+} as const;
+const connection = Connection.open(
+  ('nodes' in settings
+    ? {
+        nodes: settings.nodes,
+        options: {
+          ...settings.options,
+          enableOfflineQueue: false,
+          redisOptions: { ...settings.options.redisOptions, ...now },
+        },
+      }
+    : { ...settings, ...now, maxRetriesPerRequest: 0 }) as RedisInput,
+);
+
+function report(down: string): void {
+  parentPort?.postMessage({ down } satisfies RenewalNews);
+}
+
+function check(): void {
+  // Before the table is read: see renewal-table.ts.
+  const at = process.hrtime.bigint();
+  const silentMs = Number(at - table.beatAt) / 1e6;
+  if (silentMs < blockedAfterMs(leaseMs)) {
+    asked.clear();
+    return;
+  }
+  for (const { row, id, generation, ends } of table.occupied()) {
+    let one = asked.get(row);
+    if (one?.id !== id || one.generation !== generation) {
+      one = { id, generation, at: 0n, ended: false };
+      asked.set(row, one);
+    }
+    if (one.ended) continue;
+    // Silent for too long, or the time of everything that runs there is up: others may have it.
+    if (silentMs > maxBlockMs || (ends > 0n && at > ends)) {
+      one.ended = true;
+      // cure: a blocked event loop is named
+      giveUp(one, silentMs);
+      continue;
+    }
+    if (at - one.at < third) continue;
+    one.at = at;
+    renew(row, one).catch((error: unknown) => {
+      one.at = 0n;
+      // The connection reports by itself when it is back.
+      if (!(error instanceof PieceworkError)) report((error as Error).message);
+    });
+  }
+}
+
+async function renew(row: number, one: Asked): Promise<void> {
+  const { at, id, generation } = one;
+  const commands = new WorkerCommands(connection, id);
+  const { verdict } = await commands.renew(generation, worker, leaseMs, []);
+  if (verdict === 'ok' || verdict === 'cancelling') table.renewed(row, at);
+  else one.ended = true;
+}
+
+/** Stores why the lease will end. It ends even if this call fails. */
+function giveUp({ id, generation }: Asked, silentMs: number): void {
+  const cause = { blockedMs: Math.round(silentMs) };
+  new WorkerCommands(connection, id).cause(generation, worker, cause, false).catch(() => {});
+}
+
+connection.client.on('ready', () => report(''));
+connection.client.on('error', (error: Error) => report(error.message));
+connection.client.on('end', () => report('the connection has ended'));
+// It tries again by itself; 'error' reported what went wrong.
+connection.client.connect().catch(() => {});
+setInterval(check, beatMs(leaseMs));

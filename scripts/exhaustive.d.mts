@@ -1,0 +1,2 @@
+export const exhaustive: Readonly<Record<string, string>>;
+export function isExhaustive(path: string): boolean;

@@ -1,0 +1,190 @@
+/**
+ * The pages of the dashboard in a real browser, before a living fleet. Needs Chromium: npm run test:dashboard
+ */
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Fleet, HOSTILE, items, openBrowser, startFleet } from './fleet.js';
+import { PAGES } from './pages.js';
+
+const chromium = process.env['PIECEWORK_CHROMIUM'] ?? '/usr/bin/chromium';
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+let fleet: Fleet;
+let browser: Browser;
+/** What the browser complained about: refused scripts and styles, exceptions. */
+const complaints: string[] = [];
+
+async function open(hash: string, options: object = {}): Promise<Page> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type()))
+      complaints.push(`${hash}: ${message.text()}`);
+  });
+  page.on('pageerror', ({ message }) => complaints.push(`${hash}: ${message}`));
+  await page.goto(fleet.url + hash);
+  await page.locator('main .panel, main table, main .nothing, main .problem').first().waitFor();
+  return page;
+}
+
+describe.skipIf(!existsSync(chromium))('in Chromium', () => {
+  beforeAll(async () => {
+    [fleet, browser] = await Promise.all([startFleet(), openBrowser()]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await fleet?.[Symbol.asyncDispose]();
+  });
+
+  const ways = Object.keys(PAGES).flatMap((name) => [
+    [name, 'light'] as const,
+    [name, 'dark'] as const,
+  ]);
+  it.each(ways)('axe finds nothing on %s, %s', async (name, colorScheme) => {
+    // axe is a script of another origin than the page, which its policy refuses.
+    const page = await open(PAGES[name] as string, { colorScheme, bypassCSP: true });
+    await page.addScriptTag({ path: axe });
+    const { violations } = await page.evaluate<{
+      violations: { id: string; nodes: { html: string }[] }[];
+    }>('axe.run()');
+    expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+    await page.context().close();
+  });
+
+  it('never scrolls sideways on a phone', async () => {
+    for (const hash of Object.values(PAGES)) {
+      const page = await open(hash, { viewport: { width: 390, height: 844 } });
+      const wide = 'document.documentElement.scrollWidth';
+      const seen = 'document.documentElement.clientWidth';
+      const [inner, outer] = await page.evaluate<[number, number]>(`[${wide}, ${seen}]`);
+      expect([hash, inner]).toEqual([hash, outer]);
+      await page.context().close();
+    }
+  });
+
+  it('shows what users wrote as text, and runs nothing of it', async () => {
+    for (const [i, hostile] of HOSTILE.entries())
+      await fleet.pw.submit([{ n: 0, hostile }], {
+        ...{ id: `hostile-${i}`, task: 'fetch-page', metadata: { hostile }, priority: 0 },
+      });
+    for (let i = 0; i < HOSTILE.length; i++) await fleet.pw.request(`hostile-${i}`).completion();
+    const page = await open('#/req/requests?text=hostile');
+    await page.getByText(`${HOSTILE.length} requests`).waitFor();
+    const look = async () => {
+      const state = `({
+        pwned: 'pwned' in globalThis,
+        foreign: document.querySelectorAll('main img, main script, main svg').length,
+      })`;
+      expect(await page.evaluate(state)).toEqual({ pwned: false, foreign: 0 });
+    };
+    await look();
+    for (const [i, hostile] of HOSTILE.entries()) {
+      await page.goto(`${fleet.url}#/req/request/hostile-${i}`);
+      await page.getByText('Example: item 0').click();
+      await page.locator('.detail pre').first().waitFor();
+      const shown = await page.locator('.message').first().textContent();
+      expect(shown?.slice(0, 1_000)).toBe(hostile.slice(0, 1_000));
+      await look();
+    }
+    await page.goto(`${fleet.url}#/req/errors`);
+    await page.getByText('HostileError').first().waitFor();
+    await look();
+    await page.context().close();
+  });
+
+  it('changes the limit by its slider, pauses, resumes, and the server follows', async () => {
+    const { id } = await fleet.pw.submit(items(50_000), {
+      id: 'to-steer',
+      task: 'embed-text',
+      limit: 5,
+    });
+    const page = await open(`#/req/request/${id}`);
+    const handle = fleet.pw.request(id);
+    const slider = page.getByRole('slider');
+    await slider.focus();
+    await slider.press('Home');
+    await expect.poll(async () => (await handle.status()).limit).toBe(1);
+    await slider.press('ArrowRight');
+    await expect.poll(async () => (await handle.status()).limit).toBe(2);
+    await page.getByText('Limit 2.').waitFor();
+    await page.getByRole('button', { name: 'No limit' }).click();
+    await expect.poll(async () => (await handle.status()).limit).toBe(null);
+    await page.getByLabel('Priority, 0 is served first').fill('61');
+    await page.getByLabel('Priority, 0 is served first').press('Tab');
+    await expect.poll(async () => (await handle.status()).priority).toBe(61);
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
+    await expect.poll(async () => (await handle.status()).waitingFor).toBe('resume');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await expect.poll(async () => (await handle.status()).waitingFor).not.toBe('resume');
+    await page.context().close();
+  });
+
+  it('redrives, cancels, and drops only when the id is typed', async () => {
+    const { id } = await fleet.pw.submit(items(30), {
+      id: 'to-change',
+      task: 'fetch-page',
+      priority: 0,
+    });
+    const handle = fleet.pw.request(id);
+    await handle.completion();
+    const { generation } = await handle.status();
+    const page = await open(`#/req/request/${id}`);
+    await page.getByRole('button', { name: 'Redrive …' }).click();
+    await page.getByRole('radio', { name: 'those of HttpError' }).check();
+    await page.getByRole('button', { name: 'Redrive', exact: true }).click();
+    await expect.poll(async () => (await handle.status()).generation).not.toBe(generation);
+    await handle.completion();
+
+    await fleet.pw.submit(items(500), { id: 'to-cancel', task: 'embed-text', limit: 1 });
+    await page.goto(`${fleet.url}#/req/request/to-cancel`);
+    await page.getByRole('button', { name: 'Cancel …' }).click();
+    await page.getByRole('button', { name: 'Cancel the request' }).click();
+    await expect
+      .poll(async () => (await fleet.pw.request('to-cancel').status()).outcome)
+      .toBe('cancelled');
+
+    await page.goto(`${fleet.url}#/req/request/${id}`);
+    await page.getByRole('button', { name: 'Drop …' }).click();
+    const drop = page.getByRole('button', { name: 'Drop the request' });
+    expect(await drop.isDisabled()).toBe(true);
+    await page.getByLabel('Type its id to confirm').fill(id);
+    await drop.click();
+    await expect.poll(async () => handle.status().catch(({ code }) => code)).toBe('DROPPED');
+    await page.waitForURL(/#\/req\/requests/);
+    await page.context().close();
+  });
+
+  it('is used by the keyboard alone', async () => {
+    const page = await open('#/req/overview');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toContain('Skip');
+    await page.keyboard.press('Enter');
+    expect(await page.evaluate('document.activeElement.id')).toBe('main');
+    await page.getByRole('link', { name: 'Requests', exact: true }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('searchbox').focus();
+    await page.keyboard.type('thumbnails');
+    await page.getByText('1 request', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'thumbnails-november' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('slider').waitFor();
+    await page.context().close();
+  });
+
+  it('says when it is cut off, and goes on by itself', async () => {
+    const page = await open('#/req/workers');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.context().setOffline(true);
+    await page.reload().catch(() => {});
+    await page.context().setOffline(false);
+    await page.goto(`${fleet.url}#/req/workers`);
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.context().close();
+  });
+
+  it('makes the browser complain about nothing', () => {
+    expect(complaints.filter((line) => !/ERR_INTERNET_DISCONNECTED/.test(line))).toEqual([]);
+  });
+});

@@ -1,0 +1,27 @@
+import { expect } from 'vitest';
+import { test } from '../support/command-line.js';
+import { until } from '../support/until.js';
+
+test('piecework dashboard serves its page until it is stopped, and names what it needs', async ({
+  commandLine,
+}) => {
+  const { start, run, file } = commandLine;
+  const refused = await run('dashboard', '--port', '0');
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--token-file FILE')]);
+  const short = await run('dashboard', '--port', '0', '--token-file', await file('short', 'abc\n'));
+  expect([short.code, short.stderr]).toEqual([2, expect.stringContaining('16 characters')]);
+  const open = await run('dashboard', '--insecure', '--host', '0.0.0.0', '--port', '0');
+  expect([open.code, open.stderr]).toEqual([2, expect.stringContaining('only for this machine')]);
+
+  const token = 'a-token-of-more-than-16';
+  const flags = ['--port', '0', '--json', '--token-file', await file('token', `${token}\n`)];
+  const served = start('dashboard', ...flags);
+  const line = await until(() => served.said.stdout.includes('\n') && served.said.stdout);
+  const { url } = JSON.parse(line) as { url: string };
+  expect((await fetch(url)).status).toBe(401);
+  const page = await fetch(`${url}api/shell`, { headers: { authorization: `Bearer ${token}` } });
+  expect(await page.json()).toMatchObject({ queues: [commandLine.queue], control: false });
+  served.kill('SIGTERM');
+  expect((await served.finished).code).toBe(0);
+  expect(served.said.stderr).not.toContain(token);
+});

@@ -1,0 +1,680 @@
+/**
+ * The dashboard as its visitors and their attackers see it: by HTTP, on a real Redis.
+ */
+import { type DashboardOptions, dashboard, serveDashboard } from '@piecework/dashboard';
+import { type FastifyInstance, fastify, type InjectOptions } from 'fastify';
+import { Redis } from 'ioredis';
+import { Piecework, Worker } from 'piecework';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
+import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.js';
+import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
+import { search } from '../../packages/dashboard/dist/data/search.js';
+import { workersView } from '../../packages/dashboard/dist/data/workers.js';
+import { Log } from '../support/flow.js';
+import { freshName } from '../support/given.js';
+import { testUrl } from '../support/redis.js';
+import { until } from '../support/until.js';
+
+const ends: (() => Promise<unknown>)[] = [];
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** A worker that logs nothing here, and has no renewal thread. */
+const quietly = { maxBlockMs: 0, logger: new Log() as never };
+
+interface Line {
+  readonly msg?: string;
+  readonly [field: string]: unknown;
+}
+
+const signedIn = { authorization: 'ann' };
+const authorize: DashboardOptions['authorize'] = ({ headers }) =>
+  headers.authorization === 'ann'
+    ? { name: 'ann' }
+    : headers.authorization === 'guest'
+      ? { name: 'guest', control: false }
+      : undefined;
+
+/** An application with the dashboard below a prefix, on a queue of its own. */
+async function given(options: Partial<DashboardOptions> = {}) {
+  const redis = await testUrl();
+  const queue = freshName('dash');
+  const lines: Line[] = [];
+  const stream = { write: (line: string) => void lines.push(JSON.parse(line) as Line) };
+  const app: FastifyInstance = fastify({ logger: { level: 'info', stream } });
+  await app.register(dashboard, {
+    ...{ prefix: '/pw', redis, authorize, queues: [{ name: queue }] },
+    ...options,
+  } as DashboardOptions & { prefix: string });
+  await app.ready();
+  const pw = new Piecework({ redis, queue });
+  const ids: string[] = [];
+  ends.push(async () => {
+    await app.close();
+    for (const id of ids) await pw.admin.drop(id).catch(() => {});
+    await pw.close();
+  });
+  const submit = async (items: readonly unknown[], more: object = {}) => {
+    const request = await pw.submit(items, { id: freshName('r'), ...more });
+    ids.push(request.id);
+    return request;
+  };
+  const get = (path: string, query: Record<string, string> = {}, headers: object = signedIn) =>
+    app.inject({ url: `/pw/${path}`, query, headers } as InjectOptions);
+  const post = (path: string, body: unknown, headers: object = {}) =>
+    app.inject({
+      method: 'POST',
+      url: `/pw/${path}`,
+      payload: typeof body === 'string' ? body : JSON.stringify(body),
+      headers: {
+        ...{ ...signedIn, host: 'dash.example', origin: 'http://dash.example' },
+        ...{ 'content-type': 'application/json', ...headers },
+      },
+    } as InjectOptions);
+  /** The first value of a view, by the stream of events. */
+  const view = async <T>(params: Record<string, string>): Promise<T> => {
+    const stream = await openStream(app, { queue, ...params });
+    try {
+      return (await stream.next()) as T;
+    } finally {
+      stream.close();
+    }
+  };
+  return { app, redis, queue, pw, lines, submit, get, post, view };
+}
+
+interface OpenStream {
+  next(): Promise<unknown>;
+  close(): void;
+}
+
+async function openStream(
+  app: FastifyInstance,
+  params: Record<string, string>,
+): Promise<OpenStream> {
+  if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = app.server.address() as { port: number };
+  const ending = new AbortController();
+  const query = new URLSearchParams(params);
+  const url = `http://127.0.0.1:${port}/pw/api/events?${query}`;
+  const response = await fetch(url, { headers: signedIn, signal: ending.signal });
+  expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  return {
+    close: () => ending.abort(),
+    next: async () => {
+      for (;;) {
+        const found = /event: (\w+)\ndata: (.*)\n\n/.exec(text);
+        if (found) {
+          text = text.slice(found.index + found[0].length);
+          return JSON.parse(found[2] as string);
+        }
+        const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
+        if (done) throw new Error('the stream has ended');
+        text += value;
+      }
+    },
+  };
+}
+
+describe('who may look', () => {
+  it('refuses to start without authorize, unless it is told to be insecure', async () => {
+    const redis = await testUrl();
+    const start = async (options: object) => {
+      const app = fastify();
+      try {
+        await app.register(dashboard, { redis, ...options } as DashboardOptions);
+        await app.ready();
+      } finally {
+        await app.close();
+      }
+    };
+    await expect(start({})).rejects.toThrow('give authorize, or insecure: true');
+    await expect(start({ authorise: () => ({}) })).rejects.toThrow('there is no option authorise');
+    await start({ insecure: true });
+    const serve = (options: object) => serveDashboard({ redis, port: 0, ...options });
+    await expect(serve({})).rejects.toThrow('give one of token, users, and insecure');
+    await expect(serve({ insecure: true, host: '0.0.0.0' })).rejects.toThrow(
+      'only for this machine',
+    );
+    await expect(serve({ token: 'short' })).rejects.toThrow('at least 16 characters');
+    await expect(serve({ users: 'ann:secret' })).rejects.toThrow('line 1');
+  });
+
+  it('asks authorize before it answers anything, also for its assets and for what is not there', async () => {
+    const { get, post, queue, lines } = await given();
+    const paths = [
+      '',
+      'page.js',
+      'page.css',
+      'api/shell',
+      'api/results',
+      'api/nothing',
+      'api/events',
+    ];
+    for (const path of paths)
+      expect((await get(path, { view: 'overview', queue }, {})).statusCode, path).toBe(401);
+    const refused = await post(
+      'api/control/drop',
+      { queue, id: 'x', typed: 'x' },
+      { authorization: 'eve' },
+    );
+    expect(refused.statusCode).toBe(401);
+    expect(lines.filter(({ msg }) => msg === 'dashboard: refused')).toHaveLength(paths.length + 1);
+    expect((await get('')).statusCode).toBe(200);
+  });
+
+  it('lets only this machine in when it is insecure, and only by its own name', async () => {
+    const { app } = await given({ authorize: undefined, insecure: true });
+    const ask = (host: string, remoteAddress = '127.0.0.1') =>
+      app
+        .inject({ url: '/pw/', headers: { host }, remoteAddress })
+        .then(({ statusCode }) => statusCode);
+    expect(await ask('localhost:4000')).toBe(200);
+    expect(await ask('127.0.0.1:4000')).toBe(200);
+    expect(await ask('localhost:4000', '192.0.2.7')).toBe(403);
+    // DNS rebinding: the page of another site, whose name leads to this machine.
+    expect(await ask('evil.example:4000')).toBe(403);
+    expect(await ask('localhost.evil.example')).toBe(403);
+  });
+
+  it('asks for the token or a password of the file, and bounds the attempts', async () => {
+    const redis = await testUrl();
+    const token = 'a-token-of-more-than-16';
+    const served = await serveDashboard({ redis, port: 0, token });
+    ends.push(() => served.close());
+    const ask = async (authorization?: string) => {
+      const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+      return (await fetch(`${served.url}api/shell`, { headers })).status;
+    };
+    const basic = (name: string, password: string) => `Basic ${btoa(`${name}:${password}`)}`;
+    const unknown = await fetch(served.url);
+    expect([unknown.status, unknown.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Basic realm="Piecework", charset="UTF-8"',
+    ]);
+    expect(await ask(basic('ann', token))).toBe(200);
+    expect(await ask(`Bearer ${token}`)).toBe(200);
+    for (const wrong of [
+      basic('ann', 'wrong'),
+      'Bearer wrong',
+      'Basic !',
+      'nonsense',
+      basic('', ''),
+    ])
+      expect(await ask(wrong), wrong).toBe(401);
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, i) => ask(basic('ann', `guess ${i}`))),
+    );
+    expect(answers).toContain(429);
+    // Whoever has signed in is not kept out by those who guess.
+    expect(await ask(basic('ann', token))).toBe(200);
+
+    const hash = '$2b$04$hKn73GJbLyBptsuZOi3qdeXD7x2ZBznMvmhHPNMHvYCnZhSHgSfti';
+    const users = await serveDashboard({ redis, port: 0, users: `# people\nann:${hash}\n` });
+    ends.push(() => users.close());
+    const askUsers = async (name: string, password: string) =>
+      (await fetch(users.url, { headers: { authorization: basic(name, password) } })).status;
+    expect(await askUsers('ann', 'open sesame')).toBe(200);
+    expect(await askUsers('ann', 'open sesam')).toBe(401);
+    expect(await askUsers('bob', 'open sesame')).toBe(401);
+  });
+});
+
+describe('an answer', () => {
+  it('allows only scripts and styles that carry its nonce, which is another one each time', async () => {
+    const { get } = await given();
+    const [a, b] = [await get(''), await get('')];
+    const nonceOf = (text: unknown) => /'nonce-([^']+)'/.exec(String(text))?.[1];
+    const policy = String(a.headers['content-security-policy']);
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain('unsafe');
+    expect(a.body).toContain(`nonce="${nonceOf(policy)}"`);
+    expect(a.body).not.toMatch(/\son\w+=|style=|<script>/);
+    expect(nonceOf(policy)).not.toBe(nonceOf(b.headers['content-security-policy']));
+    expect(a.headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    });
+  });
+
+  it('is only one of its two files, whatever the path says', async () => {
+    const { app, get, lines } = await given();
+    expect((await get('page.js')).headers['content-type']).toMatch('text/javascript');
+    const paths = [
+      ...['/pw/../package.json', '/pw/%2e%2e/package.json', '/pw/..%2f..%2fetc%2fpasswd'],
+      ...['/pw/page.js/../../index.js', '/pw//etc/passwd', '/pw/page.js%00.css'],
+    ];
+    for (const url of paths) {
+      const { statusCode, body } = await app.inject({ url, headers: signedIn });
+      expect([statusCode, body.length < 200], url).toEqual([404, true]);
+    }
+    expect(lines.filter(({ status }) => status === 404).length).toBeGreaterThan(0);
+    const long = await get('api/shell', { text: 'x'.repeat(5_000) });
+    expect(long.statusCode).toBe(414);
+  });
+
+  it('refuses what is not allowed in a question, and names only the field', async () => {
+    const { get, queue } = await given();
+    const questions: Record<string, string>[] = [
+      { view: 'nothing' },
+      { view: 'requests', queue, size: '1000' },
+      { view: 'requests', queue, text: 'x'.repeat(201) },
+      { view: 'requests', queue, sort: 'constructor' },
+      { view: 'requests', queue, page: '-1' },
+      { view: 'request', queue, id: '' },
+      { view: 'request', queue, id: 'x'.repeat(257) },
+    ];
+    for (const question of questions) {
+      const { statusCode, json } = await get('api/events', question);
+      expect([statusCode, json().error.code], JSON.stringify(question)).toEqual([400, 'REFUSED']);
+    }
+    expect((await get('api/events', { view: 'overview', queue: 'other' })).statusCode).toBe(404);
+  });
+
+  it('names no server, and neither its address nor its password', async () => {
+    const redis = 'redis://admin:pa55word@127.0.0.1:1/0';
+    const { get, queue, view, lines } = await given({ redis });
+    const said = await view<{ code: string; message: string }>({ view: 'overview' });
+    expect(said.code).toBe('REDIS');
+    const failed = await get('api/failure', { queue, id: 'x', index: '0' });
+    expect(failed.statusCode).toBe(503);
+    for (const text of [JSON.stringify(said), failed.body])
+      expect(text).not.toMatch(/pa55word|127\.0\.0\.1|admin/);
+    // The log says why.
+    expect(lines.some(({ msg }) => msg === 'dashboard: could not read')).toBe(true);
+    expect(JSON.stringify(lines)).not.toContain('pa55word');
+  });
+});
+
+describe('a change', () => {
+  it('needs allowControl, and a visitor who may', async () => {
+    const { post, submit, queue, get } = await given();
+    const { id } = await submit([1, 2]);
+    expect((await post('api/control/pause', { queue, id })).statusCode).toBe(403);
+    expect((await get('api/shell')).json()).toMatchObject({ visitor: 'ann', control: false });
+    const free = await given({ allowControl: true });
+    const own = await free.submit([1, 2]);
+    const body = { queue: free.queue, id: own.id };
+    const guest = { authorization: 'guest' };
+    expect((await free.post('api/control/pause', body, guest)).statusCode).toBe(403);
+    expect((await free.post('api/control/pause', body)).statusCode).toBe(200);
+    expect((await own.status()).waitingFor).toBe('resume');
+  });
+
+  it('cannot be sent by a page of another site, nor by a form or a link', async () => {
+    const { app, post, submit, queue, lines } = await given({ allowControl: true });
+    const request = await submit([1]);
+    const { id } = request;
+    const body = { queue, id };
+    const refused = [
+      { origin: 'http://evil.example' },
+      { origin: 'null' },
+      { origin: '' },
+      { origin: 'http://dash.example.evil.example' },
+      { origin: 'http://dash.example:81' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'content-type': 'text/plain' },
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      { 'content-type': 'text/plain;application/json' },
+    ];
+    for (const headers of refused) {
+      const { statusCode } = await post('api/control/cancel', body, headers);
+      expect([403, 415], JSON.stringify(headers)).toContain(statusCode);
+    }
+    const link = { url: `/pw/api/control/cancel?queue=${queue}&id=${id}`, headers: signedIn };
+    expect((await app.inject(link)).statusCode).toBe(404);
+    expect(lines.filter(({ msg }) => msg === 'dashboard: refused')).toHaveLength(
+      refused.length + 1,
+    );
+    expect((await request.status()).status).toBe('sealed');
+  });
+
+  it('is one line in the log: who, what, and how it went', async () => {
+    const { post, submit, queue, lines } = await given({ allowControl: true });
+    const { id } = await submit([1, 2, 3]);
+    const act = async (action: string, body: object = {}) =>
+      (await post(`api/control/${action}`, { queue, id, ...body })).statusCode;
+    expect(await act('update', { limit: 2, priority: 7 })).toBe(200);
+    expect(await act('pause')).toBe(200);
+    expect(await act('resume')).toBe(200);
+    expect(await act('cancel')).toBe(200);
+    expect(await act('pause')).toBe(409);
+    expect(await act('drop', { typed: 'another' })).toBe(400);
+    expect(await act('drop', { typed: id })).toBe(200);
+    // Safe to repeat, for five minutes.
+    expect(await act('drop', { typed: id })).toBe(200);
+    expect(await act('cancel', { id: freshName('none') })).toBe(404);
+    const audited = lines.filter(({ audit }) => audit === true);
+    expect(audited.map(({ who, action, outcome }) => [who, action, outcome])).toEqual([
+      ['ann', 'update', 'done'],
+      ['ann', 'pause', 'done'],
+      ['ann', 'resume', 'done'],
+      ['ann', 'cancel', 'done'],
+      ['ann', 'pause', 'ENDED'],
+      ['ann', 'drop', 'done'],
+      ['ann', 'drop', 'done'],
+      ['ann', 'cancel', 'NOT_FOUND'],
+    ]);
+    expect(audited[0]).toMatchObject({ change: { queue, id, limit: 2, priority: 7 } });
+  });
+
+  it('is refused when it is too large or not as it should be', async () => {
+    const { post, queue } = await given({ allowControl: true });
+    const code = async (action: string, body: unknown) =>
+      (await post(`api/control/${action}`, body)).statusCode;
+    expect(await code('pause', { queue, id: 'x'.repeat(300) })).toBe(400);
+    expect(await code('pause', '{"queue":')).toBe(400);
+    expect(await code('pause', { queue, id: { toString: 'x' } })).toBe(400);
+    expect(await code('update', { queue, id: 'x' })).toBe(400);
+    expect(await code('update', { queue, id: 'x', limit: 0 })).toBe(400);
+    expect(await code('redrive', { queue, id: 'x', indexes: Array(1_001).fill(1) })).toBe(400);
+    expect(await code('pause', { queue, id: 'x', more: 'y'.repeat(40_000) })).toBe(413);
+    expect(await code('nothing', { queue, id: 'x' })).toBe(404);
+  });
+
+  it('redrives all, one class or one index', async () => {
+    const { post, submit, queue, redis } = await given({ allowControl: true });
+    const handler = (n: unknown) => {
+      throw n === 0 ? new RangeError('too far') : new TypeError('of another kind');
+    };
+    const worker = new Worker({ redis, queue, handler, ...quietly });
+    await worker.start();
+    const request = await submit([0, 1, 2]);
+    const done = () => until(async () => (await request.status()).status === 'complete');
+    for (const which of [{ name: 'RangeError' }, { indexes: [1, 2] }, {}]) {
+      await done();
+      const { body, statusCode } = await post('api/control/redrive', {
+        queue,
+        id: request.id,
+        ...which,
+      });
+      expect(statusCode, body).toBe(200);
+      const n = 'name' in which ? 1 : 'indexes' in which ? 2 : 3;
+      expect(JSON.parse(body).done.redriven).toBe(n);
+    }
+    await done();
+    await worker.close();
+  });
+});
+
+describe('what is shown', () => {
+  it('of a payload, a result and a stack: nothing without leave, then what mask leaves of it', async () => {
+    const hostile = '<img src=x onerror=alert(1)>';
+    const run = async (options: Partial<DashboardOptions>) => {
+      const { submit, get, queue, redis } = await given(options);
+      const handler = (n: { secret: string; fails: boolean }) => {
+        if (n.fails) throw new TypeError(`${hostile} ${n.secret}`);
+        return { echoed: n.secret };
+      };
+      const worker = new Worker({ redis, queue, handler, ...quietly });
+      await worker.start();
+      const request = await submit([
+        { secret: 'tango', fails: false },
+        { secret: 'tango', fails: true },
+      ]);
+      await request.completion();
+      await worker.close();
+      const results = await get('api/results', { queue, id: request.id });
+      const failure = await get('api/failure', { queue, id: request.id, index: '1' });
+      return {
+        results: results.json(),
+        failure: failure.json(),
+        text: results.body + failure.body,
+      };
+    };
+    const hidden = await run({});
+    expect(hidden.results.rows.map((row: { value: object }) => row.value)).toContainEqual({
+      ...{ hidden: true, text: '', cut: false, about: 'object with 1 field, 18 bytes' },
+    });
+    expect(hidden.failure).toMatchObject({
+      name: 'TypeError',
+      payload: { hidden: true, text: '' },
+    });
+    expect(
+      hidden.results.rows.map(({ value }: { value: object }) => JSON.stringify(value)).join(),
+    ).not.toContain('tango');
+    expect(JSON.stringify(hidden.failure.payload)).not.toContain('tango');
+    const shown = await run({ showPayloads: true });
+    expect(JSON.parse(shown.failure.payload.text)).toEqual({ secret: 'tango', fails: true });
+    const mask: DashboardOptions['mask'] = (value, { kind }) =>
+      kind === 'error' ? String(value).replaceAll('tango', '***') : { kind };
+    const masked = await run({ showPayloads: true, mask });
+    expect(masked.text).not.toContain('tango');
+    expect(JSON.parse(masked.failure.payload.text)).toEqual({ kind: 'payload' });
+    const broken = await run({
+      showPayloads: true,
+      mask: () => {
+        throw new Error('no');
+      },
+    });
+    expect(broken.text).not.toContain('tango');
+  });
+
+  it('of a worker: those in trouble first, with the reason, and no address of a server', () => {
+    const now = 1_000_000;
+    const worker = {
+      ...{ id: 'w', host: 'host', pid: 1, concurrency: 10, running: 1, tasks: '*' as const },
+      ...{ startedAt: 0, seenAt: now, draining: false, longest: [], leftovers: 0, why: [] },
+    };
+    const run = { requestId: 'r', index: 7, attempt: 1, startedAt: now - 60_000, medianMs: 50 };
+    const addresses = new Addresses();
+    const { workers, states } = workersView(
+      [
+        worker,
+        { ...worker, id: 'drains', draining: true },
+        { ...worker, id: 'slow', longest: [run] },
+        {
+          ...worker,
+          id: 'unwell',
+          why: ['redis://u:pa55@db.example:6380/2 and 10.0.0.5:6379 are away'],
+        },
+        { ...worker, id: 'stuck', leftovers: 2 },
+        { ...worker, id: 'silent', seenAt: now - 60_000 },
+        { ...worker, id: 'idle', running: 0 },
+      ],
+      (text) => addresses.without(text),
+      now,
+    );
+    expect(workers.map(({ id, state }) => (id === 'w' ? state : id))).toEqual([
+      ...['silent', 'stuck', 'unwell', 'slow', 'drains', 'works', 'idle'],
+    ]);
+    expect(states).toMatchObject({ silent: 1, works: 1 });
+    expect(workers[2]?.why).toEqual(['server 1 and server 2 are away']);
+    // The same server has the same number, and other words stay as they are.
+    const text =
+      'master db.example:6379, [::1]:7000, 10.0.0.5:6379 at 12:30:05, 5:1, item 3:14, /run/redis.sock';
+    expect(addresses.without(text)).toBe(
+      'master server 3, server 4, server 2 at 12:30:05, 5:1, item 3:14, server 5',
+    );
+  });
+
+  it('of the queue: its books, its workers, what waits and why', async () => {
+    const { submit, view, redis, queue } = await given();
+    const request = await submit([1, 2, 3], {
+      priority: 12,
+      task: 'nobody',
+      metadata: { customer: 'Acme' },
+    });
+    const view1 = await view<Record<string, unknown>>({ view: 'overview' });
+    expect(view1).toMatchObject({
+      open: 1,
+      ready: 3,
+      backlog: [{ priority: 12, ready: 3, inFlight: 0, delayed: 0, requests: 1 }],
+      oldest: { id: request.id },
+      verdicts: [{ level: 'error', what: 'No worker is alive, and requests are open.' }],
+    });
+    const worker = new Worker({ redis, queue, handler: () => 1, ...quietly, concurrency: 3 });
+    await worker.start();
+    await request.completion();
+    const shown = await until(async () => {
+      const now = await view<{ total: number }>({ view: 'workers' });
+      return now.total === 1 && now;
+    });
+    expect(shown).toMatchObject({ workers: [{ concurrency: 3 }] });
+    await worker.close();
+    expect(await view({ view: 'request', id: request.id })).toMatchObject({
+      row: { outcome: 'succeeded', counts: { succeeded: 3, total: 3 }, task: 'nobody' },
+    });
+    const find = (text: string) => view<{ matches: number }>({ view: 'requests', text });
+    await until(async () => (await find('')).matches === 1);
+    expect((await find('ACME')).matches).toBe(1);
+    expect((await find(`nobody ${request.id}`)).matches).toBe(1);
+    expect((await find('acme other')).matches).toBe(0);
+    expect(await view({ view: 'errors' })).toMatchObject({ errors: [] });
+    const gone = await view<{ code: string }>({ view: 'request', id: freshName('none') });
+    expect(gone.code).toBe('NOT_FOUND');
+  });
+});
+
+describe('what it costs Redis', () => {
+  it('is the same for ten pages as for one', async () => {
+    const { app, submit, queue } = await given();
+    await submit([1, 2, 3]);
+    const redis = new Redis(await testUrl());
+    const monitor = await redis.monitor();
+    const seen: string[] = [];
+    monitor.on('monitor', (_: string, [command, key]: string[]) => {
+      if (key?.startsWith(`{${queue}}:`)) seen.push(`${command} ${key.split(':').at(-1)}`);
+    });
+    const one = await openStream(app, { queue, view: 'overview' });
+    const others = await Promise.all(
+      Array.from({ length: 9 }, () => openStream(app, { queue, view: 'overview' })),
+    );
+    // The checks run once a minute, besides.
+    await until(async () => {
+      const { checks } = (await one.next()) as { checks: { busy: boolean } | null };
+      return checks?.busy === false;
+    });
+    const before = seen.length;
+    await one.next();
+    await one.next();
+    // Two rounds, and perhaps the beginning of a third.
+    for (const read of [
+      'hlen open',
+      'zrange workers',
+      'lrange errors',
+      'hscan open',
+      'zrange history',
+    ]) {
+      const times = seen.slice(before).filter((line) => line === read).length;
+      expect([read, times >= 1 && times <= 3]).toEqual([read, true]);
+    }
+    for (const stream of [one, ...others]) stream.close();
+    monitor.disconnect();
+    redis.disconnect();
+  });
+
+  it('is nothing while nobody looks, and one round a second however many look', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      let [reads, rests] = [0, 0];
+      const rounds = new Rounds(() => {
+        rests += 1;
+      });
+      await vi.advanceTimersByTimeAsync(10_000);
+      const got: string[] = [];
+      const listener = () => ({ value: (json: string) => void got.push(json), failed: () => {} });
+      const read = async () => ++reads;
+      const leave = Array.from({ length: 10 }, () => rounds.subscribe('queue', read, listener()));
+      await vi.advanceTimersByTimeAsync(0);
+      expect(reads).toBe(1);
+      reads = 0;
+      await vi.advanceTimersByTimeAsync(5_050);
+      expect(reads).toBe(5);
+      expect(got.slice(-10)).toEqual(Array(10).fill(got.at(-1)));
+      for (const end of leave) end();
+      await vi.advanceTimersByTimeAsync(59_000);
+      expect([reads, rests]).toEqual([5, 0]);
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect([reads, rests]).toEqual([5, 1]);
+      rounds.close();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('goes on as before when a page is closed in the middle of an answer', async () => {
+    const { app, queue, view } = await given();
+    const closed = Array.from({ length: 5 }, async () => {
+      const stream = await openStream(app, { queue, view: 'overview' });
+      stream.close();
+    });
+    await Promise.all(closed);
+    expect(await view({ view: 'overview' })).toMatchObject({ open: 0 });
+    const head = await app.inject({
+      headers: signedIn,
+      method: 'HEAD',
+      url: `/pw/api/events?view=workers&queue=${queue}`,
+    });
+    expect(head.statusCode).toBe(404);
+    const open = await openStream(app, { queue, view: 'overview' });
+    await open.next();
+    // Streams do not keep the application from closing.
+    await app.close();
+    await expect(open.next().then(() => open.next())).rejects.toThrow();
+  });
+
+  it('is bounded for each step through a long list, and the list is found, sorted and paged', async () => {
+    let asked = 0;
+    const statusOf = (n: number) => ({
+      ...{ id: `request-${n}`, status: 'sealed', generation: 1, priority: n % 100, limit: null },
+      ...{ task: `task-${n % 7}`, metadata: { n }, createdAt: n, progress: {} },
+      counts: {
+        ready: n,
+        inFlight: 0,
+        delayed: 0,
+        succeeded: 0,
+        failed: 0,
+        cancelled: 0,
+        total: n,
+      },
+    });
+    async function* list() {
+      for (let n = 0; n < 10_000; n++) {
+        asked += 1;
+        yield statusOf(n);
+      }
+    }
+    const shown = (id: string) => ({
+      status: async () => {
+        asked += 1;
+        return statusOf(Number(id.split('-')[1]));
+      },
+    });
+    const index = new RequestIndex({ list } as never, shown as never, 'q', new Privacy({}));
+    const steps: number[] = [];
+    while (!index.state.complete) {
+      asked = 0;
+      await index.step();
+      steps.push(asked);
+    }
+    expect(steps.length).toBe(6);
+    expect(Math.max(...steps)).toBeLessThanOrEqual(2_000);
+    index.show(Array.from({ length: 1_000 }, (_, n) => `request-${n}`));
+    asked = 0;
+    await index.step();
+    expect(asked).toBeLessThanOrEqual(500);
+    const query = {
+      text: '',
+      state: 'any',
+      priorityFrom: 0,
+      priorityTo: 99,
+      olderThanMs: 0,
+    } as const;
+    const more = { youngerThanMs: 0, sort: 'total', descending: true, page: 1, size: 50 } as const;
+    const found = search(index.rows, { ...query, ...more });
+    expect([found.matches, found.pages, found.rows[0]?.id]).toEqual([10_000, 200, 'request-9999']);
+    const last = search(index.rows, { ...query, ...more, page: 999, text: 'TASK-3 request-33' });
+    expect([last.page, last.matches]).toEqual([last.pages, 17]);
+    const some = search(index.rows, { ...query, ...more, priorityFrom: 5, priorityTo: 6 });
+    expect([some.matches, some.states['open']]).toEqual([200, 10_000]);
+  });
+});

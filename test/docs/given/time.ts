@@ -1,0 +1,2 @@
+export const urls = ['data:text/plain,a'];
+export const url = 'data:text/plain,a';

@@ -1,0 +1,224 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { HandlerContext } from '@piecework/worker';
+import { type Command, Redis } from 'ioredis';
+import { describe, expect, vi } from 'vitest';
+import { Dispatcher } from '../../packages/worker/dist/dispatcher.js';
+import type { RequestSession } from '../../packages/worker/dist/request/request-session.js';
+import { SlotAccount } from '../../packages/worker/dist/request/slot-account.js';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { ownClock } from '../support/own-clock.js';
+import { scriptOf } from '../support/script-names.js';
+import { until } from '../support/until.js';
+
+/*
+ * At the end of its turn a request passes its slots on: others are entered while its last handlers run, and get each
+ * slot when a handler has ended.
+ */
+
+/** Sends all that a client does, and keeps which requests were entered before their slots were free. */
+class Watched extends Redis {
+  readonly handedOver: string[] = [];
+  onHandOver = (_key: string) => {};
+
+  override sendCommand(command: Command, stream?: never): unknown {
+    const { args } = command;
+    // Digest, number of keys, three keys, then the arguments, of which the eighth says how many slots are in use.
+    if (scriptOf(command.name, args) === 'enter' && Number(args[12]) > 0) {
+      this.handedOver.push(String(args[2]));
+      this.onHandOver(String(args[2]));
+    }
+    return super.sendCommand(command, stream);
+  }
+}
+
+/**
+ * Of requests that were entered before their slots were free, and read to the end by that: how many permits each settle
+ * keeps, and how many sub-requests of them the worker still has.
+ */
+class Keeping extends Redis {
+  readonly kept: { keep: number; read: number }[] = [];
+  /** By the key of the request. */
+  readonly #read = new Map<string, number>();
+
+  override sendCommand(command: Command, stream?: never): unknown {
+    const script = scriptOf(command.name, command.args);
+    const key = String(command.args[2]);
+    const args = command.args.slice(2 + Number(command.args[1]));
+    if (script === 'settle') this.#settles(key, args);
+    const reply = super.sendCommand(command, stream) as Promise<unknown>;
+    if (script !== 'enter') return reply;
+    return reply.then((answer) => {
+      const [, permits] = answer as number[];
+      const [ready, , , ...entries] = (answer as unknown[]).slice(10);
+      this.#read.delete(key);
+      if (Number(args[7]) > 0 && ready === 0 && permits === entries.length / 2)
+        this.#read.set(key, permits);
+      return answer;
+    });
+  }
+
+  #settles(key: string, args: readonly unknown[]): void {
+    const before = this.#read.get(key);
+    if (before === undefined) return;
+    const [keep, successes] = [Number(args[4]), Number(args[7])];
+    const read = before - successes - (args.length - 14 - successes) / 4;
+    this.kept.push({ keep, read });
+    this.#read.set(key, read);
+  }
+}
+
+function watched(flow: Flow): Watched {
+  const client = new Watched(flow.redis as string, { lazyConnect: true, protocol: 2 });
+  flow.after(() => client.disconnect());
+  return client;
+}
+
+/** Closed before its client. */
+async function start(flow: Flow, options: Parameters<Flow['worker']>[0]): Promise<void> {
+  const worker = flow.worker(options);
+  flow.after(() => worker.close());
+  await worker.start();
+}
+
+/** A turn lasts at most a tenth of a second. */
+const quantumMs = 5;
+const SLOTS = 6;
+
+describe('a request at the end of its turn', { tags: ['one-server'] }, () => {
+  test('passes its slots on while its handlers run, and no slot is used twice', async ({
+    flow,
+  }) => {
+    const runs = new Map<string, number>();
+    const redis = watched(flow);
+    let most = 0;
+    for (let i = 0; i < 2; i += 1) {
+      let running = 0;
+      const handler = async (n: number, { requestId }: HandlerContext) => {
+        runs.set(`${requestId} ${n}`, (runs.get(`${requestId} ${n}`) ?? 0) + 1);
+        running += 1;
+        most = Math.max(most, running);
+        await sleep(5 + (n % 20));
+        running -= 1;
+        return n;
+      };
+      await start(flow, { redis, concurrency: SLOTS, quantumMs, handler });
+    }
+    const producer = flow.producer();
+    const ids = numbers(6).map((n) => flow.id(`r${n}`));
+    for (const id of ids) await producer.submit(numbers(150), { id, limit: 5 });
+    for (const id of ids)
+      expect(await flow.complete(id)).toMatchObject({ succeeded: 150, failed: 0 });
+    expect(most).toBe(SLOTS);
+    expect(new Set(runs.values())).toEqual(new Set([1]));
+    expect(runs.size).toBe(6 * 150);
+    expect(redis.handedOver.length).toBeGreaterThan(0);
+  });
+
+  test('has others keep their permits until slots are free, also those that are read to the end', async ({
+    flow,
+  }) => {
+    const redis = new Keeping(flow.redis as string, { lazyConnect: true, protocol: 2 });
+    flow.after(() => redis.disconnect());
+    const handler = async (n: number) => {
+      await sleep(10 + (n % 20));
+      return n;
+    };
+    await start(flow, { redis, concurrency: SLOTS, quantumMs, handler });
+    const producer = flow.producer();
+    const large = await producer.open({ id: flow.id('large'), limit: SLOTS });
+    const others: string[] = [];
+    for (let n = 0; redis.kept.length < 10; n += 1) {
+      await large.append(...numbers(20));
+      const other = flow.id(`other${n}`);
+      await producer.submit(numbers(3), { id: other, limit: SLOTS });
+      others.push(other);
+      // The large one has work for as long as this one takes.
+      expect(await flow.complete(other)).toMatchObject({ succeeded: 3, failed: 0 });
+    }
+    await large.seal();
+    expect(await flow.complete(large.id)).toMatchObject({ succeeded: 20 * others.length });
+    for (const { keep, read } of redis.kept) expect(keep).toBe(read);
+  });
+
+  test('that gets its next one while it hands over starts nothing before those slots are free', async ({
+    flow,
+  }) => {
+    const entering = vi.spyOn(Dispatcher.prototype, 'enterAll');
+    flow.after(() => entering.mockRestore());
+    const held = gate();
+    const started: number[] = [];
+    const handler = async (n: number) => {
+      started.push(n);
+      if (n >= 2) await held.opened;
+      return n;
+    };
+    const redis = watched(flow);
+    await start(flow, { redis, concurrency: 4, handler });
+    flow.after(() => held.open());
+    const request = await flow.producer().open({ id: flow.id('a'), limit: 4 });
+    const append = async (...items: number[]) => {
+      await request.append(...items);
+      await request.flush();
+    };
+    // Handlers are short, and two run that are the last ones.
+    await append(0, 1);
+    await until(async () => (await flow.request(request.id).state())?.succeeded === 2);
+    await append(2, 3);
+    await until(() => started.length === 4);
+    const settled = async () => {
+      for (let i = 0; i < 10; i += 1) await redis.ping();
+    };
+    await settled();
+    const { generation } = (await flow.request(request.id).state()) as { generation: number };
+    const [dispatcher] = entering.mock.contexts as Dispatcher[];
+    const session = dispatcher?.of(request.id, generation) as RequestSession;
+    // Another request has the other two slots, and promises them.
+    const other = new SlotAccount(session.shard.slots, () => {});
+    other.occupy(2, 2);
+    await append(4, 5);
+    await settled();
+    // What waits for those slots is not late, however long this takes.
+    const clock = ownClock(flow);
+    clock.stop();
+    session.enter([], 2, other);
+    await until(async () => (await flow.request(request.id).inspect())?.inFlight === 4, {
+      what: 'two more are read',
+    });
+    await settled();
+    expect(started).toHaveLength(4);
+    clock.go();
+    other.occupy(0, 0);
+    await until(() => started.length === 6);
+    held.open();
+    await request.seal();
+    expect(await flow.complete(request.id)).toMatchObject({ succeeded: 6, failed: 0 });
+  });
+
+  test('keeps no other waiting behind handlers that turn out slow', async ({ flow }) => {
+    const stalled = gate();
+    flow.after(() => stalled.open());
+    const redis = watched(flow);
+    const [slow, other] = [flow.id('slow'), flow.id('other')];
+    let isEntered = false;
+    redis.onHandOver = (key) => {
+      isEntered ||= key.includes(other);
+    };
+    const options = { redis, concurrency: 4, quantumMs };
+    const handler = async (n: number, { requestId }: HandlerContext) => {
+      await sleep(20);
+      if (requestId === slow && isEntered) await stalled.opened;
+      return n;
+    };
+    await start(flow, { ...options, handler });
+    const producer = flow.producer();
+    await producer.submit(numbers(2_000), { id: slow, limit: 4 });
+    await producer.submit(numbers(20), { id: other, limit: 4 });
+    await until(() => isEntered, { what: 'the other is entered' });
+    // All permits of the other are in the first worker, which has no slot for them.
+    await start(flow, { concurrency: 4, handler });
+    expect(await flow.complete(other)).toMatchObject({ succeeded: 20, failed: 0 });
+    expect(isEntered).toBe(true);
+    stalled.open();
+    expect(await flow.complete(slow)).toMatchObject({ succeeded: 2_000, failed: 0 });
+  });
+});

@@ -1,0 +1,75 @@
+import { ControlCommands } from '@piecework/protocol';
+import { expect } from 'vitest';
+import { useTestClock } from '../support/clock.js';
+import { Hand, type Scene } from '../support/given.js';
+import { readAhead, running } from '../support/read-ahead.js';
+import { completeWithFailures, openedAgain, runAgain } from '../support/redriven.js';
+import { playTraces, type Trace } from '../support/trace.js';
+
+/* Short histories of workers that read ahead, each for one cure of the scripts. */
+
+useTestClock();
+
+const control = ({ connection, id }: Scene) => new ControlCommands(connection, id);
+
+/** A new life of a request of which every other sub-request runs again; a worker runs two of these. */
+async function redriven() {
+  const before = await completeWithFailures([1, 3, 5, 7, 9, 11], { items: 12 });
+  const scene = await openedAgain(before);
+  await runAgain(scene, [1, 3, 5, 7, 9, 11]);
+  const hand = new Hand(scene);
+  await hand.hold(2);
+  return { scene, hand };
+}
+
+const traces: Record<string, Trace> = {
+  'of a paused request nothing is read ahead, and what was is to go back': {
+    async play() {
+      const { scene, hand } = await running(2);
+      await control(scene).pause(scene.generation);
+      expect(await readAhead(scene, hand, { read: 3, ahead: 3 })).toMatchObject({
+        read: [],
+        share: -1,
+      });
+    },
+    without: [{ script: 'settle', cure: 'nothing is read ahead of a paused request' }],
+  },
+
+  'above a lowered limit nothing is read ahead, and what was is to go back': {
+    async play() {
+      const { scene, hand } = await running(3);
+      await control(scene).update(scene.generation, { limit: 2 });
+      expect(await readAhead(scene, hand, { read: 3, ahead: 3 })).toMatchObject({
+        read: [],
+        share: -1,
+      });
+    },
+    without: [{ script: 'settle', cure: 'nothing is read ahead above a lowered limit' }],
+  },
+
+  'a request whose first crash is final has nothing read ahead': {
+    async play() {
+      const { scene, hand } = await running(2, { maxCrashes: 1 });
+      expect(await readAhead(scene, hand, { read: 3, ahead: 3 })).toMatchObject({
+        read: [],
+        share: -1,
+      });
+    },
+    without: [{ script: 'settle', cure: 'nothing is read ahead where the first crash is final' }],
+  },
+
+  'after a redrive the share counts what runs again, and no gaps': {
+    async play() {
+      const { scene, hand } = await redriven();
+      expect(await readAhead(scene, hand, { read: 1, ahead: 1 })).toMatchObject({
+        read: [5],
+        share: 3,
+      });
+    },
+    without: [
+      { script: 'settle', cure: 'after a redrive the unread are counted', change: 'never' },
+    ],
+  },
+};
+
+playTraces('cures of reading ahead', traces);

@@ -1,0 +1,266 @@
+/* Cures of packages/producer, notifier and piecework. */
+
+const HOSTILE = 'test/flow/hostile-throws.test.ts';
+const OWN = 'test/flow/own-requests.test.ts';
+const TYPED_TASKS = 'test/flow/typed-tasks.test.ts';
+const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
+
+/** @type {import('./cures.mjs').CodeCure[]} */
+export const codeClients = [
+  {
+    cure: 'a request that may have ended before it was awaited is read',
+    test: OWN,
+    name: 'reads the state of a request that may have ended before it is awaited',
+  },
+  {
+    cure: 'requests are awaited on their own channels when that of the process is lost',
+    test: OWN,
+    name: 'awaits requests on their own channels when the connection of its channel is lost',
+  },
+  {
+    cure: 'a process that missed a message awaits requests on their own channels',
+    test: OWN,
+    name: 'awaits requests on their own channels after it has missed a message',
+  },
+  {
+    cure: 'what another process dropped is not read from memory',
+    test: OWN,
+    name: 'is forgotten when another process drops the request',
+  },
+  {
+    cure: 'what was dropped is not read from memory',
+    test: OWN,
+    name: 'is forgotten when it drops the request',
+  },
+  {
+    cure: 'what was redriven is not read from memory',
+    test: OWN,
+    name: 'is forgotten when it redrives the request',
+  },
+  {
+    cure: 'results of a request with failures are read as they are now',
+    test: OWN,
+    name: 'does not serve results of a request that another process may have redriven',
+    change: { becomes: 'recent' },
+  },
+  {
+    cure: 'an end that this process undid is not believed again',
+    test: OWN,
+    name: 'is not taken from a message that was under way when it dropped the request',
+  },
+  {
+    cure: 'a caller that awaits a completion again reads the state',
+    test: OWN,
+    name: 'serves the first caller that awaits it, and is read by the next',
+    change: { becomes: '!kept' },
+  },
+  {
+    cure: 'only the call that made a request relies on the channel that it named',
+    test: OWN,
+    name: 'relies on its channel only for requests that its own call made',
+    change: { becomes: 'named' },
+  },
+  {
+    cure: 'a process that does not await its requests is not told of their ends',
+    test: OWN,
+    name: 'is not told of the ends of requests that it does not await',
+  },
+  {
+    cure: 'results that a message brings are all of them',
+    test: OWN,
+    name: 'brings all of them, or none',
+    change: 'always',
+  },
+  {
+    cure: 'a second pass reads the stream',
+    test: OWN,
+    name: 'in which one is twice is not believed: the stream is read',
+    change: { becomes: '!results' },
+  },
+  {
+    cure: 'a failure whose error is lost is read again',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each if it loses them before the error of one is read: completion',
+    change: { becomes: 'this.#twice' },
+  },
+  {
+    cure: 'results are read again in the order of completion',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of completion',
+    change: 'always',
+  },
+  {
+    cure: 'results are given once in the order of completion',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of completion',
+    change: { becomes: "(seen.add(item, position), n < done) || item.kind === 'redriven'" },
+  },
+  {
+    cure: 'results are read again in the order of the items',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each in the order of the items',
+    change: 'always',
+  },
+  {
+    cure: 'a result that left its position is awaited',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'come once each when only their places were kept',
+    change: { becomes: 'SKIP' },
+  },
+  {
+    cure: 'a page of long results that is full is not the last',
+    test: 'test/flow/results.test.ts',
+    name: 'come completely, also where one is much longer than the others',
+    change: { becomes: 'complete && page.length < count && chars < SURELY_SHORT_CHARS' },
+  },
+  {
+    cure: 'a cursor whose record is lost is refused',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'cannot be continued from a cursor that was lost with them',
+    change: 'never',
+  },
+  {
+    cure: 'missing results are an error',
+    test: 'test/flow/results-lost-writes.test.ts',
+    name: 'that are still missing at the end are an error',
+    change: 'never',
+  },
+  {
+    cure: 'the doctor reports times of a queue that lie ahead',
+    test: 'test/flow/doctor-clocks.test.ts',
+    name: 'are found for a queue and for a request, until they have healed',
+    change: 'always',
+  },
+  {
+    cure: 'the doctor reports leases that lie ahead',
+    test: 'test/flow/doctor-clocks.test.ts',
+    name: 'are found for a queue and for a request, until they have healed',
+    change: 'never',
+  },
+  {
+    cure: 'the doctor reports keys that expire while the server works',
+    test: 'test/flow/doctor-servers.test.ts',
+    name: 'of ended requests that keep much, if Redis frees what expires at once',
+    change: 'always',
+  },
+  {
+    cure: 'intent before create',
+    test: 'test/flow/crossings.test.ts',
+    name: 'what exists of the request is on the agenda',
+    changes: [
+      { cure: 'intent before create', change: { becomes: 'Date.now()' } },
+      {
+        cure: 'the agenda entry of a create',
+        change: {
+          becomes: "created.verdict === 'created' && (await queue.reopen(id, generation), true)",
+          uses: ['reopen'],
+        },
+      },
+    ],
+  },
+  {
+    cure: 're-read after reconnect',
+    test: 'test/flow/completion.test.ts',
+    name: 'completed while its connection is cut',
+    change: {
+      becomes: '(channels) => this.#ask(channels.filter((name) => !this.#watches.get(name)?.seen))',
+    },
+  },
+  {
+    cure: 'state re-read by the waiter, from time to time',
+    test: 'test/flow/completion.test.ts',
+    name: 'a notice that never comes',
+  },
+  {
+    cure: 'producer lease, renewed by time',
+    test: 'test/flow/open.test.ts',
+    name: 'keeps its lease while it is open, and no longer',
+    change: { becomes: 'setInterval(() => {}, parts.options.producerLeaseMs / 3)' },
+  },
+  {
+    cure: 'a listener of a notifier ends nothing',
+    test: HOSTILE,
+    name: 'a listener of a notifier may throw anything: waiting callers get their completion',
+    change: { becomes: 'listener' },
+  },
+  {
+    cure: 'a line that is too long is refused',
+    test: 'test/flow/lines.test.ts',
+    name: 'is named by its number',
+    change: 'always',
+  },
+  {
+    cure: 'of several calls that submit the same, one creates the request',
+    test: TYPED_TASKS,
+    name: 'for an id, also when several ask at the same time',
+    change: { becomes: 'async () => true' },
+  },
+  {
+    cure: 'a submission that is refused refuses no other',
+    test: 'test/flow/small.test.ts',
+    name: 'that the server refuses refuses no other of its turn',
+    change: 'skip',
+  },
+  {
+    cure: 'appends keep their order while items are checked',
+    test: TYPED_TASKS,
+    name: 'keeps the order if checks are asynchronous, and seals after them',
+    change: { becomes: 'Promise.all(checks).then(() => this.#add(payloads))' },
+  },
+  {
+    cure: 'a request without a limit keeps the digest that it had with the default',
+    test: 'test/flow/no-limit.test.ts',
+    name: 'what a release with a default limit of 10 submitted is recognised',
+    change: { becomes: "(limit) => (limit === 10 ? '10' : (limit ?? null))" },
+  },
+  {
+    cure: 'state re-read by the waiter, often while few wait',
+    test: 'test/flow/lost-notices.test.ts',
+    name: 'within two seconds where 1 are',
+    change: { becomes: '1' },
+  },
+  {
+    cure: 'a seal checks both sides again after a reconnect',
+    test: SUBMISSIONS,
+    name: 'whichever round trip comes then, what is acknowledged will run: one of several chunks',
+    change: { becomes: 'open' },
+  },
+  {
+    cure: 'what was redriven since was complete',
+    test: 'test/flow/redrive-crossings.test.ts',
+    name: 'knows that it was carried out, when another redrive followed it',
+  },
+  {
+    cure: 'a redrive that another one followed is not called dropped',
+    test: 'test/flow/redrive-crossings.test.ts',
+    name: 'is not called dropped, when its generation was cancelled and another followed',
+  },
+  {
+    cure: 'a request that was submitted again is another one',
+    test: 'test/flow/redrive-crossings.test.ts',
+    name: 'is dropped, when the request was dropped and redriven after it was submitted again',
+  },
+  {
+    cure: 'a lost request is not reported as completed',
+    test: 'test/flow/lost.test.ts',
+    name: 'a request that no longer exists, and that is not known to have ended, is a LostError',
+    change: { becomes: 'seen > 0' },
+  },
+  {
+    cure: 'the usual duration says which handlers are slow',
+    test: 'test/flow/running.test.ts',
+    name: 'warns of a handler that runs ten times as long as usual, a minute at least',
+    change: { becomes: 'Math.ceil(slowMs ?? slowAfterMs(undefined))' },
+  },
+  {
+    cure: 'a handle that redrives a request knows its new generation',
+    test: 'test/flow/redrive.test.ts',
+    name: 'that the server lost is an error for callers that await it, and can be repeated',
+  },
+  {
+    cure: 'bytes that are not UTF-8 are refused',
+    test: 'test/flow/cli-input.test.ts',
+    name: 'a letter that is cut off is refused with file and line',
+    change: { becomes: 'done(null)' },
+  },
+];

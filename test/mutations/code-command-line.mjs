@@ -1,0 +1,38 @@
+/* Cures of packages/cli. */
+
+/** @type {import('./cures.mjs').CodeCure[]} */
+export const codeCommandLine = [
+  {
+    cure: 'the exit of a process is recorded at once',
+    test: 'test/crash/suspects.test.ts',
+    name: 'fails with what its parent saw, and nobody waits for its lease: process.exit(7)',
+    change: { becomes: '[]' },
+  },
+  {
+    cure: 'a worker process that ended is started again',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'continues, and has all results but that of the guilty sub-request: process.exit',
+    change: 'always',
+  },
+  {
+    cure: 'programs end with their worker',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'end when their worker is killed',
+  },
+  {
+    cure: 'running handlers may finish after the first Ctrl-C',
+    test: 'test/flow/cli-fleet.test.ts',
+    name: 'that are running may end after the first Ctrl-C, each in its time',
+  },
+  {
+    cure: 'one run of a name at a time',
+    test: 'test/flow/cli-resume.test.ts',
+    name: 'is not run a second time, and is not disturbed',
+    change: 'always',
+  },
+  {
+    cure: 'entries of ended workers of the last run are freed',
+    test: 'test/flow/cli-resume.test.ts',
+    name: 'continues at once with programs as well, when they have ended',
+  },
+];

@@ -1,0 +1,123 @@
+/* Cures of packages/protocol and packages/queues. */
+
+const HOSTILE = 'test/flow/hostile-throws.test.ts';
+const SIGNALS = 'test/flow/signals.test.ts';
+
+/** @type {import('./cures.mjs').CodeCure[]} */
+export const codeProtocol = [
+  {
+    cure: 'many agendas are ticked less often',
+    test: 'test/lua/agenda-pace.test.ts',
+    name: 'rests for longer where many agendas are kept, but not beyond what is due',
+    change: { becomes: 'LONGEST_MS' },
+  },
+  {
+    cure: 'requests that are due together are written back in due order',
+    test: 'test/lua/expedite.test.ts',
+    name: 'is pushed in due order by who finds several due',
+  },
+  {
+    cure: 'state re-read by the waiter, once it is subscribed',
+    test: 'test/flow/completion.test.ts',
+    name: 'is received by callers that await it before, while and after it happens',
+  },
+  {
+    cure: 'a thrown value is examined where nothing can throw',
+    test: HOSTILE,
+    name: 'may throw and reject with anything',
+    change: { becomes: '(thrown, kind) => thrown instanceof kind' },
+  },
+  {
+    cure: 'no listener is left on an abort signal',
+    test: SIGNALS,
+    name: 'submissions of streams',
+    change: 'never',
+  },
+  {
+    cure: 'long timers are set in parts',
+    test: SIGNALS,
+    name: 'is waited for in parts',
+    change: 'always',
+  },
+  {
+    cure: 'replies of another shape are refused',
+    test: 'test/flow/reply-shapes.test.ts',
+    name: 'by all who are given a client of replyMapping resp3',
+    change: { becomes: "'none'" },
+  },
+  {
+    cure: 'a take that brings fewer items than asked for is continued',
+    test: 'test/flow/timed-large.test.ts',
+    name: 'are taken in several calls, as many as were asked for',
+    change: 'never',
+  },
+  {
+    cure: 'long keys are remembered by a digest',
+    test: 'test/flow/timed-large.test.ts',
+    name: 'are remembered by a digest: a Map compares long texts of one length one by one',
+    change: { becomes: '(key) => key' },
+  },
+  {
+    cure: 'a payload that is read to settle its item counts',
+    test: 'test/flow/timed-large.test.ts',
+    name: 'items with large payloads that failed are put back in several calls',
+    change: { becomes: '({ key, value }) => 3 * (key.length + String(value).length)' },
+  },
+  {
+    cure: 'the own clock is read before an item is handed out',
+    test: 'test/flow/late-replies.test.ts',
+    name: 'an item whose take is answered after its lease is not handed out under that lease',
+    change: { becomes: 'ready && !ready.isEnded' },
+  },
+  {
+    cure: 'cached key names are evicted',
+    test: 'test/flow/client-bounds.test.ts',
+    name: 'the names of a queue’s keys are kept for the queues used last, not for each that ever was',
+    change: 'never',
+  },
+  {
+    cure: 'a request that the queue side lost is opened again',
+    test: 'test/flow/lost.test.ts',
+    name: 'a worker of a request that the queue has lost opens it there again',
+    change: 'always',
+  },
+  {
+    cure: 'a completion that the server lost removes nothing from the queue side',
+    test: 'test/flow/lost.test.ts',
+    name: 'a request that a failover brought back stays open on the queue side',
+    change: 'never',
+  },
+  {
+    cure: 'a call that follows from a reply uses the connection of that reply',
+    test: 'test/flow/lost.test.ts',
+    name: 'what follows from an answer goes over the connection of that answer, and over no later one',
+    change: 'never',
+  },
+  {
+    cure: 'ends in one call were reported over one connection',
+    test: 'test/flow/lost.test.ts',
+    name: 'ends that were reported over different connections do not share a call',
+    change: { becomes: 'to < waiting.length' },
+  },
+  {
+    cure: 'the settings of a server are checked again',
+    test: 'test/flow/lost.test.ts',
+    name: 'a running producer notices a policy that evicts, and its end',
+  },
+  {
+    cure: 'a repeated check reads the settings of a server again',
+    test: 'test/flow/lost.test.ts',
+    name: 'a check that is repeated notices a policy that evicts, and its end',
+  },
+  {
+    cure: 'an entry that no worker owns is not running',
+    test: 'test/flow/running.test.ts',
+    name: 'do not include what waits for its next attempt',
+  },
+  {
+    cure: 'workers log sub-requests that failed by crashes',
+    test: 'test/flow/worker-log.test.ts',
+    name: 'has a warning when sub-requests fail because their workers ended too often',
+    change: 'never',
+  },
+];

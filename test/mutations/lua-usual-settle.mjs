@@ -1,0 +1,84 @@
+/* Cures of the scripts: when a settle or an end is not usual (lua/lib/usual.lua, usual-end.lua), and how the state of a request is stored. */
+
+const USUAL = 'test/lua/cures-usual.test.ts';
+
+/** @type {import('./cures.mjs').LuaCure[]} */
+export const luaUsualSettle = [
+  {
+    cure: 'successes that are not acknowledged are looked into',
+    test: USUAL,
+    history: 'successes that were not all pending are not recorded again',
+  },
+  {
+    cure: 'failures and returns are not usual',
+    test: USUAL,
+    history: 'a failure and a return beside successes count',
+  },
+  {
+    cure: 'permits that are given up are not usual',
+    test: USUAL,
+    history: 'permits that the worker gives up with its successes are gone',
+  },
+  {
+    cure: 'a halted request is not usual',
+    test: USUAL,
+    history: 'a success of a paused request takes its permit with it',
+  },
+  {
+    cure: 'a pinned request is not usual',
+    test: USUAL,
+    history: 'a success of a pinned request is deleted',
+  },
+  {
+    cure: 'checkpoints are not usual',
+    test: USUAL,
+    history: 'the checkpoint of a success is deleted',
+  },
+  {
+    cure: 'what completes a request is not usual',
+    test: USUAL,
+    history: 'the last successes complete the request, though the worker would keep its permits',
+  },
+  {
+    cure: 'a long record is not usual',
+    test: USUAL,
+    history: 'the length of a long record is stored',
+  },
+  {
+    cure: 'what waits or was reported is not usual',
+    test: USUAL,
+    history: 'what a handler reported goes with its success',
+  },
+  {
+    cure: 'what is left of a sub-request is not a usual end',
+    test: USUAL,
+    history: 'what an earlier attempt left goes with the last success',
+  },
+  {
+    cure: 'only the last successes are a usual end',
+    test: USUAL,
+    history: 'a success that is not the last ends nothing',
+  },
+  {
+    cure: 'a long record is not a usual end',
+    test: USUAL,
+    history: 'the length of a long last record is stored',
+  },
+  {
+    cure: 'a usual end leaves no permits',
+    test: USUAL,
+    history: 'a request that ended has no permits',
+  },
+  {
+    cure: 'a usual end tells what it keeps',
+    test: 'test/lua/cures-notify.test.ts',
+    history:
+      'a message to who submitted a request brings its results, if all succeeded and they are few',
+  },
+  {
+    cure: 'the state of a large request is a table',
+    test: USUAL,
+    history:
+      'the state of a large request is a table, in which no field costs a look at all others',
+  },
+];

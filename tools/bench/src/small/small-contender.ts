@@ -1,0 +1,131 @@
+import { FlowProducer, type Job, Queue, QueueEvents, Worker } from 'bullmq';
+import { Piecework, Worker as PieceworkWorker } from 'piecework';
+import type { Payload } from '../payloads.js';
+
+/** A Redis server as a client reaches it. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+interface Closable {
+  close(): Promise<unknown>;
+}
+
+export interface Caller extends Closable {
+  /** Submits one request and resolves to all its results, in any order. */
+  request(payloads: readonly Payload[]): Promise<readonly unknown[]>;
+}
+
+/** A queue as callers of small requests use it. */
+export interface SmallContender {
+  readonly title: string;
+  startWorker(address: Address, queue: string, slots: number): Promise<Closable>;
+  openCaller(address: Address, queue: string): Promise<Caller>;
+}
+
+const handle = async ({ n }: Payload) => n;
+
+const piecework: SmallContender = {
+  title: 'Piecework',
+
+  async startWorker({ host, port }, queue, concurrency) {
+    const redis = `redis://${host}:${port}`;
+    const handler = (payload: unknown) => handle(payload as Payload);
+    return new PieceworkWorker({ redis, queue, concurrency, handler }).start();
+  },
+
+  async openCaller({ host, port }, queue) {
+    const pw = new Piecework({ redis: `redis://${host}:${port}`, queue });
+    return {
+      async request(payloads) {
+        const request = await pw.submit(payloads);
+        (await request.completion()).throwIfFailed();
+        const values: unknown[] = [];
+        for await (const { value } of request.results()) values.push(value);
+        return values;
+      },
+      close: () => pw.close(),
+    };
+  },
+};
+
+/** A request is a job; its caller waits for the event of its end, which contains the result. */
+const bullmqAdd: SmallContender = {
+  title: 'BullMQ add',
+
+  async startWorker(address, name, concurrency) {
+    return worker(name, address, concurrency, (job: Job<Payload>) => handle(job.data));
+  },
+
+  async openCaller(address, name) {
+    const queue = new Queue<Payload>(name, { connection: connectionOf(address) });
+    const events = new QueueEvents(name, { connection: connectionOf(address) });
+    await Promise.all([queue.waitUntilReady(), events.waitUntilReady()]);
+    return {
+      async request(payloads) {
+        const jobs = await Promise.all(payloads.map((payload) => queue.add('job', payload)));
+        return Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
+      },
+      close: () => Promise.all([events.close(), queue.close()]),
+    };
+  },
+};
+
+/** A request is a parent, its sub-requests are the children; the result of the parent is theirs. */
+const bullmqFlow: SmallContender = {
+  title: 'BullMQ flow',
+
+  async startWorker(address, name, concurrency) {
+    const workers = await Promise.all([
+      worker(name, address, concurrency, (job: Job<Payload>) => handle(job.data)),
+      worker(parentsOf(name), address, concurrency, async (job) =>
+        Object.values(await job.getChildrenValues()),
+      ),
+    ]);
+    return { close: () => Promise.all(workers.map((each) => each.close())) };
+  },
+
+  async openCaller(address, queueName) {
+    const connection = connectionOf(address);
+    const producer = new FlowProducer({ connection });
+    const events = new QueueEvents(parentsOf(queueName), { connection });
+    await Promise.all([producer.waitUntilReady(), events.waitUntilReady()]);
+    return {
+      async request(payloads) {
+        const children = payloads.map((data) => ({ name: 'child', queueName, data }));
+        const parent = { name: 'parent', queueName: parentsOf(queueName), children };
+        return (await producer.add(parent)).job.waitUntilFinished(events);
+      },
+      close: () => Promise.all([events.close(), producer.close()]),
+    };
+  },
+};
+
+const parentsOf = (queue: string) => `${queue}-parents`;
+const connectionOf = (address: Address) => ({ ...address, maxRetriesPerRequest: null });
+
+async function worker(
+  name: string,
+  address: Address,
+  concurrency: number,
+  processor: (job: Job) => Promise<unknown>,
+): Promise<Worker> {
+  const started = new Worker(name, processor, { connection: connectionOf(address), concurrency });
+  // A connection that is being closed reports that.
+  started.on('error', (error) => {
+    if (error.message !== 'Connection is closed.') throw error;
+  });
+  started.on('failed', (_, error) => {
+    throw error;
+  });
+  await started.waitUntilReady();
+  return started;
+}
+
+export const smallContenders = {
+  piecework,
+  'bullmq-add': bullmqAdd,
+  'bullmq-flow': bullmqFlow,
+};
+export type SmallContenderName = keyof typeof smallContenders;

@@ -1,0 +1,74 @@
+import { answerWords } from '../child-program.js';
+import { makePayloads, type Payload } from '../payloads.js';
+import { countSentCommands, type Sent, sent } from '../sent-commands.js';
+import { Tally } from '../tally.js';
+import { type Caller, smallContenders } from './small-contender.js';
+import type { SmallOrder, SmallReport, SmallWord } from './small-order.js';
+
+/*
+ * One process of a row of `small-request`: the callers, the worker, or both.
+ */
+await answerWords<SmallOrder, SmallWord>(async (order) => {
+  if (order.counts) countSentCommands();
+  const contender = smallContenders[order.contender];
+  const { redis, queue, slots } = order;
+  const worker = order.works ? await contender.startWorker(redis, queue, slots) : undefined;
+  const caller = order.calls ? await contender.openCaller(redis, queue) : undefined;
+  if (caller) await callAll(caller, order, order.warmUpCount);
+
+  let cpuBefore = process.cpuUsage();
+  let sentBefore: Sent = sent();
+  let elapsedMs = 0;
+  let latenciesMs: number[] = [];
+  return {
+    answers: {
+      async begin() {
+        cpuBefore = process.cpuUsage();
+        sentBefore = sent();
+      },
+      async call() {
+        const startMs = performance.now();
+        if (caller) latenciesMs = await callAll(caller, order, order.count);
+        elapsedMs = performance.now() - startMs;
+      },
+      async report(): Promise<SmallReport> {
+        const { user, system } = process.cpuUsage(cpuBefore);
+        const { commands, writes, keys } = sent();
+        return {
+          ...{ elapsedMs, latenciesMs, cpuMicros: user + system },
+          sent: {
+            commands: commands - sentBefore.commands,
+            writes: writes - sentBefore.writes,
+            keys: keys - sentBefore.keys,
+          },
+        };
+      },
+    },
+    async close() {
+      await caller?.close();
+      await worker?.close();
+    },
+  };
+});
+
+/** Keeps `atOnce` requests under way until `count` were made. @throws Error if a result is missing or came twice */
+async function callAll(caller: Caller, order: SmallOrder, count: number): Promise<number[]> {
+  const { size, atOnce, payloadBytes } = order;
+  const payloads = makePayloads(count * size, payloadBytes);
+  const tally = new Tally(count * size);
+  const latenciesMs: number[] = [];
+  let next = 0;
+  const call = async () => {
+    while (next < count) {
+      const own: Payload[] = payloads.slice(next * size, (next + 1) * size);
+      next += 1;
+      const startMs = performance.now();
+      const values = await caller.request(own);
+      latenciesMs.push(performance.now() - startMs);
+      for (const value of values) tally.add(value);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, call));
+  tally.check();
+  return latenciesMs;
+}
