@@ -52,6 +52,14 @@ local function withdrawExpired(request, state, at, grace, fields)
   local nextLease, room = math.huge, 250
   for worker, value in pairs(of.lease) do
     local field, written, term = 'lease:' .. worker, tonumber(value), tonumber(of.term[worker])
+    if causes[worker] and
+      -- cure: a lease that is given its term again is not renewed
+      written % 1 == 0 and
+      -- cure: a cause counts until the next renewal
+      causes[worker].at < written - (term or 0) then
+      causes[worker] = nil
+      old[#old + 1] = 'cause:' .. worker
+    end
     local ends = leaseEnds(request, field,
       -- cure: a lease is not believed beyond its length
       notBeyond(request, field, written, at, term), term, at, grace)
@@ -61,13 +69,6 @@ local function withdrawExpired(request, state, at, grace, fields)
       nextLease = at + 1
     elseif ends <= at then
       room = room - 1
-      if causes[worker] and
-        -- cure: a cause counts until the next renewal
-        causes[worker].at < written - (term or 0) then
-        -- The worker has renewed its lease after that cause was noted, and ended of something else.
-        causes[worker] = nil
-        old[#old + 1] = 'cause:' .. worker
-      end
       state.granted = state.granted - (tonumber(permits[worker]) or 0)
       permits[worker] = nil
       -- cure: the last crash counts only in isolation, 2

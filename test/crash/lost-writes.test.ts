@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Producer } from '@piecework/producer';
-import { Connection } from '@piecework/protocol';
+import { Connection, QueueCommands } from '@piecework/protocol';
 import { RequestCommands } from '@piecework/protocol/testing';
 import { Worker } from '@piecework/worker';
 import type { Redis } from 'ioredis';
@@ -100,10 +100,12 @@ describe('a server that loses its last writes', { tags: ['own-server', 'processe
       return entries.length > 10 && entries.map(([entry]) => Number(entry.split('-')[1])).slice(5);
     });
     await putBack();
-    // With more permits it reads five at once and more ahead, which the server believes to be unread.
-    const pw = new Piecework({ redis: server.url, queue: 'again' });
-    onTestFinished(() => pw.close());
-    await pw.request(id).update({ limit: 10 });
+    // With more permits it reads five at once and more ahead, which the server believes to be unread. The notice of a
+    // changed limit, upon which a worker returns what it has read ahead, is not sent.
+    const generation = Number(await client.hget(`request:{${id}}`, 'generation'));
+    const changed = await new RequestCommands(connection, id).update(generation, { limit: 10 });
+    if (changed.verdict !== 'ok') throw new Error(changed.verdict);
+    await new QueueCommands(connection, 'again').push({ id, generation, ...changed });
     await until(() => worker.running >= 10);
     for (const each of gates) each.open();
     await until(async () => (await client.hget(`request:{${id}}`, 'status')) === 'complete');

@@ -90,6 +90,42 @@ const traces: Record<string, Trace> = {
     },
     without: [{ script: 'tend', cure: 'a cause counts until the next renewal', change: 'never' }],
   },
+
+  'a cause counts, though the lease got its term again after a gap between two ticks': {
+    async play() {
+      const scene = await held();
+      await cause(scene, { blockedMs: 30_000 }, false);
+      moveClock(LEASE_MS + 1);
+      const { now: at } = await scene.queue.tick('', '');
+      const gap = { gapAt: at, gapMs: 2 * LEASE_MS };
+      await scene.request.tend(scene.generation, '', 0, 15_000, at, gap);
+      await leasesEnd(scene);
+      expect(await errorOf(scene)).toHaveProperty('blockedMs', 30_000);
+    },
+    without: [
+      {
+        script: 'tend',
+        cure: 'a lease that is given its term again is not renewed',
+        change: 'always',
+      },
+    ],
+  },
+
+  'a cause before the last renewal does not count, though the lease got its term again since': {
+    async play() {
+      const scene = await held();
+      await cause(scene, { blockedMs: 30_000 }, false);
+      moveClock(1_000);
+      await scene.request.renew(scene.generation, BOOT_ID, LEASE_MS, []);
+      moveClock(LEASE_MS + 1);
+      const { now: at } = await scene.queue.tick('', '');
+      const gap = { gapAt: at, gapMs: 2 * LEASE_MS };
+      await scene.request.tend(scene.generation, '', 0, 15_000, at, gap);
+      await leasesEnd(scene);
+      expect(await errorOf(scene)).not.toHaveProperty('blockedMs');
+    },
+    without: [{ script: 'tend', cure: 'a cause counts until the next renewal', change: 'never' }],
+  },
 };
 
 playTraces('a history of suspects', traces);

@@ -280,6 +280,10 @@ export const unmodelled = [
   { cure: 'suspects of several requests make one company', why: 'one request is modelled' },
   { cure: 'the lease of a dead process ends', why: TIME },
   { cure: 'a cause counts until the next renewal', why: 'it is the text of an error' },
+  {
+    cure: 'a lease that is given its term again is not renewed',
+    why: 'it is the text of an error',
+  },
   { cure: 'the exit of a process is recorded at once', why: TIME },
   { cure: 'a blocked event loop is named', why: 'it is the text of an error' },
   { cure: 'producer lease, renewed by time', why: TIME },

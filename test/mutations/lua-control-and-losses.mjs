@@ -351,6 +351,11 @@ export const luaControlAndLosses = [
     history: 'a cause after which a worker renewed its lease is not the cause of its end',
   },
   {
+    cure: 'a lease that is given its term again is not renewed',
+    test: SUSPECTS,
+    history: 'a cause counts, though the lease got its term again after a gap between two ticks',
+  },
+  {
     cure: 'an existing request takes the place of the intent that it refused',
     test: LOST,
     history:

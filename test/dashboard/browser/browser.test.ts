@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../../support/until.js';
 import { type Fleet, HOSTILE, items, openBrowser, startFleet } from './fleet.js';
 import { PAGES } from './pages.js';
 
@@ -65,6 +66,11 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
   });
 
   it('shows what users wrote as text, and runs nothing of it', async () => {
+    // The page of the last errors shows few: errors of others would be later ones soon.
+    await fleet.pw.request('crawl-2026-11-22').completion();
+    const crawl = fleet.pw.request('crawl-2026-11-23');
+    await crawl.pause();
+    await until(async () => (await crawl.status()).running === 0);
     for (const [i, hostile] of HOSTILE.entries())
       await fleet.pw.submit([{ n: 0, hostile }], {
         ...{ id: `hostile-${i}`, task: 'fetch-page', metadata: { hostile }, priority: 0 },
@@ -91,6 +97,7 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await page.goto(`${fleet.url}#/req/errors`);
     await page.getByText('HostileError').first().waitFor();
     await look();
+    await crawl.resume();
     await page.context().close();
   });
 
