@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
+import { startWorker } from '../support/fleet.js';
 import { type Flow, gate, mastersOf, RENEWAL_THREAD, test } from '../support/flow.js';
 import { againstCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -79,6 +80,34 @@ describe('the renewal thread', { tags: ['one-server'] }, () => {
     await flow.complete(id);
     expect(await connected(flow)).toEqual([]);
     await worker.close();
+  });
+
+  test('stores why it gave up a lease once the server lets it', async ({ flow }) => {
+    const server = flow.connection.client as Redis;
+    const user = `renewal-${flow.queue}`;
+    await server.call('ACL', 'SETUSER', user, 'on', '>secret', '~*', '&*', '+@all');
+    flow.after(() => server.call('ACL', 'DELUSER', user));
+    const redis = new URL(flow.redis as string);
+    Object.assign(redis, { username: user, password: 'secret' });
+    const options = { redis: redis.href, concurrency: 1, leaseMs: 6_000, maxBlockMs: 1_000 };
+    const stuck = await startWorker(flow, { told: 'block' }, options);
+    const producer = flow.producer();
+    const { id } = await producer.submit([1]);
+    await producer.close();
+    await until(async () => (await stuck.noted('start')) === 1);
+    // The one that calls scripts now is the thread.
+    await server.call('ACL', 'SETUSER', user, '-evalsha');
+    const refused = async () => {
+      const log = JSON.stringify(await server.call('ACL', 'LOG', 100));
+      return log.includes(user);
+    };
+    await until(refused, { what: 'a call of the thread was refused' });
+    const noted = async () =>
+      `cause:${stuck.id}` in ((await flow.request(id).inspect())?.state ?? {});
+    expect(await noted()).toBe(false);
+    await server.call('ACL', 'SETUSER', user, '+evalsha');
+    await until(noted, { what: 'the thread has said why' });
+    stuck.kill('SIGKILL');
   });
 
   test('is not there when none is wanted', async ({ flow }) => {

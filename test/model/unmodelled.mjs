@@ -286,6 +286,10 @@ export const unmodelled = [
   },
   { cure: 'the exit of a process is recorded at once', why: TIME },
   { cure: 'a blocked event loop is named', why: 'it is the text of an error' },
+  {
+    cure: 'the cause of a lost lease is stored by a later check',
+    why: 'it is the text of an error',
+  },
   { cure: 'producer lease, renewed by time', why: TIME },
   { cure: 'watchdog of the blocking connection', why: 'a dead connection is a token eaten' },
   { cure: 'a paused request grants, mints and hands out nothing', why: HALTED },

@@ -174,6 +174,11 @@ export const codeWorker = [
     name: 'that blocks its event loop fails with that',
   },
   {
+    cure: 'the cause of a lost lease is stored by a later check',
+    test: 'test/flow/renewal.test.ts',
+    name: 'stores why it gave up a lease once the server lets it',
+  },
+  {
     cure: 'the payload of a failure counts',
     test: 'test/flow/client-bounds.test.ts',
     name: 'is bounded by the payloads that are kept with failures',

@@ -41,8 +41,12 @@ interface Asked {
   readonly id: string;
   readonly generation: number;
   at: bigint;
-  /** The permits were withdrawn, the request ended, or it was given up: there is nothing to renew. */
+  /** The permits were withdrawn, the request ended, or the reason for giving it up is stored: nothing is left to do. */
   ended: boolean;
+  /** It is not renewed any more; the reason is to be stored. */
+  isGivenUp: boolean;
+  /** That was sent, and is not answered. */
+  isStoring: boolean;
 }
 
 const { settings, memory, worker, leaseMs, maxBlockMs } = workerData as RenewalOrder;
@@ -84,15 +88,15 @@ function check(): void {
   for (const { row, id, generation, ends } of table.occupied()) {
     let one = asked.get(row);
     if (one?.id !== id || one.generation !== generation) {
-      one = { id, generation, at: 0n, ended: false };
+      one = { id, generation, at: 0n, ended: false, isGivenUp: false, isStoring: false };
       asked.set(row, one);
     }
     if (one.ended) continue;
     // Silent for too long, or the time of everything that runs there is up: others may have it.
-    if (silentMs > maxBlockMs || (ends > 0n && at > ends)) {
-      one.ended = true;
+    if (silentMs > maxBlockMs || (ends > 0n && at > ends)) one.isGivenUp = true;
+    if (one.isGivenUp) {
       // cure: a blocked event loop is named
-      giveUp(one, silentMs);
+      storeCause(one, silentMs);
       continue;
     }
     if (at - one.at < third) continue;
@@ -113,10 +117,21 @@ async function renew(row: number, one: Asked): Promise<void> {
   else one.ended = true;
 }
 
-/** Stores why the lease will end. It ends even if this call fails. */
-function giveUp({ id, generation }: Asked, silentMs: number): void {
+/** Stores why the lease will end; what cannot be stored now is tried again by the next check. */
+function storeCause(one: Asked, silentMs: number): void {
+  if (one.isStoring) return;
+  one.isStoring = true;
   const cause = { blockedMs: Math.round(silentMs) };
-  new WorkerCommands(connection, id).cause(generation, worker, cause, false).catch(() => {});
+  const stored = new WorkerCommands(connection, one.id).cause(one.generation, worker, cause, false);
+  stored.then(
+    () => {
+      one.ended = true;
+    },
+    () => {
+      // cure: the cause of a lost lease is stored by a later check
+      one.isStoring = false;
+    },
+  );
 }
 
 connection.client.on('ready', () => report(''));
