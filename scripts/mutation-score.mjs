@@ -10,7 +10,7 @@ import { codeCures, flagCure, luaCures } from '../test/mutations/cures.mjs';
 import { switchOff, TreeCopies } from './tree-copies.mjs';
 
 const AT_ONCE = 2;
-const RUN_MS = 120_000;
+const RUN_MS = 600_000;
 /** Time limit of one test: without some cures a test waits for ever. */
 const TEST_MS = 25_000;
 const copies = new TreeCopies();
@@ -83,8 +83,10 @@ async function judgeCode(healthy, one) {
     // A changed file that cannot be loaded runs no test, and proves nothing.
     if (status === undefined) return { cure, why: `${test} could not be run with the change` };
     return { cure, caughtBy: status === 'failed' ? `${test} › ${name}` : undefined };
+  } catch (error) {
+    return { cure, why: error.message };
   } finally {
-    rmSync(tree, { recursive: true, force: true });
+    rmSync(tree, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 

@@ -48,7 +48,8 @@ export class TreeCopies {
   }
 
   removeAll() {
-    rmSync(this.#folder, { recursive: true, force: true });
+    // What still runs in a copy may write while it is removed.
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 
