@@ -50,8 +50,10 @@ test('list shows open requests, ended ones, or both', async ({ commandLine }) =>
   const [waits] = jsonLines<Listed>((await run('list', '--json')).stdout);
   expect(waits).toMatchObject({ status: 'sealed', priority: 7, counts: { total: 2, ready: 2 } });
   const table = (await run('list', '--state', 'all')).stdout.split('\n');
-  expect(table[0]).toMatch(/^request\s+status\s+priority\s+limit/);
-  expect(table[1]).toMatch(/-waits\s+no worker\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2$/);
+  expect(table[0]).toMatch(/^request\s+status\s+progress\s+priority\s+limit/);
+  expect(table[1]).toMatch(
+    /-waits\s+no worker\s+░{10}\s+0 %\s+7\s+none\s+2\s+0\s+0\s+0\s+0\s+2\s+(just now|\d+ s ago)$/,
+  );
 });
 
 test('list shows more requests than one call reads, each once', async ({ commandLine }) => {
@@ -88,7 +90,7 @@ test('workers shows for how long a worker has been silent, and hides its outdate
   await client.hset(workerInfo, 'h-7-abcdefgh', JSON.stringify(info));
   await client.zadd(workers, Date.now() - 45_000, 'h-7-abcdefgh');
   const [, row = ''] = (await run('workers')).stdout.split('\n');
-  expect(row).toMatch(/^h-7-abcdefgh +silent 4\ds +\? +\? +all /);
+  expect(row).toMatch(/^h-7-abcdefgh +silent 4\d s +\? +\? +all /);
   expect(jsonLines((await run('workers', '--json')).stdout)).toMatchObject([{ silent: true }]);
   await new QueueCommands(connection, queue).deregister('h-7-abcdefgh');
 });
@@ -104,7 +106,7 @@ test('workers shows for how long a handler had run at the last sign of life, not
   await client.hset(workerInfo, 'h-7-abcdefgh', JSON.stringify(info));
   await client.zadd(workers, seenAt, 'h-7-abcdefgh');
   const [, row = ''] = (await run('workers')).stdout.split('\n');
-  expect(row).toMatch(/^h-7-abcdefgh +works +3 of 4 +30ms short:1 .* \d+s ago$/);
+  expect(row).toMatch(/^h-7-abcdefgh +works +3 of 4 +30 ms short:1 .* (just now|\d+ s ago)$/);
   await new QueueCommands(connection, queue).deregister('h-7-abcdefgh');
 });
 
@@ -115,7 +117,7 @@ test('list says when a delayed request is due, and shows what is read ahead as w
   await run('submit', '--input', input, '--id', `${unique}-due`, '--delay-ms', '7200000');
   const rowOf = async (id: string) =>
     (await run('list')).stdout.split('\n').find((line) => line.startsWith(id));
-  expect(await rowOf(`${unique}-due`)).toMatch(/ {2}due in 1h 59m {2}/);
+  expect(await rowOf(`${unique}-due`)).toMatch(/ {2}due in 1 h 59 min {2}/);
   await run('drop', `${unique}-due`);
 
   const id = `${unique}-ahead`;
@@ -124,8 +126,10 @@ test('list says when a delayed request is due, and shows what is read ahead as w
   await hand.hold(2);
   await hand.read(5);
   const listed = await run('list');
-  expect(listed.stdout).toMatch(/^request +status +priority +limit +waiting +running +delayed/);
-  expect(await rowOf(id)).toMatch(/ sealed +50 +2 +7 +2 +0 +0 +0 +9$/);
+  expect(listed.stdout).toMatch(
+    /^request +status +progress +priority +limit +waiting +running +delayed/,
+  );
+  expect(await rowOf(id)).toMatch(/ sealed +░{10} +0 % +50 +2 +7 +2 +0 +0 +0 +9 /);
   const { stdout } = await run('status', id);
   expect(stdout).toContain('\n  inFlight  7 (at most 2 run; workers read ahead)\n');
   await run('drop', id);

@@ -28,7 +28,7 @@ test('status --running, workers, doctor and the log show what runs', async ({
   expect(listed.map(({ index }) => index).sort()).toEqual([0, 2]);
   expect(listed[0]).toMatchObject({ attempt: 1, forMs: expect.any(Number) });
   const { stdout } = await run('status', id, '--running', '--limit', '1');
-  expect(stdout).toMatch(/\n\nindex\s+attempt\s+for\s+progress\s+worker\n[02]\s+1\s+\d/);
+  expect(stdout).toMatch(/\n\nindex\s+attempt\s+for\s+progress\s+worker\n\s*[02]\s+1\s+\d/);
   expect(stdout).toContain('… and 1 more (--limit)');
   expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
 
@@ -36,7 +36,7 @@ test('status --running, workers, doctor and the log show what runs', async ({
   expect(doctor.code).toBe(0);
   expect(doctor.stdout).toContain(`${id}: 2 sub-requests running for more than 1 ms`);
 
-  const works = /\n\S+\s+works\s+2 of 10\s+\S+ \S+:[02]\s/;
+  const works = /\n\S+\s+works\s+2 of 10\s+[\d.]+ m?s \S+:[02]\s/;
   await until(async () => works.test((await run('workers')).stdout));
   worker.kill('SIGTERM');
   await until(async () => /\sdrains\s/.test((await run('workers')).stdout));

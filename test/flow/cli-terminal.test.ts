@@ -67,7 +67,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
       expect.stringMatching(/^cancelled: \d+ succeeded, 0 failed, [\d,]+ cancelled of 2,000 in/),
       '',
     ]);
-    expect(screen.join()).not.toContain('==');
+    expect(screen.join()).not.toMatch(/[█░]/);
     // The share of the bar is that of what was done.
     expect(run.said.stdout).not.toMatch(/(9\d|100) % ·/);
   });
@@ -144,6 +144,14 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
         expect(head).not.toContain('worker');
       }
     }
+    // Red is what failed, unless somebody wants no colours.
+    const coloured = async (...more: string[]) => {
+      const listed = ['list', '--state', 'all', '--queue', queue, ...more];
+      return (await startOnTerminal(listed, { redis }).finished).stdout.includes(
+        '\u001b[31mfailed',
+      );
+    };
+    expect([await coloured(), await coloured('--no-color')]).toEqual([true, false]);
     // For other programs it is whole.
     expect((await run('list', '--state', 'all')).stdout).toContain(`${id}  failed`);
   });

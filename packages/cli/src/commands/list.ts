@@ -1,13 +1,15 @@
+import { ago, duration, percent } from '@piecework/dashboard/format';
 import type { RequestStatus, WaitingFor } from '@piecework/notifier';
 import type { RegisteredWorker } from '@piecework/protocol';
 import { TIMES } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import type { ListOptions } from 'piecework';
-import prettyMs from 'pretty-ms';
 import { commonFlags } from '../flags/common-flags.js';
 import { listFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { longestOf } from '../output/running-table.js';
+import { shareBar } from '../terminal/bar.js';
+import type { Tone } from '../terminal/colour.js';
 import { type Cell, type Column, plainTable } from '../terminal/table.js';
 import { openPiecework } from './open-piecework.js';
 import { otherShards, SAME_SHARDS } from './other-shards.js';
@@ -67,17 +69,32 @@ async function elsewhere(values: ListValues): Promise<string> {
   return found === undefined ? '' : `\n${found}; ${SAME_SHARDS}`;
 }
 
+/** The colour of a status; of what waits for somebody, that of a warning. */
+const TONES: Readonly<Record<string, Tone>> = {
+  ...{ succeeded: 'good', failed: 'bad', cancelled: 'quiet' },
+  ...{ paused: 'warning', 'queue paused': 'warning', 'no worker': 'warning' },
+  ...{ 'no worker for its task': 'warning', 'no handler': 'warning', 'worker silent': 'warning' },
+  ...{ 'producer silent': 'warning' },
+};
+
 export const REQUEST_COLUMNS: readonly Column[] = [
   { head: 'request', shrinks: true },
-  { head: 'status', shrinks: true },
-  { head: 'priority', short: 'prio' },
-  { head: 'limit' },
-  { head: 'waiting', short: 'wait' },
-  { head: 'running', short: 'run' },
-  { head: 'delayed', short: 'delay' },
-  { head: 'done' },
-  { head: 'failed', short: 'fail' },
-  { head: 'total' },
+  { head: 'status', shrinks: true, tone: (text) => TONES[text] },
+  { head: 'progress', short: '%', right: true },
+  { head: 'priority', short: 'prio', right: true },
+  { head: 'limit', right: true },
+  { head: 'waiting', short: 'wait', right: true },
+  { head: 'running', short: 'run', right: true },
+  { head: 'delayed', short: 'delay', right: true },
+  { head: 'done', right: true },
+  {
+    head: 'failed',
+    short: 'fail',
+    right: true,
+    tone: (text) => (text === '0' ? undefined : 'bad'),
+  },
+  { head: 'total', right: true },
+  { head: 'created', right: true, drops: true },
 ];
 
 const LISTED_COLUMNS = REQUEST_COLUMNS.map((column) => ({
@@ -106,8 +123,7 @@ function statusCell(request: RequestStatus): Cell {
   if (waitingFor === 'lease' && silent < request.counts.inFlight) return status;
   if (waitingFor === 'time') {
     const ms = Math.max(0, (heldUntil ?? readAt) - readAt);
-    const exact = prettyMs(ms, { secondsDecimalDigits: 0, unitCount: 2 });
-    return [`due in ${exact}`, `due in ${prettyMs(ms, { compact: true })}`];
+    return `due in ${duration(ms)}`;
   }
   if (producer && (!waitingFor || waitingFor === 'producer')) {
     const { seenAt, leaseEndsAt } = producer;
@@ -119,21 +135,23 @@ function statusCell(request: RequestStatus): Cell {
 
 /** What is read ahead, or ended and not settled yet, counts as waiting: what runs is never more than the limit. */
 export function requestRow(request: RequestStatus): Cell[] {
-  const { id, priority, limit, counts, running } = request;
+  const { id, priority, limit, counts, running, createdAt, readAt } = request;
   const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = counts;
   const done = succeeded + failed + cancelled;
   const numbers = [ready + inFlight - running, running, delayed, done, failed, total];
-  return [id, statusCell(request), priority, limit ?? 'none', ...numbers];
+  const progress = [shareBar(done, total), percent(done, total)] as const;
+  const since = ago(createdAt, readAt);
+  return [id, statusCell(request), progress, priority, limit ?? 'none', ...numbers, since];
 }
 
 const WORKER_COLUMNS: readonly Column[] = [
   { head: 'worker', shrinks: true, isId: true },
-  { head: 'state' },
-  { head: 'running' },
+  { head: 'state', tone: (text) => (text.startsWith('silent') ? 'bad' : undefined) },
+  { head: 'running', right: true },
   { head: 'longest', shrinks: true },
   { head: 'tasks', shrinks: true },
-  { head: 'up' },
-  { head: 'seen' },
+  { head: 'up', right: true },
+  { head: 'seen', right: true },
 ];
 
 /** Whether a worker has given no sign of life for longer than workers do, as for the doctor. It may have ended. */
@@ -145,12 +163,12 @@ function isSilent({ seenAt }: RegisteredWorker, fleet: number): boolean {
 function workerRow(worker: RegisteredWorker, fleet: number): Cell[] {
   const { id, draining, running, concurrency, leftovers, tasks, startedAt, seenAt } = worker;
   const busy = `${running} of ${concurrency}${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
-  const since = (at: number) => prettyMs(Math.max(0, Date.now() - at), { compact: true });
+  const now = Date.now();
   const known = isSilent(worker, fleet)
-    ? [id, `silent ${since(seenAt)}`, '?', '?']
+    ? [id, `silent ${duration(now - seenAt)}`, '?', '?']
     : [id, draining ? 'drains' : 'works', busy, longestOf(worker)];
   return [
     ...known,
-    ...[tasks === '*' ? 'all' : tasks.join(' '), since(startedAt), `${since(seenAt)} ago`],
+    ...[tasks === '*' ? 'all' : tasks.join(' '), duration(now - startedAt), ago(seenAt, now)],
   ];
 }

@@ -1,9 +1,12 @@
+import { ago } from '@piecework/dashboard/format';
 import type { ProducerSigns, RequestStatus } from '@piecework/notifier';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { statusFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { runningTable } from '../output/running-table.js';
+import { shareBar } from '../terminal/bar.js';
+import { oneLine } from '../terminal/plain-text.js';
 import { columnsOf, shortened, wrapped } from '../terminal/table.js';
 import { openPiecework } from './open-piecework.js';
 
@@ -46,26 +49,34 @@ export const WHY_ENDED: Readonly<Record<NonNullable<RequestStatus['endReason']>,
   'producer-lost': 'early: its producer was lost before all items were in',
 };
 
+const COUNTS = ['ready', 'inFlight', 'delayed', 'succeeded', 'failed', 'cancelled'] as const;
+
 function describe(seen: RequestStatus): string {
-  const { counts } = seen;
+  const { counts, readAt } = seen;
+  const done = counts.succeeded + counts.failed + counts.cancelled;
+  const total = counts.total.toLocaleString('en-US');
+  const number = (n: number) => n.toLocaleString('en-US').padStart(total.length);
+  const time = (at: number) => `${ago(at, readAt)} (${new Date(at).toISOString()})`;
   const lines = [
     `request     ${seen.id}`,
     `status      ${seen.outcome ? `${seen.status} (${seen.outcome})` : seen.status}`,
     `generation  ${seen.generation}`,
     `priority    ${seen.priority}`,
-    `limit       ${seen.limit ?? 'none'}`,
-    ...(seen.task ? [`task        ${seen.task}`] : []),
+    `limit       ${seen.limit?.toLocaleString('en-US') ?? 'none'}`,
+    ...(seen.task ? [`task        ${oneLine(seen.task)}`] : []),
     ...(seen.endReason ? [`ended       ${WHY_ENDED[seen.endReason]}`] : []),
     ...(seen.waiting ? [`waiting     ${wrapped(waitingText(seen), 12)}`] : []),
     ...(seen.producer && seen.waitingFor !== 'producer'
       ? [`producer    ${wrapped(producerText(seen, seen.producer), 12)}`]
       : []),
-    `total       ${counts.total}`,
-    ...(['ready', 'inFlight', 'delayed', 'succeeded', 'failed', 'cancelled'] as const).map(
-      (name) => `  ${name.padEnd(10)}${counts[name]}${name === 'inFlight' ? aheadText(seen) : ''}`,
+    `progress    ${shareBar(done, counts.total, 20)}`,
+    `total       ${total}`,
+    ...COUNTS.map(
+      (name) =>
+        `  ${name.padEnd(10)}${number(counts[name])}${name === 'inFlight' ? aheadText(seen) : ''}`,
     ),
-    `created     ${new Date(seen.createdAt).toISOString()}`,
-    ...(seen.completedAt ? [`completed   ${new Date(seen.completedAt).toISOString()}`] : []),
+    `created     ${time(seen.createdAt)}`,
+    ...(seen.completedAt ? [`completed   ${time(seen.completedAt)}`] : []),
   ];
   return lines
     .flatMap((line) => line.split('\n'))
@@ -79,7 +90,9 @@ const waitingText = ({ id, waiting, waitingFor }: RequestStatus) =>
 
 /** ' (at most 20 run; workers read ahead)', where some of those in flight cannot run. */
 const aheadText = ({ counts, running }: RequestStatus) =>
-  running < counts.inFlight ? ` (at most ${running} run; workers read ahead)` : '';
+  running < counts.inFlight
+    ? ` (at most ${running.toLocaleString('en-US')} run; workers read ahead)`
+    : '';
 
 function producerText(
   { readAt }: RequestStatus,

@@ -1,4 +1,5 @@
 import { clearScreenDown, cursorTo } from 'node:readline';
+import { count as number } from '@piecework/dashboard/format';
 import type { ProgressReport, RequestStatus } from '@piecework/notifier';
 import type { QueueCounts } from '@piecework/protocol';
 import { checkOption, option, PieceworkError, pause } from '@piecework/protocol/contract';
@@ -110,7 +111,6 @@ async function readQueue(pw: Piecework): Promise<Seen | undefined> {
 /** 'requests: 4 open (3 have no handler), 693 succeeded, 0 failed · 2 workers' */
 function summary({ open, parked, workers, ended, pausedUntil }: QueueCounts): string {
   const { succeeded, failed, cancelled } = ended;
-  const number = (n: number) => n.toLocaleString('en-US');
   const lacking =
     parked > 0 ? ` (${number(parked)} ${parked === 1 ? 'has' : 'have'} no handler)` : '';
   const requests = [`${number(open)} open${lacking}`];
@@ -124,11 +124,15 @@ function summary({ open, parked, workers, ended, pausedUntil }: QueueCounts): st
   return parts.join(' · ');
 }
 
-/** On a terminal, each table replaces the one before. */
+/** On a terminal, each table replaces the one before, so it is no higher than the terminal. */
 function show(text: string): void {
-  if (process.stdout.isTTY) {
-    cursorTo(process.stdout, 0, 0);
-    clearScreenDown(process.stdout);
-  }
-  console.log(text);
+  if (!process.stdout.isTTY) return console.log(text);
+  cursorTo(process.stdout, 0, 0);
+  clearScreenDown(process.stdout);
+  const lines = text.split('\n');
+  // The last row of the terminal is for the cursor.
+  const room = Math.max(3, (process.stdout.rows || 24) - 1);
+  const hidden = lines.length - room + 1;
+  if (hidden > 1) lines.splice(room - 1, hidden, `… and ${number(hidden)} more lines`);
+  console.log(lines.join('\n'));
 }

@@ -19,5 +19,11 @@ export const commonFlags: readonly Flag[] = [
     workerOptions['shards'],
     'number',
   ),
+  flag(
+    '--no-color',
+    'no colours, as with NO_COLOR in the environment',
+    option.boolean(false),
+    'switch',
+  ),
   flag('--json', 'machine-readable output, one JSON value a line', option.boolean(false), 'switch'),
 ];

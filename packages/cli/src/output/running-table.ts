@@ -1,20 +1,20 @@
+import { duration } from '@piecework/dashboard/format';
 import type { RegisteredWorker } from '@piecework/protocol';
 import type { RunningSubRequest } from 'piecework';
-import prettyMs from 'pretty-ms';
 import { type Column, plainTable } from '../terminal/table.js';
 
 const COLUMNS: readonly Column[] = [
-  ...[{ head: 'index' }, { head: 'attempt' }, { head: 'for' }, { head: 'progress' }],
+  { head: 'index', right: true },
+  { head: 'attempt', right: true },
+  { head: 'for', right: true },
+  { head: 'progress', right: true },
   { head: 'worker', shrinks: true },
 ];
-
-const lasting = (ms: number) =>
-  prettyMs(Math.max(0, ms), { unitCount: 2, secondsDecimalDigits: 0 });
 
 /** The table of `status ID --running`, the longest first. `inFlight`: how many sub-requests run in all. */
 export function runningTable(running: readonly RunningSubRequest[], inFlight: number): string {
   const rows = running.map(({ index, attempt, forMs, progress, worker }) => [
-    ...[String(index), String(attempt), lasting(forMs)],
+    ...[String(index), String(attempt), duration(forMs)],
     ...[progress === undefined ? '' : String(progress), worker],
   ]);
   const table = plainTable(COLUMNS, rows, 'nothing runs');
@@ -23,12 +23,11 @@ export function runningTable(running: readonly RunningSubRequest[], inFlight: nu
 }
 
 /**
- * '12m job1:4': the sub-request that had run longest on a worker at the worker's last sign of life; '' when none ran.
+ * '12 min job1:4': the sub-request that had run longest on a worker at the worker's last sign of life; '' when none ran.
  * It may have ended since, so the time since that sign does not count.
  */
 export function longestOf({ longest: [first], seenAt }: RegisteredWorker): string {
   if (!first) return '';
   const { requestId, index, startedAt } = first;
-  const since = prettyMs(Math.max(0, seenAt - startedAt), { compact: true });
-  return `${since} ${requestId}:${index}`;
+  return `${duration(seenAt - startedAt)} ${requestId}:${index}`;
 }

@@ -1,13 +1,12 @@
+import { count, duration, perSecond } from '@piecework/dashboard/format';
 import type { ProgressReport } from '@piecework/notifier';
 import type { MultiBar } from 'cli-progress';
 import cliTruncate from 'cli-truncate';
-import prettyMs from 'pretty-ms';
-
-const number = (n: number) => Math.round(n).toLocaleString('en-US');
+import { bar as drawn } from './bar.js';
 
 /** In whole seconds, at least one. */
 const eta = (etaMs: number | null) =>
-  etaMs === null ? '–' : prettyMs(Math.max(1, Math.ceil(etaMs / 1_000)) * 1_000);
+  etaMs === null ? '–' : duration(Math.max(1, Math.ceil(etaMs / 1_000)) * 1_000).replace('.0', '');
 
 /** How often a plain line is printed where there is no terminal, in ms. */
 const LINE_EVERY_MS = 5_000;
@@ -79,8 +78,7 @@ export function barLine(report: ProgressReport, columns: number): string {
   const percent = report.waiting ? [] : [`${Math.floor(share * 100)} %`];
   const text = [...percent, ...partsOf(report)].join(' · ');
   const size = Math.min(LONGEST, columns - text.length - 2);
-  const filled = Math.floor(size * share);
-  const bar = size < SHORTEST ? '' : `${'='.repeat(filled)}${'-'.repeat(size - filled)} `;
+  const bar = size < SHORTEST ? '' : `${drawn(share, size)} `;
   return cliTruncate(`${bar}${text}`, columns - 1);
 }
 
@@ -96,14 +94,14 @@ function partsOf(report: ProgressReport): string[] {
   const { total, succeeded, failed, cancelled } = counts;
   // More may be added.
   const soFar = status === 'open' ? ' so far' : '';
-  const parts = [`${number(succeeded + failed)}/${number(total)}${soFar}`];
-  if (status === 'cancelling') parts.push(`stopping: ${number(running)} running`);
+  const parts = [`${count(succeeded + failed)}/${count(total)}${soFar}`];
+  if (status === 'cancelling') parts.push(`stopping: ${count(running)} running`);
   if (waiting) parts.push(waiting);
   else if (status !== 'complete' && status !== 'cancelling') {
-    parts.push(`${number(ratePerSecond)}/s`);
+    parts.push(`${perSecond(ratePerSecond)}`);
     if (status === 'open' || succeeded + failed < total) parts.push(`ETA ${eta(etaMs)}`);
   }
-  if (failed > 0) parts.push(`${number(failed)} failed`);
-  if (cancelled > 0) parts.push(`${number(cancelled)} cancelled`);
+  if (failed > 0) parts.push(`${count(failed)} failed`);
+  if (cancelled > 0) parts.push(`${count(cancelled)} cancelled`);
   return parts;
 }

@@ -1,6 +1,9 @@
+import { shortCount } from '@piecework/dashboard/format';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import wrapAnsi from 'wrap-ansi';
+import { paint, type Tone } from './colour.js';
+import { oneLine } from './plain-text.js';
 
 /*
  * Tables. On a terminal no line is longer than the terminal is wide: texts are shortened in their middle, as both ends
@@ -17,6 +20,10 @@ export interface Column {
   readonly half?: boolean;
   /** Whether the column is left out where there is little room. @default false */
   readonly drops?: boolean;
+  /** Whether its texts stand at the right of the column, as numbers do. @default false */
+  readonly right?: boolean;
+  /** The colour of a cell by its text. */
+  readonly tone?: (text: string) => Tone | undefined;
   /** Whether it contains ids. If they are shortened, a last line says how to get them whole. */
   readonly isId?: boolean;
 }
@@ -38,8 +45,6 @@ const STEPS = [
 ] as const;
 
 const CUT = '(ids are shortened; --json has them whole)';
-
-const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** The longest line of an output. */
 export const columnsOf = ({ isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>) =>
@@ -65,7 +70,7 @@ export function plainTable(
     const leasts = columns.map((column) => (half && column.half ? Math.floor(room / 2) : least));
     const widths = squeezed(natural, columns, room - gap * (columns.length - 1), leasts);
     if (!widths && step !== STEPS.at(-1)) continue;
-    const shown = lines.map((line) => joined(line, widths ?? natural, gap));
+    const shown = lines.map((line, i) => joined(line, columns, widths ?? natural, gap, i === 0));
     const cut = columns.some(({ isId }, i) => isId && (widths?.[i] ?? 0) < (natural[i] ?? 0));
     return [...shown, ...(widths && cut ? [CUT] : [])].join('\n');
   }
@@ -73,9 +78,8 @@ export function plainTable(
 }
 
 function textOf(cell: Cell, brief: boolean): string {
-  if (typeof cell === 'string') return cell;
-  if (typeof cell === 'number') return brief ? compact.format(cell) : cell.toLocaleString('en-US');
-  return cell[brief ? 1 : 0];
+  if (typeof cell === 'number') return brief ? shortCount(cell) : cell.toLocaleString('en-US');
+  return oneLine(typeof cell === 'string' ? cell : cell[brief ? 1 : 0]);
 }
 
 /** Shrinks the widest columns; undefined when that is not enough. */
@@ -97,10 +101,21 @@ function squeezed(
   return widths;
 }
 
-function joined(cells: readonly string[], widths: readonly number[], gap: number): string {
+function joined(
+  cells: readonly string[],
+  columns: readonly Column[],
+  widths: readonly number[],
+  gap: number,
+  isHead: boolean,
+): string {
   const padded = cells.map((cell, i) => {
+    const { right, tone } = columns[i] ?? {};
     const shown = shortened(cell, widths[i] ?? 0);
-    return shown + ' '.repeat(Math.max(0, (widths[i] ?? 0) - stringWidth(shown)));
+    const room = ' '.repeat(Math.max(0, (widths[i] ?? 0) - stringWidth(shown)));
+    const painted = paint(isHead ? 'quiet' : tone?.(cell), shown);
+    // What would only be blanks at the end of the line is left out.
+    if (right) return room + painted;
+    return i === cells.length - 1 ? painted : painted + room;
   });
   return padded.join(' '.repeat(gap)).trimEnd();
 }

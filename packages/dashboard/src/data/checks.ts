@@ -17,13 +17,13 @@ export interface Checked {
 /** What the doctor finds. It takes longer than a round, so a round does not wait for it. */
 export class Checks {
   readonly #admin: Admin;
-  readonly #addresses: Addresses;
+  readonly #addresses: Pick<Addresses, 'without'>;
   readonly #onProblem: OnProblem;
   #last: Checked | undefined;
   #begunAt = 0;
   #running: Promise<void> | undefined;
 
-  constructor(admin: Admin, addresses: Addresses, onProblem: OnProblem) {
+  constructor(admin: Admin, addresses: Pick<Addresses, 'without'>, onProblem: OnProblem) {
     this.#admin = admin;
     this.#onProblem = onProblem;
     this.#addresses = addresses;
@@ -63,7 +63,7 @@ export class Checks {
       findings = (await this.#admin.doctor()).map((finding) => this.#verdict(finding));
     } catch (error) {
       this.#onProblem(error, 'checks');
-      const cure = 'The log of the dashboard says why; piecework doctor checks from a terminal.';
+      const cure = 'On a terminal, piecework doctor says why.';
       findings = [{ level: 'error', what: 'The checks could not be finished.', cure }];
     }
     this.#last = { at: Date.now(), findings };

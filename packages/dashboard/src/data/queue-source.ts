@@ -50,7 +50,7 @@ export class QueueSource {
     redis: RedisInput,
     { name, shards = 1 }: { readonly name: string; readonly shards?: number | undefined },
     privacy: Privacy,
-    addresses: Addresses,
+    addresses: Pick<Addresses, 'without'>,
     onProblem: OnProblem,
   ) {
     this.name = name;
