@@ -126,7 +126,10 @@ function summary({ open, parked, workers, ended, pausedUntil }: QueueCounts): st
 
 /** On a terminal, each table replaces the one before, so it is no higher than the terminal. */
 function show(text: string): void {
-  if (!process.stdout.isTTY) return console.log(text);
+  if (!process.stdout.isTTY) {
+    console.log(text);
+    return;
+  }
   cursorTo(process.stdout, 0, 0);
   clearScreenDown(process.stdout);
   const lines = text.split('\n');
