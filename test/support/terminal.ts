@@ -17,18 +17,32 @@ const PARTS = /\u001b\[([?\d;]*)([A-Za-z])|./gsu;
 
 const quoted = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
+interface OnTerminal {
+  readonly redis: string;
+  readonly columns?: number;
+  readonly rows?: number;
+  /** Besides that of this process. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Starts `piecework …` on a terminal of so many columns; `type` sends keys, as '\x03' for Ctrl-C. */
 export function startOnTerminal(
   args: readonly string[],
-  { redis, columns = 80 }: { redis: string; columns?: number },
+  { redis, columns = 80, rows = 50, env = {} }: OnTerminal,
 ): Heard & { type(keys: string): void } {
   const command = [process.execPath, PROGRAM, ...args].map(quoted).join(' ');
-  const line = `stty cols ${columns} rows 50; exec ${command}`;
+  const line = `stty cols ${columns} rows ${rows}; exec ${command}`;
   const child = spawn('script', ['--quiet', '--flush', '--return', '-c', line, '/dev/null'], {
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...process.env, REDIS_URL: redis, TERM: 'xterm' },
+    env: { ...process.env, ...env, REDIS_URL: redis, TERM: 'xterm' },
   });
   return { ...listen(child), type: (keys) => void child.stdin.write(keys) };
+}
+
+/** '3;1': row and column, from 1. */
+function placeOf(parameter: string): [y: number, x: number] {
+  const [row = 1, column = 1] = parameter.split(';').map((n) => Number(n || 1));
+  return [row - 1, column - 1];
 }
 
 /** The lines on the screen after all of `output`, without blanks at their ends; the last one may be empty. */
@@ -43,9 +57,11 @@ export function screenOf(output: string, columns = 80): string[] {
   const control = (parameter: string, letter: string) => {
     const n = Number(parameter || 0);
     if (letter === 'A') y = Math.max(0, y - Math.max(1, n));
+    if (letter === 'H') [y, x] = placeOf(parameter);
     if (letter === 'G') x = Math.max(1, n) - 1;
     if (letter === 'K') lineAt(y).splice(n === 2 ? 0 : x);
     if (letter !== 'J') return;
+    if (n === 2) lines.length = 0;
     lineAt(y).splice(x);
     lines.splice(y + 1);
   };

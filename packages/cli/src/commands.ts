@@ -29,6 +29,7 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./commands/list.js')).listCommands,
   },
   { names: ['watch'], load: async () => (await import('./commands/watch.js')).watchCommand },
+  { names: ['top'], load: async () => (await import('./commands/top.js')).topCommand },
   { names: ['doctor'], load: async () => (await import('./commands/doctor.js')).doctorCommand },
   {
     names: ['dashboard'],

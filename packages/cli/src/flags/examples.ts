@@ -18,6 +18,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "piecework worker --exec 'python3 square.py' --persistent",
   ],
   watch: ['piecework watch numbers', 'piecework watch --json | jq .open'],
+  top: ['piecework top --redis redis://localhost', 'piecework top --queue mail --read-only'],
   status: ['piecework status numbers', 'piecework status numbers --json | jq .counts'],
   list: ['piecework list', 'piecework list --state all --json | jq -r .id'],
   workers: ['piecework workers', 'piecework workers --json | jq .running'],

@@ -53,6 +53,16 @@ export const watchFlags: readonly Flag[] = [
   flag('--every-ms <ms>', 'time between two updates', option.ms(100, 3_600_000, 1_000), 'number'),
 ];
 
+export const topFlags: readonly Flag[] = [
+  flag(
+    '--every-ms <ms>',
+    'time between two rounds of reads',
+    option.ms(1_000, 3_600_000, 1_000),
+    'number',
+  ),
+  flag('--read-only', 'keys change nothing', option.boolean(false), 'switch'),
+];
+
 export const doctorFlags: readonly Flag[] = [
   flag(
     '--deep',

@@ -2,7 +2,7 @@ import { shortCount } from '@piecework/dashboard/format';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import wrapAnsi from 'wrap-ansi';
-import { paint, type Tone } from './colour.js';
+import { type Paint, paint, type Tone } from './colour.js';
 import { oneLine } from './plain-text.js';
 
 /*
@@ -55,6 +55,7 @@ export function plainTable(
   allRows: readonly (readonly Cell[])[],
   whenEmpty: string,
   room = columnsOf(process.stdout),
+  painted: Paint = paint,
 ): string {
   if (allRows.length === 0) return whenEmpty;
   for (const step of STEPS) {
@@ -70,7 +71,11 @@ export function plainTable(
     const leasts = columns.map((column) => (half && column.half ? Math.floor(room / 2) : least));
     const widths = squeezed(natural, columns, room - gap * (columns.length - 1), leasts);
     if (!widths && step !== STEPS.at(-1)) continue;
-    const shown = lines.map((line, i) => joined(line, columns, widths ?? natural, gap, i === 0));
+    const shown = lines.map((line, i) =>
+      joined(line, columns, widths ?? natural, gap, (tone, text) =>
+        painted(i === 0 ? 'quiet' : tone, text),
+      ),
+    );
     const cut = columns.some(({ isId }, i) => isId && (widths?.[i] ?? 0) < (natural[i] ?? 0));
     return [...shown, ...(widths && cut ? [CUT] : [])].join('\n');
   }
@@ -106,16 +111,15 @@ function joined(
   columns: readonly Column[],
   widths: readonly number[],
   gap: number,
-  isHead: boolean,
+  painted: Paint,
 ): string {
   const padded = cells.map((cell, i) => {
     const { right, tone } = columns[i] ?? {};
     const shown = shortened(cell, widths[i] ?? 0);
     const room = ' '.repeat(Math.max(0, (widths[i] ?? 0) - stringWidth(shown)));
-    const painted = paint(isHead ? 'quiet' : tone?.(cell), shown);
-    // What would only be blanks at the end of the line is left out.
-    if (right) return room + painted;
-    return i === cells.length - 1 ? painted : painted + room;
+    const coloured = painted(tone?.(cell), shown);
+    if (right) return room + coloured;
+    return i === cells.length - 1 ? coloured : coloured + room;
   });
   return padded.join(' '.repeat(gap)).trimEnd();
 }
