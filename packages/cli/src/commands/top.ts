@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@piecework/protocol/contract';
+import { PieceworkError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { topFlags } from '../flags/query-flags.js';
@@ -55,16 +55,16 @@ export function topCommand(program: Command): void {
   });
 }
 
-/** @throws InvalidOptionError: there is nobody who could look */
+/** @throws PieceworkError: there is nobody who could look */
 function checkTerminal(json: boolean): void {
   const instead =
-    '`piecework list --json`, `piecework status ID --json` or `piecework watch --json`';
-  if (json) throw new InvalidOptionError('--json', true, `a program uses ${instead}`);
-  if (process.stdin.isTTY && process.stdout.isTTY) return;
-  const missing = process.stdin.isTTY ? 'standard output' : 'standard input';
-  throw new InvalidOptionError(
-    missing,
-    'no terminal',
-    `top draws on a terminal and reads its keys; without one use ${instead}`,
-  );
+    'programs use `piecework list --json`, `piecework status ID --json` or `piecework watch --json`';
+  const refuse = (why: string) => {
+    throw new PieceworkError(`${why}; ${instead}`, { code: 'INVALID_OPTION' });
+  };
+  if (json) refuse('top draws on a terminal, and has no --json');
+  const { stdin, stdout } = process;
+  if (stdin.isTTY && stdout.isTTY) return;
+  const which = stdin.isTTY ? 'standard output' : 'standard input';
+  refuse(`top draws on a terminal and reads its keys, and ${which} is none`);
 }
