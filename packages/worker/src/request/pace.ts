@@ -1,9 +1,9 @@
 import type { Usual } from '../shared/usual.js';
 
 /** About how many outcomes one settle is to carry: more would hardly make each of them cheaper. */
-const COMPANY = 32;
+const COMPANY = 64;
 /** Outcomes wait for others for no longer than so many times what a handler takes. */
-const HANDLERS = 2;
+const HANDLERS = 4;
 /** While somebody follows the results, outcomes wait for others for no longer than this, in ms. */
 const LIVE_MS = 4;
 /** If fewer outcomes than this are expected within the delay, none waits for it. */

@@ -50,7 +50,7 @@ export const fleet: Figure = {
     'Perfect sharing is simulated: each slot takes the next sub-request at once, from the first sub-request of its worker on.',
     'A row has as many sub-requests as fill four seconds at the ideal rate, but at most 32,000 for BullMQ, which adds a flow in one transaction; handlers of 0 ms: 250,000 and 20,000.',
     'Equal requests: the sub-requests are dealt to 20 requests, or to 20 parents. The limit of each request is the number of all slots. Nobody reads results.',
-    'The workers of a row share one process, which has warmed up on another queue; `--processes 40` gives each of 40 workers its own. They have no renewal thread (maxBlockMs 0).',
+    'The workers of a row share one process; `--processes 40` gives each of 40 workers its own. It has warmed up with three fleets of 10,000 sub-requests each, in the same set-up but with handlers of at most 5 ms: otherwise the compiler of V8 would take up to half of the clients’ CPU time. They have no renewal thread (maxBlockMs 0).',
     'Redis’ CPU is that of its main thread, the clients’ that of the processes with the workers. The server counts scripts and commands.',
     'Makespan: one worker’s handlers take four times as long; perfect sharing knows that. Live: a reader in another process iterates over `results()` from before the start on.',
   ].join(' '),

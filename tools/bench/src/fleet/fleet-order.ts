@@ -9,8 +9,10 @@ export interface FleetOrder {
   readonly slowness: readonly number[];
   readonly slots: number;
   readonly handlerMs: number;
+  /** Equal requests that share the work. */
+  readonly requests: number;
   readonly payloadBytes: number;
-  /** Sub-requests that the process runs on a queue of its own first. */
+  /** Sub-requests that the process runs first, in the same set-up, on a queue of its own. */
   readonly warmUpCount: number;
   /** Records when each handler ended. */
   readonly notes: boolean;

@@ -2,6 +2,7 @@ import { max, min, sum } from 'simple-statistics';
 import type { Fixture } from '../fixture/fixture.js';
 import { makePayloads } from '../payloads.js';
 import { difference, type RedisFigures, redisFigures } from '../redis-figures.js';
+import { deal } from './deal.js';
 import type { FleetProducer } from './fleet-contender.js';
 import { type Address, type FleetContenderName, fleetContenders } from './fleet-contender.js';
 import type { FleetOrder, FleetReport } from './fleet-order.js';
@@ -12,6 +13,8 @@ import type { Shape } from './shape.js';
 
 /** So many processes are started at the same time. */
 const AT_ONCE = 4;
+/** After so many, V8 has compiled most of what a row runs: a fleet that runs for hours pays for that once. */
+const WARM_UP = 30_000;
 
 export interface FleetRunOptions {
   /** Where the workers find Redis. @default the server of the fixture */
@@ -91,15 +94,17 @@ export async function runFleet(
 function ordersOf(
   fixture: Fixture,
   whose: Pick<FleetOrder, 'contender' | 'queue'>,
-  { workers, slots, handlerMs }: FleetShape,
+  { workers, slots, handlerMs, requests }: FleetShape,
   { redis: { host, port } = fixture.server, firstSlowness = 1, notes = false }: FleetRunOptions,
 ): FleetOrder[] {
   const slowness = Array.from({ length: workers }, (_, i) => (i === 0 ? firstSlowness : 1));
-  return deal(slowness, Math.min(workers, fixture.choice.processes)).map((group) => ({
+  const warmUp = fixture.of(WARM_UP, 10_000, 50);
+  const groups = deal(slowness, Math.min(workers, fixture.choice.processes));
+  return groups.map((group) => ({
     ...whose,
-    ...{ redis: { host, port }, slowness: group, slots, handlerMs, notes },
+    ...{ redis: { host, port }, slowness: group, slots, handlerMs, requests, notes },
     payloadBytes: fixture.settings.payloadBytes,
-    warmUpCount: fixture.of(3_000, 2_000, 50),
+    warmUpCount: Math.max(fixture.of(3_000, 2_000, 50), Math.round(warmUp / groups.length)),
   }));
 }
 
@@ -134,9 +139,4 @@ function summarise(
     commands: cost.commands / handled,
     ends: reports.flatMap(({ ends }) => ends),
   };
-}
-
-/** Deals the items to so many groups in turn. */
-function deal<Item>(items: readonly Item[], groups: number): Item[][] {
-  return Array.from({ length: groups }, (_, group) => items.filter((_, i) => i % groups === group));
 }
