@@ -146,6 +146,7 @@ describe('a worker that is slower than the others', () => {
     const { clock, slow } = scene;
     expect(slow.running.size).toBe(0);
     clock.move(SLOW_MS);
+    clock.go();
     await until(() => slow.running.size === 1, { what: 'the slow worker runs another one' });
     await finish(flow, scene, TOTAL);
   });
