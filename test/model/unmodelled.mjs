@@ -63,6 +63,9 @@ export const unmodelled = [
   { cure: 'the lease is checked before what was read ahead starts', why: AHEAD },
   { cure: 'what waits behind slow handlers goes back', why: TIME },
   { cure: 'others are not read for what goes back', why: TIME },
+  { cure: 'a slow worker reads nothing ahead that others would end sooner', why: TIME },
+  { cure: 'a slow worker leaves the last sub-requests to others', why: TIME },
+  { cure: 'who stands back takes part again', why: TIME },
   { cure: 'what was read ahead is known', why: AHEAD },
   { cure: 'what was read ahead is not started twice', why: AHEAD },
   {
