@@ -133,6 +133,7 @@ export const unmodelled = [
   { cure: 'a second pass reads the stream', why: NOTICES },
   { cure: 'results that expire soon are read', why: NOTICES },
   { cure: 'a message brings no record of a failure', why: NOTICES },
+  { cure: 'a message without a read has the only record', why: NOTICES },
   { cure: 'whoever submitted a request learns that it was dropped', why: NOTICES },
   { cure: 'a lost request is not reported as completed', why: TOLD },
   { cure: 'the settings of a server are checked again', why: EVICTING },
