@@ -73,6 +73,7 @@ export const unmodelled = [
   { cure: 'nothing is read ahead of a paused request', why: HALTED },
   { cure: 'nothing is read ahead above a lowered limit', why: FIXED },
   { cure: 'nothing is read ahead where the first crash is final', why: AHEAD },
+  { cure: 'an enter reads ahead only under the whole limit', why: AHEAD },
   { cure: 'after a redrive the unread are counted', why: LIFE },
   ...[
     'successes that are not acknowledged are looked into',

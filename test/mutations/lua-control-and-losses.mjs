@@ -379,6 +379,13 @@ export const luaControlAndLosses = [
     history: 'of a paused request nothing is read ahead, and what was is to go back',
   },
   {
+    cure: 'an enter reads ahead only under the whole limit',
+    change: { becomes: 'grant * ahead' },
+    test: AHEAD,
+    history:
+      'an enter reads ahead for a worker that has all that the limit allows, and for no other',
+  },
+  {
     cure: 'nothing is read ahead above a lowered limit',
     test: AHEAD,
     history: 'above a lowered limit nothing is read ahead, and what was is to go back',

@@ -1,7 +1,7 @@
 import type { Contention, Entry } from '@piecework/protocol';
 import type { Slots } from '../shared/slots.js';
 import type { Attempts } from './attempts.js';
-import type { Pace } from './pace.js';
+import { type Pace, PER_PERMIT } from './pace.js';
 import { ReadAhead } from './read-ahead.js';
 import type { SessionCalls } from './session-calls.js';
 import type { SessionLease } from './session-lease.js';
@@ -114,6 +114,11 @@ export class Reading {
   get ahead(): number {
     if (!this.#mode.working || !this.#mayReadAhead) return 0;
     return Math.max(0, Math.min(this.#pace.ahead, this.#share) - this.#ahead.size);
+  }
+
+  /** How many an enter may read for each permit beyond it, where no other worker could run them. */
+  get aheadAtEnter(): number {
+    return this.#mayReadAhead && this.#pace.isBrief ? PER_PERMIT : 0;
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
