@@ -121,8 +121,11 @@ else
   --- @include exceeded, replace, complete, usual-end
   if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
     local keys = { request = request, work = work, progress = progress, results = results }
-    local outcome =
-      endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0, values, channel)
+    local isOnly = settledBefore == 0 and
+      -- cure: a message without a read has the only record
+      (state.moved == 0 and not kept)
+    local outcome = endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0,
+      isOnly, values, channel)
     return { 'complete', outcome, state.spentAt }
   end
 

@@ -1,7 +1,7 @@
 import { ControlCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { useTestClock } from '../support/clock.js';
-import { Hand, type Scene } from '../support/given.js';
+import { given, Hand, type Scene } from '../support/given.js';
 import { readAhead, running } from '../support/read-ahead.js';
 import { completeWithFailures, openedAgain, runAgain } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
@@ -33,6 +33,28 @@ const traces: Record<string, Trace> = {
       });
     },
     without: [{ script: 'settle', cure: 'nothing is read ahead of a paused request' }],
+  },
+
+  'an enter reads ahead for a worker that has all that the limit allows, and for no other': {
+    async play() {
+      const entered = async (want: number) => {
+        const scene = await given.sealed({ items: 20, limit: 2 });
+        const { request, generation } = scene;
+        const about = { generation, worker: 'w', op: 1, leaseMs: 30_000, tasks: '*' };
+        const reply = await request.enter({ ...about, want, epochs: ['1'], most: 16, ahead: 4 });
+        if (reply.verdict !== 'ok') throw new Error(reply.verdict);
+        return { permits: reply.permits, read: reply.entries.length };
+      };
+      expect(await entered(5)).toEqual({ permits: 2, read: 10 });
+      expect(await entered(1)).toEqual({ permits: 1, read: 1 });
+    },
+    without: [
+      {
+        script: 'enter',
+        cure: 'an enter reads ahead only under the whole limit',
+        change: { becomes: 'grant * ahead' },
+      },
+    ],
   },
 
   'above a lowered limit nothing is read ahead, and what was is to go back': {

@@ -76,6 +76,7 @@ export const unmodelled = [
   { cure: 'nothing is read ahead of a paused request', why: HALTED },
   { cure: 'nothing is read ahead above a lowered limit', why: FIXED },
   { cure: 'nothing is read ahead where the first crash is final', why: AHEAD },
+  { cure: 'an enter reads ahead only under the whole limit', why: AHEAD },
   { cure: 'after a redrive the unread are counted', why: LIFE },
   ...[
     'successes that are not acknowledged are looked into',
@@ -136,6 +137,7 @@ export const unmodelled = [
   { cure: 'a second pass reads the stream', why: NOTICES },
   { cure: 'results that expire soon are read', why: NOTICES },
   { cure: 'a message brings no record of a failure', why: NOTICES },
+  { cure: 'a message without a read has the only record', why: NOTICES },
   { cure: 'whoever submitted a request learns that it was dropped', why: NOTICES },
   { cure: 'a lost request is not reported as completed', why: TOLD },
   { cure: 'the settings of a server are checked again', why: EVICTING },

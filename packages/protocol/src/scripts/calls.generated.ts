@@ -221,8 +221,9 @@ export const calls = {
       /** sub-requests that it may read here */ readonly most: number;
       /** how many of the free slots are still in use, by handlers of other requests that end soon */ readonly awaited: number;
       /** number of its last call for this request that was answered; 0: none */ readonly answered: number;
+      /** how many it may read for each new permit beyond that, if it gets all that the limit allows */ readonly ahead: number;
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
-    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, ...a.epochs],
+    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, ...a.epochs],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly task: string; readonly attempts: number; readonly ends: number; readonly grantNo: string; readonly ready: number; readonly policy: string; readonly live: number; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }

@@ -13,9 +13,11 @@ const GAP = 0.05;
 /** How much more is read ahead than is needed on average, as handlers do not end at equal intervals. */
 const RESERVE = 1.3;
 /** Most that is read ahead for each permit. */
-const PER_PERMIT = 4;
+export const PER_PERMIT = 4;
 /** Handlers are short if they take no longer than this on average, in ms: a slot is free soon. */
 const SHORT_MS = 150;
+/** They are brief if they take no longer than this: what is read with the first permits starts at once. */
+const BRIEF_MS = 10;
 /** Over about how many calls the round trip is averaged. */
 const AVERAGED = 8;
 
@@ -26,15 +28,20 @@ const AVERAGED = 8;
  */
 export class Pace {
   readonly #usual: Usual;
+  readonly #lately: Usual;
   readonly #most: number;
   readonly #permits: () => number;
   #roundTripMs = 1;
   /** Whether somebody follows the results, as the server answered last. */
   live = false;
 
-  /** `most`: longest delay of an outcome, in ms; 0: each is settled at once · `permits`: how many it has now */
-  constructor(usual: Usual, most: number, permits: () => number) {
+  /**
+   * `usual`: of this request · `lately`: of all requests of this worker · `most`: longest delay of an outcome, in ms; 0:
+   * each is settled at once · `permits`: how many it has now
+   */
+  constructor(usual: Usual, lately: Usual, most: number, permits: () => number) {
     this.#usual = usual;
+    this.#lately = lately;
     this.#most = most;
     this.#permits = permits;
   }
@@ -79,6 +86,13 @@ export class Pace {
   get isShort(): boolean | undefined {
     const { averageMs } = this.#usual;
     return averageMs === undefined ? undefined : averageMs <= SHORT_MS;
+  }
+
+  /** Whether handlers are brief: those of this request, or the last ones of others. */
+  get isBrief(): boolean {
+    return (
+      (this.#usual.averageMs ?? this.#lately.averageMs ?? Number.POSITIVE_INFINITY) <= BRIEF_MS
+    );
   }
 
   /** The time from one start to the next while all permits are in use, in ms; 0: not known. */

@@ -1,7 +1,7 @@
 import type { Contention, Entry } from '@piecework/protocol';
 import type { Slots } from '../shared/slots.js';
 import type { Attempts } from './attempts.js';
-import type { Pace } from './pace.js';
+import { type Pace, PER_PERMIT } from './pace.js';
 import { ReadAhead } from './read-ahead.js';
 import type { Remainder } from './remainder.js';
 import type { SessionCalls } from './session-calls.js';
@@ -124,6 +124,11 @@ export class Reading {
       this.#remainder.ahead,
     );
     return Math.max(0, most - this.#ahead.size);
+  }
+
+  /** How many an enter may read for each permit beyond it, where no other worker could run them. */
+  get aheadAtEnter(): number {
+    return this.#mayReadAhead && this.#pace.isBrief ? PER_PERMIT : 0;
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */

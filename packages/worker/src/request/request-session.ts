@@ -189,7 +189,8 @@ export class RequestSession {
     try {
       wanted = await this.#room.permitsFor(this.shard.takesWork ? want : 0);
       sentAt = performance.now();
-      entered = await this.#calls.enter(epochs, wanted, this.#account.withoutSlot);
+      const { withoutSlot } = this.#account;
+      entered = await this.#calls.enter(epochs, wanted, withoutSlot, this.#reading.aheadAtEnter);
       if (entered.verdict === 'ok') granted = entered.permits - this.lease.permits;
     } finally {
       this.#account.answered(want, awaits ? Math.max(0, want - granted) : 0);

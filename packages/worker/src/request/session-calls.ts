@@ -52,15 +52,19 @@ export class SessionCalls {
     return this.#commands.keys.request;
   }
 
-  /** Turns tokens (their epochs) into permits for up to `want` slots, `awaited` of which are still in use. */
-  async enter(epochs: readonly string[], want: number, awaited: number) {
+  /**
+   * Turns tokens (their epochs) into permits for up to `want` slots, `awaited` of which are still in use. `ahead`: how
+   * many sub-requests it may read for each permit beyond it, if this worker gets all that the limit allows.
+   */
+  async enter(epochs: readonly string[], want: number, awaited: number, ahead: number) {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
     this.#epoch = this.#context.connection.epoch;
     const entered = await this.#insist(() =>
       this.#commands.enter({
         ...{ generation: this.#generation, worker, op, want, leaseMs, epochs },
-        ...{ tasks: handlers.served, most: READ_AT_ENTER, awaited, answered: this.#answered },
+        ...{ tasks: handlers.served, most: READ_AT_ENTER, awaited, ahead },
+        answered: this.#answered,
       }),
     );
     this.#answered = op;

@@ -101,7 +101,7 @@ export function partsOf(
     start: (suspect, now) => attempts.start(suspect, now),
   });
   const account = new SlotAccount(slots, callbacks.onSlot);
-  const pace = new Pace(usual, context.settleDelayMs, () => lease.permits);
+  const pace = new Pace(usual, context.lately, context.settleDelayMs, () => lease.permits);
   const remainder = new Remainder(pace, () => lease.permits);
   const reading: Reading = new Reading({
     ...{ mode, lease, attempts, suspects, settling, slots, account, calls, pace, remainder },
