@@ -1,6 +1,6 @@
 import { Admin } from 'piecework';
 import { expect } from 'vitest';
-import { jsonLines, test } from '../support/command-line.js';
+import { jsonLines, saysIn, test } from '../support/command-line.js';
 import { given, Hand, success } from '../support/given.js';
 
 const thrown = (name: string) => JSON.stringify({ name, message: 'no\nand no' });
@@ -77,6 +77,8 @@ test('a submission that failed prints the commands that show its failures, with 
   const { run, start, queue, file, connection } = commandLine;
   const handler = await file('fails.mjs', "export default () => { throw new TypeError('no'); };");
   const worker = start('worker', '--handler', handler);
+  // Otherwise the submission may first say that there is no worker.
+  await saysIn(worker, 'stderr', /worker started/);
   const input = await file('one.txt', 'a\n');
   const { stderr } = await run('submit', '--input', input, '--wait');
   const [id = ''] = stderr.split(' ');

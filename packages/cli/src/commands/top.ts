@@ -19,13 +19,17 @@ interface TopValues {
 /** How long the connection may take to close, in ms: Redis may be away. */
 const CLOSING_MS = 1_000;
 
+const flags = commonFlags.map((one) =>
+  one.name === 'json' ? { ...one, about: 'refused: see list, status and watch' } : one,
+);
+
 /** `top`: an overview of a queue on the terminal, live, with keys that control it. */
 export function topCommand(program: Command): void {
   const command = program
     .command('top')
     .description('show a queue live on this terminal, and control its requests by keys');
-  addFlags(command, commonFlags, topFlags).action(async (given: Record<string, unknown>) => {
-    const values = readFlags<TopValues>(given, commonFlags, topFlags);
+  addFlags(command, flags, topFlags).action(async (given: Record<string, unknown>) => {
+    const values = readFlags<TopValues>(given, flags, topFlags);
     const { queue, shards, everyMs, readOnly } = values;
     checkTerminal(values.json);
     // Says at once that Redis cannot be reached, or is too old.

@@ -1,6 +1,5 @@
 import { doneOf, type RequestView, type Row } from '@piecework/dashboard/data';
 import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
-import type { Tone } from '../terminal/colour.js';
 import { oneLine } from '../terminal/plain-text.js';
 import { shortened } from '../terminal/table.js';
 import { chart, fit, type Look, shares, sides } from './lines.js';
@@ -149,7 +148,3 @@ function holderLines({ running, row }: RequestView, look: Look): string[] {
     ...lines,
   ];
 }
-
-/** Tones of the parts, for the help. */
-export const SIGNS: readonly (readonly [sign: string, name: string, tone: Tone | undefined])[] =
-  PARTS.map(({ sign, name, tone }) => [sign, name, tone]);
