@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { WorkerFleet } from '@piecework/cli';
 import { QueueCommands } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
@@ -83,7 +84,28 @@ describe('run, when handlers end their process', () => {
   });
 });
 
+/** Ids of the processes that this one has started and whose command line names this. */
+function children(named: string): number[] {
+  const pids = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
+  return pids.filter((pid) => pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(named)).map(Number);
+}
+
+const isZombie = (pid: number) => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+
 describe('a fleet of worker processes', () => {
+  test('says why its processes could not start, also when their end is noticed first', async () => {
+    const queue = `${unique}-silent`;
+    const flags = ['--exec', 'cat', '--log-level', 'silent'];
+    const none = { redis: 'redis://127.0.0.1:1', queue, flags };
+    const starts = Array.from({ length: 8 }, () => WorkerFleet.start(none));
+    const why = Promise.allSettled(starts);
+    const pids = await until(() => children(queue).length === starts.length && children(queue));
+    // This process does nothing until they have ended: then their last messages and their ends are there at once.
+    while (!pids.every(isZombie));
+    for (const end of await why)
+      expect(end).toMatchObject({ reason: { message: expect.stringContaining('ECONNREFUSED') } });
+  });
+
   test('replaces a process that was killed; it is live meanwhile, and ready afterwards', {
     timeout: 120_000,
   }, async ({ commandLine: { file, start, run } }) => {

@@ -136,6 +136,21 @@ async function readAhead(
   options: Partial<WorkerOptions> = {},
   request: object = {},
 ): Promise<Scene> {
+  for (;;) {
+    const scene = await oneAhead(flow, options, request);
+    if (scene) return scene;
+  }
+}
+
+/**
+ * The same; undefined if it has read nothing ahead: after a stall of the machine all quick ones are settled by one call,
+ * and nothing was known of their duration before.
+ */
+async function oneAhead(
+  flow: Flow,
+  options: Partial<WorkerOptions>,
+  request: object,
+): Promise<Scene | undefined> {
   const work = new Work();
   const worker = flow.worker({
     ...{ concurrency: SLOTS, leaseMs: LONG_MS, quantumMs: LONG_MS, settleDelayMs: SETTLE_DELAY_MS },
@@ -147,19 +162,17 @@ async function readAhead(
   await worker.start();
   await heard(flow);
   const { id } = await flow.producer().submit(numbers(TOTAL), { limit: SLOTS, ...request });
-  await until(() => work.settled.size === QUICK, {
+  await until(() => work.settled.size === QUICK && work.running.size === SLOTS, {
     everyMs: 2,
     what: 'the quick ones are settled',
   });
-  const pending = await until(
-    async () => {
-      const now = await owned(flow, id, worker.id);
-      return now.pending > SLOTS && now.pending;
-    },
-    { everyMs: 2, what: 'something is read ahead' },
-  );
-  expect(work.running.size).toBe(SLOTS);
-  return { id, work, worker, ahead: pending - SLOTS };
+  // The settle that said so has read what is read ahead.
+  const { pending } = await owned(flow, id, worker.id);
+  if (pending > SLOTS) return { id, work, worker, ahead: pending - SLOTS };
+  work.letAll();
+  await flow.complete(id);
+  await worker.close();
+  return undefined;
 }
 
 const state = (flow: Flow, id: string) => flow.request(id).inspect();

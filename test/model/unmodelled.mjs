@@ -290,6 +290,7 @@ export const unmodelled = [
     why: 'it is the text of an error',
   },
   { cure: 'the exit of a process is recorded at once', why: TIME },
+  { cure: 'what a process said before its end is heard', why: 'it is the text of an error' },
   { cure: 'a blocked event loop is named', why: 'it is the text of an error' },
   {
     cure: 'the cause of a lost lease is stored by a later check',

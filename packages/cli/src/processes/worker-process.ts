@@ -65,6 +65,20 @@ export interface ProcessOptions {
   readonly onEnd: (end: ProcessEnd) => void;
 }
 
+/** Calls when all messages of a process that has ended were received: its end may be noticed before them. */
+function afterMessages(child: ChildProcess, then: () => void): void {
+  // cure: what a process said before its end is heard
+  if (!child.connected) return then();
+  let called = false;
+  const once = () => {
+    clearTimeout(late);
+    if (!called) then();
+    called = true;
+  };
+  const late = setTimeout(once, OUTPUT_MS);
+  child.once('disconnect', once);
+}
+
 export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #options: ProcessOptions;
@@ -108,7 +122,7 @@ export class WorkerProcess {
           child.stdout?.destroy();
           child.stderr?.destroy();
         }, OUTPUT_MS).unref();
-        onEnd(this.#endOf(code, signal));
+        afterMessages(child, () => onEnd(this.#endOf(code, signal)));
       });
       child.once('error', (error) => {
         if (child.pid !== undefined) return;

@@ -189,8 +189,7 @@ export class RequestSession {
     try {
       wanted = await this.#room.permitsFor(this.shard.takesWork ? want : 0);
       sentAt = performance.now();
-      const { withoutSlot } = this.#account;
-      entered = await this.#calls.enter(epochs, wanted, withoutSlot, this.#reading.aheadAtEnter);
+      entered = await this.#calls.enter(epochs, wanted, this.#account, this.#reading);
       if (entered.verdict === 'ok') granted = entered.permits - this.lease.permits;
     } finally {
       this.#account.answered(want, awaits ? Math.max(0, want - granted) : 0);

@@ -52,11 +52,13 @@ export class SessionCalls {
     return this.#commands.keys.request;
   }
 
-  /**
-   * Turns tokens (their epochs) into permits for up to `want` slots, `awaited` of which are still in use. `ahead`: how
-   * many sub-requests it may read for each permit beyond it, if this worker gets all that the limit allows.
-   */
-  async enter(epochs: readonly string[], want: number, awaited: number, ahead: number) {
+  /** Turns tokens (their epochs) into permits for up to `want` slots, some of which may still be in use. */
+  async enter(
+    epochs: readonly string[],
+    want: number,
+    { withoutSlot: awaited }: { readonly withoutSlot: number },
+    { aheadAtEnter: ahead }: { readonly aheadAtEnter: number },
+  ) {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
     this.#epoch = this.#context.connection.epoch;
