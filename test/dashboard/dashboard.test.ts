@@ -11,6 +11,7 @@ import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.j
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
 import { search } from '../../packages/dashboard/dist/data/search.js';
 import { workersView } from '../../packages/dashboard/dist/data/workers.js';
+import type { RequestView } from '../../packages/dashboard/dist/shape/views.js';
 import { Log } from '../support/flow.js';
 import { freshName } from '../support/given.js';
 import { testUrl } from '../support/redis.js';
@@ -406,6 +407,30 @@ describe('a change', () => {
 });
 
 describe('what is shown', () => {
+  it('of one request: its options as submitted, and its generations', async () => {
+    const { submit, view, queue, redis } = await given();
+    let fails = true;
+    const handler = () => {
+      if (fails) throw new Error('not yet');
+    };
+    const request = await submit([1, 2], { limit: 5, attempts: 2, deadlineMs: 60_000 });
+    await request.update({ limit: 3 });
+    const worker = new Worker({ redis, queue, handler, ...quietly });
+    await worker.start();
+    await request.completion();
+    fails = false;
+    await request.redrive();
+    await request.completion();
+    await worker.close();
+    const shown = await view<RequestView>({ view: 'request', id: request.id });
+    expect(shown.row.limit).toBe(3);
+    expect(shown.options).toMatchObject({ limit: 5, attempts: 2, deadlineMs: 60_000 });
+    expect(shown.generations).toMatchObject([
+      { outcome: 'failed', failed: 2, redriven: 0 },
+      { outcome: 'succeeded', failed: 0, redriven: 2 },
+    ]);
+  });
+
   it('of a payload, a result and a stack: nothing without leave, then what mask leaves of it', async () => {
     const hostile = '<img src=x onerror=alert(1)>';
     const run = async (options: Partial<DashboardOptions>) => {

@@ -1,17 +1,13 @@
 import { useState } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
-import type {
-  FailureDetail,
-  RequestView,
-  ResultsPage,
-  Row,
-  ValueView,
-} from '../src/shape/views.js';
+import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { Chart, type Line, showsCount, showsRate } from './chart.js';
 import { Control } from './control.js';
-import { clockTime, count, duration, percent, plural, rate, time, until } from './format.js';
+import { clockTime, count, duration, percent, plural, rate } from './format.js';
+import { Facts, Life } from './life.js';
 import { ask, clock, shell, useLive } from './live.js';
-import { Ago, BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
+import { BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
+import { Results, Value } from './results.js';
 import { linkTo, route } from './route.js';
 
 export function OneRequest() {
@@ -56,8 +52,8 @@ function Shown({ view }: { readonly view: RequestView }) {
               <Control view={view} />
             </Panel>
           ) : null}
-          <Life row={row} />
-          <Facts row={row} />
+          <Life view={view} />
+          <Facts view={view} />
         </div>
       </div>
     </>
@@ -299,176 +295,5 @@ function Example({ index, id }: { readonly index: number; readonly id: string })
         </div>
       ) : null}
     </details>
-  );
-}
-
-function Value({ value }: { readonly value: ValueView }) {
-  if (value.hidden || value.text === '') return null;
-  return (
-    <>
-      <Verbatim text={value.text} label="Value" />
-      {value.cut ? <p class="small">It is longer; the rest is not shown.</p> : null}
-    </>
-  );
-}
-
-/** Results by page, when somebody asks for them. */
-function Results({ row }: { readonly row: Row }) {
-  const [pages, setPages] = useState<readonly string[]>([]);
-  const [page, setPage] = useState<ResultsPage | undefined>(undefined);
-  const [problem, setProblem] = useState('');
-  const read = async (cursors: readonly string[]) => {
-    const query = new URLSearchParams({
-      queue: route.value.queue,
-      id: row.id,
-      cursor: cursors.at(-1) ?? '',
-    });
-    try {
-      setPage(await ask<ResultsPage>(`api/results?${query}`));
-      setPages(cursors);
-      setProblem('');
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-  };
-  const settled = row.counts.succeeded + row.counts.failed;
-  return (
-    <Panel title="Results" aside={`${count(settled)} by now`}>
-      {problem ? <Problem message={problem} /> : null}
-      {page === undefined ? (
-        settled === 0 ? (
-          <p class="nothing">There is none yet.</p>
-        ) : (
-          <button type="button" onClick={() => void read([''])}>
-            Show them
-          </button>
-        )
-      ) : (
-        <>
-          <Scrolls label="Results">
-            <table class="list dense">
-              <caption class="hidden">Results in the order of their ends</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="n">
-                    Item
-                  </th>
-                  <th scope="col">Outcome</th>
-                  <th scope="col">Value</th>
-                  <th scope="col" class="n">
-                    Took
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {page.rows.map((one) => (
-                  <tr key={one.index}>
-                    <th scope="row" class="n">
-                      {one.index}
-                    </th>
-                    <td class={one.status === 'failed' ? 'bad' : ''}>{one.status}</td>
-                    <td class="small">
-                      {one.value.hidden || one.value.text === '' ? (
-                        one.value.about
-                      ) : (
-                        <details>
-                          <summary>{one.value.about}</summary>
-                          <Value value={one.value} />
-                        </details>
-                      )}
-                    </td>
-                    <td class={one.durationMs === null ? 'n none' : 'n'}>
-                      {one.durationMs === null ? '–' : duration(one.durationMs)}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Scrolls>
-          <div class="buttons">
-            <button
-              type="button"
-              disabled={pages.length < 2}
-              onClick={() => void read(pages.slice(0, -1))}
-            >
-              Previous
-            </button>
-            <button
-              type="button"
-              disabled={page.cursor === ''}
-              onClick={() => void read([...pages, page.cursor])}
-            >
-              Next
-            </button>
-            <button type="button" onClick={() => setPage(undefined)}>
-              Hide
-            </button>
-          </div>
-        </>
-      )}
-    </Panel>
-  );
-}
-
-/** A generation is about the server's time of its beginning; the first begins with the request. */
-const isAgain = ({ generation, createdAt }: Row) => generation - createdAt > 1_000;
-
-/** What happened to it and what will, in the order of time. */
-function Life({ row }: { readonly row: Row }) {
-  const now = clock.value;
-  const events = [
-    { at: row.createdAt, what: 'created' },
-    ...(isAgain(row) ? [{ at: row.generation, what: 'ran again' }] : []),
-    ...(row.heldUntil > 0 ? [{ at: row.heldUntil, what: 'held back until' }] : []),
-    ...(row.completedAt > 0
-      ? [
-          {
-            at: row.completedAt,
-            what: `${row.outcome}${row.endReason ? ` by ${row.endReason}` : ''}`,
-          },
-        ]
-      : []),
-    ...(row.deadline > 0 && row.completedAt === 0 ? [{ at: row.deadline, what: 'deadline' }] : []),
-    ...(row.etaMs !== null ? [{ at: now + row.etaMs, what: 'done, at this rate' }] : []),
-    ...(row.completedAt === 0 ? [{ at: now, what: 'now' }] : []),
-  ].sort((a, b) => a.at - b.at);
-  return (
-    <Panel title="Its life">
-      <ol class="life">
-        {events.map(({ at, what }) => (
-          <li key={what} class={at > now ? 'ahead' : what === 'now' ? 'now' : ''}>
-            <span>{what}</span>
-            <span class="small" title={time(at)}>
-              {what === 'now' ? '' : at > now ? until(at, now) : <Ago at={at} />}
-            </span>
-          </li>
-        ))}
-      </ol>
-    </Panel>
-  );
-}
-
-function Facts({ row }: { readonly row: Row }) {
-  return (
-    <Panel title="As submitted">
-      <dl class="facts">
-        <dt>Task</dt>
-        <dd>
-          <bdi>{row.task || 'none'}</bdi>
-        </dd>
-        <dt>Priority</dt>
-        <dd>{row.priority}</dd>
-        <dt>Limit</dt>
-        <dd>{row.limit === null ? 'none' : count(row.limit)}</dd>
-        <dt>Deadline</dt>
-        <dd>{row.deadline > 0 ? time(row.deadline) : 'none'}</dd>
-        <dt>Created</dt>
-        <dd>{time(row.createdAt)}</dd>
-        <dt>Generation</dt>
-        <dd>{row.generation > 1e12 ? `of ${time(row.generation)}` : row.generation}</dd>
-        <dt>Metadata</dt>
-        <dd>{row.metadata ? <Verbatim text={row.metadata} label="Metadata" /> : 'none'}</dd>
-      </dl>
-    </Panel>
   );
 }

@@ -1,4 +1,4 @@
-import type { Failure, RequestHandle, RequestStatus } from 'piecework';
+import type { Failure, RequestDetails, RequestHandle, RequestStatus } from 'piecework';
 import type {
   FailureDetail,
   FailureGroupView,
@@ -22,7 +22,7 @@ export class OneRequest {
   readonly #handle: RequestHandle;
   readonly #queue: string;
   readonly #privacy: Privacy;
-  readonly #status: Part<Row>;
+  readonly #status: Part<{ readonly row: Row; readonly details: RequestDetails }>;
   readonly #running: Part<readonly RunningRow[]>;
   readonly #failures: Part<void>;
   readonly #samples = new Samples();
@@ -42,14 +42,17 @@ export class OneRequest {
     this.#handle = handle;
     this.#queue = queue;
     this.#privacy = privacy;
-    this.#status = new Part(EACH_ROUND_MS, async () => keep(await handle.status()));
+    this.#status = new Part(EACH_ROUND_MS, async () => {
+      const details = await handle.status();
+      return { row: keep(details), details };
+    });
     this.#running = new Part(EACH_ROUND_MS, () => this.#readRunning());
     this.#failures = new Part(FAILURES_EVERY_MS, () => this.#readFailures());
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
   async view(): Promise<Omit<RequestView, 'slots'>> {
-    const row = await this.#status.get();
+    const { row, details } = await this.#status.get();
     this.#task = row.task;
     const { counts, rate } = row;
     const books = `${row.generation} ${counts.failed}`;
@@ -69,6 +72,8 @@ export class OneRequest {
     return {
       at,
       row,
+      options: details.options,
+      generations: details.generations,
       running,
       failures: this.#groups,
       failuresRead: this.#failuresRead,

@@ -1,3 +1,5 @@
+import type { Generation, SubmittedOptions } from 'piecework';
+
 /**
  * What the page receives: each view as one JSON value. The page imports these types; nothing else of the server.
  */
@@ -166,6 +168,9 @@ export interface FailureGroupView {
 export interface RequestView {
   readonly at: number;
   readonly row: Row;
+  readonly options: SubmittedOptions;
+  /** The oldest first; the last is the current one. */
+  readonly generations: readonly Generation[];
   readonly running: readonly RunningRow[];
   readonly failures: readonly FailureGroupView[];
   /** How many failures were read; there may be more. */

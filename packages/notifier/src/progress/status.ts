@@ -11,6 +11,7 @@ import {
 } from '@piecework/protocol';
 import type { Counts } from '../waiting/outcome.js';
 import { readState } from '../waiting/read-state.js';
+import { DETAIL_FIELDS, detailsOf, type RequestDetails } from './details.js';
 import {
   heldUntilOf,
   type ProducerSigns,
@@ -92,6 +93,9 @@ const FIELDS = [
     'deadline',
   ],
 ];
+const ALL_FIELDS = [...new Set([...FIELDS, ...DETAIL_FIELDS])];
+
+type Queue = Pick<Shards, 'whereabouts' | 'serves' | 'of'>;
 
 /**
  * @param generation one that is known to have begun, or 0
@@ -99,11 +103,28 @@ const FIELDS = [
  */
 export async function statusOf(
   request: RequestReads,
-  queue: Pick<Shards, 'whereabouts' | 'serves' | 'of'>,
+  queue: Queue,
   generation = 0,
 ): Promise<RequestStatus> {
+  return statusIn(request, queue, await inspectPresent(request, queue, FIELDS, generation));
+}
+
+/** The same with what a list of many requests leaves out. @throws what `statusOf` throws */
+export async function requestDetails(
+  request: RequestReads,
+  queue: Queue,
+  generation = 0,
+): Promise<RequestDetails> {
+  const seen = await inspectPresent(request, queue, ALL_FIELDS, generation);
+  return detailsOf(seen, await statusIn(request, queue, seen));
+}
+
+async function statusIn(
+  request: RequestReads,
+  queue: Queue,
+  seen: Inspected,
+): Promise<RequestStatus> {
   const { id } = request.keys;
-  const seen = await inspectPresent(request, queue, generation);
   const { state } = seen;
   const task = state['task'] || undefined;
   const silentWorkers = await silentWorkersOf(request, seen);
@@ -138,10 +159,11 @@ export async function statusOf(
 async function inspectPresent(
   request: RequestReads,
   queue: Pick<Shards, 'whereabouts'>,
+  fields: readonly string[],
   generation: number,
 ): Promise<Inspected> {
   for (;;) {
-    const seen = await request.inspect(FIELDS);
+    const seen = await request.inspect(fields);
     const status = seen?.state['status'];
     if (seen && status !== 'dropped' && status !== 'void') return seen;
     const read = await readState(request, queue, generation);
