@@ -20,11 +20,11 @@ import {
 } from './failures/failure-options.js';
 import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
 import { type NotifierOptions, notifierOptions } from './options.js';
-import type { RequestDetails } from './progress/details.js';
+import { type RequestDetails, requestDetails } from './progress/details.js';
 import { type ProgressReport, progressOf } from './progress/progress.js';
 import { type ProgressOptions, progressOptions } from './progress/progress-options.js';
 import { withAdvice } from './progress/standstill.js';
-import { requestDetails, statusOf } from './progress/status.js';
+import { statusOf } from './progress/status.js';
 import { OneByOne } from './results/one-by-one.js';
 import type { ResultItem, SucceededItem } from './results/result-item.js';
 import {

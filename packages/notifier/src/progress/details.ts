@@ -6,8 +6,15 @@ import {
   type Inspected,
   placeOf,
   type RequestOutcome,
+  type RequestReads,
 } from '@piecework/protocol';
-import type { RequestStatus } from './status.js';
+import {
+  inspectPresent,
+  type RequestStatus,
+  STATUS_FIELDS,
+  type StatusQueue,
+  statusIn,
+} from './status.js';
 
 /**
  * The options that a request was submitted with, as it keeps them: defaults are filled in, and what `update` changed
@@ -71,8 +78,8 @@ export interface RequestDetails extends RequestStatus {
 /** Options that `update` or a redrive may change. What they were is kept beside. */
 const CHANGEABLE = ['priority', 'limit', 'toleratedFailures', 'onProducerLost', 'leaseMs'] as const;
 
-/** What to read of the state for `detailsOf`, besides what `RequestStatus` needs. */
-export const DETAIL_FIELDS = [
+const FIELDS = [
+  ...STATUS_FIELDS,
   ...CHANGEABLE,
   ...CHANGEABLE.map((name) => `given:${name}`),
   ...['task', 'window', 'results', 'maxCrashes', 'attempts', 'policy', 'deadlineMs', 'delayMs'],
@@ -80,8 +87,19 @@ export const DETAIL_FIELDS = [
   ...['past', 'openedAt', 'moved'],
 ];
 
-/** @param seen with the fields above */
-export function detailsOf(seen: Inspected, status: RequestStatus): RequestDetails {
+const ALL_FIELDS = [...new Set(FIELDS)];
+
+/**
+ * @param generation one that is known to have begun, or 0
+ * @throws NotFoundError · ExpiredError · LostError · DroppedError · ConnectionError, ServerError
+ */
+export async function requestDetails(
+  request: RequestReads,
+  queue: StatusQueue,
+  generation = 0,
+): Promise<RequestDetails> {
+  const seen = await inspectPresent(request, queue, ALL_FIELDS, generation);
+  const status = await statusIn(request, queue, seen);
   return { ...status, options: optionsOf(seen), generations: generationsOf(seen, status) };
 }
 

@@ -11,7 +11,6 @@ import {
 } from '@piecework/protocol';
 import type { Counts } from '../waiting/outcome.js';
 import { readState } from '../waiting/read-state.js';
-import { DETAIL_FIELDS, detailsOf, type RequestDetails } from './details.js';
 import {
   heldUntilOf,
   type ProducerSigns,
@@ -80,7 +79,7 @@ export type RequestPhase = 'open' | 'sealed' | 'cancelling' | 'complete';
 export const COUNT_FIELDS = [
   ...['generation', 'status', 'total', 'succeeded', 'failed', 'cancelled', 'granted'],
 ];
-const FIELDS = [
+export const STATUS_FIELDS = [
   ...new Set([...COUNT_FIELDS, ...STANDSTILL_FIELDS]),
   ...[
     'priority',
@@ -93,9 +92,9 @@ const FIELDS = [
     'deadline',
   ],
 ];
-const ALL_FIELDS = [...new Set([...FIELDS, ...DETAIL_FIELDS])];
 
-type Queue = Pick<Shards, 'whereabouts' | 'serves' | 'of'>;
+/** What reading a status asks of the queue. */
+export type StatusQueue = Pick<Shards, 'whereabouts' | 'serves' | 'of'>;
 
 /**
  * @param generation one that is known to have begun, or 0
@@ -103,25 +102,16 @@ type Queue = Pick<Shards, 'whereabouts' | 'serves' | 'of'>;
  */
 export async function statusOf(
   request: RequestReads,
-  queue: Queue,
+  queue: StatusQueue,
   generation = 0,
 ): Promise<RequestStatus> {
-  return statusIn(request, queue, await inspectPresent(request, queue, FIELDS, generation));
+  return statusIn(request, queue, await inspectPresent(request, queue, STATUS_FIELDS, generation));
 }
 
-/** The same with what a list of many requests leaves out. @throws what `statusOf` throws */
-export async function requestDetails(
+/** From an answer of `inspect` that has the fields above. */
+export async function statusIn(
   request: RequestReads,
-  queue: Queue,
-  generation = 0,
-): Promise<RequestDetails> {
-  const seen = await inspectPresent(request, queue, ALL_FIELDS, generation);
-  return detailsOf(seen, await statusIn(request, queue, seen));
-}
-
-async function statusIn(
-  request: RequestReads,
-  queue: Queue,
+  queue: StatusQueue,
   seen: Inspected,
 ): Promise<RequestStatus> {
   const { id } = request.keys;
@@ -156,7 +146,8 @@ async function statusIn(
   };
 }
 
-async function inspectPresent(
+/** The state of a request that exists. @throws what `statusOf` throws */
+export async function inspectPresent(
   request: RequestReads,
   queue: Pick<Shards, 'whereabouts'>,
   fields: readonly string[],

@@ -423,7 +423,7 @@ export const calls = {
       }
     },
   },
-  /** Shows the counts of a queue of ids at one moment, and some of its latest failures. */
+  /** Shows the counts of a queue of ids at one moment, when its next item runs out, and some of its latest failures. */
   'id-inspect': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -432,17 +432,17 @@ export const calls = {
       /** the latest 100 failures, newest left: id, key, message, time of each */ readonly failed: string;
     }): string[] => [k.state, k.pending, k.running, k.failed],
     args: (a: {
-      /** of the queue */ readonly incarnation: string;
+      /** of the queue; '': whichever is there, for somebody who has not joined it */ readonly incarnation: string;
       /** of the failures that are wanted; 0 is the latest */ readonly first: number;
       /** how many; 0: none */ readonly count: number;
     }): Argument[] => [a.incarnation, a.first, a.count],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly pending: number; readonly running: number; readonly completed: number; readonly failures: number; readonly failed: readonly { readonly id: string; readonly key: string; readonly message: string; readonly at: number }[]; }
+      | { readonly verdict: 'ok'; readonly pending: number; readonly running: number; readonly completed: number; readonly failures: number; readonly failed: readonly { readonly id: string; readonly key: string; readonly message: string; readonly at: number }[]; readonly timeoutMs: number; readonly unique: number; readonly next: number; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', pending: Number(r[1]), running: Number(r[2]), completed: Number(r[3]), failures: Number(r[4]), failed: groupsIn(r[5], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), key: textIn(flat[i + 1]), message: textIn(flat[i + 2]), at: Number(flat[i + 3]) })) };
+          return { verdict: 'ok', pending: Number(r[1]), running: Number(r[2]), completed: Number(r[3]), failures: Number(r[4]), failed: groupsIn(r[5], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), key: textIn(flat[i + 1]), message: textIn(flat[i + 2]), at: Number(flat[i + 3]) })), timeoutMs: Number(r[6]), unique: Number(r[7]), next: Number(r[8]) };
         case 'gone':
           return { verdict: 'gone' };
         default:
@@ -1267,15 +1267,16 @@ export const calls = {
       }
     },
   },
-  /** Reads discarded items of a timed set, the oldest first: at most about a megabyte, but at least one. */
+  /** Reads discarded items of a timed set in the order of their ends, or the other way: at most about a megabyte, but at least one. */
   'timed-failures': {
     keys: (k: {
       /** what was discarded */ readonly failures: string;
     }): string[] => [k.failures],
     args: (a: {
-      /** where to begin, as XRANGE has it */ readonly from: string;
+      /** where to begin, as XRANGE has it, or XREVRANGE */ readonly from: string;
       /** how many at most */ readonly count: number;
-    }): Argument[] => [a.from, a.count],
+      /** 'oldest' or 'newest' first */ readonly order: string;
+    }): Argument[] => [a.from, a.count, a.order],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'read'; readonly records: readonly StreamRow[]; }
     {

@@ -53,8 +53,8 @@ export const scripts = {
     lua: "#!lua flags=allow-oom\nlocal state, pending, running, tasks, known, failed, senders =\nKEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]\nlocal incarnation = ARGV[1]\nif redis.call('HGET', state, 'life') ~= incarnation then\nreturn { 'gone' }\nend\nredis.call('UNLINK', state, pending, running, tasks, known, failed, senders)\nreturn { 'dropped' }",
   },
   "id-inspect": {
-    sha: 'ac60eb339399fb8adce30075dfe1d4959891360b',
-    lua: "#!lua flags=no-writes\nlocal state, pending, running, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal incarnation, first, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])\nlocal v = redis.call('HMGET', state, 'life', 'completed', 'failures')\nif v[1] ~= incarnation then\nreturn { 'gone' }\nend\nlocal found = {}\nif count > 0 then\nfound = redis.call('LRANGE', failed, first * 4, (first + count) * 4 - 1)\nend\nreturn { 'ok', redis.call('LLEN', pending), redis.call('ZCARD', running),\ntonumber(v[2]) or 0, tonumber(v[3]) or 0, found }",
+    sha: '7edaa4da5c75b816f1ffa70ffe6b1146c5fecbf9',
+    lua: "#!lua flags=no-writes\nlocal state, pending, running, failed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]\nlocal incarnation, first, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])\nlocal v = redis.call('HMGET', state, 'life', 'completed', 'failures', 'timeoutMs', 'unique')\nif not v[1] or (incarnation ~= '' and v[1] ~= incarnation) then\nreturn { 'gone' }\nend\nlocal found = {}\nif count > 0 then\nfound = redis.call('LRANGE', failed, first * 4, (first + count) * 4 - 1)\nend\nlocal next = redis.call('ZRANGEBYSCORE', running, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]\nreturn { 'ok', redis.call('LLEN', pending), redis.call('ZCARD', running),\ntonumber(v[2]) or 0, tonumber(v[3]) or 0, found,\ntonumber(v[4]), tonumber(v[5]), tonumber(next) or -1 }",
   },
   "id-join": {
     sha: '5496ed4fb7d9164252a20ac0d3e501deb6d00394',
@@ -165,8 +165,8 @@ export const scripts = {
     lua: "#!lua flags=no-writes\nlocal function now()\nlocal t = redis.call('TIME')\nreturn t[1] * 1000 + math.floor(t[2] / 1000)\nend\nlocal due, leases, failures = KEYS[1], KEYS[2], KEYS[3]\nlocal cursor = ARGV[1]\nlocal at, leased = now(), 0\nlocal page = redis.call('HSCAN', leases, cursor, 'COUNT', 4000)\nfor i = 2, #page[2], 2 do\nif tonumber(page[2][i]:match('^%S+ %S+ (%d+)')) > at then\nleased = leased + 1\nend\nend\nlocal first = tonumber(redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]) or -1\nreturn { 'counts', redis.call('ZCARD', due), leased, redis.call('XLEN', failures), first, page[1] }",
   },
   "timed-failures": {
-    sha: 'f0119b60dd5f2e2e976365963d5f56f2378fdea3',
-    lua: "#!lua flags=no-writes\nlocal failures = KEYS[1]\nlocal from, count = ARGV[1], tonumber(ARGV[2])\nlocal bytes = 0\nlocal reply = { 'read' }\nwhile #reply <= count and bytes < 1000000 do\nlocal record = redis.call('XRANGE', failures, from, '+', 'COUNT', 1)[1]\nif not record then\nbreak\nend\nreply[#reply + 1] = record\nfor _, text in ipairs(record[2]) do\nbytes = bytes + #text\nend\nfrom = '(' .. record[1]\nend\nreturn reply",
+    sha: 'bf3b08bf16462621b211ae6388115879f835b624',
+    lua: "#!lua flags=no-writes\nlocal failures = KEYS[1]\nlocal from, count, order = ARGV[1], tonumber(ARGV[2]), ARGV[3]\nlocal bytes = 0\nlocal reply = { 'read' }\nwhile #reply <= count and bytes < 1000000 do\nlocal record = (order == 'newest' and redis.call('XREVRANGE', failures, from, '-', 'COUNT', 1)\nor redis.call('XRANGE', failures, from, '+', 'COUNT', 1))[1]\nif not record then\nbreak\nend\nreply[#reply + 1] = record\nfor _, text in ipairs(record[2]) do\nbytes = bytes + #text\nend\nfrom = '(' .. record[1]\nend\nreturn reply",
   },
   "timed-put": {
     sha: 'ecd42722535a1303f01c9d9c29fd35c8f19801a1',
