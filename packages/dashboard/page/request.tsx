@@ -5,7 +5,7 @@ import { Chart, type Line, showsCount, showsRate } from './chart.js';
 import { Control } from './control.js';
 import { clockTime, count, duration, percent, plural, rate } from './format.js';
 import { Facts, Life } from './life.js';
-import { ask, clock, shell, useLive } from './live.js';
+import { ask, clock, type Drawn, shell, useLive } from './live.js';
 import { BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
 import { Results, Value } from './results.js';
 import { linkTo, route } from './route.js';
@@ -21,7 +21,11 @@ export function OneRequest() {
         <bdi class="id">{id}</bdi> {data ? <State row={data.row} /> : null}
       </h1>
       {live.problem ? <Problem message={gone(live.problem.code) ?? live.problem.message} /> : null}
-      {data ? <Shown view={data} /> : live.problem ? null : <Pending live={live} />}
+      {data ? (
+        <Shown view={data} chart={live.chart} />
+      ) : live.problem ? null : (
+        <Pending live={live} />
+      )}
     </>
   );
 }
@@ -33,7 +37,7 @@ function gone(code: string): string | undefined {
   return undefined;
 }
 
-function Shown({ view }: { readonly view: RequestView }) {
+function Shown({ view, chart }: { readonly view: RequestView; readonly chart: Drawn }) {
   const { row } = view;
   const isOver = row.status === 'complete';
   return (
@@ -41,7 +45,7 @@ function Shown({ view }: { readonly view: RequestView }) {
       <Progress row={row} />
       <div class="grid request">
         <div class="column-of">
-          {isOver ? null : <Charts view={view} />}
+          {isOver ? null : <Charts row={row} chart={chart} />}
           <Failures view={view} />
           {isOver ? null : <Running view={view} />}
           <Results row={row} />
@@ -71,19 +75,35 @@ function endOf({ counts: { failed, cancelled, total } }: Row): string {
   return said.length > 0 ? `${said.join(', ')} of ${count(total)}` : `all ${count(total)}`;
 }
 
+const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+
+/** What somebody can do about what it waits for. */
+const ADVICE: Readonly<Record<string, string>> = {
+  resume: 'resume it when you are ready',
+  queue: 'resume the queue when you are ready',
+  worker: 'start one',
+  task: 'start one that does, or cancel the request if the name is wrong',
+};
+
+function whyWaiting({ waiting, waitingFor }: Row): string {
+  const advice = ADVICE[waitingFor];
+  return advice ? `${waiting}: ${advice}` : waiting;
+}
+
 function Progress({ row }: { readonly row: Row }) {
   const { counts } = row;
   const done = doneOf(counts);
   const isOver = row.status === 'complete';
+  const waits = isOver ? '' : whyWaiting(row);
   const words = isOver
     ? `${endOf(row)}${row.endReason ? `, ended by ${row.endReason}` : ''}`
     : row.etaMs !== null
       ? `about ${duration(row.etaMs)} left, until ${clockTime(clock.value + row.etaMs)}`
-      : row.waiting
-        ? row.waiting
+      : waits
+        ? waits
         : row.status === 'open'
           ? 'more items may come'
-          : counts.inFlight === 0 && counts.ready > 0
+          : counts.running === 0 && counts.ready > 0
             ? 'it waits for its turn'
             : 'no rate yet';
   return (
@@ -102,6 +122,7 @@ function Progress({ row }: { readonly row: Row }) {
           )}
         </p>
       </div>
+      {waits && words !== waits ? <p class="wait">{sentence(waits)}</p> : null}
       <Books counts={counts} tall />
       <dl class="sum">
         {BOOKS.map(([name, words], i) => (
@@ -116,6 +137,9 @@ function Progress({ row }: { readonly row: Row }) {
                 </span>
               ) : null}
               {count(counts[name])}
+              {name === 'ready' && row.ahead > 0 ? (
+                <span class="beside"> {count(row.ahead)} read ahead</span>
+              ) : null}
             </dd>
           </div>
         ))}
@@ -136,27 +160,27 @@ function Progress({ row }: { readonly row: Row }) {
 const SETTLED: readonly Line[] = [
   { name: 'settled a second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
 ];
-const IN_FLIGHT: readonly Line[] = [
+const RUNNING: readonly Line[] = [
   { name: 'limit', of: ({ slots }) => slots, colour: 'quiet' },
-  { name: 'in flight', of: ({ inFlight }) => inFlight, colour: 'busy', isFilled: true },
+  { name: 'running', of: ({ running }) => running, colour: 'busy', isFilled: true },
 ];
-const IN_FLIGHT_ALONE = IN_FLIGHT.slice(1);
+const RUNNING_ALONE = RUNNING.slice(1);
 
-function Charts({ view: { chart, row } }: { readonly view: RequestView }) {
+function Charts({ row, chart: { points } }: { readonly row: Row; readonly chart: Drawn }) {
   return (
     <div class="grid two">
       <Panel title="Settled a second" aside="while it is watched">
-        <Chart points={chart} lines={SETTLED} label="Throughput" shows={showsRate} height={110} />
+        <Chart points={points} lines={SETTLED} label="Throughput" shows={showsRate} height={110} />
       </Panel>
       <Panel
-        title={row.limit === null ? 'In flight' : 'At workers, and its limit'}
+        title={row.limit === null ? 'Running' : 'Running, and its limit'}
         aside="while it is watched"
       >
         <Chart
           key={String(row.limit === null)}
-          points={chart}
-          lines={row.limit === null ? IN_FLIGHT_ALONE : IN_FLIGHT}
-          label="In flight"
+          points={points}
+          lines={row.limit === null ? RUNNING_ALONE : RUNNING}
+          label="Running"
           shows={showsCount}
           height={110}
         />
@@ -165,20 +189,23 @@ function Charts({ view: { chart, row } }: { readonly view: RequestView }) {
   );
 }
 
+/** From so many on, the list of what runs is not all of it. */
+const SHOWN = 100;
+
 function Running({ view }: { readonly view: RequestView }) {
   const { running, row } = view;
   return (
     <Panel
       title="Runs now"
       aside={
-        row.counts.inFlight > running.length
-          ? `the ${running.length} longest of ${count(row.counts.inFlight)}`
+        row.counts.running > running.length && running.length >= SHOWN
+          ? `the ${running.length} longest of ${count(row.counts.running)}`
           : ''
       }
     >
       {running.length === 0 ? (
         <p class="nothing">
-          {row.waiting ? `Nothing: ${row.waiting}.` : 'Nothing runs at this moment.'}
+          {row.waiting ? `Nothing: ${whyWaiting(row)}.` : 'Nothing runs at this moment.'}
         </p>
       ) : (
         <Scrolls label="Runs now, the longest first">

@@ -10,7 +10,7 @@ import type {
 } from '../shape/views.js';
 import { EACH_ROUND_MS, Part } from './part.js';
 import type { Privacy } from './private.js';
-import { Samples } from './samples.js';
+import { type Chart, Samples } from './samples.js';
 
 /** Bounds of what is read of one request. */
 const MOST = { running: 100, failures: 1_000, groups: 50, results: 25 };
@@ -59,7 +59,7 @@ export class OneRequest {
     if (counts.failed === 0) this.#groups = [];
     const isNews = counts.failed > 0 && books !== this.#readAt;
     const [running] = await Promise.all([
-      counts.inFlight > 0 ? this.#running.get() : [],
+      counts.running > 0 ? this.#running.get() : [],
       isNews ? this.#failures.get() : undefined,
     ]);
     if (isNews) this.#readAt = books;
@@ -67,7 +67,7 @@ export class OneRequest {
     if (row.status !== 'complete')
       this.#samples.add({
         ...{ at, succeeded: rate, failed: 0, retried: 0 },
-        ...{ inFlight: counts.inFlight, slots: row.limit ?? 0 },
+        ...{ running: counts.running, slots: row.limit ?? 0 },
       });
     return {
       at,
@@ -77,8 +77,11 @@ export class OneRequest {
       running,
       failures: this.#groups,
       failuresRead: this.#failuresRead,
-      chart: this.#samples.points,
     };
+  }
+
+  chart(): Chart {
+    return { from: 'here', intervalMs: 1_000, points: this.#samples.points };
   }
 
   changed(): void {
@@ -131,7 +134,8 @@ export class OneRequest {
 
   async #readRunning(): Promise<readonly RunningRow[]> {
     const running = await this.#handle.running({ limit: MOST.running });
-    return running.map(({ index, worker, forMs, attempt, progress }) => ({
+    const started = running.filter(({ readAhead }) => !readAhead);
+    return started.map(({ index, worker, forMs, attempt, progress }) => ({
       ...{ index, worker, forMs, attempt },
       progress: progress ?? null,
     }));
