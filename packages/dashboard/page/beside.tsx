@@ -33,7 +33,9 @@ export function Beside() {
                       {queue.next === null
                         ? '–'
                         : queue.next <= clock.value
-                          ? 'now'
+                          ? queue.kind === 'id queue'
+                            ? 'overdue'
+                            : 'now'
                           : until(queue.next, clock.value)}
                     </strong>
                   </dd>

@@ -15,7 +15,7 @@ export function Life({ view: { row, generations } }: { readonly view: RequestVie
   const past = generations.flatMap(
     ({ generation, beganAt, completedAt, outcome, endReason, failed, cancelled, redriven }, i) => {
       const lost = [
-        ...(failed > 0 ? [`${count(failed)} failed`] : []),
+        ...(failed > 0 ? [`${count(failed)} of its items failed`] : []),
         ...(cancelled > 0 ? [`${count(cancelled)} cancelled`] : []),
       ];
       const began: Event = {
@@ -26,7 +26,7 @@ export function Life({ view: { row, generations } }: { readonly view: RequestVie
       const ended: Event = {
         at: completedAt ?? 0,
         key: `${generation} ended`,
-        what: `${outcome}${endReason ? ` by ${endReason}` : ''}${lost.length > 0 ? `, ${lost.join(', ')}` : ''}`,
+        what: `${outcome}${endReason ? ` by ${endReason}` : ''}${lost.length > 0 ? `: ${lost.join(', ')}` : ''}`,
       };
       // An older generation may be forgotten: then the first that is known began by a redrive, too.
       const isFirst = i === 0 && beganAt === row.createdAt;

@@ -128,6 +128,12 @@ export function verdictsOf(
       `${plural(states['unwell'], 'worker is', 'workers are')} not well.`,
       'See Workers for the reason.',
     );
+  if (states['slow'])
+    add(
+      'warning',
+      `${plural(states['slow'], 'worker runs', 'workers run')} a sub-request more than ten times as long as usual.`,
+      'See Workers: perhaps it is stuck.',
+    );
   if (counts.pausedUntil !== undefined)
     add(
       'warning',
@@ -157,7 +163,8 @@ export function verdictsOf(
       'Work is ready, workers are alive, and nothing runs.',
       'Run the checks: they say what is wrong.',
     );
-  if (slots > 0 && running >= slots * 0.98 && ready > slots * 20)
+  const busy = workers.workers.reduce((sum, worker) => sum + worker.running, 0);
+  if (slots > 0 && busy >= slots * 0.98 && ready > slots * 20)
     add('ok', 'Every slot is busy; more workers would make it quicker.', '');
   const lately = errors.filter(({ at }) => now - at < 300_000).length;
   if (lately >= 20)
