@@ -7,6 +7,7 @@ import { IdQueue, RetryQueue } from 'piecework';
 import { expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { freshName } from '../support/given.js';
+import { keysOf } from '../support/leaks.js';
 import { until } from '../support/until.js';
 
 async function served(flow: Flow, name = freshName('beside')): Promise<FastifyInstance> {
@@ -95,7 +96,13 @@ test('the dashboard looks at the queues beside requests', async ({ flow }) => {
   flow.after(() => ids.drop().then(() => ids.close()));
   await ids.add(['a', 'b']);
   const retry = new RetryQueue({ redis, name });
-  flow.after(() => retry.drop().then(() => retry.close()));
+  flow.after(async () => {
+    await retry.drop();
+    await retry.close();
+    // The numbers of its callers, which expire.
+    const { client } = flow.connection;
+    for (const key of await keysOf(client, name)) await client.unlink(key);
+  });
   await retry.put(1);
   for await (const item of retry.items()) {
     await item.discard(new Error('no'));
