@@ -18,7 +18,8 @@
 --   most        int     sub-requests that it may read here
 --   awaited     int     how many of the free slots are still in use, by handlers of other requests that end soon
 --   answered    int     number of its last call for this request that was answered; 0: none
---   ahead       int     how many it may read for each new permit beyond that, if it gets all that the limit allows
+--   ahead       int     how many it may read for each new permit beyond that, if it gets all that the limit
+--                       allows and the request has no more
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
 --   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, task: text, attempts: int, ends: int,
@@ -100,10 +101,16 @@ if op > known then
   end
   state.maxCrashes = tonumber(maxCrashes) or 3
   -- Until a slot is free, what is read here for it is read ahead. While one worker has all that the limit allows, no
-  -- other could run what it reads ahead.
-  local spare =
+  -- other could run what it reads ahead. It does so only to the end of the request: of a longer one it reads ahead when
+  -- it has settled something, by its share.
+  local spare = grant * ahead
+  if
     -- cure: an enter reads ahead only under the whole limit
-    permits >= state.limit and grant * ahead or 0
+    permits < state.limit or
+    -- cure: an enter reads ahead only to the end
+    books.unread > grant + spare then
+    spare = 0
+  end
   local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
   if count > 0 and books.dueNow == 0 then
     for _, entry in ipairs((readSome(work, worker, count, largest))) do

@@ -101,6 +101,19 @@ local function clearPage()
   return found[1] == '0' and '' or found[1]
 end
 
+-- The generations that have ended, one a line, with the one that this redrive follows: the latest ten.
+local function endedGenerations()
+  local v = redis.call('HMGET', request, 'past', 'openedAt', 'completedAt', 'outcome', 'succeeded', 'failed', 'cancelled',
+    'moved', 'endReason')
+  local lines = {}
+  for line in (v[1] or ''):gmatch('[^\n]+') do
+    lines[#lines + 1] = line
+  end
+  lines[#lines + 1] = table.concat({ current, v[2] or createdAt or 0, v[3] or 0, v[4] or '-', v[5] or 0, v[6] or 0,
+    v[7] or 0, v[8] or 0, v[9] or '-' }, ' ')
+  return table.concat(lines, '\n', math.max(1, #lines - 9))
+end
+
 -- Removes what ended with the generation before: what its workers left, how it ended, and what operators asked of it.
 local function forgetGeneration()
   local over = {
@@ -122,11 +135,14 @@ end
 -- Opens the next generation, with an empty stream. It has an owner of its own, so that the submitter of the first one
 -- does not take it for its own. It was not delayed, so it takes its turn among those that were not.
 local function open(at)
+  local lease = redis.call('HMGET', request, 'onProducerLost', 'leaseMs')
+  redis.call('HSETNX', request, 'given:onProducerLost', lease[1] or '')
+  redis.call('HSETNX', request, 'given:leaseMs', lease[2] or '')
   redis.call('DEL', work)
   redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
   redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'granted', 0,
     'out', 0, 'outBefore', 0, 'epoch', 1, 'leaseMs', leaseMs, 'producerUntil', at + leaseMs,
-
+    'openedAt', at,
       -- cure: a lost redrive is sealed
       'onProducerLost', 'seal', 'redriving', owner, 'priority', priority:match('^%d+'))
   -- cure: a redriven request is kept
@@ -141,6 +157,7 @@ end
 if clearing ~= '' and redis.call('HLEN', request) > 2000 then
   return { 'clearing', clearPage() }
 end
+redis.call('HSET', request, 'past', endedGenerations())
 forgetGeneration()
 open(now())
 return { 'opened', sealedBy, sent, tonumber(createdAt) or 0 }

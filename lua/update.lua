@@ -49,16 +49,24 @@ if paused ~= '' then
   -- cure: top-up in resume
   state.halted = paused == '1' or state.heldUntil > state.at
 end
+-- Keeps the value that the request was submitted with.
+local function keepGiven(field, value)
+  redis.call('HSETNX', request, 'given:' .. field, value)
+end
+
 if limit ~= '' then
+  keepGiven('limit', ('%.0f'):format(state.limit))
   state.limit = tonumber(limit)
   -- cure: permits above a lowered limit are taken back, 2
   redis.call('HSET', request, 'limit', limit)
 end
 if toleratedFailures ~= '' then
+  keepGiven('toleratedFailures', redis.call('HGET', request, 'toleratedFailures') or '')
   redis.call('HSET', request, 'toleratedFailures', toleratedFailures)
 end
 local known, suffix = state.priority:match('^(%d+)(.*)$')
 if priority ~= '' and --[[cure: a change of the priority is made once]] priority ~= known then
+  keepGiven('priority', known)
   state.priority, state.epoch, state.out, state.outBefore = priority .. suffix, state.epoch +
     -- cure: tokens of an old priority die
     2,

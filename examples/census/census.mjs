@@ -4,6 +4,7 @@
 //   npm run demo                          the clone's own node_modules
 //   npm run demo -- FOLDER                any other folder
 //   npm run demo -- FOLDER --processes 4 --concurrency 16
+//   npm run demo -- --dashboard           with a page that shows it live; it stays until Ctrl-C
 import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { extname, relative, resolve } from 'node:path';
@@ -22,6 +23,7 @@ const { values, positionals } = parseArgs({
   options: {
     processes: { type: 'string', default: String(Math.max(2, availableParallelism())) },
     concurrency: { type: 'string', default: '8' },
+    dashboard: { type: 'boolean', default: false },
   },
 });
 const nodeModules = fileURLToPath(new URL('../../node_modules', import.meta.url));
@@ -60,6 +62,7 @@ function count({ path, bytes, lines, gzipBytes, sha256 }) {
 /** Appends every file while workers count and results come in; ends at the completion. */
 async function census(pw, fleet) {
   const open = await pw.open();
+  requestId = open.id;
   const request = open.handle;
   const submit = async () => {
     for await (const path of split.files(folder)) await open.append(path);
@@ -75,7 +78,7 @@ async function census(pw, fleet) {
   await Promise.race([fleet.lost, Promise.all([submit(), gather(), show])]);
   const outcome = await request.completion();
   await fleet.close();
-  await request.drop();
+  if (!values.dashboard) await request.drop();
   return outcome;
 }
 
@@ -84,7 +87,15 @@ const queue = `census-${nanoid(8)}`;
 const pw = new Piecework({ redis: redis.url, queue });
 let fleet;
 let outcome;
+let requestId;
+let served;
 try {
+  if (values.dashboard) {
+    const { serveDashboard } = await import('@piecework/dashboard');
+    const shown = { queues: [{ name: queue }], insecure: true, allowControl: true };
+    served = await serveDashboard({ redis: redis.url, port: 0, ...shown });
+    say(`dashboard: ${served.url}`);
+  }
   fleet = await WorkerFleet.start({
     redis: redis.url,
     queue,
@@ -101,6 +112,11 @@ try {
   outcome = await census(pw, fleet);
 } finally {
   await fleet?.close();
+  if (!outcome || !served) await close();
+}
+
+async function close() {
+  await served?.close();
   await pw.close();
   await redis.close();
 }
@@ -146,7 +162,15 @@ process.exitCode = equal ? 0 : 1;
 say(`
 What to try next, here in the clone:
   npm run demo -- FOLDER --processes 4         the same with files of yours
+  npm run demo -- --dashboard                  the same, with a page that shows it live
   npx piecework run --input README.md --exec 'wc -c' --out results.ndjson
                                                any program, for each line
   npx piecework dev                            a Redis for programs of yours
+  npx piecework dashboard --insecure           a page that shows what is on it, live
 README.md has a program to copy ("The first program"), examples/ has more.`);
+if (served) {
+  say(`The dashboard still shows it: ${served.url}  Ctrl-C ends it.`);
+  await new Promise((resolve) => process.once('SIGINT', resolve));
+  await pw.admin.drop(requestId);
+  await close();
+}

@@ -4,13 +4,21 @@
 import { type DashboardOptions, dashboard, serveDashboard } from '@piecework/dashboard';
 import { type FastifyInstance, fastify, type InjectOptions } from 'fastify';
 import { Redis } from 'ioredis';
-import { Piecework, Worker } from 'piecework';
+import { IdQueue, Piecework, RetryQueue, Worker } from 'piecework';
 import { afterAll, describe, expect, it, vi } from 'vitest';
+import { ChartNews } from '../../packages/dashboard/dist/data/chart-news.js';
 import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
 import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.js';
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
+import type { Chart } from '../../packages/dashboard/dist/data/samples.js';
 import { search } from '../../packages/dashboard/dist/data/search.js';
 import { workersView } from '../../packages/dashboard/dist/data/workers.js';
+import type {
+  BesideView,
+  ChartView,
+  Point,
+  RequestView,
+} from '../../packages/dashboard/dist/shape/views.js';
 import { Log } from '../support/flow.js';
 import { freshName } from '../support/given.js';
 import { testUrl } from '../support/redis.js';
@@ -86,7 +94,9 @@ async function given(options: Partial<DashboardOptions> = {}) {
 }
 
 interface OpenStream {
+  /** The next value; what comes of charts before it is in `charts`. */
   next(): Promise<unknown>;
+  readonly charts: readonly ChartView[];
   close(): void;
 }
 
@@ -103,14 +113,19 @@ async function openStream(
   expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/);
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
+  const charts: ChartView[] = [];
   return {
+    charts,
     close: () => ending.abort(),
     next: async () => {
       for (;;) {
         const found = /event: (\w+)\ndata: (.*)\n\n/.exec(text);
         if (found) {
           text = text.slice(found.index + found[0].length);
-          return JSON.parse(found[2] as string);
+          const value = JSON.parse(found[2] as string);
+          if (found[1] !== 'chart') return value;
+          charts.push(value);
+          continue;
         }
         const { value, done } = (await reader?.read()) ?? { value: undefined, done: true };
         if (done) throw new Error('the stream has ended');
@@ -406,6 +421,112 @@ describe('a change', () => {
 });
 
 describe('what is shown', () => {
+  it('of one request: its options as submitted, and its generations', async () => {
+    const { submit, view, queue, redis } = await given();
+    let fails = true;
+    const handler = () => {
+      if (fails) throw new Error('not yet');
+    };
+    const request = await submit([1, 2], { limit: 5, attempts: 2, deadlineMs: 60_000 });
+    await request.update({ limit: 3 });
+    const worker = new Worker({ redis, queue, handler, ...quietly });
+    await worker.start();
+    await request.completion();
+    fails = false;
+    await request.redrive();
+    await request.completion();
+    await worker.close();
+    const shown = await view<RequestView>({ view: 'request', id: request.id });
+    expect(shown.row.limit).toBe(3);
+    expect(shown.options).toMatchObject({ limit: 5, attempts: 2, deadlineMs: 60_000 });
+    expect(shown.generations).toMatchObject([
+      { outcome: 'failed', failed: 2, redriven: 0 },
+      { outcome: 'succeeded', failed: 0, redriven: 2 },
+    ]);
+  });
+
+  it('of what a worker read ahead: it waits, and does not run', async () => {
+    const { submit, view, queue, redis } = await given();
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let ended = 0;
+    const handler = () => (ended++ < 40 ? undefined : held);
+    const worker = new Worker({ redis, queue, handler, ...quietly, concurrency: 2 });
+    await worker.start();
+    const request = await submit(Array.from({ length: 200 }, (_, n) => n));
+    const shown = await until(async () => {
+      const { inFlight } = (await request.status()).counts;
+      return inFlight > 2 && (await view<RequestView>({ view: 'request', id: request.id }));
+    });
+    const { counts, ahead } = shown.row;
+    expect(ahead).toBeGreaterThan(0);
+    expect(counts.running).toBe(2);
+    expect(counts.succeeded + counts.running + counts.ready).toBe(counts.total);
+    expect(shown.running).toHaveLength(2);
+    release();
+    await request.completion();
+    await worker.close();
+  });
+
+  it('of the queues beside requests: counts, what is due, the latest failures; it joins none', async () => {
+    const name = freshName('beside');
+    const { view, redis } = await given({
+      beside: { retryQueues: [name], schedulers: [name], idQueues: [name] },
+    });
+    const retry = new RetryQueue({ redis, name });
+    const n = 230;
+    await Promise.all(
+      Array.from({ length: n }, (_, i) => retry.put(i, { at: i, key: `item-${i}` })),
+    );
+    let left = n;
+    for await (const item of retry.items({ demand: 50 })) {
+      await item.discard(new Error(`no ${item.payload}`));
+      left -= 1;
+      if (left === 0) break;
+    }
+    const [retries, , absent] = (await view<BesideView>({ view: 'beside' })).queues;
+    expect(retries?.counts.find(({ label }) => label === 'discarded')).toMatchObject({ n });
+    expect(retries?.failures).toHaveLength(20);
+    expect(retries?.failures[0]).toMatchObject({ key: 'item-229', message: 'Error: no 229' });
+    expect(absent).toMatchObject({ kind: 'id queue', counts: [] });
+    expect(absent?.problem).toContain('There is no queue of this name');
+    const ids = await IdQueue.join(name, { redis });
+    await ids.add(['a', 'b']);
+    const pulled = await ids.pull();
+    if (pulled.state === 'ready') await ids.fail(pulled.key, 'no a');
+    await until(async () => {
+      const [, , joined] = (await view<BesideView>({ view: 'beside' })).queues;
+      return joined?.problem === '' && joined.failures[0]?.message === 'no a';
+    });
+    await ids.drop();
+    await ids.close();
+    await retry.drop();
+    await retry.close();
+  });
+
+  it('of a chart: all points once, then only what is new', () => {
+    const point = (at: number, running = 1) => {
+      return { at, succeeded: 1, failed: 0, retried: 0, running, slots: 1 };
+    };
+    const points = Array.from({ length: 360 }, (_, n) => point(n * 10_000));
+    let chart: Chart = { from: 'hour', intervalMs: 10_000, points };
+    const news = new ChartNews(() => chart);
+    const next = () => JSON.parse(news.next() ?? 'null') as ChartView | null;
+    expect(next()).toMatchObject({ whole: true, begins: 0, points });
+    expect(next()).toBeNull();
+    const grown = point(358 * 10_000, 2);
+    const fresh = point(360 * 10_000);
+    chart = { ...chart, points: [...points.slice(1, 358), grown, points[359] as Point, fresh] };
+    expect(next()).toEqual({
+      ...{ from: 'hour', intervalMs: 10_000, whole: false, begins: 10_000 },
+      points: [grown, fresh],
+    });
+    chart = { from: 'here', intervalMs: 1_000, points: [fresh] };
+    expect(next()).toMatchObject({ whole: true, from: 'here', points: [fresh] });
+  });
+
   it('of a payload, a result and a stack: nothing without leave, then what mask leaves of it', async () => {
     const hostile = '<img src=x onerror=alert(1)>';
     const run = async (options: Partial<DashboardOptions>) => {
@@ -507,7 +628,7 @@ describe('what is shown', () => {
     expect(view1).toMatchObject({
       open: 1,
       ready: 3,
-      backlog: [{ priority: 12, ready: 3, inFlight: 0, delayed: 0, requests: 1 }],
+      backlog: [{ priority: 12, ready: 3, running: 0, delayed: 0, requests: 1 }],
       oldest: { id: request.id },
       verdicts: [{ level: 'error', what: 'No worker is alive, and requests are open.' }],
     });
@@ -626,7 +747,7 @@ describe('what it costs Redis', () => {
     let asked = 0;
     const statusOf = (n: number) => ({
       ...{ id: `request-${n}`, status: 'sealed', generation: 1, priority: n % 100, limit: null },
-      ...{ task: `task-${n % 7}`, metadata: { n }, createdAt: n, progress: {} },
+      ...{ task: `task-${n % 7}`, metadata: { n }, createdAt: n, progress: {}, running: 0 },
       counts: {
         ready: n,
         inFlight: 0,

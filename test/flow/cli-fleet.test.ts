@@ -87,7 +87,9 @@ describe('run, when handlers end their process', () => {
 /** Ids of the processes that this one has started and whose command line names this. */
 function children(named: string): number[] {
   const pids = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
-  return pids.filter((pid) => pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(named)).map(Number);
+  return pids
+    .filter((pid) => pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(named))
+    .map(Number);
 }
 
 const isZombie = (pid: number) => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

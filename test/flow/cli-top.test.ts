@@ -92,8 +92,8 @@ describe.skipIf(!hasTerminals)('top on a terminal', () => {
     });
 
     view.type('\r');
-    await shows(view, /▄ at workers \d+ \+ ░ ready \d+ = 30/);
-    await shows(view, /held by +\d+ at one worker/);
+    await shows(view, /▄ running \d+ \+ ░ ready \d+ = 30/);
+    await shows(view, /runs +\d+ at one worker/);
     view.type('q');
     const { code, stdout } = await view.finished;
     expect(code).toBe(0);

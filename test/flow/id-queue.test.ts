@@ -11,6 +11,7 @@ import {
 import {
   IdQueue,
   type IdQueueOptions,
+  IdQueueView,
   type ItemReference,
   NoQueueError,
   QueueDiffersError,
@@ -41,6 +42,48 @@ async function take(queue: IdQueue): Promise<ItemReference<'ready'>> {
   if (pulled.state !== 'ready') throw new Error(`pull: ${pulled.state}`);
   return pulled;
 }
+
+describe('a look at a queue of ids', () => {
+  test('says what is in it and what failed last, and writes nothing', async ({ flow }) => {
+    const view = new IdQueueView(flow.queue, { redis: flow.redis as RedisInput });
+    flow.after(() => view.close());
+    // Nobody has joined it: it is not created.
+    await expect(view.look()).rejects.toThrow(NoQueueError);
+    await expect(view.look()).rejects.toThrow(`no id queue ${flow.queue} is known`);
+    const queue = await join(flow, { timeoutMs: TIMEOUT_MS, unique: true });
+    expect(await view.look()).toEqual({
+      counts: { pending: 0, running: 0, completed: 0, failures: 0 },
+      ...{ timeoutMs: TIMEOUT_MS, unique: true, next: undefined, failures: [] },
+    });
+    await queue.add(['a', 'b', 'c', 'd', 'e']);
+    const items = [await take(queue), await take(queue), await take(queue), await take(queue)];
+    await queue.fail(items[0]?.key ?? '', 'one');
+    await queue.fail(items[1]?.key ?? '', 'two');
+    const looked = await view.look({ failures: 1 });
+    expect(looked).toMatchObject({
+      counts: { pending: 1, running: 2, completed: 2, failures: 2 },
+      next: (items[2]?.stamp ?? 0) + TIMEOUT_MS,
+      failures: [{ id: 'b', message: 'two' }],
+    });
+    expect(looked.failures).toHaveLength(1);
+    expect((await view.look()).failures.map(({ id }) => id)).toEqual(['b', 'a']);
+    expect((await view.look({ failures: 0 })).failures).toEqual([]);
+    await queue.drop();
+    await expect(view.look()).rejects.toThrow(NoQueueError);
+  });
+
+  test('refuses wrong options, and ends', async ({ flow }) => {
+    const redis = flow.redis as RedisInput;
+    expect(() => new IdQueueView('a b', { redis })).toThrow(InvalidOptionError);
+    expect(() => new IdQueueView('a', { redis, timeoutMs: 5 } as never)).toThrow(
+      InvalidOptionError,
+    );
+    const view = new IdQueueView(flow.queue, { redis });
+    await expect(view.look({ failures: 101 })).rejects.toThrow(InvalidOptionError);
+    await view.close();
+    await expect(view.look()).rejects.toThrow(ClosedError);
+  });
+});
 
 describe('a queue of ids', () => {
   test('hands out the ids that were added, and counts their outcomes', async ({ flow }) => {

@@ -85,6 +85,10 @@ describe('an item', () => {
         ...{ key: `item-${i}`, payload: i, numFailures: 1, message: `TypeError: no ${i}` },
       })),
     );
+    const newest = [];
+    for await (const failure of queue.failures({ order: 'newest', page: 7 })) newest.push(failure);
+    expect(newest).toEqual(found.reverse());
+    await expect(queue.failures({ page: 0 }).next()).rejects.toThrow(InvalidOptionError);
     expect(await queue.counts()).toMatchObject({ waiting: 0, leased: 0, failures: 150 });
     await queue.drop();
     expect(await queue.counts()).toMatchObject({ failures: 0 });

@@ -4,7 +4,7 @@
  */
 import { Notifier } from '@piecework/notifier';
 import { Connection, noteCrashes, type RedisInput, requestKeys } from '@piecework/protocol';
-import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
+import { IdQueue, IdQueueView, RetryQueue, Scheduler } from '@piecework/queues';
 import type { HandlerContext } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Admin } from 'piecework';
@@ -244,6 +244,8 @@ async function queuesStory(
     await ids.fail(pulled.key, 'why not');
   }
   expect(await ids.counts()).toMatchObject({ completed: 2, failures: 2 });
+  await using view = new IdQueueView(name, { redis: as('id-queue') });
+  expect((await view.look()).failures).toHaveLength(2);
   await ids.drop();
   await ids.close();
 }

@@ -47,7 +47,7 @@ describe('the running sub-requests of a request', () => {
     const { id, worker, first, second, over } = await held(flow, 4);
     const admin = adminOf(flow);
     await age(flow, id, worker.id, second, 10 * MINUTE);
-    const at = { worker: worker.id, attempt: 1, forMs: expect.any(Number) };
+    const at = { worker: worker.id, attempt: 1, forMs: expect.any(Number), readAhead: false };
     await until(async () => (await admin.running(id))[1]?.progress === 40);
     const running = await admin.running(id);
     expect(running).toEqual([
@@ -123,6 +123,23 @@ describe('the running sub-requests of a request', () => {
     expect(await adminOf(flow).running(id, { limit: 3 })).toHaveLength(3);
     expect((await adminOf(flow).running(id))[0]).toMatchObject({ index: many - 1 });
     await commands.drop();
+  });
+
+  test('of a worker that has more than it may run say what waits there', async ({ flow }) => {
+    const over = gate();
+    flow.after(() => over.open());
+    let ended = 0;
+    const handler = () => (ended++ < 40 ? undefined : over.opened);
+    const worker = flow.worker({ concurrency: 2, handler });
+    await worker.start();
+    const { id } = await flow.producer().submit(numbers(200));
+    await until(async () => worker.running === 2 && (await adminOf(flow).running(id)).length > 2);
+    const running = await adminOf(flow).running(id);
+    const started = running.filter(({ readAhead }) => !readAhead);
+    expect(started).toHaveLength(2);
+    expect(running.slice(0, 2)).toEqual(started);
+    over.open();
+    await flow.complete(id);
   });
 
   test('of no request, or asked for wrongly, is a typed error', async ({ flow }) => {

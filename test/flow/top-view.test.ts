@@ -160,7 +160,7 @@ describe('the overview', () => {
 describe('an open request', () => {
   it('has books that add up, as numbers and as a bar', () => {
     const row = rowOf('r', {
-      counts: { succeeded: 900, failed: 1, inFlight: 9, ready: 80, delayed: 10 },
+      counts: { succeeded: 900, failed: 1, running: 9, ready: 80, delayed: 10 },
     });
     const request = { ...busyData().request!, row };
     const lines = drawn({ screen: 'request', opened: 'r' }, dataOf([], { request }));
@@ -179,7 +179,7 @@ describe('an open request', () => {
     const data = busyData();
     const shown = text({ screen: 'request', ...opened(data) }, data, look(160, 50));
     expect(shown).toMatch(/^ +2 × TypeError: no address \(index 7\)$/m);
-    expect(shown).toMatch(/^held by {2}8 at 3 workers/m);
+    expect(shown).toMatch(/^runs {2}8 at 3 workers/m);
     expect(shown).toMatch(/^host-0-abcdefgh +10: 0 \(1 min 30 s, attempt 2, progress 40\), 3 /m);
   });
 

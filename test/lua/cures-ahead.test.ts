@@ -22,6 +22,23 @@ async function redriven() {
   return { scene, hand };
 }
 
+/** An enter of a worker that wants so many permits, of a request of limit 2, and would read four ahead for each. */
+async function readByEnter({ items, want }: { items: number; want: number }) {
+  const { request, generation } = await given.sealed({ items, limit: 2 });
+  const about = {
+    generation,
+    worker: 'w',
+    op: 1,
+    leaseMs: 30_000,
+    tasks: '*',
+    awaited: 0,
+    answered: 0,
+  };
+  const reply = await request.enter({ ...about, want, epochs: ['1'], most: 16, ahead: 4 });
+  if (reply.verdict !== 'ok') throw new Error(reply.verdict);
+  return { permits: reply.permits, read: reply.entries.length };
+}
+
 const traces: Record<string, Trace> = {
   'of a paused request nothing is read ahead, and what was is to go back': {
     async play() {
@@ -37,24 +54,23 @@ const traces: Record<string, Trace> = {
 
   'an enter reads ahead for a worker that has all that the limit allows, and for no other': {
     async play() {
-      const entered = async (want: number) => {
-        const scene = await given.sealed({ items: 20, limit: 2 });
-        const { request, generation } = scene;
-        const about = { generation, worker: 'w', op: 1, leaseMs: 30_000, tasks: '*' };
-        const reply = await request.enter({ ...about, want, epochs: ['1'], most: 16, ahead: 4 });
-        if (reply.verdict !== 'ok') throw new Error(reply.verdict);
-        return { permits: reply.permits, read: reply.entries.length };
-      };
-      expect(await entered(5)).toEqual({ permits: 2, read: 10 });
-      expect(await entered(1)).toEqual({ permits: 1, read: 1 });
+      expect(await readByEnter({ items: 10, want: 5 })).toEqual({ permits: 2, read: 10 });
+      expect(await readByEnter({ items: 5, want: 1 })).toEqual({ permits: 1, read: 1 });
     },
     without: [
       {
         script: 'enter',
         cure: 'an enter reads ahead only under the whole limit',
-        change: { becomes: 'grant * ahead' },
+        change: 'never',
       },
     ],
+  },
+
+  'an enter reads ahead of a request that it can read to the end, and of no other': {
+    async play() {
+      expect(await readByEnter({ items: 11, want: 5 })).toEqual({ permits: 2, read: 2 });
+    },
+    without: [{ script: 'enter', cure: 'an enter reads ahead only to the end', change: 'never' }],
   },
 
   'above a lowered limit nothing is read ahead, and what was is to go back': {

@@ -497,7 +497,7 @@ const traces: Record<string, Trace> = {
         const token = took.verdict === 'taken' ? took.token : '';
         await set.settle('caller', i + 1, 9, [{ key, token, verb: 'discard', value: '' }]);
       }
-      const first = await set.failures('-', 100);
+      const first = await set.failures('', 100);
       expect(first.found.map(({ key }) => key)).toEqual(['a', 'b']);
       const then = await set.failures(first.cursor, 100);
       expect(then.found.map(({ key }) => key)).toEqual(['c']);

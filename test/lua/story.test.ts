@@ -517,7 +517,8 @@ async function timed() {
   const outcome = { key: 'key', token: 't~2', verb: 'discard', value: 'no' } as const;
   await set.settle('p', 2, 3, [outcome]);
   await set.settle('p', 1, 3, [outcome]);
-  await set.failures('-', 1);
+  await set.failures('', 1);
+  await set.failures('', 1, 'newest');
 }
 
 /** A queue of ids: each answer there is, before, during and after its life. */

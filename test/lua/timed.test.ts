@@ -158,7 +158,7 @@ describe('what is settled', () => {
       const { token } = await a.take();
       await a.settle(key, token, 'discard', `no ${key}`);
     }
-    const { found } = await a.commands.failures('-', 10);
+    const { found } = await a.commands.failures('', 10);
     expect(found).toMatchObject(
       ['3', '4', '5'].map((key) => ({ key, payload: key, message: `no ${key}`, numFailures: 1 })),
     );

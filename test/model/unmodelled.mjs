@@ -77,6 +77,7 @@ export const unmodelled = [
   { cure: 'nothing is read ahead above a lowered limit', why: FIXED },
   { cure: 'nothing is read ahead where the first crash is final', why: AHEAD },
   { cure: 'an enter reads ahead only under the whole limit', why: AHEAD },
+  { cure: 'an enter reads ahead only to the end', why: AHEAD },
   { cure: 'after a redrive the unread are counted', why: LIFE },
   ...[
     'successes that are not acknowledged are looked into',

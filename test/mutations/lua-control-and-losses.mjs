@@ -380,10 +380,14 @@ export const luaControlAndLosses = [
   },
   {
     cure: 'an enter reads ahead only under the whole limit',
-    change: { becomes: 'grant * ahead' },
     test: AHEAD,
     history:
       'an enter reads ahead for a worker that has all that the limit allows, and for no other',
+  },
+  {
+    cure: 'an enter reads ahead only to the end',
+    test: AHEAD,
+    history: 'an enter reads ahead of a request that it can read to the end, and of no other',
   },
   {
     cure: 'nothing is read ahead above a lowered limit',

@@ -1,7 +1,9 @@
-import type { OverviewView, RequestView, Row } from '@piecework/dashboard/data';
+import type { Row } from '@piecework/dashboard/data';
 import {
   type Choice,
   type Data,
+  type DrawnOverview,
+  type DrawnRequest,
   FIRST_CHOICE,
   NO_DATA,
 } from '../../packages/cli/dist/top/state.js';
@@ -14,7 +16,7 @@ export const NOW = Date.UTC(2026, 10, 24, 12);
 
 const COUNTS = {
   ready: 0,
-  inFlight: 0,
+  running: 0,
   delayed: 0,
   succeeded: 0,
   failed: 0,
@@ -39,17 +41,26 @@ export function rowOf(
       waiting: '',
     },
     ...{ generation: NOW - 60_000, priority: 50, limit: null, createdAt: NOW - 60_000 },
-    ...{ completedAt: 0, heldUntil: 0, deadline: 0, rate: 0, etaMs: null, metadata: '' },
+    ...{ completedAt: 0, heldUntil: 0, deadline: 0, rate: 0, etaMs: null, metadata: '', ahead: 0 },
     ...row,
     counts: { ...known, total },
   };
 }
 
-export const overviewOf = (seen: Partial<OverviewView> = {}): OverviewView => ({
-  ...{ at: NOW, verdicts: [], open: 0, parked: 0, pausedUntil: null, rate: 0, inFlight: 0 },
+export const overviewOf = (seen: Partial<DrawnOverview> = {}): DrawnOverview => ({
+  ...{ at: NOW, verdicts: [], open: 0, parked: 0, pausedUntil: null, rate: 0, running: 0 },
   ended: { succeeded: 0, failed: 0, cancelled: 0 },
   workers: { alive: 0, silent: 0, draining: 0, slots: 0, busy: 0, stuck: 0 },
-  ...{ backlog: [], ready: 0, delayed: 0, oldest: null, errors: [], running: [], checks: null },
+  ...{
+    backlog: [],
+    ready: 0,
+    delayed: 0,
+    oldest: null,
+    nextDue: null,
+    errors: [],
+    busiest: [],
+    checks: null,
+  },
   chart: { from: 'hour', intervalMs: 10_000, points: [] },
   index: { rows: 0, complete: true, truncated: false, ageMs: 0 },
   ...seen,
@@ -68,16 +79,16 @@ export function dataOf(rows: readonly Row[], more: Partial<Data> = {}): Data {
 export function busyData(): Data {
   const rows = Array.from({ length: 60 }, (_, i) =>
     rowOf(`request-with-a-long-name-${i}`, {
-      counts: { succeeded: 1_234_567, failed: i, inFlight: 8, ready: 90_000 },
+      counts: { succeeded: 1_234_567, failed: i, running: 8, ready: 90_000 },
       ...{ rate: 123.4, etaMs: 3_723_000, limit: 1_000_000, metadata: '{"team":"growth"}' },
     }),
   );
   const points = Array.from({ length: 360 }, (_, i) => ({
     ...{ at: NOW - (360 - i) * 10_000, succeeded: i, failed: 1, retried: 0 },
-    ...{ inFlight: i % 20, slots: 20 },
+    ...{ running: i % 20, slots: 20 },
   }));
   const error = { name: 'TypeError', task: 'mail', message: 'no address', requestId: 'r' };
-  const request: RequestView = {
+  const request: DrawnRequest = {
     at: NOW,
     row: rows[3] as Row,
     running: Array.from({ length: 30 }, (_, index) => ({
@@ -95,7 +106,9 @@ export function busyData(): Data {
       },
     ],
     failuresRead: 3,
-    chart: points.slice(0, 20),
+    chart: { from: 'here', intervalMs: 1_000, points: points.slice(0, 20) },
+    options: {} as DrawnRequest['options'],
+    generations: [],
     slots: 20,
   };
   const worker = {

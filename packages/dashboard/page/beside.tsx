@@ -10,11 +10,10 @@ export function Beside() {
   return (
     <>
       <h1>
-        Beside requests <span class="more">retry queues and schedulers</span>
+        Beside requests <span class="more">retry queues, schedulers and id queues</span>
       </h1>
       <div class="grid three">
         {data.queues.map((queue) => {
-          const discarded = queue.counts.find(({ label }) => label === 'discarded')?.n ?? 0;
           return (
             <Panel key={`${queue.kind} ${queue.name}`} title={queue.name} aside={queue.kind}>
               {queue.problem ? <Problem message={queue.problem} /> : null}
@@ -28,13 +27,15 @@ export function Beside() {
                   </div>
                 ))}
                 <div class="tile">
-                  <dt>next due</dt>
+                  <dt>{queue.nextIs}</dt>
                   <dd>
                     <strong>
                       {queue.next === null
                         ? '–'
                         : queue.next <= clock.value
-                          ? 'now'
+                          ? queue.kind === 'id queue'
+                            ? 'overdue'
+                            : 'now'
                           : until(queue.next, clock.value)}
                     </strong>
                   </dd>
@@ -58,10 +59,6 @@ export function Beside() {
                     </li>
                   ))}
                 </ul>
-              ) : discarded > 0 ? (
-                <p class="nothing">
-                  There are too many discarded items to read the latest of them.
-                </p>
               ) : null}
             </Panel>
           );

@@ -168,7 +168,7 @@ function Limit({
   const timer = useRef<number | undefined>(undefined);
   const limit = wanted ?? row.limit;
   const most = Math.max(slots, row.limit ?? 0, wanted ?? 0, 10);
-  const { inFlight } = row.counts;
+  const { running } = row.counts;
   // The server has caught up with the slider.
   useEffect(() => {
     if (wanted !== undefined && row.limit === wanted) setWanted(undefined);
@@ -203,11 +203,11 @@ function Limit({
         onInput={({ currentTarget }) => choose(currentTarget.valueAsNumber)}
       />
       <div class="effect" aria-hidden="true">
-        <span style={{ width: `${Math.min(100, (inFlight / most) * 100)}%` }} />
+        <span style={{ width: `${Math.min(100, (running / most) * 100)}%` }} />
       </div>
       <div class="line small">
         <span>
-          {count(inFlight)} at workers, running or read ahead; {count(slots)} slots in the fleet
+          {count(running)} running; {count(slots)} slots in the fleet
         </span>
         <span class="exact">
           <input
@@ -263,11 +263,11 @@ function Cancel({
   readonly onClose: () => void;
   readonly act: () => Promise<boolean>;
 }) {
-  const { ready, delayed, inFlight } = row.counts;
+  const { ready, delayed, running } = row.counts;
   return (
     <Dialog title="Cancel this request?" onClose={onClose}>
       <p>
-        {count(ready + delayed)} sub-requests do not start any more, and {count(inFlight)} running
+        {count(ready + delayed)} sub-requests do not start any more, and {count(running)} running
         handlers are aborted. Results and failures stay.
       </p>
       <form method="dialog" class="buttons">

@@ -1,13 +1,26 @@
 import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
-import type { Refusal, Shell } from '../src/shape/views.js';
+import type { ChartView, Point, Refusal, Shell } from '../src/shape/views.js';
 
 /** Whether the page shows what is, for the sign at the top. */
 export const connection = signal<'live' | 'connecting' | 'away' | 'signed out'>('connecting');
 
 export interface Live<T> {
   readonly data: T | undefined;
+  /** The chart of the view, if it has one: its points come apart. */
+  readonly chart: Drawn;
   readonly problem: Refusal['error'] | undefined;
+}
+
+/** A chart as far as its points have come. */
+export type Drawn = Pick<ChartView, 'from' | 'intervalMs' | 'points'>;
+const NOT_DRAWN: Drawn = { from: 'here', intervalMs: 1_000, points: [] };
+
+function drawn(before: Drawn, { from, intervalMs, begins, whole, points }: ChartView): Drawn {
+  const all = new Map<number, Point>();
+  for (const point of whole ? points : [...before.points, ...points])
+    if (point.at >= begins) all.set(point.at, point);
+  return { from, intervalMs, points: [...all.values()].sort((a, b) => a.at - b.at) };
 }
 
 /** A page that nobody sees stops asking after this time. */
@@ -20,11 +33,17 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
   const [live, setLive] = useState<Live<T> & { query: string }>({
     query,
     data: undefined,
+    chart: NOT_DRAWN,
     problem: undefined,
   });
   useEffect(() => {
     let source: EventSource | undefined;
     let timer: number | undefined;
+    // The answer to another question has nothing to do with this one.
+    const of = (before: Live<T> & { query: string }) =>
+      before.query === query
+        ? before
+        : { query, data: undefined, chart: NOT_DRAWN, problem: undefined };
     const open = () => {
       if (source) return;
       connection.value = 'connecting';
@@ -32,7 +51,12 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
       source = made;
       made.addEventListener('view', ({ data }) => {
         connection.value = 'live';
-        setLive({ query, data: JSON.parse(data) as T, problem: undefined });
+        const view = JSON.parse(data) as T;
+        setLive((before) => ({ ...of(before), data: view, problem: undefined }));
+      });
+      made.addEventListener('chart', ({ data }) => {
+        const news = JSON.parse(data) as ChartView;
+        setLive((before) => ({ ...of(before), chart: drawn(of(before).chart, news) }));
       });
       made.addEventListener('problem', ({ data }) => {
         connection.value = 'live';
@@ -69,7 +93,7 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
   const isOther =
     live.query !== query &&
     (params['view'] !== 'requests' || !live.query.startsWith('view=requests'));
-  return isOther ? { data: undefined, problem: undefined } : live;
+  return isOther ? { data: undefined, chart: NOT_DRAWN, problem: undefined } : live;
 }
 
 async function askWhy(): Promise<void> {

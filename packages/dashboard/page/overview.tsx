@@ -1,13 +1,12 @@
-import { useState } from 'preact/hooks';
-import type { OverviewView, Point, Verdict } from '../src/shape/views.js';
+import type { OverviewView, Point } from '../src/shape/views.js';
 import { Chart, type Line, Lines, showsCount, showsRate } from './chart.js';
+import { Checks } from './checks.js';
 import { QueuePause } from './control.js';
-import { count, duration, plural, rate } from './format.js';
-import { ask, shell, useLive } from './live.js';
+import { count, duration, plural, rate, until } from './format.js';
+import { clock, type Drawn, shell, useLive } from './live.js';
 import {
   Ago,
   Books,
-  Chip,
   Done,
   Legend,
   Panel,
@@ -32,11 +31,11 @@ export function Overview() {
       <Verdicts view={data} />
       <Tiles view={data} />
       <div class="grid two">
-        <Throughput view={data} />
-        <InFlight view={data} />
+        <Throughput chart={live.chart} />
+        <Running chart={live.chart} />
       </div>
       <div class="grid three">
-        <Running view={data} />
+        <Busiest view={data} />
         <Backlog view={data} />
         <Failing view={data} />
       </div>
@@ -104,7 +103,7 @@ function summary({ open, rate: settled, workers }: OverviewView): string {
 function Tiles({ view }: { readonly view: OverviewView }) {
   const { workers, ended, oldest, index } = view;
   const share = workers.slots > 0 ? `of ${plural(workers.slots, 'slot')}` : 'no slots';
-  const left = view.rate > 0 ? duration(((view.ready + view.inFlight) / view.rate) * 1_000) : '–';
+  const left = view.rate > 0 ? duration(((view.ready + view.running) / view.rate) * 1_000) : '–';
   const trouble = [
     workers.silent > 0 ? `${workers.silent} silent` : '',
     workers.draining > 0 ? `${workers.draining} draining` : '',
@@ -123,7 +122,11 @@ function Tiles({ view }: { readonly view: OverviewView }) {
         value={count(view.ready)}
         more={view.ready > 0 ? `${left} at this rate` : ''}
       />
-      <Tile name="Delayed" value={count(view.delayed)} />
+      <Tile
+        name="Delayed"
+        value={count(view.delayed)}
+        more={view.nextDue === null ? '' : `next request ${until(view.nextDue, clock.value)}`}
+      />
       <Tile
         name="Open requests"
         value={count(view.open)}
@@ -149,10 +152,10 @@ function Tiles({ view }: { readonly view: OverviewView }) {
   );
 }
 
-const spanOf = ({ from }: OverviewView['chart']) =>
+const spanOf = ({ from }: Drawn) =>
   from === 'hour' ? 'last hour' : 'since the dashboard was opened';
 
-function Throughput({ view: { chart } }: { readonly view: OverviewView }) {
+function Throughput({ chart }: { readonly chart: Drawn }) {
   const each = chart.from === 'hour' ? 1_000 / chart.intervalMs : 1;
   const lines: Line[] = [
     {
@@ -181,41 +184,33 @@ function Throughput({ view: { chart } }: { readonly view: OverviewView }) {
   );
 }
 
-function InFlight({ view: { chart } }: { readonly view: OverviewView }) {
+function Running({ chart }: { readonly chart: Drawn }) {
   const lines: Line[] = [
     { name: 'slots', of: ({ slots }: Point) => slots, colour: 'quiet' },
-    {
-      name: chart.from === 'hour' ? 'running' : 'at workers',
-      of: ({ inFlight }: Point) => inFlight,
-      colour: 'busy',
-      isFilled: true,
-    },
+    { name: 'running', of: ({ running }: Point) => running, colour: 'busy', isFilled: true },
   ];
   return (
-    <Panel
-      title={chart.from === 'hour' ? 'Running, of all slots' : 'At workers, of all slots'}
-      aside={<Lines lines={lines} span={spanOf(chart)} />}
-    >
+    <Panel title="Running, of all slots" aside={<Lines lines={lines} span={spanOf(chart)} />}>
       <Chart
         key={chart.from}
         points={chart.points}
         lines={lines}
-        label="In flight"
+        label="Running"
         shows={showsCount}
       />
     </Panel>
   );
 }
 
-function Running({ view }: { readonly view: OverviewView }) {
+function Busiest({ view }: { readonly view: OverviewView }) {
   return (
     <Panel
       title="Open requests"
       aside={<a href={linkTo('requests', '', { state: 'open' })}>all {count(view.open)}</a>}
     >
-      {view.running.length === 0 ? <p class="nothing">No request is open.</p> : null}
+      {view.busiest.length === 0 ? <p class="nothing">No request is open.</p> : null}
       <ul class="requests">
-        {view.running.map((row) => (
+        {view.busiest.map((row) => (
           <li key={row.id}>
             <div class="line">
               <RequestLink id={row.id} />
@@ -244,23 +239,23 @@ function Running({ view }: { readonly view: OverviewView }) {
 /** Sub-requests by priority: a column for each of the hundred, and those that are not empty in words. */
 function Backlog({ view }: { readonly view: OverviewView }) {
   const bars = new Map(view.backlog.map((bar) => [bar.priority, bar]));
-  const all = view.backlog.map(({ ready, delayed, inFlight }) => ready + delayed + inFlight);
+  const all = view.backlog.map(({ ready, delayed, running }) => ready + delayed + running);
   // By the root: a small one beside a big one can be seen.
   const most = Math.sqrt(Math.max(1, ...all));
   const top = [...view.backlog].sort((a, b) => b.ready - a.ready).slice(0, 4);
   return (
-    <Panel title="Backlog by priority" aside={<Legend names={['inFlight', 'ready', 'delayed']} />}>
+    <Panel title="Backlog by priority" aside={<Legend names={['running', 'ready', 'delayed']} />}>
       <div class="backlog" aria-hidden="true">
         {Array.from({ length: 100 }, (_, priority) => {
           const bar = bars.get(priority);
-          const sum = bar ? bar.ready + bar.delayed + bar.inFlight : 0;
+          const sum = bar ? bar.ready + bar.delayed + bar.running : 0;
           const height = sum === 0 ? 0 : Math.max(4, (Math.sqrt(sum) / most) * 100);
           return (
             <div
               key={priority}
               title={
                 bar
-                  ? `priority ${priority}: ${count(bar.ready)} ready, ${count(bar.inFlight)} in flight, ${count(bar.delayed)} delayed`
+                  ? `priority ${priority}: ${count(bar.ready)} ready, ${count(bar.running)} running, ${count(bar.delayed)} delayed`
                   : `priority ${priority}: empty`
               }
             >
@@ -268,7 +263,7 @@ function Backlog({ view }: { readonly view: OverviewView }) {
                 <span class="column" style={{ height: `${height}%` }}>
                   <i class="part delayed" style={{ flexGrow: bar.delayed }} />
                   <i class="part ready" style={{ flexGrow: bar.ready }} />
-                  <i class="part inFlight" style={{ flexGrow: bar.inFlight }} />
+                  <i class="part running" style={{ flexGrow: bar.running }} />
                 </span>
               ) : null}
             </div>
@@ -290,7 +285,7 @@ function Backlog({ view }: { readonly view: OverviewView }) {
               Ready
             </th>
             <th scope="col" class="n">
-              In flight
+              Running
             </th>
             <th scope="col" class="n">
               Delayed
@@ -315,7 +310,7 @@ function Backlog({ view }: { readonly view: OverviewView }) {
                 </a>
               </th>
               <td class="n">{count(bar.ready)}</td>
-              <td class="n">{count(bar.inFlight)}</td>
+              <td class="n">{count(bar.running)}</td>
               <td class="n">{count(bar.delayed)}</td>
               <td class="n">{count(bar.requests)}</td>
             </tr>
@@ -360,82 +355,5 @@ function Failing({ view }: { readonly view: OverviewView }) {
         ))}
       </ul>
     </Panel>
-  );
-}
-
-/** What the doctor found, as words with their cure. */
-function Checks({
-  view: { checks, open },
-  queue,
-}: {
-  readonly view: OverviewView;
-  readonly queue: string;
-}) {
-  const [said, setSaid] = useState('');
-  const check = async () => {
-    try {
-      const { begun } = await ask<{ begun: boolean }>('api/check', { queue });
-      setSaid(begun ? '' : 'They ran only seconds ago.');
-    } catch (error) {
-      setSaid((error as Error).message);
-    }
-  };
-  const findings = checks?.findings ?? [];
-  const amiss = findings.filter(({ level }) => level !== 'ok');
-  const fine = findings.length - amiss.length;
-  const aside = (
-    <>
-      <span role="status">
-        {said ||
-          (checks?.busy ? 'checking …' : checks && checks.at > 0 ? <Ago at={checks.at} /> : '')}
-      </span>{' '}
-      <button type="button" onClick={() => void check()} disabled={checks?.busy ?? false}>
-        Check now
-      </button>
-    </>
-  );
-  return (
-    <div id="checks">
-      <Panel title="Checks of servers and queue" aside={aside}>
-        {checks === null ? (
-          <p class="nothing">
-            {open > 500
-              ? 'They read every open request: with so many they run when you ask.'
-              : 'They have not run yet.'}
-          </p>
-        ) : null}
-        <ul class="findings">
-          {amiss.map((finding) => (
-            <FindingLine key={finding.what} {...finding} />
-          ))}
-        </ul>
-        {fine > 0 ? (
-          <details>
-            <summary>{plural(fine, 'check')} found nothing amiss</summary>
-            <ul class="findings">
-              {findings
-                .filter(({ level }) => level === 'ok')
-                .map((finding) => (
-                  <FindingLine key={finding.what} {...finding} />
-                ))}
-            </ul>
-          </details>
-        ) : null}
-      </Panel>
-    </div>
-  );
-}
-
-const TONES = { ok: 'good', warning: 'warn', error: 'bad' };
-
-function FindingLine({ level, what, cure }: Verdict) {
-  return (
-    <li>
-      <Chip tone={TONES[level]}>{level}</Chip>
-      <div>
-        {what}
-        {cure ? <p class="more">{cure}</p> : null}
-      </div>
-    </li>
   );
 }

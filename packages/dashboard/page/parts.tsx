@@ -37,7 +37,7 @@ export const BOOKS = [
   ['succeeded', 'succeeded'],
   ['failed', 'failed'],
   ['cancelled', 'cancelled'],
-  ['inFlight', 'in flight'],
+  ['running', 'running'],
   ['ready', 'ready'],
   ['delayed', 'delayed'],
 ] as const;
@@ -83,7 +83,10 @@ const WAITS: Readonly<Record<string, string>> = {
   worker: 'no worker',
   task: 'task not served',
   time: 'held back',
+  lease: 'worker silent',
+  producer: 'waits for items',
 };
+const IN_TROUBLE = ['worker', 'task', 'lease'];
 
 /** How it is, in a word, and the colour of that word. */
 export function stateOf({ outcome, status, waitingFor, counts }: Row): {
@@ -95,11 +98,10 @@ export function stateOf({ outcome, status, waitingFor, counts }: Row): {
   if (outcome === 'cancelled') return { word: 'cancelled', tone: 'quiet' };
   if (status === 'cancelling') return { word: 'cancelling', tone: 'quiet' };
   const wait = WAITS[waitingFor];
-  if (wait !== undefined && counts.inFlight === 0) {
-    const isTrouble = waitingFor === 'worker' || waitingFor === 'task';
-    return { word: wait, tone: isTrouble ? 'warn' : 'quiet' };
-  }
-  if (counts.inFlight > 0) return { word: 'running', tone: 'busy' };
+  // What a silent worker has counts as running until its lease ends.
+  if (wait !== undefined && (counts.running === 0 || waitingFor === 'lease'))
+    return { word: wait, tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet' };
+  if (counts.running > 0) return { word: 'running', tone: 'busy' };
   if (counts.total === 0) return { word: 'open, empty', tone: 'quiet' };
   return { word: 'waiting', tone: 'quiet' };
 }

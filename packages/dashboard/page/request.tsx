@@ -1,17 +1,13 @@
 import { useState } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
-import type {
-  FailureDetail,
-  RequestView,
-  ResultsPage,
-  Row,
-  ValueView,
-} from '../src/shape/views.js';
+import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { Chart, type Line, showsCount, showsRate } from './chart.js';
 import { Control } from './control.js';
-import { clockTime, count, duration, percent, plural, rate, time, until } from './format.js';
-import { ask, clock, shell, useLive } from './live.js';
-import { Ago, BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
+import { clockTime, count, duration, percent, plural, rate } from './format.js';
+import { Facts, Life } from './life.js';
+import { ask, clock, type Drawn, shell, useLive } from './live.js';
+import { BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
+import { Results, Value } from './results.js';
 import { linkTo, route } from './route.js';
 
 export function OneRequest() {
@@ -25,7 +21,11 @@ export function OneRequest() {
         <bdi class="id">{id}</bdi> {data ? <State row={data.row} /> : null}
       </h1>
       {live.problem ? <Problem message={gone(live.problem.code) ?? live.problem.message} /> : null}
-      {data ? <Shown view={data} /> : live.problem ? null : <Pending live={live} />}
+      {data ? (
+        <Shown view={data} chart={live.chart} />
+      ) : live.problem ? null : (
+        <Pending live={live} />
+      )}
     </>
   );
 }
@@ -37,7 +37,7 @@ function gone(code: string): string | undefined {
   return undefined;
 }
 
-function Shown({ view }: { readonly view: RequestView }) {
+function Shown({ view, chart }: { readonly view: RequestView; readonly chart: Drawn }) {
   const { row } = view;
   const isOver = row.status === 'complete';
   return (
@@ -45,7 +45,7 @@ function Shown({ view }: { readonly view: RequestView }) {
       <Progress row={row} />
       <div class="grid request">
         <div class="column-of">
-          {isOver ? null : <Charts view={view} />}
+          {isOver ? null : <Charts row={row} chart={chart} />}
           <Failures view={view} />
           {isOver ? null : <Running view={view} />}
           <Results row={row} />
@@ -56,8 +56,8 @@ function Shown({ view }: { readonly view: RequestView }) {
               <Control view={view} />
             </Panel>
           ) : null}
-          <Life row={row} />
-          <Facts row={row} />
+          <Life view={view} />
+          <Facts view={view} />
         </div>
       </div>
     </>
@@ -75,19 +75,35 @@ function endOf({ counts: { failed, cancelled, total } }: Row): string {
   return said.length > 0 ? `${said.join(', ')} of ${count(total)}` : `all ${count(total)}`;
 }
 
+const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
+
+/** What somebody can do about what it waits for. */
+const ADVICE: Readonly<Record<string, string>> = {
+  resume: 'resume it when you are ready',
+  queue: 'resume the queue when you are ready',
+  worker: 'start one',
+  task: 'start one that does, or cancel the request if the name is wrong',
+};
+
+function whyWaiting({ waiting, waitingFor }: Row): string {
+  const advice = ADVICE[waitingFor];
+  return advice ? `${waiting}: ${advice}` : waiting;
+}
+
 function Progress({ row }: { readonly row: Row }) {
   const { counts } = row;
   const done = doneOf(counts);
   const isOver = row.status === 'complete';
+  const waits = isOver ? '' : whyWaiting(row);
   const words = isOver
     ? `${endOf(row)}${row.endReason ? `, ended by ${row.endReason}` : ''}`
     : row.etaMs !== null
       ? `about ${duration(row.etaMs)} left, until ${clockTime(clock.value + row.etaMs)}`
-      : row.waiting
-        ? row.waiting
+      : waits
+        ? waits
         : row.status === 'open'
           ? 'more items may come'
-          : counts.inFlight === 0 && counts.ready > 0
+          : counts.running === 0 && counts.ready > 0
             ? 'it waits for its turn'
             : 'no rate yet';
   return (
@@ -106,6 +122,7 @@ function Progress({ row }: { readonly row: Row }) {
           )}
         </p>
       </div>
+      {waits && words !== waits ? <p class="wait">{sentence(waits)}</p> : null}
       <Books counts={counts} tall />
       <dl class="sum">
         {BOOKS.map(([name, words], i) => (
@@ -120,6 +137,9 @@ function Progress({ row }: { readonly row: Row }) {
                 </span>
               ) : null}
               {count(counts[name])}
+              {name === 'ready' && row.ahead > 0 ? (
+                <span class="beside"> {count(row.ahead)} read ahead</span>
+              ) : null}
             </dd>
           </div>
         ))}
@@ -140,27 +160,27 @@ function Progress({ row }: { readonly row: Row }) {
 const SETTLED: readonly Line[] = [
   { name: 'settled a second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
 ];
-const IN_FLIGHT: readonly Line[] = [
+const RUNNING: readonly Line[] = [
   { name: 'limit', of: ({ slots }) => slots, colour: 'quiet' },
-  { name: 'in flight', of: ({ inFlight }) => inFlight, colour: 'busy', isFilled: true },
+  { name: 'running', of: ({ running }) => running, colour: 'busy', isFilled: true },
 ];
-const IN_FLIGHT_ALONE = IN_FLIGHT.slice(1);
+const RUNNING_ALONE = RUNNING.slice(1);
 
-function Charts({ view: { chart, row } }: { readonly view: RequestView }) {
+function Charts({ row, chart: { points } }: { readonly row: Row; readonly chart: Drawn }) {
   return (
     <div class="grid two">
       <Panel title="Settled a second" aside="while it is watched">
-        <Chart points={chart} lines={SETTLED} label="Throughput" shows={showsRate} height={110} />
+        <Chart points={points} lines={SETTLED} label="Throughput" shows={showsRate} height={110} />
       </Panel>
       <Panel
-        title={row.limit === null ? 'In flight' : 'At workers, and its limit'}
+        title={row.limit === null ? 'Running' : 'Running, and its limit'}
         aside="while it is watched"
       >
         <Chart
           key={String(row.limit === null)}
-          points={chart}
-          lines={row.limit === null ? IN_FLIGHT_ALONE : IN_FLIGHT}
-          label="In flight"
+          points={points}
+          lines={row.limit === null ? RUNNING_ALONE : RUNNING}
+          label="Running"
           shows={showsCount}
           height={110}
         />
@@ -169,20 +189,23 @@ function Charts({ view: { chart, row } }: { readonly view: RequestView }) {
   );
 }
 
+/** From so many on, the list of what runs is not all of it. */
+const SHOWN = 100;
+
 function Running({ view }: { readonly view: RequestView }) {
   const { running, row } = view;
   return (
     <Panel
       title="Runs now"
       aside={
-        row.counts.inFlight > running.length
-          ? `the ${running.length} longest of ${count(row.counts.inFlight)}`
+        row.counts.running > running.length && running.length >= SHOWN
+          ? `the ${running.length} longest of ${count(row.counts.running)}`
           : ''
       }
     >
       {running.length === 0 ? (
         <p class="nothing">
-          {row.waiting ? `Nothing: ${row.waiting}.` : 'Nothing runs at this moment.'}
+          {row.waiting ? `Nothing: ${whyWaiting(row)}.` : 'Nothing runs at this moment.'}
         </p>
       ) : (
         <Scrolls label="Runs now, the longest first">
@@ -299,176 +322,5 @@ function Example({ index, id }: { readonly index: number; readonly id: string })
         </div>
       ) : null}
     </details>
-  );
-}
-
-function Value({ value }: { readonly value: ValueView }) {
-  if (value.hidden || value.text === '') return null;
-  return (
-    <>
-      <Verbatim text={value.text} label="Value" />
-      {value.cut ? <p class="small">It is longer; the rest is not shown.</p> : null}
-    </>
-  );
-}
-
-/** Results by page, when somebody asks for them. */
-function Results({ row }: { readonly row: Row }) {
-  const [pages, setPages] = useState<readonly string[]>([]);
-  const [page, setPage] = useState<ResultsPage | undefined>(undefined);
-  const [problem, setProblem] = useState('');
-  const read = async (cursors: readonly string[]) => {
-    const query = new URLSearchParams({
-      queue: route.value.queue,
-      id: row.id,
-      cursor: cursors.at(-1) ?? '',
-    });
-    try {
-      setPage(await ask<ResultsPage>(`api/results?${query}`));
-      setPages(cursors);
-      setProblem('');
-    } catch (error) {
-      setProblem((error as Error).message);
-    }
-  };
-  const settled = row.counts.succeeded + row.counts.failed;
-  return (
-    <Panel title="Results" aside={`${count(settled)} by now`}>
-      {problem ? <Problem message={problem} /> : null}
-      {page === undefined ? (
-        settled === 0 ? (
-          <p class="nothing">There is none yet.</p>
-        ) : (
-          <button type="button" onClick={() => void read([''])}>
-            Show them
-          </button>
-        )
-      ) : (
-        <>
-          <Scrolls label="Results">
-            <table class="list dense">
-              <caption class="hidden">Results in the order of their ends</caption>
-              <thead>
-                <tr>
-                  <th scope="col" class="n">
-                    Item
-                  </th>
-                  <th scope="col">Outcome</th>
-                  <th scope="col">Value</th>
-                  <th scope="col" class="n">
-                    Took
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {page.rows.map((one) => (
-                  <tr key={one.index}>
-                    <th scope="row" class="n">
-                      {one.index}
-                    </th>
-                    <td class={one.status === 'failed' ? 'bad' : ''}>{one.status}</td>
-                    <td class="small">
-                      {one.value.hidden || one.value.text === '' ? (
-                        one.value.about
-                      ) : (
-                        <details>
-                          <summary>{one.value.about}</summary>
-                          <Value value={one.value} />
-                        </details>
-                      )}
-                    </td>
-                    <td class={one.durationMs === null ? 'n none' : 'n'}>
-                      {one.durationMs === null ? '–' : duration(one.durationMs)}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Scrolls>
-          <div class="buttons">
-            <button
-              type="button"
-              disabled={pages.length < 2}
-              onClick={() => void read(pages.slice(0, -1))}
-            >
-              Previous
-            </button>
-            <button
-              type="button"
-              disabled={page.cursor === ''}
-              onClick={() => void read([...pages, page.cursor])}
-            >
-              Next
-            </button>
-            <button type="button" onClick={() => setPage(undefined)}>
-              Hide
-            </button>
-          </div>
-        </>
-      )}
-    </Panel>
-  );
-}
-
-/** A generation is about the server's time of its beginning; the first begins with the request. */
-const isAgain = ({ generation, createdAt }: Row) => generation - createdAt > 1_000;
-
-/** What happened to it and what will, in the order of time. */
-function Life({ row }: { readonly row: Row }) {
-  const now = clock.value;
-  const events = [
-    { at: row.createdAt, what: 'created' },
-    ...(isAgain(row) ? [{ at: row.generation, what: 'ran again' }] : []),
-    ...(row.heldUntil > 0 ? [{ at: row.heldUntil, what: 'held back until' }] : []),
-    ...(row.completedAt > 0
-      ? [
-          {
-            at: row.completedAt,
-            what: `${row.outcome}${row.endReason ? ` by ${row.endReason}` : ''}`,
-          },
-        ]
-      : []),
-    ...(row.deadline > 0 && row.completedAt === 0 ? [{ at: row.deadline, what: 'deadline' }] : []),
-    ...(row.etaMs !== null ? [{ at: now + row.etaMs, what: 'done, at this rate' }] : []),
-    ...(row.completedAt === 0 ? [{ at: now, what: 'now' }] : []),
-  ].sort((a, b) => a.at - b.at);
-  return (
-    <Panel title="Its life">
-      <ol class="life">
-        {events.map(({ at, what }) => (
-          <li key={what} class={at > now ? 'ahead' : what === 'now' ? 'now' : ''}>
-            <span>{what}</span>
-            <span class="small" title={time(at)}>
-              {what === 'now' ? '' : at > now ? until(at, now) : <Ago at={at} />}
-            </span>
-          </li>
-        ))}
-      </ol>
-    </Panel>
-  );
-}
-
-function Facts({ row }: { readonly row: Row }) {
-  return (
-    <Panel title="As submitted">
-      <dl class="facts">
-        <dt>Task</dt>
-        <dd>
-          <bdi>{row.task || 'none'}</bdi>
-        </dd>
-        <dt>Priority</dt>
-        <dd>{row.priority}</dd>
-        <dt>Limit</dt>
-        <dd>{row.limit === null ? 'none' : count(row.limit)}</dd>
-        <dt>Deadline</dt>
-        <dd>{row.deadline > 0 ? time(row.deadline) : 'none'}</dd>
-        <dt>Created</dt>
-        <dd>{time(row.createdAt)}</dd>
-        <dt>Generation</dt>
-        <dd>{row.generation > 1e12 ? `of ${time(row.generation)}` : row.generation}</dd>
-        <dt>Metadata</dt>
-        <dd>{row.metadata ? <Verbatim text={row.metadata} label="Metadata" /> : 'none'}</dd>
-      </dl>
-    </Panel>
   );
 }

@@ -31,7 +31,7 @@ const COLUMNS = [
   ['progress', 'Progress', ''],
   ['total', 'Items', 'n'],
   ['failed', 'Failed', 'n'],
-  ['inFlight', 'In flight', 'n'],
+  ['running', 'Running', 'n'],
   ['rate', 'A second', 'n'],
   ['left', 'Time left', 'n'],
   ['priority', 'Priority', 'n'],
@@ -237,8 +237,8 @@ function Table({
             <td class={row.counts.failed > 0 ? 'n bad' : 'n none'} data-name="Failed">
               {count(row.counts.failed)}
             </td>
-            <td class={row.counts.inFlight > 0 ? 'n' : 'n none'} data-name="In flight">
-              {count(row.counts.inFlight)}
+            <td class={row.counts.running > 0 ? 'n' : 'n none'} data-name="Running">
+              {count(row.counts.running)}
             </td>
             <td class={row.rate > 0 ? 'n' : 'n none'} data-name="A second">
               {rate(row.rate)}

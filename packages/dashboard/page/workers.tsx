@@ -84,7 +84,9 @@ function Line({ worker }: { readonly worker: WorkerView }) {
         <span class="id" title={worker.id}>
           <bdi>{worker.host}</bdi>
         </span>
-        <span class="task">process {worker.pid}</span>
+        <span class="task">
+          process {worker.pid}, <bdi>{worker.id.slice(`${worker.host}-${worker.pid}-`.length)}</bdi>
+        </span>
       </th>
       <td data-name="State">
         <Chip tone={TONES[worker.state]}>{worker.state}</Chip>

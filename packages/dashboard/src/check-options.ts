@@ -5,6 +5,7 @@ const KNOWN = [
   // Of Fastify's `register`.
   ...['prefix', 'logLevel', 'logSerializers'],
 ];
+const BESIDE = ['retryQueues', 'schedulers', 'idQueues'] as const;
 /** Most queues of one dashboard: each may have a connection. */
 const MOST_QUEUES = 50;
 
@@ -25,7 +26,9 @@ export function checkedOptions(given: DashboardOptions): DashboardOptions {
   const names = [...(queues ?? []).map(({ name }) => name)];
   if (new Set(names).size < names.length)
     throw new TypeError('dashboard: a queue is named twice in queues');
-  if ((beside.retryQueues ?? []).length + (beside.schedulers ?? []).length > MOST_QUEUES)
+  const others = Object.keys(beside).find((kind) => !BESIDE.some((known) => known === kind));
+  if (others !== undefined) throw new TypeError(`dashboard: beside has no ${others}`);
+  if (BESIDE.flatMap((kind) => beside[kind] ?? []).length > MOST_QUEUES)
     throw new TypeError(`dashboard: beside names more than ${MOST_QUEUES} queues`);
   return given;
 }

@@ -6,6 +6,7 @@
 export { Privacy } from './data/private.js';
 export { QueueSource } from './data/queue-source.js';
 export { isGone } from './data/request-index.js';
+export type { Chart } from './data/samples.js';
 export { type Query, SORTS, type Sort, STATES, type State } from './data/search.js';
 export { doneOf } from './shape/counts.js';
 export type {

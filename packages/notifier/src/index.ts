@@ -2,6 +2,7 @@ export { type FailuresOptions, failuresOptions } from './failures/failure-option
 export type { Failure, FailureGroup } from './failures/failures.js';
 export { Notifier } from './notifier.js';
 export type { NotifierOptions } from './options.js';
+export type { Generation, RequestDetails, SubmittedOptions } from './progress/details.js';
 export type { ProgressReport } from './progress/progress.js';
 export type { ProgressOptions } from './progress/progress-options.js';
 export type { ProducerSigns, SilentWorker, WaitingFor } from './progress/standstill.js';

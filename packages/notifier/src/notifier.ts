@@ -20,10 +20,11 @@ import {
 } from './failures/failure-options.js';
 import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
 import { type NotifierOptions, notifierOptions } from './options.js';
+import { type RequestDetails, requestDetails } from './progress/details.js';
 import { type ProgressReport, progressOf } from './progress/progress.js';
 import { type ProgressOptions, progressOptions } from './progress/progress-options.js';
 import { withAdvice } from './progress/standstill.js';
-import { type RequestStatus, statusOf } from './progress/status.js';
+import { statusOf } from './progress/status.js';
 import { OneByOne } from './results/one-by-one.js';
 import type { ResultItem, SucceededItem } from './results/result-item.js';
 import {
@@ -221,13 +222,13 @@ export class Notifier implements AsyncDisposable {
    * @throws InvalidOptionError, ClosedError · NotFoundError · ExpiredError · LostError · DroppedError ·
    *   ConnectionError, ServerError after `unavailableMs`
    */
-  async status(id: string, generation = 0): Promise<RequestStatus> {
+  async status(id: string, generation = 0): Promise<RequestDetails> {
     this.#check(id);
     const patience = new Patience(this.#connection, id, {
       forMs: this.#forMs,
       signals: [this.#closing.signal],
     });
-    return patience.read(() => statusOf(this.#request(id), this.#queue, generation));
+    return patience.read(() => requestDetails(this.#request(id), this.#queue, generation));
   }
 
   /** Ends every wait with ClosedError, and closes the connection unless it was passed in. May be called twice. */

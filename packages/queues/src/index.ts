@@ -3,6 +3,12 @@
 export { IdQueue, type IdQueueCounts } from './ids/id-queue.js';
 export { NoQueueError, QueueDiffersError } from './ids/id-queue-errors.js';
 export type { IdQueueOptions } from './ids/id-queue-options.js';
+export {
+  type IdQueueLook,
+  type IdQueueLookOptions,
+  IdQueueView,
+  type IdQueueViewOptions,
+} from './ids/id-queue-view.js';
 export type { IdReference, ItemReference, NoReference } from './ids/id-reference.js';
 export type { Meters } from './metrics/meters.js';
 export type {
@@ -18,6 +24,7 @@ export type { Moment, TakeOptions, TimedOptions } from './timed/options.js';
 export type { Delay, RetryItem } from './timed/retry-item.js';
 export {
   type DiscardedItem,
+  type DiscardedOptions,
   type PutOptions,
   RetryQueue,
   type RetryQueueOptions,

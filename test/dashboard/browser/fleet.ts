@@ -1,6 +1,6 @@
 import { serveDashboard } from '@piecework/dashboard';
 import { startRedis } from '@piecework/embedded';
-import { Piecework, RetryQueue, Scheduler, Worker } from 'piecework';
+import { IdQueue, Piecework, RetryQueue, Scheduler, Worker } from 'piecework';
 import { type Browser, chromium } from 'playwright-core';
 
 /*
@@ -83,17 +83,19 @@ export async function startFleet(): Promise<Fleet> {
   const pw = new Piecework({ redis });
   const retry = new RetryQueue({ redis, name: 'webhooks' });
   const scheduler = new Scheduler({ redis, name: 'reports' });
+  const ids = await IdQueue.join('pictures', { redis });
   const served = await serveDashboard({
     ...{ redis, port: 0, insecure: true, allowControl: true, showPayloads: true },
     queues: [{ name: 'req' }, { name: 'mail' }],
-    beside: { retryQueues: ['webhooks'], schedulers: ['reports'] },
+    beside: { retryQueues: ['webhooks'], schedulers: ['reports'], idQueues: ['pictures'] },
   });
   await fill(pw, retry, scheduler);
+  await fillIds(ids);
   return {
     ...{ url: served.url, pw, redis },
     async [Symbol.asyncDispose]() {
       await served.close();
-      await Promise.all([retry.close(), scheduler.close(), pw.close()]);
+      await Promise.all([retry.close(), scheduler.close(), ids.close(), pw.close()]);
       await Promise.all(workers.map((worker) => worker.close({ timeoutMs: 0 })));
       await server.close();
     },
@@ -133,6 +135,16 @@ async function fill(pw: Piecework, retry: RetryQueue, scheduler: Scheduler): Pro
   }
   for (let n = 0; n < 12; n++)
     await scheduler.enqueue({ report: n }, Date.now() + 3_600_000 * (n + 1));
+}
+
+async function fillIds(ids: IdQueue): Promise<void> {
+  await ids.add(items(400).map(({ n }) => `picture-${n}`));
+  for (const outcome of ['done', 'no such file', 'done', 'the file is empty', 'held', 'held']) {
+    const pulled = await ids.pull();
+    if (pulled.state !== 'ready' || outcome === 'held') continue;
+    if (outcome === 'done') await ids.done(pulled.key);
+    else await ids.fail(pulled.key, outcome);
+  }
 }
 
 /** Chromium, if it is installed. PIECEWORK_CHROMIUM names another program. */

@@ -74,5 +74,5 @@ export const timedCalls: readonly Call[] = [
     }),
   ),
   { script: 'timed-counts', name: '', send: (scene) => commandsOf(scene).counts() },
-  { script: 'timed-failures', name: '', send: (scene) => commandsOf(scene).failures('-', 9) },
+  { script: 'timed-failures', name: '', send: (scene) => commandsOf(scene).failures('', 9) },
 ];

@@ -25,6 +25,7 @@ interface DashboardValues {
   queues?: string;
   retryQueues?: string;
   schedulers?: string;
+  idQueues?: string;
   showPayloads: boolean;
   mask?: string;
   trustProxy: boolean;
@@ -80,7 +81,7 @@ async function accessOf(values: DashboardValues): Promise<Access> {
 
 async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyof Access>> {
   const { existingRedis } = await import('./redis-url.js');
-  const { queue, shards, queues, retryQueues, schedulers, mask } = values;
+  const { queue, shards, queues, retryQueues, schedulers, idQueues, mask } = values;
   const list = (text: string | undefined) => text?.split(',') ?? [];
   const named = list(queues).map((one) => {
     const [name = '', n] = one.split('*');
@@ -89,7 +90,10 @@ async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyo
   return {
     redis: existingRedis(values.redis),
     queues: named.length > 0 ? named : [{ name: queue, shards }],
-    beside: { retryQueues: list(retryQueues), schedulers: list(schedulers) },
+    beside: {
+      ...{ retryQueues: list(retryQueues), schedulers: list(schedulers) },
+      idQueues: list(idQueues),
+    },
     ...{ port: values.port, host: values.host, trustProxy: values.trustProxy },
     ...{ allowControl: values.allowControl, showPayloads: values.showPayloads },
     ...(mask === undefined ? {} : { mask: await maskOf(mask) }),

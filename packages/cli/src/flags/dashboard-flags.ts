@@ -52,6 +52,7 @@ export const dashboardFlags: readonly Flag[] = [
   ),
   flag('--retry-queues <list>', 'also show these RetryQueues', custom(each(NAME), NAMES)),
   flag('--schedulers <list>', 'also show these Schedulers', custom(each(NAME), NAMES)),
+  flag('--id-queues <list>', 'also show these IdQueues', custom(each(NAME), NAMES)),
   flag(
     '--show-payloads',
     'payloads and results may be shown, behind a click; without it they never leave the command',

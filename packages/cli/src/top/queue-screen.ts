@@ -1,10 +1,10 @@
-import { type OverviewView, type Row, STATES, type Verdict } from '@piecework/dashboard/data';
+import { type Row, STATES, type Verdict } from '@piecework/dashboard/data';
 import { count, duration, perSecond, shortCount } from '@piecework/dashboard/format';
 import type { Tone } from '../terminal/colour.js';
 import { oneLine } from '../terminal/plain-text.js';
 import { type Column, plainTable, shortened } from '../terminal/table.js';
 import { beside, chart, fit, type Look, sides, widthOf } from './lines.js';
-import { type Choice, type Data, placeOf } from './state.js';
+import { type Choice, type Data, type DrawnOverview, placeOf } from './state.js';
 import { findingText, leftOf, limitOf, markOf, progressOf, rateOf, stateOf } from './words.js';
 
 /** Rows of a terminal from which on charts are higher and lists longer. */
@@ -27,20 +27,20 @@ export function tableRoom({ overview }: Data, look: Look, room: number): number 
   return Math.max(1, room - above - 3);
 }
 
-const aboveTable = (overview: OverviewView, look: Look): string[] => [
+const aboveTable = (overview: DrawnOverview, look: Look): string[] => [
   ...findingLines(overview, look),
   ...chartLines(overview, look),
   ...aboutLines(overview, look),
 ];
 
 /** All findings, those of the checks behind those that are always known. */
-export function findingsOf({ verdicts, checks }: OverviewView): readonly Verdict[] {
+export function findingsOf({ verdicts, checks }: DrawnOverview): readonly Verdict[] {
   const all = [...verdicts, ...(checks?.findings ?? []).filter(({ level }) => level !== 'ok')];
   const rank = { error: 0, warning: 1, ok: 2 };
   return all.sort((a, b) => rank[a.level] - rank[b.level]);
 }
 
-function findingLines(overview: OverviewView, { paint, columns, rows }: Look): string[] {
+function findingLines(overview: DrawnOverview, { paint, columns, rows }: Look): string[] {
   const found = findingsOf(overview);
   const most = rows >= TALL ? 5 : 2;
   const isWell = !found.some(({ level }) => level !== 'ok');
@@ -58,13 +58,13 @@ function findingLines(overview: OverviewView, { paint, columns, rows }: Look): s
   return lines;
 }
 
-function chartLines(overview: OverviewView, look: Look): string[] {
+function chartLines(overview: DrawnOverview, look: Look): string[] {
   const { chart: seen, rate, workers } = overview;
   const { columns, rows, paint } = look;
   const height = rows >= TALL ? 4 : 1;
   const seconds = seen.intervalMs / 1_000;
   const speeds = seen.points.map(({ succeeded, failed }) => (succeeded + failed) / seconds);
-  const busy = seen.points.map((point) => point.inFlight);
+  const busy = seen.points.map((point) => point.running);
   const width = Math.floor((columns - 2) / 2);
   const shownMs = Math.min(width, Math.max(1, seen.points.length)) * seen.intervalMs;
   const last = `last ${shownMs < 60_000 ? duration(shownMs).replace('.0', '') : `${Math.round(shownMs / 60_000)} min`}`;
@@ -84,13 +84,13 @@ function chartLines(overview: OverviewView, look: Look): string[] {
   return beside(
     [
       block('throughput', perSecond(rate), speeds, 0, 'good'),
-      block('in flight', running, busy, workers.slots, 'busy'),
+      block('running', running, busy, workers.slots, 'busy'),
     ],
     width,
   );
 }
 
-function aboutLines(overview: OverviewView, look: Look): string[] {
+function aboutLines(overview: DrawnOverview, look: Look): string[] {
   const { workers, oldest, errors } = overview;
   const { columns, rows, paint, now } = look;
   const silent = workers.silent > 0 ? paint('bad', `${count(workers.silent)} silent`) : '0 silent';
@@ -123,7 +123,7 @@ function aboutLines(overview: OverviewView, look: Look): string[] {
 
 /** What requests are sorted by, where the word of the key alone would not say it. */
 const NAMES: Readonly<Record<string, string>> = {
-  ...{ left: 'time left', failed: 'failures', inFlight: 'what is at workers' },
+  ...{ left: 'time left', failed: 'failures', running: 'what runs' },
 };
 
 /** The filter: how many requests are in each state; ← and → choose one. */

@@ -1,9 +1,9 @@
-import { doneOf, type RequestView, type Row } from '@piecework/dashboard/data';
+import { doneOf, type Row } from '@piecework/dashboard/data';
 import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
 import { oneLine } from '../terminal/plain-text.js';
 import { shortened } from '../terminal/table.js';
 import { chart, fit, type Look, shares, sides } from './lines.js';
-import type { Choice, Data } from './state.js';
+import type { Choice, Data, DrawnRequest } from './state.js';
 import { leftOf, limitOf, stateOf } from './words.js';
 
 /** The parts of the books: each sub-request is in exactly one. The signs differ, so that no colours are needed. */
@@ -11,7 +11,7 @@ const PARTS = [
   { of: 'succeeded', name: 'succeeded', sign: '█', tone: 'good' },
   { of: 'failed', name: 'failed', sign: '▓', tone: 'bad' },
   { of: 'cancelled', name: 'cancelled', sign: '▒', tone: 'quiet' },
-  { of: 'inFlight', name: 'at workers', sign: '▄', tone: 'busy' },
+  { of: 'running', name: 'running', sign: '▄', tone: 'busy' },
   { of: 'ready', name: 'ready', sign: '░', tone: undefined },
   { of: 'delayed', name: 'delayed', sign: '·', tone: 'warning' },
 ] as const;
@@ -87,7 +87,7 @@ function folded(text: string, between: string, columns: number): string[] {
   return lines;
 }
 
-function speedLines({ chart: points, row, slots }: RequestView, look: Look): string[] {
+function speedLines({ chart: { points }, row, slots }: DrawnRequest, look: Look): string[] {
   const { columns, paint, rows, now } = look;
   const done = percent(doneOf(row.counts), row.counts.total);
   if (row.status === 'complete') {
@@ -108,7 +108,7 @@ function speedLines({ chart: points, row, slots }: RequestView, look: Look): str
   return [head, ...lines.map((line) => paint('good', line.trimEnd()))];
 }
 
-function failureLines({ row, failures, failuresRead }: RequestView, look: Look): string[] {
+function failureLines({ row, failures, failuresRead }: DrawnRequest, look: Look): string[] {
   const { columns, paint } = look;
   const { failed } = row.counts;
   if (failed === 0) return [paint('quiet', 'no failures')];
@@ -123,14 +123,13 @@ function failureLines({ row, failures, failuresRead }: RequestView, look: Look):
 }
 
 /** Which worker holds which sub-requests, those that have run longest first. */
-function holderLines({ running, row }: RequestView, look: Look): string[] {
+function holderLines({ running, row }: DrawnRequest, look: Look): string[] {
   const { columns, paint } = look;
   if (running.length === 0)
     return row.status === 'complete' ? [] : [paint('quiet', 'nothing runs')];
   const workers = new Map<string, (typeof running)[number][]>();
   for (const one of running) workers.set(one.worker, [...(workers.get(one.worker) ?? []), one]);
-  const more =
-    row.counts.inFlight > running.length ? `, the longest ${running.length} of them` : '';
+  const more = row.counts.running > running.length ? `, the longest ${running.length} of them` : '';
   const lines = [...workers].map(([worker, held]) => {
     const each = held.map(({ index, forMs, progress, attempt }) => {
       const notes = [
@@ -144,7 +143,7 @@ function holderLines({ running, row }: RequestView, look: Look): string[] {
     return fit(who + each.join(', '), columns);
   });
   return [
-    `${paint('strong', 'held by')}  ${count(row.counts.inFlight)} at ${workers.size === 1 ? 'one worker' : `${workers.size} workers`}${more}: index (for how long)`,
+    `${paint('strong', 'runs')}  ${count(row.counts.running)} at ${workers.size === 1 ? 'one worker' : `${workers.size} workers`}${more}: index (for how long)`,
     ...lines,
   ];
 }

@@ -5,7 +5,7 @@ import { codeOf } from '../terminal/stop-signals.js';
 import { frame, pageSize } from './frame.js';
 import { type Effect, type Key, press } from './keys.js';
 import type { Look } from './lines.js';
-import { type Choice, type Data, FIRST_CHOICE, NO_DATA } from './state.js';
+import { type Choice, type Data, type DrawnOverview, FIRST_CHOICE, NO_DATA } from './state.js';
 import type { Terminal } from './terminal.js';
 
 export interface TopOptions {
@@ -171,20 +171,22 @@ export class TopSession {
     const source = this.#source;
     switch (screen) {
       case 'request':
-        return { request: await source.request(opened) };
+        return {
+          request: { ...(await source.request(opened)), chart: source.closely(opened).chart() },
+        };
       case 'workers':
         return { workers: await source.workers() };
       case 'errors': {
-        const [overview, errors] = await Promise.all([source.overview(), source.errors()]);
+        const [overview, errors] = await Promise.all([overviewOf(source), source.errors()]);
         return { overview, errors };
       }
       case 'queue': {
-        const overview = await source.overview();
+        const overview = await overviewOf(source);
         const requests = await source.requests(this.#query(choice));
         return { overview, requests };
       }
       default:
-        return { overview: await source.overview() };
+        return { overview: await overviewOf(source) };
     }
   }
 
@@ -236,4 +238,9 @@ async function changed(
       return `${count(redriven)} sub-requests of ${id} run again.`;
     }
   }
+}
+
+async function overviewOf(source: QueueSource): Promise<DrawnOverview> {
+  const overview = await source.overview();
+  return { ...overview, chart: source.chart() };
 }

@@ -1,4 +1,5 @@
 import type {
+  Chart,
   ErrorsView,
   OverviewView,
   RequestsView,
@@ -8,6 +9,10 @@ import type {
   State,
   WorkersView,
 } from '@piecework/dashboard/data';
+
+/** A view with its chart. */
+export type DrawnOverview = OverviewView & { readonly chart: Chart };
+export type DrawnRequest = RequestView & { readonly chart: Chart };
 
 /** What is on the screen. */
 export type Screen = 'queue' | 'request' | 'workers' | 'errors' | 'findings' | 'help';
@@ -61,9 +66,9 @@ export const FIRST_CHOICE: Choice = {
 
 /** What was read last. */
 export interface Data {
-  readonly overview?: OverviewView | undefined;
+  readonly overview?: DrawnOverview | undefined;
   readonly requests?: RequestsView | undefined;
-  readonly request?: RequestView | undefined;
+  readonly request?: DrawnRequest | undefined;
   readonly workers?: WorkersView | undefined;
   readonly errors?: ErrorsView | undefined;
   /** Why the opened request cannot be shown: it was dropped or has expired. */

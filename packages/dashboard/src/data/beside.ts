@@ -1,12 +1,12 @@
-import { type RedisInput, RetryQueue, Scheduler } from 'piecework';
+import { IdQueueView, NoQueueError, type RedisInput, RetryQueue, Scheduler } from 'piecework';
 import type { DashboardOptions } from '../shape/options.js';
 import type { BesideQueue, BesideView } from '../shape/views.js';
 import { EACH_ROUND_MS, Part } from './part.js';
 import type { Privacy } from './private.js';
 import type { OnProblem } from './problems.js';
 
-/** Failures that are read of one queue, and those of them that are shown. */
-const MOST = { read: 200, shown: 20 };
+/** The latest failures of each queue that are shown. */
+const MOST_FAILURES = 20;
 /** How long a read keeps trying, in ms. */
 const PATIENCE_MS = 5_000;
 
@@ -16,7 +16,7 @@ interface Source {
   close(): Promise<void>;
 }
 
-/** RetryQueues and Schedulers: their counts, what is due next, and the latest failures. */
+/** RetryQueues, Schedulers and IdQueues: their counts, what is due next, and the latest failures. */
 export class Beside {
   readonly #sources: readonly Source[];
   readonly #view: Part<BesideView>;
@@ -27,10 +27,11 @@ export class Beside {
     privacy: Privacy,
     onProblem: OnProblem,
   ) {
-    const { retryQueues = [], schedulers = [] } = names;
+    const { retryQueues = [], schedulers = [], idQueues = [] } = names;
     this.#sources = [
       ...retryQueues.map((name) => retrySource(redis, name, privacy, onProblem)),
       ...schedulers.map((name) => schedulerSource(redis, name, onProblem)),
+      ...idQueues.map((name) => idQueueSource(redis, name, privacy, onProblem)),
     ];
     this.#view = new Part(EACH_ROUND_MS, async () => ({
       at: Date.now(),
@@ -60,15 +61,12 @@ function retrySource(
     read: () =>
       readable('retry queue', name, onProblem, async () => {
         const { waiting, leased, failures, next } = await queue.counts();
-        const last: BesideQueue['failures'][number][] = [];
-        let read = 0;
-        // The oldest come first: with more than can be read at a bounded cost, the latest are not known.
-        if (failures > 0 && failures <= MOST.read)
-          for await (const { key, at, message } of queue.failures()) {
-            last.push({ key, at, message: privacy.message(message, about) });
-            if (last.length > MOST.shown) last.shift();
-            read += 1;
-            if (read >= MOST.read) break;
+        const latest: BesideQueue['failures'][number][] = [];
+        const asked = { order: 'newest', page: MOST_FAILURES } as const;
+        if (failures > 0)
+          for await (const { key, at, message } of queue.failures(asked)) {
+            latest.push({ key, at, message: privacy.message(message, about) });
+            if (latest.length >= MOST_FAILURES) break;
           }
         return {
           counts: [
@@ -76,8 +74,9 @@ function retrySource(
             { label: 'taken', n: leased },
             { label: 'discarded', n: failures },
           ],
+          nextIs: 'next due',
           next: next ?? null,
-          failures: last.reverse(),
+          failures: latest,
         };
       }),
   };
@@ -95,8 +94,39 @@ function schedulerSource(redis: RedisInput, name: string, onProblem: OnProblem):
             { label: 'waiting', n: waiting },
             { label: 'taken', n: locked },
           ],
+          nextIs: 'next due',
           next: next ?? null,
           failures: [],
+        };
+      }),
+  };
+}
+
+function idQueueSource(
+  redis: RedisInput,
+  name: string,
+  privacy: Privacy,
+  onProblem: OnProblem,
+): Source {
+  const view = new IdQueueView(name, { redis, unavailableMs: PATIENCE_MS });
+  const about = { queue: name, requestId: '', task: '' };
+  return {
+    close: () => view.close(),
+    read: () =>
+      readable('id queue', name, onProblem, async () => {
+        const { counts, next, failures } = await view.look({ failures: MOST_FAILURES });
+        return {
+          counts: [
+            { label: 'pending', n: counts.pending },
+            { label: 'taken', n: counts.running },
+            { label: 'completed', n: counts.completed },
+            { label: 'failed', n: counts.failures },
+          ],
+          nextIs: 'next time-out',
+          next: next ?? null,
+          failures: failures.map(({ id, at, message }) => ({
+            ...{ key: id, at, message: privacy.message(message, about) },
+          })),
         };
       }),
   };
@@ -107,13 +137,16 @@ async function readable(
   kind: BesideQueue['kind'],
   name: string,
   onProblem: OnProblem,
-  read: () => Promise<Pick<BesideQueue, 'counts' | 'next' | 'failures'>>,
+  read: () => Promise<Pick<BesideQueue, 'counts' | 'nextIs' | 'next' | 'failures'>>,
 ): Promise<BesideQueue> {
   try {
     return { kind, name, ...(await read()), problem: '' };
   } catch (error) {
-    onProblem(error, `${kind} ${name}`);
-    const problem = 'It cannot be read now. The log of the dashboard says why.';
-    return { kind, name, counts: [], next: null, failures: [], problem };
+    const isAbsent = error instanceof NoQueueError;
+    if (!isAbsent) onProblem(error, `${kind} ${name}`);
+    const problem = isAbsent
+      ? 'There is no queue of this name, or not any more. It appears when a program joins it.'
+      : 'It cannot be read now. The log of the dashboard says why.';
+    return { kind, name, counts: [], nextIs: '', next: null, failures: [], problem };
   }
 }

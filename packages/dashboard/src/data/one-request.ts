@@ -1,4 +1,4 @@
-import type { Failure, RequestHandle, RequestStatus } from 'piecework';
+import type { Failure, RequestDetails, RequestHandle, RequestStatus } from 'piecework';
 import type {
   FailureDetail,
   FailureGroupView,
@@ -10,7 +10,7 @@ import type {
 } from '../shape/views.js';
 import { EACH_ROUND_MS, Part } from './part.js';
 import type { Privacy } from './private.js';
-import { Samples } from './samples.js';
+import { type Chart, Samples } from './samples.js';
 
 /** Bounds of what is read of one request. */
 const MOST = { running: 100, failures: 1_000, groups: 50, results: 25 };
@@ -22,7 +22,7 @@ export class OneRequest {
   readonly #handle: RequestHandle;
   readonly #queue: string;
   readonly #privacy: Privacy;
-  readonly #status: Part<Row>;
+  readonly #status: Part<{ readonly row: Row; readonly details: RequestDetails }>;
   readonly #running: Part<readonly RunningRow[]>;
   readonly #failures: Part<void>;
   readonly #samples = new Samples();
@@ -42,21 +42,24 @@ export class OneRequest {
     this.#handle = handle;
     this.#queue = queue;
     this.#privacy = privacy;
-    this.#status = new Part(EACH_ROUND_MS, async () => keep(await handle.status()));
+    this.#status = new Part(EACH_ROUND_MS, async () => {
+      const details = await handle.status();
+      return { row: keep(details), details };
+    });
     this.#running = new Part(EACH_ROUND_MS, () => this.#readRunning());
     this.#failures = new Part(FAILURES_EVERY_MS, () => this.#readFailures());
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
   async view(): Promise<Omit<RequestView, 'slots'>> {
-    const row = await this.#status.get();
+    const { row, details } = await this.#status.get();
     this.#task = row.task;
     const { counts, rate } = row;
     const books = `${row.generation} ${counts.failed}`;
     if (counts.failed === 0) this.#groups = [];
     const isNews = counts.failed > 0 && books !== this.#readAt;
     const [running] = await Promise.all([
-      counts.inFlight > 0 ? this.#running.get() : [],
+      counts.running > 0 ? this.#running.get() : [],
       isNews ? this.#failures.get() : undefined,
     ]);
     if (isNews) this.#readAt = books;
@@ -64,16 +67,21 @@ export class OneRequest {
     if (row.status !== 'complete')
       this.#samples.add({
         ...{ at, succeeded: rate, failed: 0, retried: 0 },
-        ...{ inFlight: counts.inFlight, slots: row.limit ?? 0 },
+        ...{ running: counts.running, slots: row.limit ?? 0 },
       });
     return {
       at,
       row,
+      options: details.options,
+      generations: details.generations,
       running,
       failures: this.#groups,
       failuresRead: this.#failuresRead,
-      chart: this.#samples.points,
     };
+  }
+
+  chart(): Chart {
+    return { from: 'here', intervalMs: 1_000, points: this.#samples.points };
   }
 
   changed(): void {
@@ -126,7 +134,8 @@ export class OneRequest {
 
   async #readRunning(): Promise<readonly RunningRow[]> {
     const running = await this.#handle.running({ limit: MOST.running });
-    return running.map(({ index, worker, forMs, attempt, progress }) => ({
+    const started = running.filter(({ readAhead }) => !readAhead);
+    return started.map(({ index, worker, forMs, attempt, progress }) => ({
       ...{ index, worker, forMs, attempt },
       progress: progress ?? null,
     }));

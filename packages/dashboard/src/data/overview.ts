@@ -11,55 +11,58 @@ import type {
 import type { KeptRow } from './row.js';
 
 /** Most rows of each list of the overview. */
-const MOST = { running: 6, errors: 6 };
+const MOST = { busiest: 6, errors: 6 };
 
 /** What follows from the rows of the list alone. */
 export interface Summed {
   readonly backlog: readonly BacklogBar[];
   readonly ready: number;
   readonly delayed: number;
-  readonly inFlight: number;
+  readonly running: number;
   readonly rate: number;
   readonly done: { readonly succeeded: number; readonly failed: number };
   readonly oldest: OverviewView['oldest'];
-  readonly running: readonly Row[];
+  readonly nextDue: number | null;
+  readonly busiest: readonly Row[];
   readonly unserved: readonly string[];
   readonly paused: number;
 }
 
-export function sum(rows: Iterable<KeptRow>): Summed {
+export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const bars = new Map<number, { -readonly [K in keyof BacklogBar]: BacklogBar[K] }>();
   const open: Row[] = [];
   let oldest: Row | undefined;
-  const total = { ready: 0, delayed: 0, inFlight: 0, rate: 0, paused: 0 };
+  const total = { ready: 0, delayed: 0, running: 0, rate: 0, paused: 0 };
   const done = { succeeded: 0, failed: 0 };
   const unserved = new Set<string>();
+  let nextDue = Number.POSITIVE_INFINITY;
   for (const { row } of rows) {
     const { counts } = row;
     done.succeeded += counts.succeeded;
     done.failed += counts.failed;
     if (row.status === 'complete') continue;
     open.push(row);
+    if (row.heldUntil > now) nextDue = Math.min(nextDue, row.heldUntil);
     const bar = bars.get(row.priority) ?? {
-      ...{ priority: row.priority, ready: 0, delayed: 0, inFlight: 0, requests: 0 },
+      ...{ priority: row.priority, ready: 0, delayed: 0, running: 0, requests: 0 },
     };
     bars.set(row.priority, bar);
     bar.requests += 1;
-    for (const name of ['ready', 'delayed', 'inFlight'] as const) {
+    for (const name of ['ready', 'delayed', 'running'] as const) {
       bar[name] += counts[name];
       total[name] += counts[name];
     }
     total.rate += row.rate;
     if (row.waitingFor === 'resume') total.paused += 1;
     if (row.waitingFor === 'task') unserved.add(row.task || 'requests without a task');
-    const waits = counts.ready > 0 && counts.inFlight === 0 && row.waitingFor !== 'resume';
+    const waits = counts.ready > 0 && counts.running === 0 && row.waitingFor !== 'resume';
     if (waits && row.waitingFor !== 'time' && row.createdAt < (oldest?.createdAt ?? Infinity))
       oldest = row;
   }
   // Those that run, the busiest first; then the others, the oldest first.
   open.sort(
     (a, b) =>
-      b.counts.inFlight - a.counts.inFlight || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1),
+      b.counts.running - a.counts.running || a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1),
   );
   return {
     backlog: [...bars.values()].sort((a, b) => a.priority - b.priority),
@@ -73,7 +76,8 @@ export function sum(rows: Iterable<KeptRow>): Summed {
           why: oldest.waiting || 'it waits for its turn',
         }
       : null,
-    running: open.slice(0, MOST.running),
+    nextDue: Number.isFinite(nextDue) ? nextDue : null,
+    busiest: open.slice(0, MOST.busiest),
     unserved: [...unserved].slice(0, 10),
   };
 }
@@ -94,7 +98,7 @@ export function groupErrors(errors: readonly ErrorRow[]): ErrorGroup[] {
 export function verdictsOf(
   counts: QueueCounts,
   workers: WorkersView,
-  { unserved, ready, inFlight, rate, oldest, paused }: Summed,
+  { unserved, ready, running, rate, oldest, paused }: Summed,
   errors: readonly ErrorRow[],
   now = Date.now(),
 ): Verdict[] {
@@ -124,6 +128,12 @@ export function verdictsOf(
       `${plural(states['unwell'], 'worker is', 'workers are')} not well.`,
       'See Workers for the reason.',
     );
+  if (states['slow'])
+    add(
+      'warning',
+      `${plural(states['slow'], 'worker runs', 'workers run')} a sub-request more than ten times as long as usual.`,
+      'See Workers: perhaps it is stuck.',
+    );
   if (counts.pausedUntil !== undefined)
     add(
       'warning',
@@ -140,7 +150,7 @@ export function verdictsOf(
   const slots = workers.workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
   if (
     ready > 0 &&
-    inFlight === 0 &&
+    running === 0 &&
     rate === 0 &&
     oldest &&
     now - oldest.createdAt > 60_000 &&
@@ -153,7 +163,8 @@ export function verdictsOf(
       'Work is ready, workers are alive, and nothing runs.',
       'Run the checks: they say what is wrong.',
     );
-  if (slots > 0 && inFlight >= slots * 0.98 && ready > slots * 20)
+  const busy = workers.workers.reduce((sum, worker) => sum + worker.running, 0);
+  if (slots > 0 && busy >= slots * 0.98 && ready > slots * 20)
     add('ok', 'Every slot is busy; more workers would make it quicker.', '');
   const lately = errors.filter(({ at }) => now - at < 300_000).length;
   if (lately >= 20)

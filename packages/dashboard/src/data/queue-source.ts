@@ -16,7 +16,7 @@ import { EACH_ROUND_MS, Part } from './part.js';
 import type { Addresses, Privacy } from './private.js';
 import type { OnProblem } from './problems.js';
 import { RequestIndex } from './request-index.js';
-import { Samples } from './samples.js';
+import { type Chart, Samples } from './samples.js';
 import { type Query, search } from './search.js';
 import { workersView } from './workers.js';
 
@@ -44,6 +44,7 @@ export class QueueSource {
   /** Why the last step failed. */
   #stepProblem: unknown;
   readonly #samples = new Samples();
+  #lastHour: readonly Point[] = [];
   readonly #closely = new Map<string, OneRequest>();
 
   constructor(
@@ -76,9 +77,10 @@ export class QueueSource {
       this.#history.get(),
       this.#stepped(),
     ]);
+    this.#lastHour = history;
     const at = Date.now();
-    const summed = sum(this.index.rows);
-    this.index.show(summed.running.map(({ id }) => id));
+    const summed = sum(this.index.rows, at);
+    this.index.show(summed.busiest.map(({ id }) => id));
     this.#checks.perhaps(counts.open);
     const fleet = fleetOf(workers);
     const point = {
@@ -86,7 +88,7 @@ export class QueueSource {
       succeeded: 0,
       failed: 0,
       retried: 0,
-      inFlight: summed.inFlight,
+      running: summed.running,
       slots: fleet.slots,
     };
     if (this.index.state.complete) this.#samples.add({ ...point, succeeded: summed.rate });
@@ -100,20 +102,24 @@ export class QueueSource {
       pausedUntil: pausedUntil ?? null,
       workers: fleet,
       rate: summed.rate,
-      inFlight: summed.inFlight,
+      running: summed.running,
+      nextDue: summed.nextDue,
       backlog: summed.backlog,
       ready: summed.ready,
       delayed: summed.delayed,
       oldest: summed.oldest,
       errors: groupErrors(errors),
-      chart:
-        history.length > 1
-          ? { from: 'hour', intervalMs: HISTORY_EVERY_MS, points: history }
-          : { from: 'here', intervalMs: 1_000, points: this.#samples.points },
-      running: summed.running,
+      busiest: summed.busiest,
       checks: this.#checks.last,
       index: this.index.state,
     };
+  }
+
+  /** What `overview` has read last. */
+  chart(): Chart {
+    return this.#lastHour.length > 1
+      ? { from: 'hour', intervalMs: HISTORY_EVERY_MS, points: this.#lastHour }
+      : { from: 'here', intervalMs: 1_000, points: this.#samples.points };
   }
 
   async requests(query: Query): Promise<RequestsView> {
@@ -227,7 +233,7 @@ export class QueueSource {
     const first = points.findIndex(({ workers }) => workers > 0);
     if (first < 0) return [];
     return points.slice(first, -1).map(({ at, succeeded, failed, retried, inFlight, slots }) => ({
-      ...{ at, succeeded, failed, retried, inFlight, slots },
+      ...{ at, succeeded, failed, retried, running: inFlight, slots },
     }));
   }
 }

@@ -1,8 +1,11 @@
+import { ChartNews } from './chart-news.js';
 import { ROUND_MS } from './part.js';
+import type { Chart } from './samples.js';
 
 /** What pages look at. Pages that look at the same have one topic. */
 interface Topic {
   readonly read: () => Promise<unknown>;
+  readonly chart: ChartNews | undefined;
   readonly listeners: Set<Listener>;
   last: string | undefined;
   reading: Promise<void> | undefined;
@@ -11,6 +14,8 @@ interface Topic {
 export interface Listener {
   /** A new value, as JSON. */
   value(json: string): void;
+  /** Points of its chart that are new, and all of them for a reader that missed some. */
+  chart?(news: string, whole: () => string): void;
   /** It could not be read. */
   failed(error: unknown): void;
 }
@@ -43,18 +48,28 @@ export class Rounds {
     return this.#topics.has(key);
   }
 
-  /** @returns ends it */
-  subscribe(key: string, read: () => Promise<unknown>, listener: Listener): () => void {
+  /** @param chart what `read` has read of the chart of the view, if it has one. @returns ends it */
+  subscribe(
+    key: string,
+    read: () => Promise<unknown>,
+    listener: Listener,
+    chart?: () => Chart,
+  ): () => void {
     clearTimeout(this.#resting);
     const topic = this.#topics.get(key) ?? {
       read,
+      chart: chart && new ChartNews(chart),
       listeners: new Set(),
       last: undefined,
       reading: undefined,
     };
     this.#topics.set(key, topic);
     topic.listeners.add(listener);
-    if (topic.last !== undefined) listener.value(topic.last);
+    if (topic.last !== undefined) {
+      const { chart } = topic;
+      if (chart) listener.chart?.(chart.whole(), () => chart.whole());
+      listener.value(topic.last);
+    }
     // Its parts are read at most once a round, so the first value need not wait for the round.
     else void readTopic(topic);
     this.#timer ??= setTimeout(() => void this.#round(), ROUND_MS);
@@ -98,6 +113,10 @@ function readTopic(topic: Topic): Promise<void> {
 async function readNow(topic: Topic): Promise<void> {
   try {
     const json = JSON.stringify(await topic.read());
+    const { chart } = topic;
+    const news = chart?.next();
+    if (chart && news !== undefined)
+      for (const listener of topic.listeners) listener.chart?.(news, () => chart.whole());
     if (json === topic.last) return;
     topic.last = json;
     for (const listener of topic.listeners) listener.value(json);

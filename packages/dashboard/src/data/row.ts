@@ -30,8 +30,12 @@ export function keptRow(
   before: KeptRow | undefined,
   now = Date.now(),
 ): KeptRow {
-  const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = status.counts;
-  const counts = { ready, inFlight, delayed, succeeded, failed, cancelled, total };
+  const { inFlight, delayed, succeeded, failed, cancelled, total } = status.counts;
+  const { running } = status;
+  // What is read ahead waits, as what no worker has.
+  const ahead = inFlight - running;
+  const ready = status.counts.ready + ahead;
+  const counts = { ready, running, delayed, succeeded, failed, cancelled, total };
   const done = doneOf(counts);
   const same = before && before.row.generation === status.generation ? before : undefined;
   const passed = same ? now - same.ratedAt : 0;
@@ -56,6 +60,7 @@ export function keptRow(
     completedAt: status.completedAt ?? 0,
     heldUntil: status.heldUntil ?? 0,
     deadline: status.deadline ?? 0,
+    ahead,
     counts,
     rate,
     // While it is open, more may come in.

@@ -1,7 +1,10 @@
-import type { Point } from '../shape/views.js';
+import type { ChartView, Point } from '../shape/views.js';
 
 /** Most points of a chart. */
 const MOST = 600;
+
+/** A chart as its source has it. */
+export type Chart = Omit<ChartView, 'begins' | 'whole'>;
 
 /** What was seen while somebody looked: the last ten minutes, a point each second. */
 export class Samples {

@@ -25,7 +25,7 @@ export type State = (typeof STATES)[number];
 
 export const SORTS = [
   ...(['created', 'id', 'task', 'priority', 'progress', 'rate', 'left'] as const),
-  ...(['failed', 'total', 'inFlight'] as const),
+  ...(['failed', 'total', 'running'] as const),
 ];
 export type Sort = (typeof SORTS)[number];
 
@@ -33,8 +33,8 @@ export type Sort = (typeof SORTS)[number];
 const IS: Readonly<Record<State, (row: Row) => boolean>> = {
   any: () => true,
   open: ({ status }) => status !== 'complete',
-  running: ({ counts }) => counts.inFlight > 0,
-  waiting: ({ status, counts }) => status !== 'complete' && counts.inFlight === 0,
+  running: ({ counts }) => counts.running > 0,
+  waiting: ({ status, counts }) => status !== 'complete' && counts.running === 0,
   paused: ({ waitingFor }) => waitingFor === 'resume',
   failing: ({ status, counts }) => status !== 'complete' && counts.failed > 0,
   succeeded: ({ outcome }) => outcome === 'succeeded',
@@ -53,7 +53,7 @@ const KEY: Readonly<Record<Sort, (row: Row) => number | string>> = {
   left: (row) => (row.status === 'complete' ? -1 : (row.etaMs ?? Number.MAX_SAFE_INTEGER)),
   failed: (row) => row.counts.failed,
   total: (row) => row.counts.total,
-  inFlight: (row) => row.counts.inFlight,
+  running: (row) => row.counts.running,
 };
 
 export interface Found {

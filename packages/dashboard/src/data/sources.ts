@@ -26,8 +26,7 @@ export class Sources {
   }
 
   get hasBeside(): boolean {
-    const { retryQueues = [], schedulers = [] } = this.#options.beside ?? {};
-    return retryQueues.length + schedulers.length > 0;
+    return Object.values(this.#options.beside ?? {}).some((names = []) => names.length > 0);
   }
 
   /** undefined: this dashboard does not show this queue. */

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Rounds } from '../data/rounds.js';
+import type { Listener, Rounds } from '../data/rounds.js';
+import type { Chart } from '../data/samples.js';
 import type { Sources } from '../data/sources.js';
 import { answerOf, Refused } from '../security/refused.js';
 import { parse, queryOf, queueParams, requestParams, searchParams, viewParams } from './params.js';
@@ -16,26 +17,28 @@ const SIGN_OF_LIFE_MS = 15_000;
 /** A reader that is so far behind is left out until it has caught up: the next value replaces the ones before. */
 const BEHIND_BYTES = 1_000_000;
 
-/** `GET events`: what a page looks at, by server-sent events, each a whole new value. */
+/** `GET events`: what a page looks at, by server-sent events, each a whole new value; of charts what is new. */
 export function addEvents(instance: FastifyInstance, sources: Sources, rounds: Rounds): void {
   const streams = new Set<Stream>();
   // A HEAD would open a stream as well.
   instance.get('/api/events', { exposeHeadRoute: false }, (request, reply) => {
-    const { key, read } = topicOf(request, sources);
+    const { key, read, chart } = topicOf(request, sources);
     if (streams.size >= MOST_STREAMS) throw new Refused(503, 'Too many pages are open.');
     if (rounds.size >= MOST_TOPICS && !rounds.has(key))
       throw new Refused(503, 'Pages look at too many different things.');
     reply.hijack();
     const stream = new Stream(reply.raw);
     streams.add(stream);
-    const leave = rounds.subscribe(key, read, {
+    const listener: Listener = {
       value: (json) => stream.send('view', json),
+      chart: (news, whole) => stream.sendChart(news, whole),
       failed: (error) => {
         const { code, message, isNews } = answerOf(error);
         if (isNews) sources.onProblem(error, key.slice(0, 100));
         stream.send('problem', JSON.stringify({ code, message }));
       },
-    });
+    };
+    const leave = rounds.subscribe(key, read, listener, chart);
     stream.onEnd(() => {
       leave();
       streams.delete(stream);
@@ -50,6 +53,7 @@ class Stream {
   readonly #raw: ServerResponse;
   readonly #signOfLife: NodeJS.Timeout;
   readonly #end: NodeJS.Timeout;
+  #missedPoints = false;
 
   constructor(raw: ServerResponse) {
     this.#raw = raw;
@@ -69,9 +73,20 @@ class Stream {
   }
 
   /** @param json in one line */
-  send(event: 'view' | 'problem', json: string): void {
-    if (this.#raw.writableLength > BEHIND_BYTES) return;
+  send(event: 'view' | 'problem' | 'chart', json: string): void {
+    if (this.#isBehind) return;
     this.#write(`event: ${event}\ndata: ${json}\n\n`);
+  }
+
+  /** A reader that missed points gets all of them. */
+  sendChart(news: string, whole: () => string): void {
+    const isBehind = this.#isBehind;
+    if (!isBehind) this.send('chart', this.#missedPoints ? whole() : news);
+    this.#missedPoints = isBehind;
+  }
+
+  get #isBehind(): boolean {
+    return this.#raw.writableLength > BEHIND_BYTES;
   }
 
   #write(text: string): void {
@@ -95,13 +110,14 @@ class Stream {
 function topicOf(
   request: FastifyRequest,
   sources: Sources,
-): { readonly key: string; readonly read: () => Promise<unknown> } {
+): { readonly key: string; readonly read: () => Promise<unknown>; readonly chart?: () => Chart } {
   const { view } = parse(viewParams, queryOf(request));
   if (view === 'beside') return { key: view, read: () => sources.beside().view() };
   const { queue } = parse(queueParams, queryOf(request));
   const source = queueNamed(sources, queue);
   const key = (...more: unknown[]) => JSON.stringify([view, queue, ...more]);
-  if (view === 'overview') return { key: key(), read: () => source.overview() };
+  if (view === 'overview')
+    return { key: key(), read: () => source.overview(), chart: () => source.chart() };
   if (view === 'workers') return { key: key(), read: () => source.workers() };
   if (view === 'errors') return { key: key(), read: () => source.errors() };
   if (view === 'requests') {
@@ -109,5 +125,6 @@ function topicOf(
     return { key: key(query), read: () => source.requests(query) };
   }
   const { id } = parse(requestParams, queryOf(request));
-  return { key: key(id), read: () => source.request(id) };
+  const chart = () => source.closely(id).chart();
+  return { key: key(id), read: () => source.request(id), chart };
 }

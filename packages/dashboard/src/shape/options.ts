@@ -43,6 +43,7 @@ export interface DashboardOptions {
     | {
         readonly retryQueues?: readonly string[] | undefined;
         readonly schedulers?: readonly string[] | undefined;
+        readonly idQueues?: readonly string[] | undefined;
       }
     | undefined;
   /** Whether payloads and results may be shown, behind a click. Otherwise they never reach the page. @default false */

@@ -1,3 +1,5 @@
+import type { Generation, SubmittedOptions } from 'piecework';
+
 /**
  * What the page receives: each view as one JSON value. The page imports these types; nothing else of the server.
  */
@@ -15,9 +17,12 @@ export interface Shell {
   readonly beside: boolean;
 }
 
+/** They add up to `total`. */
 export interface RowCounts {
+  /** Waits for a slot, also at a worker that read it ahead. */
   readonly ready: number;
-  readonly inFlight: number;
+  /** Its handler runs. */
+  readonly running: number;
   readonly delayed: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -34,6 +39,8 @@ export interface Row {
   readonly endReason: string;
   readonly waitingFor: string;
   readonly waiting: string;
+  /** How many of those that are ready a worker has read ahead. */
+  readonly ahead: number;
   readonly generation: number;
   readonly priority: number;
   readonly limit: number | null;
@@ -62,15 +69,27 @@ export interface Point {
   readonly succeeded: number;
   readonly failed: number;
   readonly retried: number;
-  readonly inFlight: number;
+  readonly running: number;
   readonly slots: number;
+}
+
+/** The points of a chart, beside its view: at first all of them, then those that are new or have changed. */
+export interface ChartView {
+  /** 'hour': written by the workers, in intervals; 'here': collected while the dashboard was open. */
+  readonly from: 'hour' | 'here';
+  readonly intervalMs: number;
+  /** Points before this time are over. */
+  readonly begins: number;
+  /** Whether these are all points. */
+  readonly whole: boolean;
+  readonly points: readonly Point[];
 }
 
 export interface BacklogBar {
   readonly priority: number;
   readonly ready: number;
   readonly delayed: number;
-  readonly inFlight: number;
+  readonly running: number;
   readonly requests: number;
 }
 
@@ -103,19 +122,15 @@ export interface OverviewView {
     readonly stuck: number;
   };
   readonly rate: number;
-  readonly inFlight: number;
+  readonly running: number;
+  /** When the next request that is held back is due; null: none is. */
+  readonly nextDue: number | null;
   readonly backlog: readonly BacklogBar[];
   readonly ready: number;
   readonly delayed: number;
   readonly oldest: { readonly id: string; readonly createdAt: number; readonly why: string } | null;
   readonly errors: readonly ErrorGroup[];
-  readonly chart: {
-    /** 'hour': written by the workers, in intervals; 'here': collected while the dashboard was open. */
-    readonly from: 'hour' | 'here';
-    readonly intervalMs: number;
-    readonly points: readonly Point[];
-  };
-  readonly running: readonly Row[];
+  readonly busiest: readonly Row[];
   readonly checks: {
     readonly at: number;
     readonly findings: readonly Verdict[];
@@ -166,11 +181,13 @@ export interface FailureGroupView {
 export interface RequestView {
   readonly at: number;
   readonly row: Row;
+  readonly options: SubmittedOptions;
+  /** The oldest first; the last is the current one. */
+  readonly generations: readonly Generation[];
   readonly running: readonly RunningRow[];
   readonly failures: readonly FailureGroupView[];
   /** How many failures were read; there may be more. */
   readonly failuresRead: number;
-  readonly chart: readonly Point[];
   /** Slots of the workers that are alive. */
   readonly slots: number;
 }
@@ -224,10 +241,12 @@ export interface ErrorsView {
 }
 
 export interface BesideQueue {
-  readonly kind: 'retry queue' | 'scheduler';
+  readonly kind: 'retry queue' | 'scheduler' | 'id queue';
   readonly name: string;
   /** In the order in which they are shown. */
   readonly counts: readonly { readonly label: string; readonly n: number }[];
+  /** What `next` is. */
+  readonly nextIs: string;
   readonly next: number | null;
   readonly failures: readonly {
     readonly key: string;

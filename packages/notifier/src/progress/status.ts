@@ -79,7 +79,7 @@ export type RequestPhase = 'open' | 'sealed' | 'cancelling' | 'complete';
 export const COUNT_FIELDS = [
   ...['generation', 'status', 'total', 'succeeded', 'failed', 'cancelled', 'granted'],
 ];
-const FIELDS = [
+export const STATUS_FIELDS = [
   ...new Set([...COUNT_FIELDS, ...STANDSTILL_FIELDS]),
   ...[
     'priority',
@@ -93,17 +93,28 @@ const FIELDS = [
   ],
 ];
 
+/** What reading a status asks of the queue. */
+export type StatusQueue = Pick<Shards, 'whereabouts' | 'serves' | 'of'>;
+
 /**
  * @param generation one that is known to have begun, or 0
  * @throws NotFoundError · ExpiredError · LostError · DroppedError · ConnectionError, ServerError
  */
 export async function statusOf(
   request: RequestReads,
-  queue: Pick<Shards, 'whereabouts' | 'serves' | 'of'>,
+  queue: StatusQueue,
   generation = 0,
 ): Promise<RequestStatus> {
+  return statusIn(request, queue, await inspectPresent(request, queue, STATUS_FIELDS, generation));
+}
+
+/** From an answer of `inspect` that has the fields above. */
+export async function statusIn(
+  request: RequestReads,
+  queue: StatusQueue,
+  seen: Inspected,
+): Promise<RequestStatus> {
   const { id } = request.keys;
-  const seen = await inspectPresent(request, queue, generation);
   const { state } = seen;
   const task = state['task'] || undefined;
   const silentWorkers = await silentWorkersOf(request, seen);
@@ -135,13 +146,15 @@ export async function statusOf(
   };
 }
 
-async function inspectPresent(
+/** The state of a request that exists. @throws what `statusOf` throws */
+export async function inspectPresent(
   request: RequestReads,
   queue: Pick<Shards, 'whereabouts'>,
+  fields: readonly string[],
   generation: number,
 ): Promise<Inspected> {
   for (;;) {
-    const seen = await request.inspect(FIELDS);
+    const seen = await request.inspect(fields);
     const status = seen?.state['status'];
     if (seen && status !== 'dropped' && status !== 'void') return seen;
     const read = await readState(request, queue, generation);

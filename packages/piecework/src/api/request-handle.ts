@@ -7,7 +7,7 @@ import type {
   Notifier,
   ProgressOptions,
   ProgressReport,
-  RequestStatus,
+  RequestDetails,
   ResultItem,
   Results,
   ResultsOptions,
@@ -93,7 +93,7 @@ export class RequestHandle<Result = unknown> {
   }
 
   /** Everything known about the request now. @throws NotFoundError · ExpiredError · LostError · DroppedError */
-  status(): Promise<RequestStatus> {
+  status(): Promise<RequestDetails> {
     return this.#notifier.status(this.id, this.#generation);
   }
 

@@ -28,6 +28,11 @@ export interface RunningSubRequest {
   readonly forMs: number;
   /** Number of the attempt; 1 is the first. */
   readonly attempt: number;
+  /**
+   * Whether it waits at its worker: the worker has got as many before it as it may run at once. Of a worker that just
+   * gave slots to another request, this may be late by some milliseconds.
+   */
+  readonly readAhead: boolean;
   /** The number that its handler last passed to `context.progress`; undefined: none. */
   readonly progress: number | undefined;
 }
@@ -59,10 +64,22 @@ export async function runningOf(
     });
     await Promise.all(some);
   }
-  const details = await commands.details(held.map(({ index }) => index));
+  const owners = [...new Set(held.map(({ worker }) => worker))];
+  const [details, permits] = await Promise.all([
+    commands.details(held.map(({ index }) => index)),
+    commands.permits(owners),
+  ]);
+  const seen = new Map<string, number>();
   return held.map(({ index, worker, forMs }, i) => ({
-    ...{ index, worker, forMs },
+    ...{ index, worker, forMs, readAhead: isAhead(worker) },
     attempt: (details[i]?.failedAttempts ?? 0) + 1,
     progress: details[i]?.progress,
   }));
+
+  /** A worker starts them in the order in which it got them, and `held` begins with the first. */
+  function isAhead(worker: string): boolean {
+    const before = seen.get(worker) ?? 0;
+    seen.set(worker, before + 1);
+    return before >= (permits.get(worker) ?? 0);
+  }
 }

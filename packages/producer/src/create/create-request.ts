@@ -77,7 +77,7 @@ export function fieldsOf(
     metadata: metadata === undefined ? '' : JSON.stringify(metadata),
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     ...(delayMs === undefined ? {} : { delayMs }),
-    ...(runAt === undefined ? {} : { heldUntil: Number(runAt) }),
+    ...(runAt === undefined ? {} : { heldUntil: Number(runAt), runAt: Number(runAt) }),
     ...(expedite ? { expedite: 1 } : {}),
   };
 }

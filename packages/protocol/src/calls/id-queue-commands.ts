@@ -55,6 +55,10 @@ export interface InspectedIdQueue {
   readonly failures: number;
   /** The requested failures, the latest first. */
   readonly failed: readonly KeptIdFailure[];
+  readonly timeoutMs: number;
+  readonly unique: number;
+  /** When the time of one that runs ends first, or ended; -1: none runs. */
+  readonly next: number;
 }
 
 /** All calls of an id queue. Hash slot of `{<name>}`. */
@@ -128,7 +132,10 @@ export class IdQueueCommands {
     return run(this.#connection.client, 'id-settle', this.keys, args);
   }
 
-  /** Reads the counts, and `count` failures from place `first` on; 0 is the latest. */
+  /**
+   * Reads the counts, and `count` failures from place `first` on; 0 is the latest. `incarnation` '': of whichever queue
+   * of this name is there.
+   */
   inspect(incarnation: string, first = 0, count = 0): Promise<InspectedIdQueue | NoIdQueue> {
     return run(this.#connection.client, 'id-inspect', this.keys, { incarnation, first, count });
   }

@@ -200,16 +200,14 @@ export class TimedCommands {
     }
   }
 
-  /**
-   * Discarded items after `cursor` ('-': from the start), the oldest first, about a megabyte at most. An empty page is
-   * the end.
-   */
+  /** Discarded items after `cursor` ('': from the start), about a megabyte at most. An empty page is the end. */
   async failures(
     cursor: string,
     count: number,
+    order: 'oldest' | 'newest' = 'oldest',
   ): Promise<{ readonly found: readonly TimedFailure[]; readonly cursor: string }> {
-    const from = cursor === '-' ? cursor : `(${cursor}`;
-    const args = { from, count };
+    const start = order === 'oldest' ? '-' : '+';
+    const args = { from: cursor === '' ? start : `(${cursor}`, count, order };
     const { records } = await run(this.#connection.client, 'timed-failures', this.keys, args);
     const found = records.map(([, fields]) => {
       // Read by position, because a payload may be any text, even a field name.

@@ -221,7 +221,7 @@ export const calls = {
       /** sub-requests that it may read here */ readonly most: number;
       /** how many of the free slots are still in use, by handlers of other requests that end soon */ readonly awaited: number;
       /** number of its last call for this request that was answered; 0: none */ readonly answered: number;
-      /** how many it may read for each new permit beyond that, if it gets all that the limit allows */ readonly ahead: number;
+      /** how many it may read for each new permit beyond that, if it gets all that the limit allows and the request has no more */ readonly ahead: number;
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
     }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, ...a.epochs],
     reply(r: readonly unknown[]):
@@ -424,7 +424,7 @@ export const calls = {
       }
     },
   },
-  /** Shows the counts of a queue of ids at one moment, and some of its latest failures. */
+  /** Shows the counts of a queue of ids at one moment, when its next item runs out, and some of its latest failures. */
   'id-inspect': {
     keys: (k: {
       /** of the queue */ readonly state: string;
@@ -433,17 +433,17 @@ export const calls = {
       /** the latest 100 failures, newest left: id, key, message, time of each */ readonly failed: string;
     }): string[] => [k.state, k.pending, k.running, k.failed],
     args: (a: {
-      /** of the queue */ readonly incarnation: string;
+      /** of the queue; '': whichever is there, for somebody who has not joined it */ readonly incarnation: string;
       /** of the failures that are wanted; 0 is the latest */ readonly first: number;
       /** how many; 0: none */ readonly count: number;
     }): Argument[] => [a.incarnation, a.first, a.count],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly pending: number; readonly running: number; readonly completed: number; readonly failures: number; readonly failed: readonly { readonly id: string; readonly key: string; readonly message: string; readonly at: number }[]; }
+      | { readonly verdict: 'ok'; readonly pending: number; readonly running: number; readonly completed: number; readonly failures: number; readonly failed: readonly { readonly id: string; readonly key: string; readonly message: string; readonly at: number }[]; readonly timeoutMs: number; readonly unique: number; readonly next: number; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', pending: Number(r[1]), running: Number(r[2]), completed: Number(r[3]), failures: Number(r[4]), failed: groupsIn(r[5], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), key: textIn(flat[i + 1]), message: textIn(flat[i + 2]), at: Number(flat[i + 3]) })) };
+          return { verdict: 'ok', pending: Number(r[1]), running: Number(r[2]), completed: Number(r[3]), failures: Number(r[4]), failed: groupsIn(r[5], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), key: textIn(flat[i + 1]), message: textIn(flat[i + 2]), at: Number(flat[i + 3]) })), timeoutMs: Number(r[6]), unique: Number(r[7]), next: Number(r[8]) };
         case 'gone':
           return { verdict: 'gone' };
         default:
@@ -1268,15 +1268,16 @@ export const calls = {
       }
     },
   },
-  /** Reads discarded items of a timed set, the oldest first: at most about a megabyte, but at least one. */
+  /** Reads discarded items of a timed set in the order of their ends, or the other way: at most about a megabyte, but at least one. */
   'timed-failures': {
     keys: (k: {
       /** what was discarded */ readonly failures: string;
     }): string[] => [k.failures],
     args: (a: {
-      /** where to begin, as XRANGE has it */ readonly from: string;
+      /** where to begin, as XRANGE has it, or XREVRANGE */ readonly from: string;
       /** how many at most */ readonly count: number;
-    }): Argument[] => [a.from, a.count],
+      /** 'oldest' or 'newest' first */ readonly order: string;
+    }): Argument[] => [a.from, a.count, a.order],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'read'; readonly records: readonly StreamRow[]; }
     {

@@ -45,7 +45,7 @@ const rest = shape.exactly({
   ms: shape.optional(shape.integer(0, 86_400_000)),
 });
 
-export const idQueueOptions: OptionTable = {
+export const idQueueOptions = {
   redis: option.custom(shape.given, 'where Redis is'),
   timeoutMs: option.ms(1, 31_536_000_000),
   unique: option.boolean(),
@@ -55,7 +55,7 @@ export const idQueueOptions: OptionTable = {
     DEFAULT_REST,
   ),
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
-};
+} satisfies OptionTable;
 
 export const pullOptions: OptionTable = {
   signal: option.custom(shape.instance(AbortSignal), 'an AbortSignal'),

@@ -72,7 +72,17 @@ export interface DiscardedItem<T> {
   readonly at: number;
 }
 
-const PAGE = 100;
+export interface DiscardedOptions {
+  /** Which come first: those that were discarded first, or last. @default 'oldest' */
+  readonly order?: 'oldest' | 'newest' | undefined;
+  /** How many one call to Redis reads, 1 to 100: fewer suit a reader that stops early. @default 100 */
+  readonly page?: number | undefined;
+}
+
+export const discardedOptions: OptionTable = {
+  order: option.word('oldest', 'newest'),
+  page: option.integer(1, 100, 100),
+};
 
 let keysMade = 0;
 
@@ -171,11 +181,19 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     if (broken) throw broken.error;
   }
 
-  /** The discarded items, the oldest first. @throws ConnectionError, ServerError */
-  async *failures(): AsyncGenerator<DiscardedItem<T>, void, undefined> {
-    for (let cursor = '-'; ; ) {
+  /**
+   * The discarded items, a page of them in each call. @throws InvalidOptionError · ConnectionError, ServerError
+   */
+  async *failures(
+    options: DiscardedOptions = {},
+  ): AsyncGenerator<DiscardedItem<T>, void, undefined> {
+    const { order, page: count } = checkOptions<Required<DiscardedOptions>>(
+      discardedOptions,
+      options,
+    );
+    for (let cursor = ''; ; ) {
       const from = cursor;
-      const page = await this.#set.ask(() => this.#set.commands.failures(from, PAGE));
+      const page = await this.#set.ask(() => this.#set.commands.failures(from, count, order));
       for (const failure of page.found) yield { ...failure, payload: decode(failure.payload) as T };
       if (page.found.length === 0) return;
       cursor = page.cursor;

@@ -96,6 +96,15 @@ export class RunningCommands {
     });
   }
 
+  /** How many each of these workers may run at once. */
+  async permits(workers: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    if (workers.length === 0) return new Map();
+    const names = workers.map((worker) => `permits:${worker}`);
+    const read = await this.#read(() => this.#connection.client.hmget(this.keys.request, ...names));
+    const values = read === 'gone' ? [] : read;
+    return new Map(workers.map((worker, i) => [worker, Number(values[i] ?? 0)]));
+  }
+
   async #read<T>(read: () => Promise<T>): Promise<T | 'gone'> {
     try {
       return await read();
