@@ -16,8 +16,6 @@ const RESERVE = 1.3;
 export const PER_PERMIT = 4;
 /** Handlers are short if they take no longer than this on average, in ms: a slot is free soon. */
 const SHORT_MS = 150;
-/** They are brief if they take no longer than this: what is read with the first permits starts at once. */
-const BRIEF_MS = 10;
 /** Over about how many calls the round trip is averaged. */
 const AVERAGED = 8;
 
@@ -88,11 +86,13 @@ export class Pace {
     return averageMs === undefined ? undefined : averageMs <= SHORT_MS;
   }
 
-  /** Whether handlers are brief: those of this request, or the last ones of others. */
-  get isBrief(): boolean {
-    return (
-      (this.#usual.averageMs ?? this.#lately.averageMs ?? Number.POSITIVE_INFINITY) <= BRIEF_MS
-    );
+  /**
+   * Whether what is read ahead with the first permits is run within a time slice of `quantumMs`, as far as handlers of
+   * this request, or the last ones of others, tell.
+   */
+  fitsSlice(quantumMs: number): boolean {
+    const averageMs = this.#usual.averageMs ?? this.#lately.averageMs;
+    return averageMs !== undefined && averageMs * (1 + PER_PERMIT) <= quantumMs;
   }
 
   /** The time from one start to the next while all permits are in use, in ms; 0: not known. */

@@ -29,6 +29,7 @@ export class Reading {
   readonly #pace: Pace;
   readonly #remainder: Remainder;
   readonly #mayReadAhead: boolean;
+  readonly #quantumMs: number;
   readonly #onReturned: () => void;
   readonly #ahead: ReadAhead;
   /** Its share of what nobody has read, as the server answered last. */
@@ -52,6 +53,8 @@ export class Reading {
     readonly remainder: Remainder;
     /** Whether sub-requests may be read before a handler can start them. */
     readonly mayReadAhead: boolean;
+    /** Time slice of a request, in ms. */
+    readonly quantumMs: number;
     /** What was read ahead was given back. */
     readonly onReturned: () => void;
   }) {
@@ -66,6 +69,7 @@ export class Reading {
     this.#pace = parts.pace;
     this.#remainder = parts.remainder;
     this.#mayReadAhead = parts.mayReadAhead;
+    this.#quantumMs = parts.quantumMs;
     this.#onReturned = parts.onReturned;
     this.#ahead = new ReadAhead(() => {
       // cure: others are not read for what goes back
@@ -128,7 +132,7 @@ export class Reading {
 
   /** How many an enter may read for each permit beyond it, where no other worker could run them. */
   get aheadAtEnter(): number {
-    return this.#mayReadAhead && this.#pace.isBrief ? PER_PERMIT : 0;
+    return this.#pace.fitsSlice(this.#quantumMs) && this.#mayReadAhead ? PER_PERMIT : 0;
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */

@@ -107,6 +107,7 @@ export function partsOf(
     ...{ mode, lease, attempts, suspects, settling, slots, account, calls, pace, remainder },
     // A consumer that pulls asks for each, and waits for the answer to each.
     mayReadAhead: context.settleDelayMs > 0 && !context.handlers.pulled,
+    quantumMs: context.quantumMs,
     onReturned: callbacks.onReturned,
   });
   const slice = new TimeSlice(
