@@ -266,7 +266,7 @@ export const codeClients = [
   {
     cure: 'what a process said before its end is heard',
     test: 'test/flow/cli-fleet.test.ts',
-    name: 'says why its processes could not start, also when their end is noticed first',
+    name: 'says why a process could not start, also when its end is noticed first',
     change: 'always',
   },
 ];
