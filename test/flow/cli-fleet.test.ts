@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { WorkerFleet } from '@piecework/cli';
 import { QueueCommands } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
@@ -85,37 +83,7 @@ describe('run, when handlers end their process', () => {
   });
 });
 
-/** Ids of the processes that this one has started and whose command line names this. */
-function children(named: string): number[] {
-  const pids = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
-  const isNamed = (pid: string) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(named);
-  return pids.filter((pid) => pid && isNamed(pid)).map(Number);
-}
-
-/** Keeps this process from everything else until that one has ended. */
-function blockUntilEnded(pid: number): void {
-  while (!/ Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')));
-}
-
 describe('a fleet of worker processes', () => {
-  /**
-   * One signal tells of all processes that have ended. What another one sent, which ended while this process was about to
-   * look at that signal, is read after it.
-   */
-  test('says why a process could not start, also when its end is noticed first', async () => {
-    const queue = `${unique}-silent`;
-    const flags = ['--exec', 'cat', '--log-level', 'silent'];
-    const starting = WorkerFleet.start({ redis: 'redis://127.0.0.1:1', queue, flags });
-    const failed = expect(starting).rejects.toThrow('ECONNREFUSED 127.0.0.1:1');
-    const [worker = 0] = await until(() => children(queue).length === 1 && children(queue));
-    const other = spawn(process.execPath, ['-e', 'process.send(1)'], {
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    });
-    other.once('message', () => blockUntilEnded(worker));
-    blockUntilEnded(other.pid as number);
-    await failed;
-  });
-
   test('replaces a process that was killed; it is live meanwhile, and ready afterwards', {
     timeout: 120_000,
   }, async ({ commandLine: { file, start, run } }) => {

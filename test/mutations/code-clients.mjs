@@ -263,10 +263,4 @@ export const codeClients = [
     name: 'a letter that is cut off is refused with file and line',
     change: { becomes: 'done(null)' },
   },
-  {
-    cure: 'what a process said before its end is heard',
-    test: 'test/flow/cli-fleet.test.ts',
-    name: 'says why a process could not start, also when its end is noticed first',
-    change: 'always',
-  },
 ];

@@ -67,7 +67,6 @@ export interface ProcessOptions {
 
 /** Calls when all messages of a process that has ended were received: its end may be noticed before them. */
 function afterMessages(child: ChildProcess, then: () => void): void {
-  // cure: what a process said before its end is heard
   if (!child.connected) {
     then();
     return;
