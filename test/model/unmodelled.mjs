@@ -285,6 +285,7 @@ export const unmodelled = [
     why: 'it is the text of an error',
   },
   { cure: 'the exit of a process is recorded at once', why: TIME },
+  { cure: 'a file is emptied before its first line is written', why: 'files are not modelled' },
   { cure: 'a blocked event loop is named', why: 'it is the text of an error' },
   {
     cure: 'the cause of a lost lease is stored by a later check',

@@ -263,4 +263,10 @@ export const codeClients = [
     name: 'a letter that is cut off is refused with file and line',
     change: { becomes: 'done(null)' },
   },
+  {
+    cure: 'a file is emptied before its first line is written',
+    test: 'test/flow/output-order.test.ts',
+    name: 'an output file is emptied before its first line is written, whoever begins it',
+    change: { becomes: 'Promise.resolve()' },
+  },
 ];

@@ -53,7 +53,7 @@ export class Output {
   readonly #file: FileHandle | undefined;
   /** Whether `open` has created the file. */
   readonly #isNew: boolean;
-  #begun = false;
+  #begun: Promise<void> | undefined;
   /** Whether it is a regular file, which can be read again and truncated. */
   #regular = false;
   /** Whether everything written so far was in the file already. */
@@ -120,9 +120,13 @@ export class Output {
    * Empties the file. `again`: keeps the old content as far as it is the same as what is written, for example up to a
    * line that was cut off.
    */
-  async begin(again = false): Promise<void> {
-    if (this.#begun) return;
-    this.#begun = true;
+  begin(again = false): Promise<void> {
+    this.#begun ??= this.#begin(again);
+    // cure: a file is emptied before its first line is written
+    return this.#begun;
+  }
+
+  async #begin(again: boolean): Promise<void> {
     // Pipes and devices cannot be truncated.
     this.#regular = (await this.#file?.stat())?.isFile() ?? false;
     this.#matches = again && this.#regular;
