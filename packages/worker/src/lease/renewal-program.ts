@@ -41,12 +41,8 @@ interface Asked {
   readonly id: string;
   readonly generation: number;
   at: bigint;
-  /** The permits were withdrawn, the request ended, or the reason for giving it up is stored: nothing is left to do. */
+  /** The permits were withdrawn, the request ended, or the reason for giving it up was sent: nothing is left to do. */
   ended: boolean;
-  /** It is not renewed any more; the reason is to be stored. */
-  isGivenUp: boolean;
-  /** That was sent, and is not answered. */
-  isStoring: boolean;
 }
 
 const { settings, memory, worker, leaseMs, maxBlockMs } = workerData as RenewalOrder;
@@ -88,13 +84,13 @@ function check(): void {
   for (const { row, id, generation, ends } of table.occupied()) {
     let one = asked.get(row);
     if (one?.id !== id || one.generation !== generation) {
-      one = { id, generation, at: 0n, ended: false, isGivenUp: false, isStoring: false };
+      one = { id, generation, at: 0n, ended: false };
       asked.set(row, one);
     }
     if (one.ended) continue;
     // Silent for too long, or the time of everything that runs there is up: others may have it.
-    if (silentMs > maxBlockMs || (ends > 0n && at > ends)) one.isGivenUp = true;
-    if (one.isGivenUp) {
+    if (silentMs > maxBlockMs || (ends > 0n && at > ends)) {
+      one.ended = true;
       // cure: a blocked event loop is named
       storeCause(one, silentMs);
       continue;
@@ -117,21 +113,14 @@ async function renew(row: number, one: Asked): Promise<void> {
   else one.ended = true;
 }
 
-/** Stores why the lease will end; what cannot be stored now is tried again by the next check. */
+/** Stores why the lease will end. If that fails, the next check does it again. */
 function storeCause(one: Asked, silentMs: number): void {
-  if (one.isStoring) return;
-  one.isStoring = true;
   const cause = { blockedMs: Math.round(silentMs) };
-  const stored = new WorkerCommands(connection, one.id).cause(one.generation, worker, cause, false);
-  stored.then(
-    () => {
-      one.ended = true;
-    },
-    () => {
-      // cure: the cause of a lost lease is stored by a later check
-      one.isStoring = false;
-    },
-  );
+  const commands = new WorkerCommands(connection, one.id);
+  commands.cause(one.generation, worker, cause, false).catch(() => {
+    // cure: the cause of a lost lease is stored by a later check
+    one.ended = false;
+  });
 }
 
 connection.client.on('ready', () => report(''));
