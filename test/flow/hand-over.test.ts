@@ -194,6 +194,67 @@ describe('a request at the end of its turn', { tags: ['one-server'] }, () => {
     expect(await flow.complete(request.id)).toMatchObject({ succeeded: 6, failed: 0 });
   });
 
+  test('starts nothing in slots of others, also if several of its own handlers end at once', async ({
+    flow,
+  }) => {
+    const entering = vi.spyOn(Dispatcher.prototype, 'enterAll');
+    flow.after(() => entering.mockRestore());
+    const [first, rest] = [gate(), gate()];
+    let [running, most, ended] = [0, 0, 0];
+    const handler = async (n: number) => {
+      running += 1;
+      most = Math.max(most, running);
+      if (n >= 2) await (n < 4 ? first : rest).opened;
+      running -= 1;
+      ended += 1;
+      return n;
+    };
+    const redis = watched(flow);
+    await start(flow, { redis, concurrency: 9, handler });
+    flow.after(() => {
+      first.open();
+      rest.open();
+    });
+    const request = await flow.producer().open({ id: flow.id('a'), limit: 9 });
+    const append = async (...items: number[]) => {
+      await request.append(...items);
+      await request.flush();
+    };
+    // Handlers are short. Then six run that are the last ones.
+    await append(0, 1);
+    await until(async () => (await flow.request(request.id).state())?.succeeded === 2);
+    await append(2, 3, 4, 5, 6, 7);
+    await until(() => running === 6);
+    const settled = async () => {
+      for (let i = 0; i < 10; i += 1) await redis.ping();
+    };
+    await settled();
+    const { generation } = (await flow.request(request.id).state()) as { generation: number };
+    const [dispatcher] = entering.mock.contexts as Dispatcher[];
+    const session = dispatcher?.of(request.id, generation) as RequestSession;
+    // Another request has the other three slots, and promises them.
+    const other = new SlotAccount(session.shard.slots, () => {});
+    other.occupy(3, 3);
+    await append(8, 9, 10);
+    await settled();
+    const clock = ownClock(flow);
+    clock.stop();
+    session.enter([], 3, other);
+    await until(async () => (await flow.request(request.id).inspect())?.inFlight === 9, {
+      what: 'three more are read',
+    });
+    await settled();
+    first.open();
+    await until(() => ended === 4);
+    await settled();
+    expect(most).toBe(6);
+    clock.go();
+    other.occupy(0, 0);
+    rest.open();
+    await request.seal();
+    expect(await flow.complete(request.id)).toMatchObject({ succeeded: 11, failed: 0 });
+  });
+
   test('keeps no other waiting behind handlers that turn out slow', async ({ flow }) => {
     const stalled = gate();
     flow.after(() => stalled.open());

@@ -207,10 +207,10 @@ export const codeWorker = [
     name: 'has a warning, as probes and the doctor do, for handlers that continue after their abort',
   },
   {
-    cure: 'a slot that another session still uses is not used twice',
+    cure: 'handlers start only in slots that the session occupies',
     test: 'test/flow/hand-over.test.ts',
-    name: 'passes its slots on while its handlers run, and no slot is used twice',
-    change: { becomes: 'this.#lease.permits' },
+    name: 'starts nothing in slots of others, also if several of its own handlers end at once',
+    change: { becomes: 'Number.POSITIVE_INFINITY' },
   },
   {
     cure: 'a session that leaves keeps permits for what it has read, until their slots are free',

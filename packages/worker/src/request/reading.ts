@@ -157,14 +157,11 @@ export class Reading {
 
   /** How many may run here. Handlers whose time is up still have their slots, and so have those of other sessions. */
   get #usable(): number {
-    return Math.max(this.busy, this.#withSlot - this.#slots.over);
+    // cure: handlers start only in slots that the session occupies
+    const slots = this.#account.held - this.#attempts.zombieCount;
+    return Math.max(this.busy, Math.min(this.#lease.permits, slots) - this.#slots.over);
   }
 
-  /** How many permits have a slot. */
-  get #withSlot(): number {
-    // cure: a slot that another session still uses is not used twice
-    return this.#lease.permits - this.#account.withoutSlot;
-  }
 
   /** An enter or a settle was answered. `live`: somebody follows the results. */
   answered({ dueNow, live }: { readonly dueNow: number; readonly live: boolean }): void {
@@ -214,11 +211,11 @@ export class Reading {
   start(entries: readonly Entry[], most = entries.length): void {
     const end = this.busy + most;
     // It may have begun to leave while the read was under way, or its process stood still.
-    const mayStart = () => this.#mode.working && this.busy < Math.min(this.#withSlot, end);
+    const mayStart = () => this.#mode.working && this.busy < Math.min(this.#usable, end);
     // cure: the lease is checked before suspects are claimed
     this.#lease.fence();
     // Suspects first: with their claim all sessions leave, this one too, and what was read with them goes back.
-    const room = Math.min(this.#withSlot, end) - this.busy;
+    const room = Math.min(this.#usable, end) - this.busy;
     const waiting = this.#suspects.claim(entries, room);
     for (const entry of entries) {
       if (waiting.has(entry)) continue;

@@ -32,6 +32,11 @@ export class SlotAccount {
     return Math.max(0, this.#occupied - promised);
   }
 
+  /** How many it occupies for the permits that were granted, and for zombies. */
+  get held(): number {
+    return this.#occupied - this.#reserved;
+  }
+
   /** How many permits have no slot yet. */
   get withoutSlot(): number {
     return this.#awaited + this.#surplus;
