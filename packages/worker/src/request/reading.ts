@@ -162,7 +162,6 @@ export class Reading {
     return Math.max(this.busy, Math.min(this.#lease.permits, slots) - this.#slots.over);
   }
 
-
   /** An enter or a settle was answered. `live`: somebody follows the results. */
   answered({ dueNow, live }: { readonly dueNow: number; readonly live: boolean }): void {
     this.dueNow = dueNow;
