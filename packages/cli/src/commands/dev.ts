@@ -130,6 +130,7 @@ async function show(
   );
   try {
     const say = (line: string) => console.error(line);
+    say('starting the example …');
     const example = await LivingExample.start(redis, QUEUE, say, signal);
     const close = async () => {
       await example.close();
