@@ -48,7 +48,12 @@ test('dev --dashboard shows a fleet that works on requests of each kind, until i
     },
     { what: 'requests of each kind are worked on', ...STARTS },
   );
-  expect(rows.map(({ id }) => id).sort()).toEqual(['backup-1', 'mail-1', 'report-1', 'thumbnail-1']);
+  expect(rows.map(({ id }) => id).sort()).toEqual([
+    'backup-1',
+    'mail-1',
+    'report-1',
+    'thumbnail-1',
+  ]);
   const { workers } = await viewOf<WorkersView>(dashboard, 'workers');
   expect(workers).toHaveLength(2);
   // What people do with its requests ends nothing.

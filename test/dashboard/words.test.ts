@@ -25,7 +25,12 @@ async function rowOf(source: QueueSource, id: string) {
   return (await source.request(id)).row;
 }
 
-const dropped = async ({ request, queue, id, generation }: Awaited<ReturnType<typeof given.sealed>>) => {
+const dropped = async ({
+  request,
+  queue,
+  id,
+  generation,
+}: Awaited<ReturnType<typeof given.sealed>>) => {
   await request.drop();
   await queue.finish(id, generation, 'dropped');
 };

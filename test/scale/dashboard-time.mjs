@@ -175,9 +175,12 @@ const ten = [
 seconds['ten pages'] = await secondWith(ten);
 const beside = {};
 const others = await Promise.all(ten.map(open));
+// Another search, as an equal question has the same answer.
 for (const name of ['overview', 'search and sort'])
-  // Another search, as an equal question has the same answer.
-  beside[name] = await timesOf({ ...PAGES[name], ...(name === 'overview' ? {} : { text: 'customer-8' }) });
+  beside[name] = await timesOf({
+    ...PAGES[name],
+    ...(name === 'overview' ? {} : { text: 'customer-8' }),
+  });
 for (const { close } of others) close();
 
 const figures = { requests, workers, idle, shell: spread(shell), alone, beside, seconds };

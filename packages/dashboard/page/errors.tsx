@@ -101,7 +101,9 @@ function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
           ) : null}
         </li>
       ))}
-      {sorted.length > MOST_CLASSES ? <li>and {sorted.length - MOST_CLASSES} more classes</li> : null}
+      {sorted.length > MOST_CLASSES ? (
+        <li>and {sorted.length - MOST_CLASSES} more classes</li>
+      ) : null}
     </ul>
   );
 }

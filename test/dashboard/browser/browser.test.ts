@@ -72,9 +72,15 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await crawl.pause();
     await until(async () => (await crawl.status()).running === 0);
     for (const [i, hostile] of HOSTILE.entries())
-      await fleet.pw.submit([{ n: 0, hostile }, { n: 1, hostile, named: true }], {
-        ...{ id: `hostile-${i}`, task: 'fetch-page', metadata: { hostile }, priority: 0 },
-      });
+      await fleet.pw.submit(
+        [
+          { n: 0, hostile },
+          { n: 1, hostile, named: true },
+        ],
+        {
+          ...{ id: `hostile-${i}`, task: 'fetch-page', metadata: { hostile }, priority: 0 },
+        },
+      );
     for (let i = 0; i < HOSTILE.length; i++) await fleet.pw.request(`hostile-${i}`).completion();
     const page = await open('#/req/requests?text=hostile');
     await page.getByText(`${HOSTILE.length} requests`).waitFor();

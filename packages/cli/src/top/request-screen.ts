@@ -52,7 +52,9 @@ function headLines(row: Row, look: Look): string[] {
   return [
     sides(paint('strong', oneLine(row.id)), task, columns),
     fit(about.join(' · '), columns),
-    ...(row.waiting === '' ? [] : [paint('warning', fit(`! ${oneLine(whyWaiting(row))}`, columns))]),
+    ...(row.waiting === ''
+      ? []
+      : [paint('warning', fit(`! ${oneLine(whyWaiting(row))}`, columns))]),
     ...(row.endReason === '' ? [] : [fit(`it ended early: ${oneLine(row.endReason)}`, columns)]),
     ...(row.metadata === '' ? [] : [fit(`metadata ${oneLine(row.metadata)}`, columns)]),
   ];

@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks';
 import type { RequestView } from '../../src/shape/views.js';
 import { Said, useAct } from './act.js';
 import { Cancel, Drop } from './endings.js';
-import { Limit, Priority } from './share.js';
 import { Redrive } from './redrive.js';
+import { Limit, Priority } from './share.js';
 
 /** Live control of one request. */
 export function Control({ view }: { readonly view: RequestView }) {

@@ -130,7 +130,10 @@ export function verdictsOf(
     );
   const [slow, ...alsoSlow] = workers.workers.filter(({ state }) => state === 'slow');
   if (slow) {
-    const others = alsoSlow.length > 0 ? `; so on ${plural(alsoSlow.length, 'other worker', 'other workers')}` : '';
+    const others =
+      alsoSlow.length > 0
+        ? `; so on ${plural(alsoSlow.length, 'other worker', 'other workers')}`
+        : '';
     add(
       'warning',
       `${sentence(slow.why.at(-1) ?? '')}${others}.`,

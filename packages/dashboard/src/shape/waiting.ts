@@ -10,10 +10,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Why a request does not move, and what to do; '': it moves, or waits for its turn. */
-export function whyWaiting({
-  waiting,
-  waitingFor,
-}: Pick<Row, 'waiting' | 'waitingFor'>): string {
+export function whyWaiting({ waiting, waitingFor }: Pick<Row, 'waiting' | 'waitingFor'>): string {
   const advice = ADVICE[waitingFor];
   return advice ? `${waiting}: ${advice}` : waiting;
 }
