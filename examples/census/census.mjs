@@ -166,6 +166,7 @@ What to try next, here in the clone:
   npx piecework run --input README.md --exec 'wc -c' --out results.ndjson
                                                any program, for each line
   npx piecework dev                            a Redis for programs of yours
+  npx piecework dev --dashboard                the same, with a page that shows a small fleet at work
   npx piecework dashboard --insecure           a page that shows what is on it, live
 README.md has a program to copy ("The first program"), examples/ has more.`);
 if (served) {

@@ -21,6 +21,11 @@ test('piecework dashboard serves its page until it is stopped, and names what it
   expect((await fetch(url)).status).toBe(401);
   const page = await fetch(`${url}api/shell`, { headers: { authorization: `Bearer ${token}` } });
   expect(await page.json()).toMatchObject({ queues: [commandLine.queue], control: false });
+  const taken = await run('dashboard', '--insecure', '--port', new URL(url).port);
+  expect([taken.code, taken.stderr]).toEqual([
+    1,
+    expect.stringMatching(/--port \d+: another process listens there; choose another port/),
+  ]);
   served.kill('SIGTERM');
   expect((await served.finished).code).toBe(0);
   expect(served.said.stderr).not.toContain(token);

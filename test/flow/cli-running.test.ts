@@ -43,3 +43,34 @@ test('status --running, workers, doctor and the log show what runs', async ({
   await run('drop', id);
   expect((await worker.finished).code).toBe(0);
 });
+
+test('status --running lists what runs, and counts what workers have read ahead', async ({
+  commandLine: { file, run, start },
+}) => {
+  const id = `${unique}-ahead`;
+  // Quick ones at first: only then does a worker read ahead.
+  const items = `${'a\n'.repeat(60)}${'wait:600000\n'.repeat(100)}`;
+  await run('submit', '--input', await file('ahead.txt', items), '--id', id);
+  const worker = start('worker', '--handler', handler, '--concurrency', '2', '--drain-ms', '0');
+  const shown = await until(
+    async () => {
+      const { stdout } = await run('status', id, '--running');
+      return /\d read ahead/.test(stdout) && / succeeded +60\n/.test(stdout) && stdout;
+    },
+    { what: 'it has read ahead', timeoutMs: 45_000 },
+  );
+  const [, table = ''] = shown.split('\n\n');
+  const [head, first, second, ahead] = table.trimEnd().split('\n');
+  expect(head).toMatch(/^index +attempt +for/);
+  for (const row of [first, second]) expect(row).toMatch(/^ *6[01] +1 /);
+  const inFlight = Number(/ inFlight +(\d+)/.exec(shown)?.[1]);
+  expect(ahead).toBe(`${inFlight - 2} read ahead: waiting at a worker, not running`);
+  const listed = jsonLines<{ readAhead: boolean }>(
+    (await run('status', id, '--running', '--json')).stdout,
+  );
+  expect(listed.filter(({ readAhead }) => !readAhead)).toHaveLength(2);
+  expect(listed.length).toBeGreaterThan(2);
+  await run('drop', id);
+  worker.kill('SIGTERM');
+  await worker.finished;
+});

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Piecework } from 'piecework';
 import { describe, expect, onTestFinished } from 'vitest';
@@ -113,6 +114,37 @@ describe.skipIf(!hasTerminals)('top on a terminal', () => {
     expect((await pw.request(id).status()).waitingFor).not.toBe('resume');
     view.type('\x03');
     expect((await view.finished).code).toBe(130);
+    expectRestored(view.said.stdout);
+  });
+
+  test('is drawn anew when the terminal is resized', async ({ commandLine }) => {
+    const { file, run, queue } = commandLine;
+    const input = await file('one.txt', 'a\n');
+    for (let n = 0; n < 30; n++) await run('submit', '--input', input, '--id', `one-${n}-${queue}`);
+    const view = await startTop(commandLine);
+    await shows(view, /▶ one-/);
+    const terminal = readlinkSync(`/proc/${pidOf(view)}/fd/0`);
+    for (const [columns, rows] of [
+      [60, 15],
+      [120, 40],
+    ] as const) {
+      const before = view.said.stdout.length;
+      spawnSync('stty', ['-F', terminal, 'cols', String(columns), 'rows', String(rows)]);
+      // It begins with an empty screen.
+      const drawn = await until(
+        () => {
+          const screen = screenOf(view.said.stdout.slice(before), columns);
+          return screen.length === rows && screen.some((line) => line.includes('▶ one-')) && screen;
+        },
+        { what: `a screen of ${rows} rows`, ...STARTS },
+      );
+      expect(Math.max(...drawn.map((line) => [...line].length))).toBeLessThanOrEqual(columns);
+      // As many requests as fit.
+      const listed = drawn.filter((line) => line.includes('one-')).length;
+      expect([columns, rows === 40 ? listed === 30 : listed < 10]).toEqual([columns, true]);
+    }
+    view.type('q');
+    expect((await view.finished).code).toBe(0);
     expectRestored(view.said.stdout);
   });
 

@@ -185,6 +185,8 @@ test('refuses a split that does not fit the input, and results that are discarde
     ['worker', '--handler', handler, '--exec-output', 'json'],
     ['worker', '--exec', 'cat', '--persistent', '--exec-output', 'json'],
     ['dev', '--cluster', '--port', '21000'],
+    ['dev', '--dashboard', '--dir', 'data'],
+    ['dev', '--dashboard-port', '4000'],
     ['watch', 'a{b}'],
   ];
   for (const args of wrong) {

@@ -25,6 +25,7 @@ const floors: Record<string, readonly string[]> = {
     'processes',
     'run',
     'top',
+    'example',
     'commands',
   ],
   dashboard: ['shape', 'security', 'data', 'http'],

@@ -1,7 +1,10 @@
-import type { ErrorsView } from '../src/shape/views.js';
+import type { ErrorRow, ErrorsView } from '../src/shape/views.js';
+import { count } from './format.js';
 import { useLive } from './live.js';
 import { Ago, Pending, Problem, RequestLink } from './parts.js';
 import { route } from './route.js';
+
+const MOST_CLASSES = 8;
 
 export function Errors() {
   const { queue } = route.value;
@@ -13,6 +16,7 @@ export function Errors() {
       <h1>
         The last errors <span class="more">of {queue}: attempts that failed, the latest first</span>
       </h1>
+      <Classes errors={data.errors} />
       {live.problem ? <Problem {...live.problem} /> : null}
       {data.errors.length === 0 ? <p class="nothing">No attempt has failed lately.</p> : null}
       {data.errors.length > 0 ? (
@@ -67,5 +71,39 @@ export function Errors() {
         </table>
       ) : null}
     </>
+  );
+}
+
+/** What they have in common: each class and task once, the most frequent first. */
+function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
+  const groups = new Map<string, { readonly name: string; readonly task: string; n: number }>();
+  for (const { name, task } of errors) {
+    const key = JSON.stringify([name, task]);
+    const group = groups.get(key) ?? { name, task, n: 0 };
+    group.n += 1;
+    groups.set(key, group);
+  }
+  const sorted = [...groups.values()].sort((a, b) => b.n - a.n);
+  if (sorted.length === 0) return null;
+  return (
+    <ul class="classes" aria-label="By class">
+      {sorted.slice(0, MOST_CLASSES).map(({ name, task, n }) => (
+        <li key={JSON.stringify([name, task])}>
+          {count(n)} ×{' '}
+          <b class="bad">
+            <bdi>{name}</bdi>
+          </b>
+          {task ? (
+            <>
+              {' '}
+              in <bdi>{task}</bdi>
+            </>
+          ) : null}
+        </li>
+      ))}
+      {sorted.length > MOST_CLASSES ? (
+        <li>and {sorted.length - MOST_CLASSES} more classes</li>
+      ) : null}
+    </ul>
   );
 }

@@ -1,7 +1,7 @@
 import type { OverviewView, Point } from '../src/shape/views.js';
 import { Chart, type Line, Lines, showsCount, showsRate } from './chart.js';
 import { Checks } from './checks.js';
-import { QueuePause } from './control.js';
+import { QueuePause } from './control/queue.js';
 import { count, duration, plural, rate, until } from './format.js';
 import { clock, type Drawn, shell, useLive } from './live.js';
 import {

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
 import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
+import { whyWaiting } from '../src/shape/waiting.js';
 import { Chart, type Line, showsCount, showsRate } from './chart.js';
-import { Control } from './control.js';
+import { Control } from './control/request.js';
 import { clockTime, count, duration, percent, plural, rate } from './format.js';
 import { Facts, Life } from './life.js';
 import { ask, clock, type Drawn, shell, useLive } from './live.js';
@@ -76,19 +77,6 @@ function endOf({ counts: { failed, cancelled, total } }: Row): string {
 }
 
 const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
-
-/** What somebody can do about what it waits for. */
-const ADVICE: Readonly<Record<string, string>> = {
-  resume: 'resume it when you are ready',
-  queue: 'resume the queue when you are ready',
-  worker: 'start one',
-  task: 'start one that does, or cancel the request if the name is wrong',
-};
-
-function whyWaiting({ waiting, waitingFor }: Row): string {
-  const advice = ADVICE[waitingFor];
-  return advice ? `${waiting}: ${advice}` : waiting;
-}
 
 function Progress({ row }: { readonly row: Row }) {
   const { counts } = row;

@@ -13,6 +13,9 @@ const TONES: Readonly<Record<WorkerView['state'], string>> = {
   works: 'busy',
   idle: 'quiet',
 };
+/** The states as people say them. */
+const WORDS: Readonly<Record<string, string>> = { works: 'working', drains: 'draining' };
+const wordOf = (state: string) => WORDS[state] ?? state;
 /** More slots than this are drawn as one bar. */
 const MOST_CELLS = 100;
 
@@ -23,6 +26,9 @@ export function Workers() {
   if (!data) return <Pending live={live} />;
   const slots = data.workers.reduce((n, { concurrency }) => n + concurrency, 0);
   const busy = data.workers.reduce((n, { running }) => n + running, 0);
+  const served = new Set(data.workers.map(tasksOf));
+  // Said once where it is the same for all.
+  const common = served.size === 1 ? [...served][0] : undefined;
   return (
     <>
       <h1>
@@ -30,8 +36,10 @@ export function Workers() {
         <span class="more">
           {count(busy)} of {plural(slots, 'slot')} busy
           {Object.entries(data.states)
-            .map(([state, n]) => `, ${n} ${state}`)
+            .map(([state, n]) => `, ${n} ${wordOf(state)}`)
             .join('')}
+          {common === undefined ? '' : '; each serves '}
+          {common === undefined ? null : <bdi>{common}</bdi>}
         </span>
       </h1>
       {live.problem ? <Problem {...live.problem} /> : null}
@@ -50,7 +58,7 @@ export function Workers() {
               <th scope="col">State</th>
               <th scope="col">Slots</th>
               <th scope="col">Runs longest</th>
-              <th scope="col">Tasks</th>
+              {common === undefined ? <th scope="col">Tasks</th> : null}
               <th scope="col" class="n">
                 Loop delay
               </th>
@@ -67,7 +75,7 @@ export function Workers() {
           </thead>
           <tbody>
             {data.workers.map((worker) => (
-              <Line key={worker.id} worker={worker} />
+              <Line key={worker.id} worker={worker} showsTasks={common === undefined} />
             ))}
           </tbody>
         </table>
@@ -76,7 +84,15 @@ export function Workers() {
   );
 }
 
-function Line({ worker }: { readonly worker: WorkerView }) {
+const tasksOf = ({ tasks }: WorkerView) => (tasks === null ? 'all tasks' : tasks.join(', '));
+
+function Line({
+  worker,
+  showsTasks,
+}: {
+  readonly worker: WorkerView;
+  readonly showsTasks: boolean;
+}) {
   const [run, ...others] = worker.longest;
   return (
     <tr>
@@ -89,7 +105,7 @@ function Line({ worker }: { readonly worker: WorkerView }) {
         </span>
       </th>
       <td data-name="State">
-        <Chip tone={TONES[worker.state]}>{worker.state}</Chip>
+        <Chip tone={TONES[worker.state]}>{wordOf(worker.state)}</Chip>
         {worker.why.length > 0 ? (
           <ul class="why">
             {worker.why.map((why) => (
@@ -118,9 +134,11 @@ function Line({ worker }: { readonly worker: WorkerView }) {
           <span class="none">nothing</span>
         )}
       </td>
-      <td class="small tasks" data-name="Tasks">
-        <bdi>{worker.tasks === null ? 'all' : worker.tasks.join(', ')}</bdi>
-      </td>
+      {showsTasks ? (
+        <td class="small tasks" data-name="Tasks">
+          <bdi>{tasksOf(worker)}</bdi>
+        </td>
+      ) : null}
       <td class={worker.eventLoopDelayMs === null ? 'n none' : 'n'} data-name="Loop delay">
         {worker.eventLoopDelayMs === null ? '–' : duration(worker.eventLoopDelayMs)}
       </td>

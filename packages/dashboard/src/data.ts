@@ -21,3 +21,4 @@ export type {
   WorkersView,
   WorkerView,
 } from './shape/views.js';
+export { whyWaiting } from './shape/waiting.js';

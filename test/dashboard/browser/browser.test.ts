@@ -72,9 +72,15 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await crawl.pause();
     await until(async () => (await crawl.status()).running === 0);
     for (const [i, hostile] of HOSTILE.entries())
-      await fleet.pw.submit([{ n: 0, hostile }], {
-        ...{ id: `hostile-${i}`, task: 'fetch-page', metadata: { hostile }, priority: 0 },
-      });
+      await fleet.pw.submit(
+        [
+          { n: 0, hostile },
+          { n: 1, hostile, named: true },
+        ],
+        {
+          ...{ id: `hostile-${i}`, task: 'fetch-page', metadata: { hostile }, priority: 0 },
+        },
+      );
     for (let i = 0; i < HOSTILE.length; i++) await fleet.pw.request(`hostile-${i}`).completion();
     const page = await open('#/req/requests?text=hostile');
     await page.getByText(`${HOSTILE.length} requests`).waitFor();
@@ -92,6 +98,8 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
       await page.locator('.detail pre').first().waitFor();
       const shown = await page.locator('.message').first().textContent();
       expect(shown?.slice(0, 1_000)).toBe(hostile.slice(0, 1_000));
+      // The class of one is hostile as well.
+      expect(await page.locator('.errors b.bad').count()).toBe(2);
       await look();
     }
     await page.goto(`${fleet.url}#/req/errors`);

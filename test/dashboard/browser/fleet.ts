@@ -34,13 +34,15 @@ interface Payload {
   readonly n: number;
   readonly stuck?: boolean;
   readonly hostile?: string;
+  /** Whether the class of the error is hostile as well. */
+  readonly named?: boolean;
 }
 
 async function handle(task: string, payload: Payload, context: { progress(n: number): void }) {
-  const { n, stuck, hostile } = payload;
+  const { n, stuck, hostile, named } = payload;
   if (hostile !== undefined)
     throw Object.assign(new Error(hostile), {
-      name: 'HostileError',
+      name: named ? hostile.slice(0, 100) : 'HostileError',
       stack: `${hostile}\n`.repeat(20_000).slice(0, 1_000_000),
     });
   if (stuck) await sleep(3_600_000);

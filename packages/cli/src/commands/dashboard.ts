@@ -10,6 +10,7 @@ import { addFlags, readFlags } from '../flags/read-flags.js';
 import { openLog } from '../terminal/log.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
+import { servePage } from './serve-page.js';
 
 interface DashboardValues {
   redis?: string;
@@ -42,9 +43,7 @@ export function dashboardCommand(program: Command): void {
     const stopped = new Promise<void>((done) => onStopSignals(() => done()));
     // Says at once that Redis cannot be reached, or is too old.
     await (await openPiecework(values)).close();
-    // Loaded on demand: no other command needs a web server.
-    const { serveDashboard } = await import('@piecework/dashboard');
-    const served = await serveDashboard({ ...access, ...(await shownOf(values)) }).catch(asOurs);
+    const served = await servePage({ ...access, ...(await shownOf(values)) }, '--port');
     if (values.json) console.log(JSON.stringify({ url: served.url }));
     else {
       console.log(served.url);
@@ -120,11 +119,4 @@ async function read(named: string, path: string): Promise<string> {
       `a file that can be read (${(error as Error).message})`,
     );
   }
-}
-
-/** Wrong options of the dashboard, and a port that is taken, in one line. */
-function asOurs(error: NodeJS.ErrnoException): never {
-  if (error instanceof TypeError)
-    throw new InvalidOptionError('dashboard', undefined, error.message);
-  throw error;
 }

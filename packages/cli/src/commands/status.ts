@@ -37,7 +37,7 @@ export function statusCommand(program: Command): void {
       }
       const running = await request.running({ limit: values.limit });
       if (values.json) for (const one of running) console.log(JSON.stringify(one));
-      else console.log(`${describe(seen)}\n\n${runningTable(running, seen.counts.inFlight)}`);
+      else console.log(`${describe(seen)}\n\n${runningTable(running, seen)}`);
     },
   );
 }

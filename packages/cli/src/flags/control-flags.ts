@@ -67,6 +67,19 @@ export const devFlags: readonly Flag[] = [
     'a private one that is removed',
   ),
   flag('--cluster', 'a Redis Cluster of six nodes', option.boolean(false), 'switch'),
+  flag(
+    '--dashboard',
+    'also serve the dashboard, with an example: a small fleet that works on requests',
+    option.boolean(false),
+    'switch',
+  ),
+  flag(
+    '--dashboard-port <n>',
+    'with --dashboard: its port on 127.0.0.1; 0: a free one',
+    option.integer(0, 65_535),
+    'number',
+    '4000',
+  ),
 ];
 
 /** Of `submit` and `redrive`. */

@@ -39,7 +39,11 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'piecework dashboard --insecure',
     'piecework dashboard --token-file token --allow-control --queues req,mail*4',
   ],
-  dev: ['piecework dev --port 7777 --dir ./data', 'piecework dev --cluster'],
+  dev: [
+    'piecework dev --port 7777 --dir ./data',
+    'piecework dev --cluster',
+    'piecework dev --dashboard',
+  ],
   complete: ['source <(piecework complete bash)', 'piecework complete fish | source'],
 };
 

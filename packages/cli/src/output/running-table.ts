@@ -1,4 +1,5 @@
-import { duration } from '@piecework/dashboard/format';
+import { count, duration } from '@piecework/dashboard/format';
+import type { RequestStatus } from '@piecework/notifier';
 import type { RegisteredWorker } from '@piecework/protocol';
 import type { RunningSubRequest } from 'piecework';
 import { type Column, plainTable } from '../terminal/table.js';
@@ -11,15 +12,28 @@ const COLUMNS: readonly Column[] = [
   { head: 'worker', shrinks: true },
 ];
 
-/** The table of `status ID --running`, the longest first. `inFlight`: how many sub-requests run in all. */
-export function runningTable(running: readonly RunningSubRequest[], inFlight: number): string {
+/**
+ * The table of `status ID --running`, the longest first. What workers have read ahead does not run: it is only counted.
+ * @param held what workers have: what runs and what they have read ahead
+ * @param runs how many sub-requests run in all
+ * @param inFlight how many sub-requests workers have in all
+ */
+export function runningTable(
+  held: readonly RunningSubRequest[],
+  { running: runs, counts: { inFlight } }: Pick<RequestStatus, 'running' | 'counts'>,
+): string {
+  const running = held.filter(({ readAhead }) => !readAhead);
   const rows = running.map(({ index, attempt, forMs, progress, worker }) => [
     ...[String(index), String(attempt), duration(forMs)],
     ...[progress === undefined ? '' : String(progress), worker],
   ]);
-  const table = plainTable(COLUMNS, rows, 'nothing runs');
-  const more = inFlight - running.length;
-  return more > 0 && running.length > 0 ? `${table}\n… and ${more} more (--limit)` : table;
+  const more = runs - running.length;
+  const ahead = inFlight - runs;
+  return [
+    plainTable(COLUMNS, rows, 'nothing runs'),
+    ...(more > 0 && rows.length > 0 ? [`… and ${count(more)} more (--limit)`] : []),
+    ...(ahead > 0 ? [`${count(ahead)} read ahead: waiting at a worker, not running`] : []),
+  ].join('\n');
 }
 
 /**

@@ -1,4 +1,4 @@
-import { doneOf, type Row } from '@piecework/dashboard/data';
+import { doneOf, type Row, whyWaiting } from '@piecework/dashboard/data';
 import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
 import { oneLine } from '../terminal/plain-text.js';
 import { shortened } from '../terminal/table.js';
@@ -52,7 +52,9 @@ function headLines(row: Row, look: Look): string[] {
   return [
     sides(paint('strong', oneLine(row.id)), task, columns),
     fit(about.join(' · '), columns),
-    ...(row.waiting === '' ? [] : [paint('warning', fit(`! ${oneLine(row.waiting)}`, columns))]),
+    ...(row.waiting === ''
+      ? []
+      : [paint('warning', fit(`! ${oneLine(whyWaiting(row))}`, columns))]),
     ...(row.endReason === '' ? [] : [fit(`it ended early: ${oneLine(row.endReason)}`, columns)]),
     ...(row.metadata === '' ? [] : [fit(`metadata ${oneLine(row.metadata)}`, columns)]),
   ];

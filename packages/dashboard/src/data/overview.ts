@@ -128,12 +128,18 @@ export function verdictsOf(
       `${plural(states['unwell'], 'worker is', 'workers are')} not well.`,
       'See Workers for the reason.',
     );
-  if (states['slow'])
+  const [slow, ...alsoSlow] = workers.workers.filter(({ state }) => state === 'slow');
+  if (slow) {
+    const others =
+      alsoSlow.length > 0
+        ? `; so on ${plural(alsoSlow.length, 'other worker', 'other workers')}`
+        : '';
     add(
       'warning',
-      `${plural(states['slow'], 'worker runs', 'workers run')} a sub-request more than ten times as long as usual.`,
-      'See Workers: perhaps it is stuck.',
+      `${sentence(slow.why.at(-1) ?? '')}${others}.`,
+      'Perhaps it is stuck: see Workers for where and since when.',
     );
+  }
   if (counts.pausedUntil !== undefined)
     add(
       'warning',
@@ -167,12 +173,15 @@ export function verdictsOf(
   if (slots > 0 && busy >= slots * 0.98 && ready > slots * 20)
     add('ok', 'Every slot is busy; more workers would make it quicker.', '');
   const lately = errors.filter(({ at }) => now - at < 300_000).length;
-  if (lately >= 20)
+  const [most] = groupErrors(errors);
+  if (lately >= 20 && most) {
+    const where = most.task === '' ? '' : ` in ${most.task}`;
     add(
       'warning',
-      `${lately === errors.length ? 'At least ' : ''}${lately} attempts failed in the last five minutes.`,
-      'See Errors for what they have in common.',
+      `${lately === errors.length ? 'At least ' : ''}${lately} attempts failed in the last five minutes, most by ${most.name}${where}.`,
+      'See Errors.',
     );
+  }
   const rank = { error: 0, warning: 1, ok: 2 };
   return verdicts.sort((a, b) => rank[a.level] - rank[b.level]);
 }
@@ -180,3 +189,5 @@ export function verdictsOf(
 function plural(n: number, one: string, many: string): string {
   return `${n} ${n === 1 ? one : many}`;
 }
+
+const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

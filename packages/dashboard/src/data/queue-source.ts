@@ -15,7 +15,7 @@ import { groupErrors, sum, verdictsOf } from './overview.js';
 import { EACH_ROUND_MS, Part } from './part.js';
 import type { Addresses, Privacy } from './private.js';
 import type { OnProblem } from './problems.js';
-import { RequestIndex } from './request-index.js';
+import { RequestIndex, STEP } from './request-index.js';
 import { type Chart, Samples } from './samples.js';
 import { type Query, search } from './search.js';
 import { workersView } from './workers.js';
@@ -24,7 +24,7 @@ import { workersView } from './workers.js';
 const PATIENCE_MS = 5_000;
 /** The history has an interval of ten seconds. */
 const HISTORY_EVERY_MS = 10_000;
-/** How long a page waits for a step through the list of requests. */
+/** How long a page waits for a step through a short list of requests. */
 const STEP_WAIT_MS = 25;
 /** Most requests that are looked at closely at one time. */
 const MOST_CLOSELY = 20;
@@ -188,16 +188,14 @@ export class QueueSource {
   }
 
   /**
-   * Goes on with the list of requests. In a long list a step takes longer than a page should wait: then it is shown as
-   * it is, and what the step brings comes with the next round.
+   * Goes on with the list of requests. A step reads only a part of a long list, so a page does not wait for it: the list
+   * is shown as it is, and what the step brings comes with the next round.
    */
   async #stepped(): Promise<void> {
+    const { rows } = this.index.state;
     const step = this.#step.get();
-    if (this.index.state.rows === 0) return step;
-    const patience = new AbortController();
-    const waited = setTimeout(STEP_WAIT_MS, undefined, { signal: patience.signal });
-    waited.catch(() => {});
-    await Promise.race([step, waited]).finally(() => patience.abort());
+    if (rows === 0) return step;
+    if (rows <= STEP) await within(STEP_WAIT_MS, step);
     if (this.#stepProblem !== undefined) throw this.#stepProblem;
   }
 
@@ -236,6 +234,14 @@ export class QueueSource {
       ...{ at, succeeded, failed, retried, running: inFlight, slots },
     }));
   }
+}
+
+/** Waits for `work` at most so long. @throws what it throws until then */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const patience = new AbortController();
+  const waited = setTimeout(ms, undefined, { signal: patience.signal });
+  waited.catch(() => {});
+  await Promise.race([work, waited]).finally(() => patience.abort());
 }
 
 function fleetOf({ workers, states, total }: WorkersView): OverviewView['workers'] {

@@ -5,9 +5,10 @@ import { type KeptRow, keptRow } from './row.js';
 
 /** Most requests that are kept; a queue may have more. */
 const MAX_ROWS = 20_000;
-/** Requests that one step of a pass reads: in the first pass, until all are known; and later. */
-const FIRST_STEP = 2_000;
-const STEP = 300;
+/** Requests that one step of a pass reads. */
+export const STEP = 300;
+/** The same in the first pass, behind its first step, for which pages wait. */
+const FIRST_PASS_STEP = 2_000;
 /** Requests that pages show now, which one step reads again besides. */
 const SHOWN_STEP = 200;
 /** A request that was not shown for so long is no longer read out of turn. */
@@ -79,7 +80,7 @@ export class RequestIndex {
 
   /** One step: a bounded number of reads. */
   async step(): Promise<void> {
-    const budget = this.#isComplete ? STEP : FIRST_STEP;
+    const budget = this.#isComplete || this.#rows.size === 0 ? STEP : FIRST_PASS_STEP;
     if (!this.#iterator) {
       this.#pass += 1;
       this.#passBegunAt = Date.now();
