@@ -27,6 +27,7 @@ const floors: Record<string, readonly string[]> = {
     'top',
     'commands',
   ],
+  metrics: ['definitions', 'workers', 'fleet', 'queues'],
   dashboard: ['shape', 'security', 'data', 'http'],
   piecework: ['processes', 'operate', 'api', 'delayed'],
   chaos: [

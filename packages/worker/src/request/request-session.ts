@@ -236,6 +236,7 @@ export class RequestSession {
     this.#reading.settling(running);
     const { settled, entries, unsure } = await this.#calls.settle(outcomes, grantNo, counts);
     this.#pace.answered(performance.now() - sentAt);
+    this.#log.settled(sentAt);
     this.#settling.answered(outcomes, settled);
     if (settled.verdict === 'complete') return this.#end(settled);
     if (settled.verdict !== 'ok') return this.#end(undefined);
@@ -354,7 +355,9 @@ export class RequestSession {
     this.#reading.clear();
     this.#letGo('the request ended');
     this.#context.waitingRoom.delete(this.id);
-    if (complete) this.#calls.complete(complete);
+    if (!complete) return;
+    this.#log.completed(complete.outcome);
+    this.#calls.complete(complete);
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it has ended. */
