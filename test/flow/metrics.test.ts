@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest';
 import { coresOf } from '../../packages/cli/dist/processes/cores.js';
 import { workOf } from '../../packages/metrics/dist/queues/work.js';
 import { STARTS } from '../support/cli.js';
-import { type CommandLine, saysIn, test as cliTest } from '../support/command-line.js';
+import { type CommandLine, test as cliTest, saysIn } from '../support/command-line.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { PrometheusPage } from '../support/prometheus.js';
 import { until } from '../support/until.js';
@@ -263,38 +263,42 @@ describe('on the command line', () => {
     return { started, port: Number(port) };
   };
 
-  cliTest('the parent of a fleet answers for its processes, at the port of their health', {
-    timeout: 180_000,
-  }, async ({ commandLine }) => {
-    const { file, queue, run } = commandLine;
-    const handler = await file(
-      'ends.mjs',
-      `export default (n, { crashes }) => {
+  cliTest(
+    'the parent of a fleet answers for its processes, at the port of their health',
+    {
+      timeout: 180_000,
+    },
+    async ({ commandLine }) => {
+      const { file, queue, run } = commandLine;
+      const handler = await file(
+        'ends.mjs',
+        `export default (n, { crashes }) => {
          if (n === '3' && crashes === 0) process.kill(process.pid, 'SIGKILL');
          return n;
        };`,
-    );
-    const { port } = await portIn(
-      commandLine,
-      ...['worker', '--handler', handler, '--processes', '2', '--concurrency', '2'],
-      ...['--health-port', '0', '--metrics-port', '0'],
-    );
-    const slots = async (n: number) =>
-      until(async () => {
-        const page = await pageAt(port);
-        return page.one('piecework_worker_slots', { queue }).value === n && page;
-      }, STARTS);
-    await slots(4);
-    const input = await file('items.txt', '1\n2\n3\n4\n5\n6\n');
-    const submitted = await run('submit', '--input', input, '--id', `${queue}-fleet`, '--wait');
-    expect(submitted.code, submitted.stderr).toBe(0);
-    const page = await slots(4);
-    const done = page.one('piecework_attempts_total', { queue, outcome: 'succeeded' }).value;
-    // A process that is killed takes with it what it counted after it last said something.
-    expect(done).toBeGreaterThan(0);
-    expect(done).toBeLessThanOrEqual(6);
-    expect((await fetch(`http://127.0.0.1:${port}/live`)).status).toBe(200);
-  });
+      );
+      const { port } = await portIn(
+        commandLine,
+        ...['worker', '--handler', handler, '--processes', '2', '--concurrency', '2'],
+        ...['--health-port', '0', '--metrics-port', '0'],
+      );
+      const slots = async (n: number) =>
+        until(async () => {
+          const page = await pageAt(port);
+          return page.one('piecework_worker_slots', { queue }).value === n && page;
+        }, STARTS);
+      await slots(4);
+      const input = await file('items.txt', '1\n2\n3\n4\n5\n6\n');
+      const submitted = await run('submit', '--input', input, '--id', `${queue}-fleet`, '--wait');
+      expect(submitted.code, submitted.stderr).toBe(0);
+      const page = await slots(4);
+      const done = page.one('piecework_attempts_total', { queue, outcome: 'succeeded' }).value;
+      // A process that is killed takes with it what it counted after it last said something.
+      expect(done).toBeGreaterThan(0);
+      expect(done).toBeLessThanOrEqual(6);
+      expect((await fetch(`http://127.0.0.1:${port}/live`)).status).toBe(200);
+    },
+  );
 
   cliTest('the exporter answers while Redis is away, and says so', async ({ commandLine }) => {
     const { queue } = commandLine;

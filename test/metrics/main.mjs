@@ -19,7 +19,9 @@ const TOKEN = 'a-token-of-the-test';
 const QUEUES = ['main', 'empty', 'waits', 'grows', 'leases', 'stuck', 'silent', 'drains'];
 
 if (!isInstalled()) {
-  console.error('prometheus and promtool are missing: apt-get install -y prometheus, and stop its service');
+  console.error(
+    'prometheus and promtool are missing: apt-get install -y prometheus, and stop its service',
+  );
   process.exit(1);
 }
 
@@ -62,7 +64,17 @@ async function all() {
     pw(queue).submit(items, { id, task: 'known', ...options });
   // Workers of the scenarios have ports of their own, which Prometheus knows from the start.
   const ports = {};
-  for (const queue of ['leases', 'stuck', 'silent', 'drains', 'grows', 'empty', 'waits', 'frozen', 'slow'])
+  for (const queue of [
+    'leases',
+    'stuck',
+    'silent',
+    'drains',
+    'grows',
+    'empty',
+    'waits',
+    'frozen',
+    'slow',
+  ])
     ports[queue] = await freePort();
   const worker = async (queue, ...flags) =>
     closed(
@@ -146,7 +158,9 @@ function mixed() {
 
 /** Every expression of the dashboard of Grafana has a value while a fleet works. */
 async function panels(prometheus, submit) {
-  const { panels: all } = JSON.parse(readFileSync(join(root, 'deploy/grafana/piecework.json'), 'utf8'));
+  const { panels: all } = JSON.parse(
+    readFileSync(join(root, 'deploy/grafana/piecework.json'), 'utf8'),
+  );
   const expressions = all.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({
       title,
@@ -162,10 +176,14 @@ async function panels(prometheus, submit) {
   })();
   try {
     for (const { title, expr } of expressions) {
-      const found = await until(async () => {
-        const result = await prometheus.query(expr);
-        return result.some(({ value }) => value[1] !== 'NaN') && result;
-      }, `"${title}" has a value: ${expr}`, 60_000).catch((error) => error);
+      const found = await until(
+        async () => {
+          const result = await prometheus.query(expr);
+          return result.some(({ value }) => value[1] !== 'NaN') && result;
+        },
+        `"${title}" has a value: ${expr}`,
+        60_000,
+      ).catch((error) => error);
       const isRight = Array.isArray(found);
       const shown = isRight
         ? found.slice(0, 3).map(({ metric, value }) => {
@@ -210,7 +228,10 @@ async function alerts(prometheus, names, parts) {
       await until(async () => !(await fires()), `${name} clears`);
       const seconds = (ms) => (ms / 1_000).toFixed(0);
       const clearedMs = performance.now() - cleared;
-      verdict(true, `${name} fired after ${seconds(firedMs)} s, cleared after ${seconds(clearedMs)} s`);
+      verdict(
+        true,
+        `${name} fired after ${seconds(firedMs)} s, cleared after ${seconds(clearedMs)} s`,
+      );
     } catch (error) {
       verdict(false, error.message);
     }

@@ -58,7 +58,15 @@ function start(...args) {
   return { child, ended };
 }
 
-const exporter = start('exporter', '--port', '0', '--target-seconds', String(TARGET_SECONDS), '--log-format', 'json');
+const exporter = start(
+  'exporter',
+  '--port',
+  '0',
+  '--target-seconds',
+  String(TARGET_SECONDS),
+  '--log-format',
+  'json',
+);
 let said = '';
 const listens = new Promise((resolve) => {
   exporter.child.stderr.setEncoding('utf8').on('data', (text) => {

@@ -68,7 +68,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   constructor(options: WorkerOptions, shared?: SharedSlots) {
     super();
     const checked = checkOptions<
-      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger'>> &
+      Required<
+        Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger'>
+      > &
         WorkerOptions
     >(workerOptions, options);
     const pool = shared?.slots ?? new SlotPool(checked.concurrency);

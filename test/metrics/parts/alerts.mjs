@@ -39,7 +39,11 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
       queue: 'grows',
       fire: () => worker('grows', '--concurrency', '1'),
       again: (n) =>
-        submit('grows', `more-${n}`, Array.from({ length: 20 }, () => ({ ms: 500 }))),
+        submit(
+          'grows',
+          `more-${n}`,
+          Array.from({ length: 20 }, () => ({ ms: 500 })),
+        ),
       clear: async () => {
         for await (const { id } of pw('grows').admin.list()) await pw('grows').admin.cancel(id);
       },
@@ -53,7 +57,11 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
       queue: 'main',
       fire: async () => {},
       again: (n) =>
-        submit('main', `fails-${n}`, Array.from({ length: 20 }, () => ({ fail: true }))),
+        submit(
+          'main',
+          `fails-${n}`,
+          Array.from({ length: 20 }, () => ({ fail: true })),
+        ),
       clear: async () => {},
     },
     PieceworkLeasesLost: {
@@ -68,7 +76,11 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
     PieceworkCallsStall: {
       queue: 'frozen',
       fire: async () => {
-        await submit('frozen', 'in-flight', Array.from({ length: 40 }, () => ({ ms: 300 })));
+        await submit(
+          'frozen',
+          'in-flight',
+          Array.from({ length: 40 }, () => ({ ms: 300 })),
+        );
         await redisB.kill('SIGSTOP');
       },
       clear: () => redisB.kill('SIGCONT'),

@@ -56,7 +56,10 @@ export function exporterCommand(program: Command): void {
         const now = performance.now();
         if (now - (said.get(queue) ?? Number.NEGATIVE_INFINITY) < SAID_EACH_MS) return;
         said.set(queue, now);
-        logger.warn({ err, queue }, 'the queue cannot be read; its metrics are left out until it can');
+        logger.warn(
+          { err, queue },
+          'the queue cannot be read; its metrics are left out until it can',
+        );
       },
     });
     const at = { flag: '--port', port, host };

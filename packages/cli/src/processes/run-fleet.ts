@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { ALL_SIGNALS, onStopSignals } from '../terminal/stop-signals.js';
 import type { WorkerValues } from '../work/worker-values.js';
-import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
 import { processCount } from './cores.js';
 import { openEndpoints } from './endpoints.js';
+import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
 import { passedOn } from './passed-on.js';
 import { trimWhenIdle } from './trim-memory.js';
 

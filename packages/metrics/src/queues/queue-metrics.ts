@@ -147,7 +147,11 @@ class Page {
     const delayed = sum(requests, (one) => one.delayed + one.ready - readyOf(one));
     this.#set(defined.running, { queue }, running);
     this.#set(defined.delayed, { queue }, delayed);
-    this.#set(defined.backlog, { queue }, running + sum(requests, (one) => one.ready + one.delayed));
+    this.#set(
+      defined.backlog,
+      { queue },
+      running + sum(requests, (one) => one.ready + one.delayed),
+    );
     this.#set(defined.oldest, { queue }, oldestSeconds(requests));
     this.#set(defined.paused, { queue }, isPaused ? 1 : 0);
     const { alive, draining, silent } = fleet;

@@ -20,7 +20,9 @@ const LONGEST_TARGET = 86_400;
  */
 export function queuePages(
   metrics: QueueMetrics,
-): Readonly<Record<'/metrics' | '/scale' | '/live' | '/ready', (query: URLSearchParams) => Promise<Answer>>> {
+): Readonly<
+  Record<'/metrics' | '/scale' | '/live' | '/ready', (query: URLSearchParams) => Promise<Answer>>
+> {
   return {
     '/metrics': async () => ({
       ...{ status: 200, contentType: metrics.contentType, body: await metrics.text() },
@@ -41,7 +43,9 @@ export async function scaleAnswer(metrics: QueueMetrics, query: URLSearchParams)
   const { queue, ...question } = asked;
   try {
     const scale = await metrics.scale(queue, question);
-    return scale ? json(200, scale) : json(404, { error: `queue: there are ${metrics.queues.join(', ')}` });
+    return scale
+      ? json(200, scale)
+      : json(404, { error: `queue: there are ${metrics.queues.join(', ')}` });
   } catch (error) {
     return json(503, { error: (error as Error).message });
   }

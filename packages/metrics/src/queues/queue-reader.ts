@@ -92,7 +92,8 @@ export class QueueReader {
 function fleetOf(workers: readonly RegisteredWorker[], now = Date.now()): FleetFigures {
   const awayMs = Math.max(AWAY_MS, workers.length * AWAY_PER_WORKER_MS);
   const alive = workers.filter(({ seenAt }) => now - seenAt <= awayMs);
-  const sum = (of: (worker: RegisteredWorker) => number) => alive.reduce((n, one) => n + of(one), 0);
+  const sum = (of: (worker: RegisteredWorker) => number) =>
+    alive.reduce((n, one) => n + of(one), 0);
   return {
     alive: alive.length,
     draining: alive.filter(({ draining }) => draining).length,

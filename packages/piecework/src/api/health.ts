@@ -9,4 +9,10 @@ export {
   metricsAnswer,
   serveHealth,
 } from '../processes/health-server.js';
-export { type Answer, json, type Pages, type PageServer, servePages } from '../processes/page-server.js';
+export {
+  type Answer,
+  json,
+  type PageServer,
+  type Pages,
+  servePages,
+} from '../processes/page-server.js';

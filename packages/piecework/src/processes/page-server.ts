@@ -11,9 +11,7 @@ export interface Answer {
 }
 
 /** What answers at which path. @param query what follows the `?` */
-export type Pages = Readonly<
-  Record<string, (query: URLSearchParams) => Answer | Promise<Answer>>
->;
+export type Pages = Readonly<Record<string, (query: URLSearchParams) => Answer | Promise<Answer>>>;
 
 export interface PageServer extends AsyncDisposable {
   /** The port that it listens on. */
