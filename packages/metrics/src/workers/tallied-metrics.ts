@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, type Histogram, type Registry } from 'prom-client';
 import type { Definition } from '../definitions/definition.js';
 import type { Distribution } from './distribution.js';
 
@@ -38,20 +38,20 @@ export function gaugeOf(definition: Definition, registry: Registry, read: Read<n
   });
 }
 
-/** A histogram, in the same way. Prom-client has no other means to fill one than to observe each value. */
+/**
+ * A histogram, in the same way. Those of prom-client can only be filled value by value. So this is a metric of our own,
+ * with what a registry asks of one.
+ */
 export function histogramOf(
   definition: Definition,
   registry: Registry,
   read: Read<Distribution>,
 ): void {
-  const buckets = [...(definition.buckets ?? [])];
-  const histogram = new Histogram({ ...configured(definition, registry), buckets });
-  const { name } = definition;
-  const get = histogram.get.bind(histogram);
-  histogram.get = async () => {
-    const values = [...read()].flatMap(([labels, one]) => valuesOf(name, labels, one));
-    return { ...(await get()), values };
-  };
+  const { name, help, type } = definition;
+  const about = { name, help, type, aggregator: 'sum' };
+  const values = () => [...read()].flatMap(([labels, one]) => valuesOf(name, labels, one));
+  const metric = { ...about, get: async () => ({ ...about, values: values() }), reset: () => {} };
+  registry.registerMetric(metric as unknown as Histogram);
 }
 
 /** As prom-client writes them: the counts of all smaller buckets are in each. */
