@@ -28,6 +28,7 @@ const floors: Record<string, readonly string[]> = {
     'example',
     'commands',
   ],
+  metrics: ['definitions', 'workers', 'fleet', 'queues'],
   dashboard: ['shape', 'security', 'data', 'http'],
   piecework: ['processes', 'operate', 'api', 'delayed'],
   chaos: [

@@ -125,6 +125,24 @@ describe('a command loads only what it needs', () => {
     expect(others).toEqual(['commander', 'pino', 'safe-stable-stringify']);
   });
 
+  it('worker --metrics-port: what measures, and nothing that reads queues', () => {
+    const { ours, others } = loadedBy([
+      ...['worker', '--handler', HANDLER, '--metrics-port', '0', ...NO_SERVER],
+    ]);
+    expect(ours).toContain('metrics/workers/worker-metrics.js');
+    expect(ours.filter((name) => /^metrics\/queues/.test(name))).toEqual([]);
+    expect(others).toContain('prom-client');
+  });
+
+  it('worker --processes --metrics-port: the parent adds up without a client of Redis', () => {
+    const flags = ['--exec', ':', '--processes', '2', '--metrics-port', '0', ...NO_SERVER];
+    const { ours, others } = loadedBy(['worker', ...flags]);
+    expect(ours.filter((name) => name.startsWith('metrics/'))).toEqual([
+      ...['metrics/fleet.js', 'metrics/fleet/fleet-metrics.js'],
+    ]);
+    expect(others).toEqual(['commander', 'pino', 'prom-client', 'safe-stable-stringify']);
+  });
+
   // Node would search the long text of ioredis for the names of its exports: see ioredis-classes.cts.
   it.each([
     ['status', ['status', 'r', ...NO_SERVER]],

@@ -68,7 +68,7 @@ export class CommandLines {
 /** Whether a command line may share a process: it ends by itself, and reads no standard input. */
 export function canShare(args: readonly string[]): boolean {
   const readsStdin = args.some((arg, i) => arg === '-' && args[i - 1] !== '--out');
-  return !readsStdin && !['worker', 'dev', 'complete'].includes(args[0] ?? '');
+  return !readsStdin && !['worker', 'exporter', 'dev', 'complete'].includes(args[0] ?? '');
 }
 
 /** Written to an output behind what a command has written. */

@@ -35,6 +35,10 @@ const GROUPS: readonly Group[] = [
     names: ['dashboard'],
     load: async () => (await import('./commands/dashboard.js')).dashboardCommand,
   },
+  {
+    names: ['exporter'],
+    load: async () => (await import('./commands/exporter.js')).exporterCommand,
+  },
   { names: ['dev'], load: async () => (await import('./commands/dev.js')).devCommand },
   // Its answers come from the definitions of all commands.
   { names: [], load: async () => (await import('./flags/completion.js')).completeCommand },

@@ -5,6 +5,7 @@ import { Sources } from './data/sources.js';
 import { addAssets } from './http/assets.js';
 import { addControl } from './http/control.js';
 import { addEvents } from './http/events.js';
+import { addMetrics } from './http/metrics.js';
 import { addReads } from './http/reads.js';
 import { addAccess } from './security/access.js';
 import { addHeaders } from './security/headers.js';
@@ -47,6 +48,7 @@ export async function dashboard(instance: FastifyInstance, given: DashboardOptio
   addAccess(instance, options);
   addAssets(instance);
   addReads(instance, sources, options);
+  addMetrics(instance, sources);
   addEvents(instance, sources, rounds);
   addControl(instance, sources, options);
   instance.addHook('onClose', async () => {

@@ -81,15 +81,20 @@ export {
 } from '@piecework/protocol';
 export * from '@piecework/queues';
 export {
+  type AttemptEnd,
   type BackoffFunction,
   type Handler,
   type HandlerContext,
+  type MeasuredWorker,
+  type Meter,
+  type Metrics,
   type SettledEvent,
   type Settlement,
   type StartOptions,
   type SubRequest,
   type SubRequestsOptions,
   type TaskHandler,
+  type TaskMeter,
   Worker,
   type WorkerEvents,
   type WorkerHealth,
@@ -130,4 +135,10 @@ export type { Redriven, RedriveOptions } from './operate/redrive.js';
 export type { Cancelled, UpdateOptions } from './operate/request-control.js';
 export type { ListOptions } from './operate/request-list.js';
 export type { RunningOptions, RunningSubRequest } from './operate/running.js';
-export { type Health, type HealthServer, serveHealth } from './processes/health-server.js';
+export {
+  type Health,
+  type HealthServer,
+  type MetricsPage,
+  serveHealth,
+} from './processes/health-server.js';
+export type { PageServer } from './processes/page-server.js';

@@ -5,5 +5,7 @@ export type { SubRequest } from './pull/sub-request.js';
 export { type SubRequestsOptions, subRequestsOptions } from './pull/sub-requests.js';
 export type { SettledEvent, WorkerEvents } from './report/events.js';
 export type { WorkerHealth, WorkerState } from './report/health.js';
+export type { AttemptEnd, Meter, TaskMeter } from './report/meter.js';
+export type { MeasuredWorker, Metrics } from './report/metrics.js';
 export { SlotPool } from './shared/slots.js';
 export { type SharedSlots, SharingWorker, Worker } from './worker.js';

@@ -11,6 +11,7 @@ import {
 import type { Logger } from 'pino';
 import type { Handler, TaskHandler } from './handler/handler.js';
 import type { BackoffFunction } from './handler/retry-policy.js';
+import type { Metrics } from './report/metrics.js';
 
 export interface WorkerOptions {
   /** Where Redis is; a client that is passed in is never closed. */
@@ -73,6 +74,8 @@ export interface WorkerOptions {
    * median of its request on this worker, at least 60000; 600000 while nothing of it has succeeded
    */
   readonly slowMs?: number | undefined;
+  /** Receives what the worker measures, as the `WorkerMetrics` of `@piecework/metrics`. @default nothing is measured */
+  readonly metrics?: Metrics | undefined;
   /** A pino logger. @default JSON lines from level warn on, to standard error */
   readonly logger?: Logger | undefined;
 }
@@ -109,5 +112,9 @@ export const workerOptions: OptionTable = {
   backoff: option.custom(shape.callable, 'a function'),
   maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   slowMs: option.ms(1, LONGEST_DELAY_MS),
+  metrics: option.custom(
+    shape.object({ watch: shape.callable }),
+    'a WorkerMetrics of @piecework/metrics',
+  ),
   logger: option.custom(shape.object({ child: shape.callable }), 'a pino logger'),
 };

@@ -68,7 +68,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   constructor(options: WorkerOptions, shared?: SharedSlots) {
     super();
     const checked = checkOptions<
-      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'logger'>> &
+      Required<
+        Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger'>
+      > &
         WorkerOptions
     >(workerOptions, options);
     const pool = shared?.slots ?? new SlotPool(checked.concurrency);
@@ -165,6 +167,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       context.logger,
       events,
     );
+    events.measuring.meter = checked.metrics?.watch(this);
   }
 
   /** Boot id of this worker, as the registry and the logs show it. */

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { contenderNames } from './contenders/index.js';
+import { contenderNames, usualNames } from './contenders/index.js';
 import { fleetRowNames } from './figures/fleet.js';
 import { type FigureName, figureNames } from './figures/index.js';
 import { networkRowNames } from './figures/network.js';
@@ -50,7 +50,7 @@ function rowsNamed(text: string, before: readonly string[] = []): string[] {
 export function readOptions(args: readonly string[]): BenchOptions {
   const takePart = new Option('--only <names...>', 'contenders to measure')
     .choices(contenderNames)
-    .default(contenderNames);
+    .default(usualNames);
   const command = new Command('bench')
     .description('Measures Piecework beside other queues on one Redis, in one run.')
     .option('--n <count>', 'sub-requests per run, the same for all', positive, 20_000)

@@ -6,6 +6,7 @@ import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { dashboardFlags } from '../flags/dashboard-flags.js';
+import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { openLog } from '../terminal/log.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
@@ -80,15 +81,11 @@ async function accessOf(values: DashboardValues): Promise<Access> {
 
 async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyof Access>> {
   const { existingRedis } = await import('./redis-url.js');
-  const { queue, shards, queues, retryQueues, schedulers, idQueues, mask } = values;
+  const { retryQueues, schedulers, idQueues, mask } = values;
   const list = (text: string | undefined) => text?.split(',') ?? [];
-  const named = list(queues).map((one) => {
-    const [name = '', n] = one.split('*');
-    return { name, shards: n === undefined ? 1 : Number(n) };
-  });
   return {
     redis: existingRedis(values.redis),
-    queues: named.length > 0 ? named : [{ name: queue, shards }],
+    queues: queuesOf(values),
     beside: {
       ...{ retryQueues: list(retryQueues), schedulers: list(schedulers) },
       idQueues: list(idQueues),

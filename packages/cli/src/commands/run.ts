@@ -4,8 +4,9 @@ import { commonFlags } from '../flags/common-flags.js';
 import { addFlags, readFlags, withDefaults } from '../flags/read-flags.js';
 import { requestFlags, requestOf } from '../flags/request-flags.js';
 import { outFlags, runFlags } from '../flags/run-flags.js';
-import { workerFlags } from '../flags/work-flags.js';
+import { metricsFlags, workerFlags } from '../flags/work-flags.js';
 import { openInput } from '../input/input.js';
+import { processCount } from '../processes/cores.js';
 import { checkAgain, expectNew, isNamed, ownQueue } from '../run/earlier-run.js';
 import { abandon, openFiles } from '../run/files.js';
 import { run } from '../run/run.js';
@@ -31,6 +32,7 @@ const groups = [
   outFlags,
   runFlags,
   withDefaults(workerFlags, { logLevel: { value: 'warn' } }),
+  withDefaults(metricsFlags, { metricsHost: { value: '127.0.0.1' } }),
 ];
 
 /** `piecework run`: Redis, workers, request, progress and results, all in one command. */
@@ -66,6 +68,7 @@ async function readValues(given: Record<string, unknown>): Promise<{
     given,
     ...groups,
   );
+  read.processes = processCount(read.processes);
   const { id, out, joblog, format } = read;
   const unwritten = out === undefined && joblog === undefined;
   const results = read.results ?? (unwritten ? 'discard' : 'keep');

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { commonFlags } from '../flags/common-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
-import { healthFlags, workerFlags } from '../flags/work-flags.js';
+import { healthFlags, metricsFlags, workerFlags } from '../flags/work-flags.js';
 import { openLog } from '../terminal/log.js';
 import { defaultLogFormat } from '../terminal/log-format.js';
 import { withCause } from '../terminal/with-cause.js';
@@ -14,7 +14,7 @@ import { existingRedis } from './redis-url.js';
 /** `piecework worker`: runs sub-requests until it is stopped. */
 export function workerCommand(program: Command): void {
   const command = program.command('worker').description('run sub-requests until it is stopped');
-  const groups = [commonFlags, workerFlags, healthFlags];
+  const groups = [commonFlags, workerFlags, healthFlags, metricsFlags];
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const values = readFlags<WorkerValues>(given, ...groups);
     const redis = existingRedis(values.redis);

@@ -1,13 +1,7 @@
 import { NAME, option } from '@piecework/protocol/contract';
 import { custom, type Flag, flag, isText } from './flag.js';
+import { each, queuesFlag } from './queue-names.js';
 
-const QUEUE = /^[A-Za-z0-9_.:-]{1,128}?(?:\*([1-9]|[1-5]\d|6[0-4]))?$/;
-/** Checks each of several texts with commas between them. */
-const each = (pattern: RegExp) => (value: unknown) =>
-  isText(value) &&
-  String(value)
-    .split(',')
-    .every((one) => pattern.test(one));
 const NAMES = 'names with commas between them';
 const file = custom(isText, 'the path of a file');
 
@@ -42,14 +36,7 @@ export const dashboardFlags: readonly Flag[] = [
     option.boolean(false),
     'switch',
   ),
-  flag(
-    '--queues <list>',
-    'show these queues instead of --queue: names with commas between them; NAME*4 has four shards',
-    custom(
-      each(QUEUE),
-      'names of queues with commas between them, each perhaps with its number of shards, as in req,mail*4',
-    ),
-  ),
+  queuesFlag('show'),
   flag('--retry-queues <list>', 'also show these RetryQueues', custom(each(NAME), NAMES)),
   flag('--schedulers <list>', 'also show these Schedulers', custom(each(NAME), NAMES)),
   flag('--id-queues <list>', 'also show these IdQueues', custom(each(NAME), NAMES)),

@@ -14,7 +14,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'seq 1000 | piecework submit --input - --id numbers',
   ],
   worker: [
-    'piecework worker --handler h.mjs --processes 4 --concurrency 50 --health-port 8080',
+    'piecework worker --handler h.mjs --processes auto --health-port 8080 --metrics-port 8080',
     "piecework worker --exec 'python3 square.py' --persistent",
   ],
   watch: ['piecework watch numbers', 'piecework watch --json | jq .open'],
@@ -38,6 +38,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   dashboard: [
     'piecework dashboard --insecure',
     'piecework dashboard --token-file token --allow-control --queues req,mail*4',
+  ],
+  exporter: [
+    'piecework exporter --redis redis://localhost --host 0.0.0.0',
+    'piecework exporter --queues req,mail*4 --target-seconds 300',
   ],
   dev: [
     'piecework dev --port 7777 --dir ./data',

@@ -9,6 +9,12 @@ function isFile(value: unknown): boolean {
   return isText(value) && statIfAny(resolve(String(value)))?.isFile() === true;
 }
 
+/** A number of processes. */
+const isCount = (value: unknown) =>
+  Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 1_000;
+
+const isAddress = (value: unknown) => isText(value) && /^[A-Za-z0-9.:_-]+$/.test(String(value));
+
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 export const workerFlags: readonly Flag[] = [
@@ -65,7 +71,12 @@ export const workerFlags: readonly Flag[] = [
     workerOptions['concurrency'],
     'number',
   ),
-  flag('--processes <n>', 'number of worker processes', option.integer(1, 1_000, 1), 'number'),
+  flag(
+    '--processes <n>',
+    'number of worker processes; auto: one for each core that they may use',
+    custom((v) => v === 'auto' || isCount(v), 'a whole number from 1 to 1000, or auto', 1),
+    'number',
+  ),
   flag(
     '--max-restarts <n>',
     'most restarts of a process that ended, while no sub-request is finished',
@@ -133,6 +144,23 @@ export const healthFlags: readonly Flag[] = [
   flag(
     '--health-host <address>',
     'address of the health endpoint',
-    custom((v) => isText(v) && /^[A-Za-z0-9.:_-]+$/.test(String(v)), 'an address', '127.0.0.1'),
+    custom(isAddress, 'an address', '127.0.0.1'),
+  ),
+];
+
+/** Flags of workers that Prometheus reads. */
+export const metricsFlags: readonly Flag[] = [
+  flag(
+    '--metrics-port <n>',
+    'port that answers GET /metrics to Prometheus, for all processes; may be that of --health-port; 0: a free port, which is logged',
+    option.integer(0, 65_535),
+    'number',
+  ),
+  flag(
+    '--metrics-host <address>',
+    'address of --metrics-port',
+    custom(isAddress, 'an address'),
+    'text',
+    'that of --health-host, else 127.0.0.1',
   ),
 ];

@@ -1,5 +1,7 @@
+import type { FleetMetrics } from '@piecework/metrics/fleet';
 import { type CrashCause, onAbort, PieceworkError } from '@piecework/protocol/contract';
 import type { WorkerHealth } from '@piecework/worker';
+import type { MetricsPage } from 'piecework/health';
 import { programsEnded, WORKER_PID } from '../exec/programs-ended.js';
 import type { noteEnd as NoteEnd } from './note-end.js';
 import { RestartBudget } from './restart-budget.js';
@@ -40,6 +42,8 @@ export interface WorkerFleetOptions {
   readonly onDiscarded?: (() => void) | undefined;
   /** Called for each process that has ended and is started again. @default nothing is called */
   readonly onRestart?: ((restart: WorkerRestart) => void) | undefined;
+  /** Whether the processes measure what they do, for `fleet.metrics`. @default false */
+  readonly metrics?: boolean | undefined;
   /** Ends the wait for the processes to be ready: `start` resolves, and the caller closes the fleet. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -88,11 +92,13 @@ export class WorkerFleet implements AsyncDisposable {
   #starting = true;
   #closing = false;
   #asking: Promise<FleetHealth> | undefined;
+  readonly #measured: FleetMetrics | undefined;
   #onLost: ((error: PieceworkError) => void) | undefined;
   /** Rejects (FLEET) when the fleet gives up: too many processes have ended and finished nothing. */
   readonly lost: Promise<never>;
 
-  private constructor(options: WorkerFleetOptions) {
+  private constructor(options: WorkerFleetOptions, measured: FleetMetrics | undefined) {
+    this.#measured = measured;
     const { processes = 1, maxRestarts = 100 } = options;
     this.#options = options;
     this.#budget = new RestartBudget(processes, maxRestarts);
@@ -114,7 +120,9 @@ export class WorkerFleet implements AsyncDisposable {
    * @throws PieceworkError FLEET when one ends before that · HANDLER, HANDLER_THREW when its handler cannot be loaded
    */
   static async start(options: WorkerFleetOptions): Promise<WorkerFleet> {
-    const fleet = new WorkerFleet(options);
+    // Loaded on demand: few fleets are measured.
+    const { FleetMetrics } = options.metrics ? await import('@piecework/metrics/fleet') : {};
+    const fleet = new WorkerFleet(options, FleetMetrics && new FleetMetrics());
     const { signal } = options;
     let unlisten = () => {};
     try {
@@ -147,6 +155,18 @@ export class WorkerFleet implements AsyncDisposable {
       this.#asking = undefined;
     });
     return this.#asking;
+  }
+
+  /** The metrics of all processes as those of one, for `serveHealth`; undefined unless the fleet was started with it. */
+  get metrics(): MetricsPage | undefined {
+    const measured = this.#measured;
+    if (!measured) return undefined;
+    const text = async () => {
+      const ready = this.#processes.filter((process) => process.isReady);
+      await Promise.all(ready.map((process) => process.askMetrics()));
+      return measured.text();
+    };
+    return { contentType: measured.contentType, text };
   }
 
   async #ask(): Promise<FleetHealth> {
@@ -186,7 +206,8 @@ export class WorkerFleet implements AsyncDisposable {
   #begin(place: Place, onReady: () => void): void {
     const { redis, queue, handler, flags = [], onLine, onErrorLine, onDiscarded } = this.#options;
     const handled = handler === undefined ? [] : ['--handler', handler];
-    const process = new WorkerProcess({
+    const measured = this.#measured;
+    const process: WorkerProcess = new WorkerProcess({
       redis,
       args: ['--queue', queue, ...handled, ...flags],
       onLine,
@@ -197,8 +218,10 @@ export class WorkerFleet implements AsyncDisposable {
         onReady();
       },
       onSettled: () => this.#budget.refill(place.index),
+      ...(measured ? { onMetrics: (said) => measured.keep(process.pid ?? 0, said) } : {}),
       onEnd: (end) => {
         place.process = undefined;
+        measured?.ended(end.pid ?? 0);
         if (!this.#closing) this.#replace(place, end);
       },
     });

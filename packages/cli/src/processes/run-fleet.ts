@@ -1,17 +1,20 @@
 import type { Logger } from 'pino';
 import { ALL_SIGNALS, onStopSignals } from '../terminal/stop-signals.js';
 import type { WorkerValues } from '../work/worker-values.js';
+import { processCount } from './cores.js';
+import { openEndpoints } from './endpoints.js';
 import { restartText, WorkerFleet, type WorkerRestart } from './fleet.js';
-import { healthEndpoint } from './health-endpoint.js';
 import { passedOn } from './passed-on.js';
 import { trimWhenIdle } from './trim-memory.js';
 
 /** Has worker processes run sub-requests until a signal stops them. */
 export async function runFleet(redis: string, values: WorkerValues, logger: Logger): Promise<void> {
   const flags = passedOn({ ...values });
-  const { queue, processes, maxRestarts, handler } = values;
+  const { queue, maxRestarts, handler } = values;
+  const processes = processCount(values.processes);
   const stopping = new AbortController();
   let fleet: WorkerFleet | undefined;
+  const textOf = async () => (await fleet?.metrics?.text()) ?? '';
   onStopSignals(
     () => stopping.abort(),
     () => {
@@ -24,7 +27,11 @@ export async function runFleet(redis: string, values: WorkerValues, logger: Logg
     ALL_SIGNALS,
   );
   const begins = { live: true, ready: false, why: ['the worker processes are starting'] };
-  await using _ = await healthEndpoint(() => fleet?.health() ?? begins, values, logger);
+  const measures = values.metricsPort !== undefined;
+  // Until the processes are started there is nothing to count, and Prometheus may ask already.
+  const page = { contentType: 'text/plain; version=0.0.4; charset=utf-8', text: textOf };
+  const metrics = measures ? page : undefined;
+  await using _ = await openEndpoints(() => fleet?.health() ?? begins, metrics, values, logger);
   const onLine = (line: string) => console.log(line);
   const { signal } = stopping;
   // `pid` of a log line is the parent's.
@@ -32,7 +39,7 @@ export async function runFleet(redis: string, values: WorkerValues, logger: Logg
     const { why: _, pid: endedPid, ...fields } = restart;
     logger.warn({ queue, endedPid, ...fields }, restartText(restart));
   };
-  const starting = { redis, queue, handler, processes, maxRestarts, flags };
+  const starting = { redis, queue, handler, processes, maxRestarts, flags, metrics: measures };
   const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
   fleet = workers;
   trimWhenIdle(() => true);

@@ -1,3 +1,4 @@
+import type { WorkerMetrics } from '@piecework/metrics/worker';
 import { PieceworkError } from '@piecework/protocol/contract';
 import { Worker, type WorkerOptions, workerOptions } from '@piecework/worker';
 import type { Logger } from 'pino';
@@ -7,9 +8,9 @@ import { withCause } from '../terminal/with-cause.js';
 import { HandlerError } from '../work/handler-error.js';
 import { openWork } from '../work/work.js';
 import type { WorkerValues } from '../work/worker-values.js';
-import { healthEndpoint } from './health-endpoint.js';
+import { openEndpoints } from './endpoints.js';
 import { trimWhenIdle } from './trim-memory.js';
-import type { WorkerNews } from './worker-process.js';
+import { MEASURES, type WorkerNews } from './worker-process.js';
 
 /** Runs sub-requests in this process until a signal or the end of the parent stops it. */
 export async function runWorker(
@@ -57,10 +58,17 @@ async function serve(
 ): Promise<void> {
   const options = optionsOf<Partial<WorkerOptions>>(workerOptions, { ...values });
   const work = await openWork(values, () => notifyParent({ discarded: true }));
-  const worker = new Worker({ ...options, redis, handler: undefined, ...work.handlers, logger });
-  await using _ = await healthEndpoint(() => worker.health(), values, logger);
+  const metrics = await measuring(values);
+  const measured = metrics ? { metrics } : {};
+  const own = { redis, handler: undefined, ...work.handlers, logger, ...measured };
+  const worker = new Worker({ ...options, ...own });
+  await using _ = await openEndpoints(() => worker.health(), metrics, values, logger);
+  const sayMetrics = async () => {
+    if (metrics && process.connected) await notifyParent({ metrics: await metrics.snapshot() });
+  };
   process.on('message', (message) => {
     if (message === 'health') void notifyParent({ health: worker.health() });
+    if (message === 'metrics') void sayMetrics();
   });
   if (process.connected) notifyProgress(worker);
   const { leaseMs, maxBlockMs, drainMs } = values;
@@ -82,7 +90,19 @@ async function serve(
   } finally {
     await worker.close({ timeoutMs: 0 });
     await work.close();
+    await sayMetrics();
   }
+}
+
+/** What receives the measurements of the worker, if this process or its parent serves them. */
+async function measuring({ metricsPort }: WorkerValues): Promise<WorkerMetrics | undefined> {
+  const forParent = process.env[MEASURES] !== undefined;
+  // Programs that a handler starts have another parent.
+  delete process.env[MEASURES];
+  if (!forParent && metricsPort === undefined) return undefined;
+  // Loaded on demand, with prom-client.
+  const { WorkerMetrics } = await import('@piecework/metrics/worker');
+  return new WorkerMetrics();
 }
 
 /** Sends a message to the parent. Never rejects: the parent may have ended. */

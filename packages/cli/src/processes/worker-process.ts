@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { Snapshot } from '@piecework/metrics/fleet';
 import type { CrashCause } from '@piecework/protocol/contract';
 import type { WorkerHealth } from '@piecework/worker';
 import { causeOf, type EndedWorker } from './worker-end.js';
@@ -18,6 +19,10 @@ const PROGRAM = fileURLToPath(new URL('../../bin/piecework.js', import.meta.url)
 
 /** A process that does not answer for this time is blocked by a handler, or worse. */
 export const ANSWER_MS = 5_000;
+/** How long a scrape waits for the metrics of a process; then it takes those that came last. In ms. */
+const METRICS_MS = 1_000;
+/** Set in the environment of a process whose parent serves its metrics. */
+export const MEASURES = 'PIECEWORK_MEASURES';
 /** How long output of a process is still read after its end, in ms. */
 const OUTPUT_MS = 1_000;
 /** How long a process may take, after it has drained, to return its work and to end its programs, in ms. */
@@ -38,6 +43,7 @@ export interface WorkerNews {
   /** `--exec-output none` has discarded output of a program. */
   readonly discarded?: true;
   readonly health?: WorkerHealth;
+  readonly metrics?: Snapshot;
 }
 
 /** How a worker process ended. */
@@ -63,6 +69,8 @@ export interface ProcessOptions {
   readonly onSettled: () => void;
   readonly onDiscarded?: (() => void) | undefined;
   readonly onEnd: (end: ProcessEnd) => void;
+  /** Receives what the process measures: when it is asked, now and then, and before its end. */
+  readonly onMetrics?: ((metrics: Snapshot) => void) | undefined;
 }
 
 /** Calls when all messages of a process that has ended were received: its end may be noticed before them. */
@@ -106,7 +114,11 @@ export class WorkerProcess {
     // In the environment: the URL may contain a password, which others could read in a command line.
     const child = spawn(process.execPath, [PROGRAM, 'worker', ...args], {
       stdio: ['ignore', onLine ? 'pipe' : 'ignore', onErrorLine ? 'pipe' : 'inherit', 'ipc'],
-      env: { ...process.env, REDIS_URL: redis },
+      env: {
+        ...process.env,
+        REDIS_URL: redis,
+        ...(options.onMetrics ? { [MEASURES]: '1' } : {}),
+      },
       detached: true,
     });
     this.#child = child;
@@ -178,8 +190,31 @@ export class WorkerProcess {
     });
   }
 
-  #receive({ ready, failed, settled, discarded, health }: WorkerNews): void {
+  /** Has the process say what it measures. Resolves when it has, or does not in time. */
+  askMetrics(): Promise<void> {
+    const child = this.#child;
+    return new Promise((resolve) => {
+      const answer = () => {
+        clearTimeout(late);
+        child.off('message', listener);
+        child.off('exit', answer);
+        resolve();
+      };
+      const listener = ({ metrics }: WorkerNews) => {
+        if (metrics) answer();
+      };
+      const late = setTimeout(answer, METRICS_MS);
+      child.on('message', listener);
+      child.once('exit', answer);
+      child.send('metrics', (error) => {
+        if (error) answer();
+      });
+    });
+  }
+
+  #receive({ ready, failed, settled, discarded, health, metrics }: WorkerNews): void {
     this.#silentMs = 0;
+    if (metrics) this.#options.onMetrics?.(metrics);
     if (health) this.#unfit = health.live ? '' : health.why.join('; ');
     if (failed) this.#failed = failed;
     if (settled) this.#options.onSettled();
@@ -195,7 +230,11 @@ export class WorkerProcess {
   #check(sinceMs: number): void {
     this.#silentMs += sinceMs;
     // Any answer is a sign of life. A process without a channel is about to end.
-    if (this.#child.connected) this.#child.send('health', () => {});
+    if (this.#child.connected) {
+      this.#child.send('health', () => {});
+      // So that little is lost when it is killed.
+      if (this.#options.onMetrics) this.#child.send('metrics', () => {});
+    }
     if (this.#silentMs > this.#limitMs) {
       this.#blockedMs = Math.round(this.#silentMs);
       this.kill();

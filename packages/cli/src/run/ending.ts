@@ -34,3 +34,7 @@ export function keptAfter(
   const retries = named && counts.cancelled === 0 && wrong === undefined;
   return { id, redis, retentionMs, failed, results: cut !== undefined, retries };
 }
+
+/** Resolves when the run is to stop. */
+export const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));

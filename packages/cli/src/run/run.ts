@@ -20,10 +20,10 @@ import {
   sayEarlier,
   setLimit,
 } from './earlier-run.js';
-import { type Ending, keptAfter } from './ending.js';
+import { aborted, type Ending, keptAfter } from './ending.js';
 import { feed } from './feed.js';
 import { leave, type RunFiles } from './files.js';
-import { startFleet } from './fleet.js';
+import { serveFleetMetrics, startFleet } from './fleet.js';
 import { freeLeftovers } from './leftovers.js';
 import { reportRun, reportStopped } from './report.js';
 import type { Slots } from './slots.js';
@@ -99,6 +99,7 @@ class Run {
   #stoppedBy: NodeJS.Signals | undefined;
   #lock: RunningHere | undefined;
   #fleet: WorkerFleet | undefined;
+  #metrics: AsyncDisposable | undefined;
   #request: RequestHandle | undefined;
   /** Present when the request stays in Redis and its user knows that, or will know. */
   #kept: Kept | undefined;
@@ -133,7 +134,7 @@ class Run {
     try {
       const options = await this.#identify();
       const earlier = await this.#findEarlier(options);
-      if (!earlier?.isComplete || earlier.retries) this.#fleet = await this.#startFleet();
+      if (!earlier?.isComplete || earlier.retries) await this.#startFleet();
       const unlisten = this.#listenForSignals();
       const open = earlier?.open ?? (await this.#open(options));
       const handle = await this.#prepare(open, earlier);
@@ -191,10 +192,11 @@ class Run {
     return { open, isComplete, retries: isComplete && retryFailed };
   }
 
-  #startFleet(): Promise<WorkerFleet> {
-    return startFleet(this.#redis.url, this.#values, () => {
+  async #startFleet(): Promise<void> {
+    this.#fleet = await startFleet(this.#redis.url, this.#values, () => {
       this.#discarded = true;
     });
+    this.#metrics = await serveFleetMetrics(this.#fleet, this.#values);
   }
 
   /** The first signal stops the run in good order, the second ends it at once. @returns removes the listeners */
@@ -376,6 +378,7 @@ class Run {
 
   async #close(): Promise<void> {
     await this.#fleet?.close();
+    await this.#metrics?.[Symbol.asyncDispose]();
     // Nobody else uses the request, unless the user knows how to read it.
     if (!this.#kept && !this.#named) await this.#request?.drop().catch(() => {});
     await this.#pw.close();
@@ -383,9 +386,6 @@ class Run {
     await this.#redis.close();
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<undefined> =>
-  new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));
 
 /** Lets a request end that has no workers any more, so that its results are written. @throws `error` if it does not */
 async function withoutWorkers(

@@ -1,5 +1,5 @@
-import { availableParallelism } from 'node:os';
 import { InvalidOptionError } from '@piecework/protocol';
+import { cores } from '../processes/cores.js';
 
 /** Programs that one process can serve without slowing them down. */
 const PROGRAMS_PER_PROCESS = 64;
@@ -57,7 +57,7 @@ export function slotsOf(given: Record<string, unknown>, values: SlotValues): Slo
 /** A handler runs in the worker process and needs a core; programs are processes of their own. */
 function processesFor(jobs: number, handler: string | undefined): number {
   const useful = handler === undefined ? Math.ceil(jobs / PROGRAMS_PER_PROCESS) : jobs;
-  return Math.min(useful, availableParallelism());
+  return Math.min(useful, cores());
 }
 
 function unused(cap: number | undefined, slots: number, total: number): string | undefined {

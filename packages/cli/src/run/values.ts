@@ -28,6 +28,8 @@ export interface RunValues extends RequestOptions, InputValues, WorkValues {
   retentionMs: number;
   logLevel: string;
   logFormat?: LogFormat;
+  metricsPort?: number;
+  metricsHost: string;
 }
 
 /** With `--batch`, a program gets an array as lines, unless `--exec-input` says otherwise. */

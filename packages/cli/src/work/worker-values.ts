@@ -7,7 +7,7 @@ export interface WorkerValues extends WorkValues {
   queue: string;
   shards: number;
   json: boolean;
-  processes: number;
+  processes: number | 'auto';
   maxRestarts: number;
   leaseMs: number;
   maxBlockMs: number;
@@ -16,4 +16,6 @@ export interface WorkerValues extends WorkValues {
   logFormat?: LogFormat;
   healthPort?: number;
   healthHost: string;
+  metricsPort?: number;
+  metricsHost?: string;
 }

@@ -1,6 +1,18 @@
-/** `piecework/health`: the health server alone. The parent of worker processes loads it without a client of Redis. */
+/**
+ * `piecework/health`: the health server alone, and what serves other pages beside it. The parent of worker processes
+ * loads it without a client of Redis.
+ */
 export {
   type Health,
   type HealthServer,
+  type MetricsPage,
+  metricsAnswer,
   serveHealth,
 } from '../processes/health-server.js';
+export {
+  type Answer,
+  json,
+  type PageServer,
+  type Pages,
+  servePages,
+} from '../processes/page-server.js';

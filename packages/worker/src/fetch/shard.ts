@@ -102,6 +102,7 @@ export class Shard {
         this.#tickedAt = performance.now();
         this.pulse.answered();
         this.figures.answered();
+        events.measuring.learn(tick.now);
         this.pulse.fleet = tick.fleet;
         this.learn(pausedForMs({ until: tick.pausedUntil, at: tick.now }));
         this.#enterParked(tick);

@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import { errorOf, isThrown, type KeptError } from '@piecework/protocol';
 import type { Logger } from 'pino';
+import { Measuring } from './meter.js';
 
 /** A sub-request that got its final outcome from a report of this worker. */
 export type SettledEvent = {
@@ -38,6 +39,8 @@ export interface WorkerEvents {
 
 /** Emits the events of a worker. Without a listener it only counts listeners. */
 export class Events {
+  /** What comes too often for events. */
+  readonly measuring = new Measuring();
   readonly #emitter: EventEmitter<WorkerEvents>;
   readonly #logger: Logger;
 

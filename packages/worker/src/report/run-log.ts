@@ -1,7 +1,14 @@
-import { decodeError, type Entry, type KeptError, type Outcome } from '@piecework/protocol';
+import {
+  decodeError,
+  type Entry,
+  type KeptError,
+  type Outcome,
+  type RequestOutcome,
+} from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Attempt } from '../handler/attempt.js';
 import { type Flood, isLogged } from './flood.js';
+import type { AttemptEnd, Measuring, TaskMeter } from './meter.js';
 
 /** Fields that lines of one kind share. */
 export interface Where {
@@ -19,19 +26,32 @@ interface Tally {
 }
 
 /**
- * Logs what happens to one request on this worker: attempts that fail, that are made again, that run far longer than
- * usual. It never logs payloads and results. docs/operations.md lists the fields.
+ * Logs and measures what happens to one request on this worker: attempts that fail, that are made again, that run far
+ * longer than usual. It never logs payloads and results. docs/operations.md lists the fields, docs/metrics.md what is
+ * measured.
  */
 export class RunLog {
   readonly #requestId: string;
   readonly #logger: Logger;
   readonly #flood: Flood;
   readonly #where: () => Where;
+  readonly #measuring: Measuring;
+  readonly #generation: number;
   readonly #tally: Tally = { succeeded: 0, failed: 0, retried: 0, returned: 0 };
   #begun = false;
+  #taskMeter: TaskMeter | undefined;
 
-  constructor(requestId: string, logger: Logger, flood: Flood, where: () => Where) {
-    this.#requestId = requestId;
+  /** `generation`: of the request, which is the time of its creation. */
+  constructor(
+    { id, generation }: { readonly id: string; readonly generation: number },
+    logger: Logger,
+    flood: Flood,
+    measuring: Measuring,
+    where: () => Where,
+  ) {
+    this.#requestId = id;
+    this.#generation = generation;
+    this.#measuring = measuring;
     this.#logger = logger;
     this.#flood = flood;
     this.#where = where;
@@ -52,12 +72,17 @@ export class RunLog {
 
   started(attempt: Attempt): void {
     const { crashes } = attempt;
+    if (this.#measuring.meter !== undefined && attempt.attempt === 1 && crashes === 0) {
+      const waitedMs = this.#measuring.msSince(this.#generation, attempt.startedAt);
+      this.#meter?.started(waitedMs);
+    }
     if (attempt.attempt > 1 || crashes > 0)
       this.#say('debug', 'sub-request runs again', () => ({ ...about(attempt), crashes }));
   }
 
   /** `isFinal`: of a failure, whether no attempt follows. */
   reported(attempt: Attempt, outcome: Outcome, isFinal: boolean): void {
+    if (this.#measuring.meter !== undefined) this.#measure(attempt, outcome, isFinal);
     if (outcome.kind !== 'f') {
       this.#tally[outcome.kind === 's' ? 'succeeded' : 'returned'] += 1;
       return;
@@ -74,6 +99,16 @@ export class RunLog {
       err: shownAs(kept),
     });
     this.#say(level, what, fields, { error: kept.name });
+  }
+
+  /** The server has answered a settle that was sent at `sentAt`, as performance.now(). */
+  settled(sentAt: number): void {
+    this.#measuring.meter?.settled(performance.now() - sentAt);
+  }
+
+  /** A report of this worker has completed the request. */
+  completed(outcome: RequestOutcome): void {
+    this.#meter?.completed(outcome, this.#measuring.msSince(this.#generation));
   }
 
   overTime(attempt: Attempt): void {
@@ -96,6 +131,21 @@ export class RunLog {
     const median = medianMs === undefined ? {} : { medianMs: Math.round(medianMs) };
     const more = () => ({ ...about(attempt), ...ranFor(attempt), ...median });
     this.#say('warn', 'handler runs far longer than usual', more);
+  }
+
+  get #meter(): TaskMeter | undefined {
+    this.#taskMeter ??= this.#measuring.meter?.task(this.#where().task ?? '');
+    return this.#taskMeter;
+  }
+
+  #measure({ startedAt }: Attempt, outcome: Outcome, isFinal: boolean): void {
+    const ranMs = performance.now() - startedAt;
+    if (outcome.kind === 's') this.#meter?.ended(ranMs, 'succeeded');
+    else if (outcome.kind === 'b') this.#meter?.ended(ranMs, 'returned');
+    else {
+      const end: AttemptEnd = isFinal ? 'failed' : 'retried';
+      this.#meter?.ended(ranMs, end, decodeError(outcome.value).name);
+    }
   }
 
   #say(

@@ -24,14 +24,14 @@ export interface Insisted {
  */
 export class Stalls {
   readonly #logger: Pick<Logger, 'warn' | 'info'>;
-  readonly #events: Pick<Events, 'emitError'>;
+  readonly #events: Pick<Events, 'emitError' | 'measuring'>;
   readonly #stallMs: number;
   readonly #calls = new Set<Insisted>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     logger: Pick<Logger, 'warn' | 'info'>,
-    events: Pick<Events, 'emitError'>,
+    events: Pick<Events, 'emitError' | 'measuring'>,
     stallMs = STALL_MS,
   ) {
     this.#logger = logger;
@@ -90,6 +90,7 @@ export class Stalls {
         'calls stall; sending them again until they are answered',
       );
       this.#events.emitError(reasonOf(first), { requestId: first.requestId });
+      this.#events.measuring.meter?.stalled(fresh.length);
     }
     const [oldest] = [...this.#calls].filter(({ reported }) => !reported);
     if (!oldest) return;

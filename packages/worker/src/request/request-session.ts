@@ -236,7 +236,7 @@ export class RequestSession {
     this.#reading.settling(running);
     const { settled, entries, unsure } = await this.#calls.settle(outcomes, grantNo, counts);
     this.#pace.answered(performance.now() - sentAt);
-    this.#settling.answered(outcomes, settled);
+    this.#settling.answered(outcomes, settled, sentAt);
     if (settled.verdict === 'complete') return this.#end(settled);
     if (settled.verdict !== 'ok') return this.#end(undefined);
     this.lease.extend(sentAt);
@@ -354,7 +354,7 @@ export class RequestSession {
     this.#reading.clear();
     this.#letGo('the request ended');
     this.#context.waitingRoom.delete(this.id);
-    if (complete) this.#calls.complete(complete);
+    if (complete) this.#settling.complete(complete);
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it has ended. */

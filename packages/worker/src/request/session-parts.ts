@@ -72,7 +72,8 @@ export function partsOf(
 ) {
   const { id, generation, shard } = session;
   const { slots } = shard;
-  const log: RunLog = new RunLog(id, context.logger, context.flood, () => {
+  const { logger, flood, events } = context;
+  const log: RunLog = new RunLog(session, logger, flood, events.measuring, () => {
     const { task } = attempts;
     return { queue: shard.name, ...(task ? { task } : {}) };
   });

@@ -1,4 +1,4 @@
-import { decodeError, indexOf, type Outcome } from '@piecework/protocol';
+import { type Complete, decodeError, indexOf, type Outcome } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { Attempt } from '../handler/attempt.js';
 import { LastCheckpoints } from '../handler/checkpoints.js';
@@ -101,8 +101,9 @@ export class Settling {
     return this.#lastCheckpoints.send((reports) => this.#calls.insistOnRenew(reports));
   }
 
-  /** The server has answered a settle of these. */
-  answered(outcomes: readonly Outcome[], settled: SettleReply): void {
+  /** The server has answered a settle of these, sent at `sentAt`, as performance.now(). */
+  answered(outcomes: readonly Outcome[], settled: SettleReply, sentAt: number): void {
+    this.#log.settled(sentAt);
     const taken = settled.verdict !== 'gone';
     this.#listeners.notify(outcomes, taken);
     // What a request returns with its last settle, or while it is being cancelled, counts as cancelled.
@@ -122,6 +123,12 @@ export class Settling {
     if (nextDue === 0 || nextDue === this.#nextDue) return;
     this.#nextDue = nextDue;
     this.#calls.scheduleTend(nextDue);
+  }
+
+  /** The request is complete, as the last enter or settle answered. */
+  complete(complete: Complete): void {
+    this.#log.completed(complete.outcome);
+    this.#calls.complete(complete);
   }
 
   /** The request has ended: nothing of it is settled any more. */

@@ -3,7 +3,12 @@ import { pathToFileURL } from 'node:url';
 import type { Contender, Session } from '../contender.js';
 import type { Payload } from '../payloads.js';
 
-function pieceworkWith(results: 'keep' | 'discard', title: string, read: string): Contender {
+function pieceworkWith(
+  results: 'keep' | 'discard',
+  title: string,
+  read: string,
+  measures = false,
+): Contender {
   return {
     title,
     configuration: `one request; limit = concurrency; everything on (counters, permits, leases, results ${read}`,
@@ -19,7 +24,8 @@ function pieceworkWith(results: 'keep' | 'discard', title: string, read: string)
         handled.push(await handle(payload));
       };
       const handler = results === 'keep' ? handle : keepsNone;
-      const worker = new Worker({ redis, queue, concurrency, handler });
+      const measured = measures ? { metrics: await metricsOf(pieceworkRoot) } : {};
+      const worker = new Worker({ redis, queue, concurrency, handler, ...measured });
       let id = '';
       return {
         startWorker: async () => {
@@ -51,6 +57,13 @@ function pieceworkWith(results: 'keep' | 'discard', title: string, read: string)
   };
 }
 
+/** What the worker measures for Prometheus; nobody scrapes it. */
+async function metricsOf(pieceworkRoot: string) {
+  const main = pathToFileURL(join(pieceworkRoot, 'packages/metrics/dist/worker.js')).href;
+  const { WorkerMetrics } = (await import(main)) as typeof import('@piecework/metrics/worker');
+  return new WorkerMetrics();
+}
+
 /** Counters, permits, leases and results: nothing is left out. */
 export const piecework = pieceworkWith('keep', 'Piecework', 'kept); read by `request.results()`');
 
@@ -59,4 +72,12 @@ export const pieceworkDiscard = pieceworkWith(
   'discard',
   'Piecework, results discarded',
   'discarded); what the handler saw is counted after `request.completion()`',
+);
+
+/** As `piecework`, with metrics on. */
+export const pieceworkMetrics = pieceworkWith(
+  'keep',
+  'Piecework, measured for Prometheus',
+  'kept); read by `request.results()`; metrics on',
+  true,
 );
