@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { STARTS } from '../support/cli.js';
 import { test } from '../support/command-line.js';
 import { until } from '../support/until.js';
 
@@ -16,7 +17,7 @@ test('piecework dashboard serves its page until it is stopped, and names what it
   const token = 'a-token-of-more-than-16';
   const flags = ['--port', '0', '--json', '--token-file', await file('token', `${token}\n`)];
   const served = start('dashboard', ...flags);
-  const line = await until(() => served.said.stdout.includes('\n') && served.said.stdout);
+  const line = await until(() => served.said.stdout.includes('\n') && served.said.stdout, STARTS);
   const { url } = JSON.parse(line) as { url: string };
   expect((await fetch(url)).status).toBe(401);
   const page = await fetch(`${url}api/shell`, { headers: { authorization: `Bearer ${token}` } });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { jsonLines, saysIn, test } from '../support/command-line.js';
-import { freshName } from '../support/given.js';
+import { freshName, given, Hand } from '../support/given.js';
 import { until } from '../support/until.js';
 
 // Ids of requests are used by nobody else, whatever server this is.
@@ -45,32 +45,26 @@ test('status --running, workers, doctor and the log show what runs', async ({
 });
 
 test('status --running lists what runs, and counts what workers have read ahead', async ({
-  commandLine: { file, run, start },
+  commandLine: { queue, run },
 }) => {
-  const id = `${unique}-ahead`;
-  // Quick ones at first: only then does a worker read ahead.
-  const items = `${'a\n'.repeat(60)}${'wait:600000\n'.repeat(100)}`;
-  await run('submit', '--input', await file('ahead.txt', items), '--id', id);
-  const worker = start('worker', '--handler', handler, '--concurrency', '2', '--drain-ms', '0');
-  const shown = await until(
-    async () => {
-      const { stdout } = await run('status', id, '--running');
-      return /\d read ahead/.test(stdout) && / succeeded +60\n/.test(stdout) && stdout;
-    },
-    { what: 'it has read ahead', timeoutMs: 45_000 },
-  );
-  const [, table = ''] = shown.split('\n\n');
-  const [head, first, second, ahead] = table.trimEnd().split('\n');
+  const scene = await given.sealed({ queue, items: 9, limit: 2 });
+  const hand = new Hand(scene);
+  const running = await hand.hold(2);
+  await hand.read(5);
+  const { stdout } = await run('status', scene.id, '--running');
+  const [, table = ''] = stdout.split('\n\n');
+  const [head, ...rows] = table.trimEnd().split('\n');
   expect(head).toMatch(/^index +attempt +for/);
-  for (const row of [first, second]) expect(row).toMatch(/^ *6[01] +1 /);
-  const inFlight = Number(/ inFlight +(\d+)/.exec(shown)?.[1]);
-  expect(ahead).toBe(`${inFlight - 2} read ahead: waiting at a worker, not running`);
-  const listed = jsonLines<{ readAhead: boolean }>(
-    (await run('status', id, '--running', '--json')).stdout,
+  expect(rows.map((row) => row.trim().split(/ +/)[0])).toEqual([
+    ...running.map(({ index }) => String(index)),
+    '5',
+  ]);
+  expect(rows.at(-1)).toBe('5 read ahead: waiting at a worker, not running');
+  const all = jsonLines<{ readAhead: boolean }>(
+    (await run('status', scene.id, '--running', '--json')).stdout,
   );
-  expect(listed.filter(({ readAhead }) => !readAhead)).toHaveLength(2);
-  expect(listed.length).toBeGreaterThan(2);
-  await run('drop', id);
-  worker.kill('SIGTERM');
-  await worker.finished;
+  expect(all.filter(({ readAhead }) => readAhead)).toHaveLength(5);
+  expect(all).toHaveLength(7);
+  await scene.request.drop();
+  await scene.queue.finish(scene.id, scene.generation, 'dropped');
 });

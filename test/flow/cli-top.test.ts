@@ -120,9 +120,9 @@ describe.skipIf(!hasTerminals)('top on a terminal', () => {
   test('is drawn anew when the terminal is resized', async ({ commandLine }) => {
     const { file, run, queue } = commandLine;
     const input = await file('one.txt', 'a\n');
-    for (let n = 0; n < 30; n++) await run('submit', '--input', input, '--id', `one-${n}-${queue}`);
+    for (let n = 0; n < 20; n++) await run('submit', '--input', input, '--id', `${n}-${queue}`);
     const view = await startTop(commandLine);
-    await shows(view, /▶ one-/);
+    await shows(view, /▶ /);
     const terminal = readlinkSync(`/proc/${pidOf(view)}/fd/0`);
     for (const [columns, rows] of [
       [60, 15],
@@ -134,14 +134,14 @@ describe.skipIf(!hasTerminals)('top on a terminal', () => {
       const drawn = await until(
         () => {
           const screen = screenOf(view.said.stdout.slice(before), columns);
-          return screen.length === rows && screen.some((line) => line.includes('▶ one-')) && screen;
+          return screen.length === rows && screen.some((line) => line.startsWith('▶ ')) && screen;
         },
         { what: `a screen of ${rows} rows`, ...STARTS },
       );
       expect(Math.max(...drawn.map((line) => [...line].length))).toBeLessThanOrEqual(columns);
       // As many requests as fit.
-      const listed = drawn.filter((line) => line.includes('one-')).length;
-      expect([columns, rows === 40 ? listed === 30 : listed < 10]).toEqual([columns, true]);
+      const listed = drawn.filter((line) => line.includes('░░░░░░░░')).length;
+      expect([columns, rows === 40 ? listed > 15 : listed < 5]).toEqual([columns, true]);
     }
     view.type('q');
     expect((await view.finished).code).toBe(0);
