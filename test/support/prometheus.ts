@@ -15,7 +15,10 @@ interface Family {
 }
 
 interface Parsed extends Family {
-  readonly metrics?: readonly { readonly labels?: Record<string, string>; readonly value: string }[];
+  readonly metrics?: readonly {
+    readonly labels?: Record<string, string>;
+    readonly value: string;
+  }[];
 }
 
 /** A page for Prometheus, read by a parser that is not ours. */
