@@ -58,7 +58,7 @@ describe('a worker with metrics', () => {
     expect(page.one('piecework_settle_duration_seconds', { queue }).count).toBeGreaterThan(0);
     expect(page.one('piecework_worker_slots', { queue }).value).toBe(3);
     expect(page.one('piecework_worker_running', { queue }).value).toBe(0);
-    expect(page.one('piecework_worker_count', { queue, ready: 'true' }).value).toBe(1);
+    expect(page.one('piecework_workers', { queue, ready: 'true' }).value).toBe(1);
     for (const { name, help, type } of page.families) {
       expect([name, help.length > 10]).toEqual([name, true]);
       expect([name, name.endsWith('_total')]).toEqual([name, type === 'COUNTER']);
@@ -90,7 +90,7 @@ describe('a worker with metrics', () => {
     const worker = flow.worker({ handler: () => 0, metrics });
     await using server = await serveHealth(() => worker.health(), { port: 0, metrics });
     const page = await pageAt(server.port);
-    expect(page.one('piecework_worker_count', { ready: 'false' }).value).toBe(1);
+    expect(page.one('piecework_workers', { ready: 'false' }).value).toBe(1);
     const live = await fetch(`http://127.0.0.1:${server.port}/live`);
     expect(live.status).toBe(200);
     const other = await fetch(`http://127.0.0.1:${server.port}/other`);

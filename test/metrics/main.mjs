@@ -101,7 +101,7 @@ async function all() {
   for (const one of [main, exporter, away, dashboard]) closed(one);
   await Promise.all([worker('frozen'), worker('slow')]);
 
-  await submit('main', 'first', mixed(), { attempts: 2, toleratedFailures: null });
+  await submit('main', 'first', mixed(), { attempts: 2, toleratedFailures: '100%' });
   await pw('main').request('first').completion();
 
   for (const [what, port, headers] of [
@@ -170,7 +170,7 @@ async function panels(prometheus, submit) {
   let working = true;
   const work = (async () => {
     for (let n = 0; working; n++) {
-      await submit('main', `busy-${n}`, mixed(), { attempts: 2, toleratedFailures: null });
+      await submit('main', `busy-${n}`, mixed(), { attempts: 2, toleratedFailures: '100%' });
       await sleep(1_000);
     }
   })();

@@ -15,20 +15,24 @@ interface Family {
 }
 
 interface Parsed extends Family {
-  readonly metrics?: readonly { readonly labels?: Record<string, string>; readonly value: string }[];
+  readonly metrics?: readonly {
+    readonly labels?: Record<string, string>;
+    readonly value: string;
+  }[];
 }
 
 /** A page for Prometheus, read by a parser that is not ours. */
 export class PrometheusPage {
   readonly families: readonly Family[];
-  readonly #samples: ReadonlyMap<string, NonNullable<Parsed['metrics']>>;
+  readonly #samples = new Map<string, NonNullable<Parsed['metrics']>>();
 
   /** @throws when it is no such page */
   constructor(text: string) {
     this.families = parse(text) as readonly Family[];
     // The parser mixes the labels of a histogram: as lines without a type each has its own.
     const plain = parse(text.replaceAll(/^# (TYPE|HELP) .*$/gm, '')) as readonly Parsed[];
-    this.#samples = new Map(plain.map(({ name, metrics = [] }) => [name, metrics]));
+    for (const { name, metrics = [] } of plain)
+      this.#samples.set(name, [...(this.#samples.get(name) ?? []), ...metrics]);
   }
 
   /** The series of a metric that have these labels. */

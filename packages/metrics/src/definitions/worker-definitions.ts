@@ -66,7 +66,7 @@ export const workerDefinitions = {
     labels: ['queue'],
   },
   workers: {
-    name: 'piecework_worker_count',
+    name: 'piecework_workers',
     type: 'gauge',
     help: 'Workers by whether they take work (ready) or not.',
     labels: ['queue', 'ready'],
