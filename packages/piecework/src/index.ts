@@ -1,6 +1,8 @@
 export {
+  type CompletedEvent,
   CompletionOutcome,
   type Counts,
+  type FailedEvent,
   type FailedItem,
   type Failure,
   type FailureGroup,
@@ -9,9 +11,12 @@ export {
   Notifier,
   type NotifierOptions,
   type ProducerSigns,
+  type ProgressEvent,
   type ProgressOptions,
   type ProgressReport,
   type RequestDetails,
+  type RequestEvent,
+  type RequestEventsOptions,
   type RequestPhase,
   type RequestStatus,
   type ResultItem,
@@ -19,6 +24,7 @@ export {
   type ResultsOptions,
   type SilentWorker,
   type SubmittedOptions,
+  type SucceededEvent,
   type SucceededItem,
   type SuccessesOptions,
   type WaitingFor,
@@ -42,6 +48,8 @@ export {
   type Condition,
   ConditionError,
   ConnectionError,
+  type CompletionAbout,
+  type CompletionMade,
   type CrashCause,
   DroppedError,
   DurabilityError,
@@ -69,13 +77,22 @@ export {
   type RequestOutcome,
   ResultsDiscardedError,
   ResultsLostError,
+  type RunAbout,
+  type RunEnd,
+  type RunSpan,
+  type Runs,
+  type RunsAbout,
   SealedError,
   ServerError,
   type SharedConnection,
   SourceError,
   TimeoutError,
+  type SubmissionAbout,
+  type SubmissionMade,
+  type Telemetry,
   type Timing,
   type ToleratedFailures,
+  type TraceContext,
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';
@@ -128,6 +145,14 @@ export type { Users } from './operate/doctor/servers/acl.js';
 export type { Role } from './operate/doctor/servers/roles.js';
 export type { Redriven, RedriveOptions } from './operate/redrive.js';
 export type { Cancelled, UpdateOptions } from './operate/request-control.js';
+export type {
+  AttemptFailedEvent,
+  GapEvent,
+  QueueEvent,
+  QueueEventsOptions,
+  QueueProgressEvent,
+  RequestCompletedEvent,
+} from './operate/queue-events/queue-event.js';
 export type { ListOptions } from './operate/request-list.js';
 export type { RunningOptions, RunningSubRequest } from './operate/running.js';
 export { type Health, type HealthServer, serveHealth } from './processes/health-server.js';

@@ -7,6 +7,8 @@ import {
   shape,
   shardsOption,
   TIMES,
+  type Telemetry,
+  telemetryOption,
 } from '@piecework/protocol/contract';
 import type { Logger } from 'pino';
 import type { Handler, TaskHandler } from './handler/handler.js';
@@ -73,8 +75,13 @@ export interface WorkerOptions {
    * median of its request on this worker, at least 60000; 600000 while nothing of it has succeeded
    */
   readonly slowMs?: number | undefined;
-  /** A pino logger. @default JSON lines from level warn on, to standard error */
+  /** A pino logger. @default lines from level warn on, to standard error: text on a terminal, else JSON */
   readonly logger?: Logger | undefined;
+  /**
+   * Makes a span of each handler run: `new OpenTelemetry()` of `@piecework/telemetry`. Without it nothing is
+   * traced, and nothing is called. @default none
+   */
+  readonly telemetry?: Telemetry | undefined;
 }
 
 export interface StartOptions {
@@ -110,4 +117,5 @@ export const workerOptions: OptionTable = {
   maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   slowMs: option.ms(1, LONGEST_DELAY_MS),
   logger: option.custom(shape.object({ child: shape.callable }), 'a pino logger'),
+  telemetry: telemetryOption,
 };

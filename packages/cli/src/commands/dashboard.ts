@@ -1,3 +1,4 @@
+import { openLog } from '@piecework/worker/log';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,7 +8,6 @@ import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { dashboardFlags } from '../flags/dashboard-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
-import { openLog } from '../terminal/log.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
 

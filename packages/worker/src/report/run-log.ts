@@ -20,7 +20,7 @@ interface Tally {
 
 /**
  * Logs what happens to one request on this worker: attempts that fail, that are made again, that run far longer than
- * usual. It never logs payloads and results. docs/operations.md lists the fields.
+ * usual. It never logs payloads and results. docs/logs.md lists the lines.
  */
 export class RunLog {
   readonly #requestId: string;
@@ -78,7 +78,7 @@ export class RunLog {
 
   overTime(attempt: Attempt): void {
     const what = 'attempt over its time; its handler is asked to stop';
-    this.#say('info', what, () => ({ ...about(attempt), ...ranFor(attempt) }));
+    this.#say('debug', what, () => ({ ...about(attempt), ...ranFor(attempt) }));
   }
 
   continues(attempt: Attempt): void {

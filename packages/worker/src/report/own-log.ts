@@ -1,8 +1,7 @@
 import { type Logger, pino } from 'pino';
-import type { LogFormat } from './log-format.js';
 
-/** The log of a worker process, on standard error. */
-export function openLog(level: string, format: LogFormat): Logger {
+/** A log on standard error: of a worker process, and of a worker without a `logger` of its own. */
+export function openLog(level: string, format: 'text' | 'json'): Logger {
   const destination =
     format === 'json'
       ? pino.destination({ dest: 2, sync: true })
