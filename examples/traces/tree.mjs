@@ -3,7 +3,8 @@
 /** @param spans as telemetry.mjs makes them · @param processes names of processes, by pid */
 export function tree(spans, processes) {
   const sorted = spans.toSorted((a, b) => a.startedAt - b.startedAt);
-  const below = ({ id }) => sorted.filter(({ parent, links }) => parent === id || links.includes(id));
+  const below = ({ id }) =>
+    sorted.filter(({ parent, links }) => parent === id || links.includes(id));
   const isTop = ({ parent, links }) =>
     !sorted.some(({ id }) => id === parent || links.includes(id));
   const lines = [];

@@ -3,7 +3,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AnyNode, type CallExpression, type Function, type Node, parse } from 'acorn';
+import { type AnyNode, type CallExpression, type Identifier, type Function as Callable, type Node, parse } from 'acorn';
 import { describe, expect, it } from 'vitest';
 import { root } from './examples.js';
 
@@ -42,10 +42,25 @@ for (const name of ['worker', 'cli', 'dashboard']) {
 }
 
 /** Functions with a name, of all files: a text may be made by one. */
-const functions = new Map<string, Function>();
+const functions = new Map<string, Callable>();
 for (const tree of trees.values())
   for (const node of nodesOf(tree))
     if (node.type === 'FunctionDeclaration' && node.id) functions.set(node.id.name, node);
+
+/** The innermost function around a name that declares it; the whole file, if none does. */
+function scopeOf({ name, start, end }: Identifier, tree: Node): Node {
+  const around = [...nodesOf(tree)].filter(
+    (one) => 'body' in one && 'params' in one && one.start <= start && one.end >= end,
+  );
+  const declares = (one: Node) =>
+    [...nodesOf(one)].some(
+      (inner) =>
+        inner.type === 'VariableDeclarator' &&
+        inner.id.type === 'Identifier' &&
+        inner.id.name === name,
+    );
+  return around.findLast(declares) ?? tree;
+}
 
 /** The texts that an expression may be; '…' for each part that is not known. */
 function textsOf(node: AnyNode | null | undefined, tree: Node): string[] {
@@ -58,13 +73,13 @@ function textsOf(node: AnyNode | null | undefined, tree: Node): string[] {
   if (node.type === 'ConditionalExpression')
     return [...textsOf(node.consequent, tree), ...textsOf(node.alternate, tree)];
   if (node.type === 'Identifier') {
-    const found = [...nodesOf(tree)].filter(
+    const declared = [...nodesOf(scopeOf(node, tree))].find(
       (one) =>
         one.type === 'VariableDeclarator' &&
         one.id.type === 'Identifier' &&
         one.id.name === node.name,
     );
-    return found.flatMap((one) => textsOf((one as { init?: AnyNode }).init, tree));
+    return declared?.type === 'VariableDeclarator' ? textsOf(declared.init, tree) : [];
   }
   if (node.type === 'CallExpression' && node.callee.type === 'Identifier') {
     const called = functions.get(node.callee.name);
@@ -90,11 +105,17 @@ const fieldsIn = (node: AnyNode | undefined): string[] => {
 
 /** Whether an expression names a logger. */
 function isLogger(node: AnyNode): boolean {
-  if (node.type === 'Identifier') return /log(ger)?$/i.test(node.name);
+  if (node.type === 'Identifier' || node.type === 'PrivateIdentifier')
+    return /log(ger)?$/i.test(node.name);
   return (
-    node.type === 'MemberExpression' && 'name' in node.property && isLogger(node.property as AnyNode)
+    node.type === 'MemberExpression' &&
+    'name' in node.property &&
+    isLogger(node.property as AnyNode)
   );
 }
+
+const areLevels = (texts: readonly string[]) =>
+  texts.length > 0 && texts.every((text) => LEVELS.includes(text));
 
 /** What one call logs, if it does. */
 function loggedBy(call: CallExpression, tree: Node) {
@@ -105,7 +126,7 @@ function loggedBy(call: CallExpression, tree: Node) {
   const name = 'name' in property && !callee.computed ? String(property.name) : '';
   if (isLogger(callee.object as AnyNode)) {
     const levels = callee.computed ? textsOf(property as AnyNode, tree) : [name];
-    if (!levels.every((level) => LEVELS.includes(level)) || levels.length === 0) return undefined;
+    if (!areLevels(levels)) return undefined;
     const texts = textsOf(args.length === 1 ? args[0] : args[1], tree);
     return { levels, texts, fields: args.length === 1 ? [] : fieldsIn(args[0]) };
   }
@@ -114,7 +135,7 @@ function loggedBy(call: CallExpression, tree: Node) {
   const levels = isFailed ? ['error', 'warn'] : textsOf(args[0], tree);
   const texts = textsOf(isFailed ? args[2] : args[1], tree);
   const fields = args.slice(2).flatMap(fieldsIn);
-  return levels.every((level) => LEVELS.includes(level)) ? { levels, texts, fields } : undefined;
+  return areLevels(levels) ? { levels, texts, fields } : undefined;
 }
 
 /** Everything that the sources log, by its text. */
@@ -125,9 +146,12 @@ function logged(): Map<string, Event> {
     for (const node of nodesOf(tree)) {
       if (node.type !== 'CallExpression') continue;
       const one = loggedBy(node, tree);
-      for (const msg of one?.texts ?? []) {
+      for (const [i, msg] of (one?.texts ?? []).entries()) {
         const event = found.get(msg) ?? { msg, levels: new Set(), fields: new Set() };
-        for (const level of one?.levels ?? []) event.levels.add(level);
+        const levels = one?.levels ?? [];
+        // Where level and text are chosen by the same condition, each text has one.
+        const pair = levels.length > 1 && levels.length === one?.texts.length;
+        for (const level of pair ? levels.slice(i, i + 1) : levels) event.levels.add(level);
         for (const field of one?.fields ?? []) event.fields.add(field);
         found.set(msg, event);
       }
@@ -182,8 +206,10 @@ describe('docs/logs.md', () => {
     );
     expect(missing).toEqual([]);
     // And no field that nothing has.
-    const written = [...trees.values()].map((tree) => [...nodesOf(tree)]).flat();
-    const names = new Set(written.flatMap((node) => (node.type === 'Identifier' ? [node.name] : [])));
+    const written = [...trees.values()].flatMap((tree) => [...nodesOf(tree)]);
+    const names = new Set(
+      written.flatMap((node) => (node.type === 'Identifier' ? [node.name] : [])),
+    );
     const unknown = [...listed.values()].flatMap(({ msg, fields }) =>
       [...fields].filter((field) => !names.has(field)).map((field) => `${msg}: ${field}`),
     );

@@ -35,7 +35,11 @@ const inShort = (events: readonly RequestEvent[]) =>
 
 /** Reads events of another process, so to say, behind `cursor`. */
 const behind = (flow: Flow, request: RequestHandle, cursor: string) =>
-  all(pieceworkOf(flow).request(request.id).events({ ...SPARSE, cursor }));
+  all(
+    pieceworkOf(flow)
+      .request(request.id)
+      .events({ ...SPARSE, cursor }),
+  );
 
 describe('the events of a request', () => {
   test('are each outcome once, progress between them, and the completion as the last', async ({
@@ -246,7 +250,12 @@ describe('the events of a queue', () => {
       ids.push(...requests.map((request) => request.id));
       await Promise.all(requests.map(({ id }) => flow.complete(id)));
     };
-    const before = await some(pw, {}, (seen) => seen.length === 30, () => submit(30));
+    const before = await some(
+      pw,
+      {},
+      (seen) => seen.length === 30,
+      () => submit(30),
+    );
     await submit(30);
     const { cursor } = before[11] as QueueEvent;
     const other = pieceworkOf(flow);
@@ -256,9 +265,9 @@ describe('the events of a queue', () => {
 
     const events = other.events({ progressMs: 100 });
     await events.next();
-    const next = events.next();
+    const refused = expect(events.next()).rejects.toMatchObject({ code: 'CLOSED' });
     await other.close();
-    await expect(next).rejects.toMatchObject({ code: 'CLOSED' });
+    await refused;
     for (const wrong of ['e0.', 'q1~a,2~b', 'q~'])
       expect(() => pw.events({ cursor: wrong })).toThrow(InvalidOptionError);
   });

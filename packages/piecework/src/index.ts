@@ -45,11 +45,11 @@ export {
   type Backoff,
   type Client,
   ClosedError,
+  type CompletionAbout,
+  type CompletionMade,
   type Condition,
   ConditionError,
   ConnectionError,
-  type CompletionAbout,
-  type CompletionMade,
   type CrashCause,
   DroppedError,
   DurabilityError,
@@ -86,10 +86,10 @@ export {
   ServerError,
   type SharedConnection,
   SourceError,
-  TimeoutError,
   type SubmissionAbout,
   type SubmissionMade,
   type Telemetry,
+  TimeoutError,
   type Timing,
   type ToleratedFailures,
   type TraceContext,
@@ -143,8 +143,6 @@ export type { DoctorOptions } from './operate/doctor/doctor-options.js';
 export type { Check, Finding } from './operate/doctor/finding.js';
 export type { Users } from './operate/doctor/servers/acl.js';
 export type { Role } from './operate/doctor/servers/roles.js';
-export type { Redriven, RedriveOptions } from './operate/redrive.js';
-export type { Cancelled, UpdateOptions } from './operate/request-control.js';
 export type {
   AttemptFailedEvent,
   GapEvent,
@@ -153,6 +151,8 @@ export type {
   QueueProgressEvent,
   RequestCompletedEvent,
 } from './operate/queue-events/queue-event.js';
+export type { Redriven, RedriveOptions } from './operate/redrive.js';
+export type { Cancelled, UpdateOptions } from './operate/request-control.js';
 export type { ListOptions } from './operate/request-list.js';
 export type { RunningOptions, RunningSubRequest } from './operate/running.js';
 export { type Health, type HealthServer, serveHealth } from './processes/health-server.js';

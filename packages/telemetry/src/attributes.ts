@@ -32,7 +32,11 @@ export const attribute = {
 } as const;
 
 /** What every span has. `type`: where the operation is one that the conventions know. */
-export const common = (queue: string, operation: string, type?: 'send' | 'process'): Attributes => ({
+export const common = (
+  queue: string,
+  operation: string,
+  type?: 'send' | 'process',
+): Attributes => ({
   [attribute.system]: 'piecework',
   [attribute.queue]: queue,
   [attribute.operation]: operation,

@@ -46,7 +46,9 @@ function bounded(carrier: Record<string, string>): TraceContext | undefined {
   const size = (of: Record<string, string>) => Buffer.byteLength(JSON.stringify(of));
   if (size(carrier) <= TRACE_BYTES) return carrier;
   const { baggage: _, ...rest } = carrier;
-  warnOnce(`the baggage of a submission is left out: with it the context exceeds ${TRACE_BYTES} bytes`);
+  warnOnce(
+    `the baggage of a submission is left out: with it the context exceeds ${TRACE_BYTES} bytes`,
+  );
   return size(rest) <= TRACE_BYTES ? rest : undefined;
 }
 

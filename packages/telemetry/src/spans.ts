@@ -20,7 +20,6 @@ export function startSpan(
     readonly kind: SpanKind;
     readonly attributes: Attributes;
     readonly links?: Link[];
-    readonly root?: boolean;
   },
   context: Context,
 ): Span {

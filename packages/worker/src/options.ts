@@ -6,8 +6,8 @@ import {
   type RedisInput,
   shape,
   shardsOption,
-  TIMES,
   type Telemetry,
+  TIMES,
   telemetryOption,
 } from '@piecework/protocol/contract';
 import type { Logger } from 'pino';

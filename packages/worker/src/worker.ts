@@ -69,7 +69,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   constructor(options: WorkerOptions, shared?: SharedSlots) {
     super();
     const checked = checkOptions<
-      Required<Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'logger' | 'telemetry'>> &
+      Required<
+        Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'logger' | 'telemetry'>
+      > &
         WorkerOptions
     >(workerOptions, options);
     const pool = shared?.slots ?? new SlotPool(checked.concurrency);
@@ -88,8 +90,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const handlers = new Handlers(checked.handler, checked.handlers, this.#pull);
     const connection = Connection.open(checked.redis);
     const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
-    const logger =
-      checked.logger ?? openLog('warn', process.stderr.isTTY ? 'text' : 'json');
+    const logger = checked.logger ?? openLog('warn', process.stderr.isTTY ? 'text' : 'json');
     const ownLogger = logger.child({ worker: id });
     const { leaseMs, maxBlockMs, telemetry } = checked;
     const events = new Events(this, ownLogger);

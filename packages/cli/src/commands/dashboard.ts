@@ -1,9 +1,9 @@
-import { openLog } from '@piecework/worker/log';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { ServeOptions } from '@piecework/dashboard';
 import { InvalidOptionError } from '@piecework/protocol/contract';
+import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { dashboardFlags } from '../flags/dashboard-flags.js';

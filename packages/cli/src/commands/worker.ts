@@ -1,5 +1,5 @@
-import { openLog } from '@piecework/worker/log';
 import { PieceworkError, shardNames } from '@piecework/protocol/contract';
+import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { commonFlags } from '../flags/common-flags.js';

@@ -46,10 +46,10 @@ export function requestEvents<Result>(
       subscription.throwIfAbsent();
       // The consumer has seen this end. Behind it comes what a redrive does, if there was one.
       if (subscription.complete?.generation === from.completed) return;
-      const pages = options.outcomes ? outcomes(scope, subscription) : untilEnd(scope, subscription);
-      const reports = options.progressMs
-        ? progress(options.progressMs, scope.signal)
-        : undefined;
+      const pages: AsyncGenerator<Iterable<ResultItem<Result>>> = options.outcomes
+        ? outcomes(scope, subscription)
+        : untilEnd(scope, subscription);
+      const reports = options.progressMs ? progress(options.progressMs, scope.signal) : undefined;
       for await (const { first, second } of merged(pages, reports, () => scope.end(undefined))) {
         if (first) yield eventsOf(scope, first);
         // The last report says what `completed` says.
@@ -99,4 +99,5 @@ async function* untilEnd(
   subscription: Subscription,
 ): AsyncGenerator<Iterable<never>> {
   await scope.race(subscription.ended);
+  yield [];
 }

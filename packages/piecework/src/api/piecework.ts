@@ -100,9 +100,10 @@ export class Piecework implements AsyncDisposable {
 
   /** Connects at the first call. @throws InvalidOptionError */
   constructor(options: PieceworkOptions) {
-    const checked = checkOptions<
-      Required<Omit<PieceworkOptions, 'telemetry'>> & PieceworkOptions
-    >(pieceworkOptions, options);
+    const checked = checkOptions<Required<Omit<PieceworkOptions, 'telemetry'>> & PieceworkOptions>(
+      pieceworkOptions,
+      options,
+    );
     const { redis, unavailableMs, telemetry, ...queue } = checked;
     this.#connection = Connection.open(redis, 'this Piecework object');
     this.#traced = telemetry && new Traced(telemetry, queue.queue, this.#connection);

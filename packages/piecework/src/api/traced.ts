@@ -1,3 +1,4 @@
+import type { CompletionOutcome } from '@piecework/notifier';
 import {
   type Connection,
   decodePolicy,
@@ -6,7 +7,6 @@ import {
   type Telemetry,
   type TraceContext,
 } from '@piecework/protocol';
-import type { CompletionOutcome } from '@piecework/notifier';
 import pTimeout from 'p-timeout';
 
 /** How long a span waits for the context that its request stores, in ms: without it the span has no link. */

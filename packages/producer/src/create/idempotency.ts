@@ -1,4 +1,9 @@
-import { type Connection, RequestExistsError, RequestReads, withoutTrace } from '@piecework/protocol';
+import {
+  type Connection,
+  RequestExistsError,
+  RequestReads,
+  withoutTrace,
+} from '@piecework/protocol';
 import { type Found, fieldsOf } from './create-request.js';
 import type { CheckedOptions } from './options.js';
 
@@ -99,7 +104,8 @@ async function differing(
     (option) => (kept[nameOf(option)] ?? '') !== String(asked[option]),
   );
   const keptPolicy = withoutTrace(kept['policy'] ?? '');
-  if (keptPolicy !== withoutTrace(String(policy))) differs.push('backoff, attemptTimeoutMs or timing');
+  if (keptPolicy !== withoutTrace(String(policy)))
+    differs.push('backoff, attemptTimeoutMs or timing');
   // `update` may have changed an option to what is asked for now; and runAt is not stored as such.
   return differs.length > 0 ? differs : ['options'];
 }

@@ -58,7 +58,11 @@ export function queueEvents(
     for (;;) {
       let waitMs = everyMs;
       for (const one of ends) {
-        const { ends: found, more, missedBefore } = await persist(() => patiently(() => one.read()));
+        const {
+          ends: found,
+          more,
+          missedBefore,
+        } = await persist(() => patiently(() => one.read()));
         if (more) waitMs = AGAIN_MS;
         if (missedBefore !== undefined)
           yield { type: 'gap', after: one.position.at, before: missedBefore, cursor: cursor() };

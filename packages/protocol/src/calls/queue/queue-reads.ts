@@ -138,9 +138,7 @@ export class QueueReads {
   }
 
   /** Requests that ended, and when by the server's clock, the last one first. `patiently`: as above. */
-  async *ended(
-    patiently: Patiently = once,
-  ): AsyncGenerator<QueueEnd> {
+  async *ended(patiently: Patiently = once): AsyncGenerator<QueueEnd> {
     for (let from = 0; ; from += ENDED_PAGE) {
       const to = String(from + ENDED_PAGE - 1);
       const page = await patiently(() =>
