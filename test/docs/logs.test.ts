@@ -3,7 +3,14 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AnyNode, type CallExpression, type Identifier, type Function as Callable, type Node, parse } from 'acorn';
+import {
+  type AnyNode,
+  type Function as Callable,
+  type CallExpression,
+  type Identifier,
+  type Node,
+  parse,
+} from 'acorn';
 import { describe, expect, it } from 'vitest';
 import { root } from './examples.js';
 

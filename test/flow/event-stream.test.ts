@@ -14,7 +14,6 @@ import {
 } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
-import { until } from '../support/until.js';
 
 function pieceworkOf(flow: Flow): Piecework {
   const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
