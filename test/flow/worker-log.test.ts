@@ -4,12 +4,12 @@
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import type { WorkerOptions } from '@piecework/worker';
-import { Admin, UnrecoverableError } from 'piecework';
+import { Admin, type HandlerContext, UnrecoverableError } from 'piecework';
 import { describe, expect } from 'vitest';
 import { deadHolder, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
-type Level = 'warn' | 'debug';
+type Level = 'warn' | 'debug' | 'trace';
 
 // The logger of the worker package, which the tests do not depend on themselves.
 const { pino } = createRequire(new URL('../../packages/worker/package.json', import.meta.url))(
@@ -43,6 +43,26 @@ const fails = (payload: string) => {
 };
 
 describe('the log of a worker', () => {
+  test('never has payloads, results or checkpoints, at any level', async ({ flow }) => {
+    const { lines, logger } = logging('trace');
+    const secrets = ['a-secret-payload', 'a-secret-result', 'a-secret-checkpoint'];
+    const handler = async (payload: string, ctx: HandlerContext) => {
+      ctx.log.info('a line of the handler');
+      ctx.checkpoint({ at: secrets[2] });
+      if (ctx.attempt === 1 || ctx.index === 1) throw new Error('no');
+      return `${secrets[1]} of ${payload.length}`;
+    };
+    const worker = flow.worker({ handler, logger, slowMs: 1, settleDelayMs: 0 });
+    await worker.start();
+    const { id } = await flow.producer().submit([secrets[0], secrets[0]], { attempts: 2 });
+    await flow.complete(id);
+    await worker.close();
+    expect(lines.length).toBeGreaterThan(5);
+    const text = JSON.stringify(lines);
+    expect(text).toContain('a line of the handler');
+    for (const secret of secrets) expect(text).not.toContain(secret);
+  });
+
   test('has a warning for each failed sub-request, without its payload', async ({ flow }) => {
     const { lines, saying, logger } = logging('warn');
     await flow.worker({ handler: fails, logger }).start();

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const floors: Record<string, readonly string[]> = {
   protocol: ['common', 'contract', 'redis', 'scripts', 'calls', 'upkeep'],
   producer: ['items', 'seal', 'create', 'open'],
-  notifier: ['waiting', 'results', 'failures', 'progress'],
+  notifier: ['waiting', 'results', 'failures', 'progress', 'events'],
   worker: ['handler', 'report', 'lease', 'shared', 'pull', 'fetch', 'request'],
   queues: ['metrics', 'timed', 'ids'],
   cli: [

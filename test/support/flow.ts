@@ -45,6 +45,8 @@ export interface Flow {
 /** Keeps what a worker logs from level warn on, instead of printing it. */
 export class Log {
   readonly lines: { level: string; what: string; about: { err?: unknown } }[] = [];
+  /** What was said at level debug. */
+  readonly quiet: string[] = [];
   child(): Log {
     return this;
   }
@@ -52,7 +54,9 @@ export class Log {
     this.lines.push({ level, what, about: about as { err?: unknown } });
   }
   trace(): void {}
-  debug(): void {}
+  debug(_: unknown, what = ''): void {
+    this.quiet.push(what);
+  }
   info(): void {}
   warn(about: unknown, what?: string): void {
     this.#keep('warn', about, what);

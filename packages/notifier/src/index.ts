@@ -1,3 +1,11 @@
+export { type RequestEventsOptions, requestEventsOptions } from './events/event-options.js';
+export type {
+  CompletedEvent,
+  FailedEvent,
+  ProgressEvent,
+  RequestEvent,
+  SucceededEvent,
+} from './events/request-event.js';
 export { type FailuresOptions, failuresOptions } from './failures/failure-options.js';
 export type { Failure, FailureGroup } from './failures/failures.js';
 export { Notifier } from './notifier.js';

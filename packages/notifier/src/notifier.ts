@@ -14,6 +14,13 @@ import {
   waitOptions,
 } from '@piecework/protocol';
 import {
+  type CheckedEventsOptions,
+  type RequestEventsOptions,
+  requestEventsOptions,
+} from './events/event-options.js';
+import type { RequestEvent } from './events/request-event.js';
+import { requestEvents } from './events/request-events.js';
+import {
   type CheckedFailuresOptions,
   type FailuresOptions,
   failuresOptions,
@@ -164,6 +171,29 @@ export class Notifier implements AsyncDisposable {
     const join = () => this.#join(id, generation);
     const why = () => this.#whyWaiting(id, generation);
     return progressOf(this.#request(id), this.#queue, join, checked, this.#closing.signal, why);
+  }
+
+  /**
+   * What happens to the request, until it is complete: each outcome once, progress every `progressMs`, and the
+   * completion. Another call with the `cursor` of an event continues behind it, also after a redrive.
+   * @throws as results
+   */
+  events<Result = unknown>(
+    id: string,
+    options: RequestEventsOptions = {},
+    generation = 0,
+    named?: NamedChannel,
+  ): AsyncGenerator<RequestEvent<Result>> {
+    this.#check(id);
+    const checked = checkOptions<CheckedEventsOptions>(requestEventsOptions, options);
+    const sources = {
+      request: new ReaderCommands(this.#connection, id),
+      join: () => this.#join(id, generation, named),
+      progress: (everyMs: number, signal: AbortSignal) =>
+        this.progress(id, { everyMs, signal }, generation),
+      why: () => this.#whyWaiting(id, generation),
+    };
+    return requestEvents<Result>(sources, checked, this.#closing.signal);
   }
 
   /**

@@ -1,6 +1,8 @@
 export {
+  type CompletedEvent,
   CompletionOutcome,
   type Counts,
+  type FailedEvent,
   type FailedItem,
   type Failure,
   type FailureGroup,
@@ -9,9 +11,12 @@ export {
   Notifier,
   type NotifierOptions,
   type ProducerSigns,
+  type ProgressEvent,
   type ProgressOptions,
   type ProgressReport,
   type RequestDetails,
+  type RequestEvent,
+  type RequestEventsOptions,
   type RequestPhase,
   type RequestStatus,
   type ResultItem,
@@ -19,6 +24,7 @@ export {
   type ResultsOptions,
   type SilentWorker,
   type SubmittedOptions,
+  type SucceededEvent,
   type SucceededItem,
   type SuccessesOptions,
   type WaitingFor,
@@ -39,6 +45,8 @@ export {
   type Backoff,
   type Client,
   ClosedError,
+  type CompletionAbout,
+  type CompletionMade,
   type Condition,
   ConditionError,
   ConnectionError,
@@ -69,13 +77,22 @@ export {
   type RequestOutcome,
   ResultsDiscardedError,
   ResultsLostError,
+  type RunAbout,
+  type RunEnd,
+  type RunSpan,
+  type Runs,
+  type RunsAbout,
   SealedError,
   ServerError,
   type SharedConnection,
   SourceError,
+  type SubmissionAbout,
+  type SubmissionMade,
+  type Telemetry,
   TimeoutError,
   type Timing,
   type ToleratedFailures,
+  type TraceContext,
   UnrecoverableError,
   type WaitOptions,
 } from '@piecework/protocol';
@@ -131,6 +148,14 @@ export type { DoctorOptions } from './operate/doctor/doctor-options.js';
 export type { Check, Finding } from './operate/doctor/finding.js';
 export type { Users } from './operate/doctor/servers/acl.js';
 export type { Role } from './operate/doctor/servers/roles.js';
+export type {
+  AttemptFailedEvent,
+  GapEvent,
+  QueueEvent,
+  QueueEventsOptions,
+  QueueProgressEvent,
+  RequestCompletedEvent,
+} from './operate/queue-events/queue-event.js';
 export type { Redriven, RedriveOptions } from './operate/redrive.js';
 export type { Cancelled, UpdateOptions } from './operate/request-control.js';
 export type { ListOptions } from './operate/request-list.js';

@@ -12,6 +12,7 @@ import {
   type SharedConnection,
   shape,
   shardsOption,
+  type TraceContext,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { optionsDigest, submissionName } from './create/digest.js';
@@ -95,7 +96,8 @@ export class Producer implements AsyncDisposable {
    *   every caller gets the request with its total. Before that, only this Producer continues it; elsewhere it
    *   is a RequestExistsError, unless both submissions name the same `source`.
    *
-   * `notify` names a shard channel: when the request ends, a message about it is published there too.
+   * `notify` names a shard channel: when the request ends, a message about it is published there too. `trace`: the
+   * context that workers get with the request, if this submission creates it.
    *
    * Other options under the same id, or other items of an array, are a RequestExistsError that says what
    * differs. `dedupe` finds the id by a key.
@@ -113,8 +115,9 @@ export class Producer implements AsyncDisposable {
     items: Items<Item>,
     options: RequestOptions = {},
     notify = '',
+    trace?: TraceContext,
   ): Promise<Submitted> {
-    const checked = this.#check(options);
+    const checked = this.#check(options, trace);
     const encode = (item: unknown, index: number) =>
       encodePayload(item, checked.maxPayloadBytes, index);
     // An array can be encoded before anything is written; of a stream, the first item can.
@@ -199,8 +202,12 @@ export class Producer implements AsyncDisposable {
    * what is returned is true.
    * @throws InvalidOptionError · RequestExistsError · ServerError, ConnectionError · IndeterminateError
    */
-  async open(options: RequestOptions = {}, check?: ItemCheck): Promise<OpenRequest> {
-    const checked = this.#check(options);
+  async open(
+    options: RequestOptions = {},
+    check?: ItemCheck,
+    trace?: TraceContext,
+  ): Promise<OpenRequest> {
+    const checked = this.#check(options, trace);
     const id = await this.#idOf(checked);
     const digest = optionsDigest(this.#shards.queue, checked);
     const name = nameOfSource(digest, checked);
@@ -271,9 +278,10 @@ export class Producer implements AsyncDisposable {
     await this.close();
   }
 
-  #check(options: RequestOptions): CheckedOptions {
+  #check(options: RequestOptions, trace: TraceContext | undefined): CheckedOptions {
     if (this.#closing.signal.aborted) throw closedError(this.#connection);
-    return checkRequestOptions(options);
+    const checked = checkRequestOptions(options);
+    return trace === undefined ? checked : { ...checked, trace };
   }
 
   /** The id of the request: its own, the one that its key of deduplication has, or a new one. */

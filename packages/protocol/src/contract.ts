@@ -13,6 +13,7 @@ export type { CrashCause } from './contract/kept-error.js';
 export * from './contract/options.js';
 export * from './contract/shapes.js';
 export * from './contract/shard-names.js';
+export * from './contract/telemetry.js';
 export * from './contract/thrown.js';
 export type { RedisInput } from './redis/open-client.js';
 export { isRedisUrl } from './redis/redis-url.js';

@@ -44,6 +44,7 @@ export * from './contract/options.js';
 export * from './contract/run-times.js';
 export { type Shape, shape } from './contract/shapes.js';
 export * from './contract/shard-names.js';
+export * from './contract/telemetry.js';
 export * from './contract/thrown.js';
 export * from './contract/timed-keys.js';
 export * from './contract/tolerated-failures.js';

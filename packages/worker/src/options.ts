@@ -6,7 +6,9 @@ import {
   type RedisInput,
   shape,
   shardsOption,
+  type Telemetry,
   TIMES,
+  telemetryOption,
 } from '@piecework/protocol/contract';
 import type { Logger } from 'pino';
 import type { Handler, TaskHandler } from './handler/handler.js';
@@ -76,8 +78,13 @@ export interface WorkerOptions {
   readonly slowMs?: number | undefined;
   /** Receives what the worker measures, as the `WorkerMetrics` of `@piecework/metrics`. @default nothing is measured */
   readonly metrics?: Metrics | undefined;
-  /** A pino logger. @default JSON lines from level warn on, to standard error */
+  /** A pino logger. @default lines from level warn on, to standard error: text on a terminal, else JSON */
   readonly logger?: Logger | undefined;
+  /**
+   * Makes a span of each handler run: `new OpenTelemetry()` of `@piecework/telemetry`. Without it nothing is
+   * traced, and nothing is called. @default none
+   */
+  readonly telemetry?: Telemetry | undefined;
 }
 
 export interface StartOptions {
@@ -117,4 +124,5 @@ export const workerOptions: OptionTable = {
     'a WorkerMetrics of @piecework/metrics',
   ),
   logger: option.custom(shape.object({ child: shape.callable }), 'a pino logger'),
+  telemetry: telemetryOption,
 };

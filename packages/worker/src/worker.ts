@@ -11,9 +11,9 @@ import {
   PieceworkError,
   ServerError,
   shardNames,
+  type TraceContext,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
-import { pino } from 'pino';
 import { Closing } from './closing.js';
 import { ControlListener } from './control-listener.js';
 import { Dispatcher } from './dispatcher.js';
@@ -29,6 +29,7 @@ import { SubRequests, type SubRequestsOptions, subRequestsOptions } from './pull
 import { Registration } from './registration.js';
 import { Events, type WorkerEvents } from './report/events.js';
 import { judge, type WorkerHealth, type WorkerState } from './report/health.js';
+import { openLog } from './report/own-log.js';
 import { SlotPool } from './shared/slots.js';
 import { WorkerContext } from './shared/worker-context.js';
 
@@ -69,7 +70,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     super();
     const checked = checkOptions<
       Required<
-        Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger'>
+        Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger' | 'telemetry'>
       > &
         WorkerOptions
     >(workerOptions, options);
@@ -89,10 +90,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const handlers = new Handlers(checked.handler, checked.handlers, this.#pull);
     const connection = Connection.open(checked.redis);
     const id = `${hostname().replace(/[^A-Za-z0-9.-]/g, '')}-${process.pid}-${nanoid(8)}`;
-    const logger =
-      checked.logger ?? pino({ name: 'piecework', level: 'warn' }, pino.destination(2));
+    const logger = checked.logger ?? openLog('warn', process.stderr.isTTY ? 'text' : 'json');
     const ownLogger = logger.child({ worker: id });
-    const { leaseMs, maxBlockMs } = checked;
+    const { leaseMs, maxBlockMs, telemetry } = checked;
     const events = new Events(this, ownLogger);
     const queues = {
       shared: () => this.#shards.some((shard) => shard.slots.shared),
@@ -114,6 +114,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       settleDelayMs: checked.settleDelayMs,
       maxResultBytes: checked.maxResultBytes,
       backoff: checked.backoff,
+      runsOf:
+        telemetry &&
+        ((task: string, trace: TraceContext | undefined) =>
+          telemetry.runs({ queue: checked.queue, task, worker: id }, trace)),
       slowMs: checked.slowMs,
       logger: ownLogger,
       events,

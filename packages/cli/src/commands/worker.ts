@@ -1,10 +1,10 @@
 import { PieceworkError, shardNames } from '@piecework/protocol/contract';
+import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { commonFlags } from '../flags/common-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { healthFlags, metricsFlags, workerFlags } from '../flags/work-flags.js';
-import { openLog } from '../terminal/log.js';
 import { defaultLogFormat } from '../terminal/log-format.js';
 import { withCause } from '../terminal/with-cause.js';
 import { checkWork } from '../work/check-work.js';

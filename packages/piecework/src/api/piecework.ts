@@ -15,12 +15,17 @@ import {
   option,
   type RedisInput,
   shape,
+  type Telemetry,
+  type TraceContext,
+  telemetryOption,
 } from '@piecework/protocol';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { Admin, adminOptions } from '../operate/admin.js';
+import type { QueueEvent, QueueEventsOptions } from '../operate/queue-events/queue-event.js';
 import { RequestHandle } from './request-handle.js';
 import { SubmittedRequest } from './submitted-request.js';
 import { check, type Task } from './task.js';
+import { Traced } from './traced.js';
 
 export interface PieceworkOptions {
   /** Where Redis is: a URL, ioredis options, `{ nodes }` of a cluster, or a client of yours. */
@@ -37,7 +42,14 @@ export interface PieceworkOptions {
    * is spread over a cluster. The same for all that use it. @default 1
    */
   readonly shards?: number | undefined;
+  /**
+   * Makes a span of each submission and of each wait for a completion: `new OpenTelemetry()` of
+   * `@piecework/telemetry`. @default none
+   */
+  readonly telemetry?: Telemetry | undefined;
 }
+
+const pieceworkOptions: OptionTable = { ...adminOptions, telemetry: telemetryOption };
 
 /**
  * Options of a request. With a `task` from `defineTask`, payloads and results have its types, and its schema, if it
@@ -82,16 +94,19 @@ export class Piecework implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #producer: Producer;
   readonly #notifier: Notifier;
+  readonly #traced: Traced | undefined;
   /** Lists, counts and workers of the queue. */
   readonly admin: Admin;
 
   /** Connects at the first call. @throws InvalidOptionError */
   constructor(options: PieceworkOptions) {
-    const { redis, unavailableMs, ...queue } = checkOptions<Required<PieceworkOptions>>(
-      adminOptions,
+    const checked = checkOptions<Required<Omit<PieceworkOptions, 'telemetry'>> & PieceworkOptions>(
+      pieceworkOptions,
       options,
     );
+    const { redis, unavailableMs, telemetry, ...queue } = checked;
     this.#connection = Connection.open(redis, 'this Piecework object');
+    this.#traced = telemetry && new Traced(telemetry, queue.queue, this.#connection);
     this.#producer = new Producer({ redis: this.#connection, ...queue });
     this.#notifier = new Notifier({ redis: this.#connection, unavailableMs, ...queue });
     this.admin = new Admin({ redis: this.#connection, unavailableMs, ...queue });
@@ -109,7 +124,9 @@ export class Piecework implements AsyncDisposable {
     const { schema, plain } = taskOf(options);
     const source = schema ? await checkedItems(items, schema) : items;
     const named = this.#notifier.name();
-    const made = await this.#producer.submit(source, plain, named.channel);
+    const submit = (trace?: TraceContext) =>
+      this.#producer.submit(source, plain, named.channel, trace);
+    const made = await (this.#traced ? this.#traced.submit(plain.task, submit) : submit());
     return this.#submitted(made, named);
   }
 
@@ -122,10 +139,13 @@ export class Piecework implements AsyncDisposable {
   ): Promise<OpenHandle<Result, Payload>> {
     const { schema, plain } = taskOf(options);
     const checked = schema && ((item: unknown, index: number) => check(schema, item, index));
-    const open: OpenRequest<Payload> = await this.#producer.open(plain, checked);
-    const { id, generation, joined } = open;
-    const handle = this.#submitted<Result>({ id, generation, created: !joined });
-    return Object.assign(open, { handle });
+    const begin = async (trace?: TraceContext) => {
+      const open: OpenRequest<Payload> = await this.#producer.open(plain, checked, trace);
+      const { id, generation, joined } = open;
+      return { id, generation, created: !joined, open };
+    };
+    const made = await (this.#traced ? this.#traced.submit(plain.task, begin) : begin());
+    return Object.assign(made.open, { handle: this.#submitted<Result>(made) });
   }
 
   #submitted<Result>(
@@ -134,7 +154,7 @@ export class Piecework implements AsyncDisposable {
   ): SubmittedRequest<Result> {
     // cure: only the call that made a request relies on the channel that it named
     const told = made.created ? named : undefined;
-    return new SubmittedRequest<Result>(made, this.#notifier, this.admin, told);
+    return new SubmittedRequest<Result>(made, this.#notifier, this.admin, told, this.#traced);
   }
 
   /**
@@ -155,7 +175,15 @@ export class Piecework implements AsyncDisposable {
   ): RequestHandle<Result> {
     checkOption('id', id, option.name());
     checkOptions(handleOptions, options);
-    return new RequestHandle<Result>(id, this.#notifier, this.admin);
+    return new RequestHandle<Result>(id, this.#notifier, this.admin, 0, undefined, this.#traced);
+  }
+
+  /**
+   * What happens in the queue, from now on or behind the event of `cursor`: each request that ends, attempts that fail,
+   * and counts. Polled; events of one request come live from its handle. @throws as Admin.events
+   */
+  events(options: QueueEventsOptions = {}): AsyncGenerator<QueueEvent> {
+    return this.admin.events(options);
   }
 
   /**
@@ -165,7 +193,8 @@ export class Piecework implements AsyncDisposable {
    */
   async close(): Promise<void> {
     const [flushed] = await Promise.allSettled([this.#producer.closeOpen()]);
-    const stopped = Promise.all([this.#producer.close(), this.#notifier.close()]);
+    const parts = [this.#producer, this.#notifier, this.admin];
+    const stopped = Promise.all(parts.map((part) => part.close()));
     await this.#connection.closeSoon(stopped);
     if (flushed.status === 'rejected') throw flushed.reason;
   }

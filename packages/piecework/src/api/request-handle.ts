@@ -8,6 +8,8 @@ import type {
   ProgressOptions,
   ProgressReport,
   RequestDetails,
+  RequestEvent,
+  RequestEventsOptions,
   ResultItem,
   Results,
   ResultsOptions,
@@ -19,6 +21,7 @@ import type { Admin } from '../operate/admin.js';
 import type { Redriven, RedriveOptions } from '../operate/redrive.js';
 import type { Cancelled, UpdateOptions } from '../operate/request-control.js';
 import type { RunningOptions, RunningSubRequest } from '../operate/running.js';
+import type { Traced } from './traced.js';
 
 /**
  * A request by its id. Making one does no I/O: the same handle works in the process that submitted
@@ -31,6 +34,7 @@ export class RequestHandle<Result = unknown> {
   #generation: number;
   /** Of a request that this process submitted. */
   #named: NamedChannel | undefined;
+  readonly #traced: Traced | undefined;
 
   /** @internal `generation`: one that is known to have begun; 0: none is. */
   constructor(
@@ -39,10 +43,12 @@ export class RequestHandle<Result = unknown> {
     admin: Admin,
     generation = 0,
     named: NamedChannel | undefined = undefined,
+    traced: Traced | undefined = undefined,
   ) {
     this.id = id;
     this.#generation = generation;
     this.#named = named;
+    this.#traced = traced;
     this.#notifier = notifier;
     this.#admin = admin;
   }
@@ -54,7 +60,8 @@ export class RequestHandle<Result = unknown> {
    *   ConnectionError, ServerError: no Redis was ever reached, or it cannot serve Piecework as it is
    */
   completion(options: WaitOptions = {}): Promise<CompletionOutcome> {
-    return this.#notifier.completion(this.id, options, this.#generation, this.#named);
+    const wait = () => this.#notifier.completion(this.id, options, this.#generation, this.#named);
+    return this.#traced ? this.#traced.completion(this.id, wait) : wait();
   }
 
   /**
@@ -90,6 +97,17 @@ export class RequestHandle<Result = unknown> {
   /** Counts, rate and time left, every `everyMs` until the request is complete. @throws as completion */
   progress(options: ProgressOptions = {}): AsyncIterable<ProgressReport> {
     return this.#notifier.progress(this.id, options, this.#generation);
+  }
+
+  /**
+   * What happens to the request, live, until it is complete: an event for each sub-request that succeeds or fails, in
+   * the order of completion; `progress` every `progressMs`; `completed` as the last. Each event has a `cursor`:
+   * `events({ cursor })` continues behind it, in any process, and after a redrive with what that does. While the
+   * consumer is busy nothing is read ahead. Nothing is written to Redis for it, except as by `results`.
+   * @throws as completion
+   */
+  events(options: RequestEventsOptions = {}): AsyncGenerator<RequestEvent<Result>> {
+    return this.#notifier.events<Result>(this.id, options, this.#generation, this.#named);
   }
 
   /** Everything known about the request now. @throws NotFoundError · ExpiredError · LostError · DroppedError */

@@ -1,6 +1,7 @@
 import type { NamedChannel, Notifier } from '@piecework/notifier';
 import type { Admin } from '../operate/admin.js';
 import { RequestHandle } from './request-handle.js';
+import type { Traced } from './traced.js';
 
 /** The handle of a request that was just submitted or opened. */
 export class SubmittedRequest<Result = unknown> extends RequestHandle<Result> {
@@ -16,8 +17,9 @@ export class SubmittedRequest<Result = unknown> extends RequestHandle<Result> {
     notifier: Notifier,
     admin: Admin,
     named?: NamedChannel,
+    traced?: Traced,
   ) {
-    super(made.id, notifier, admin, made.generation, named);
+    super(made.id, notifier, admin, made.generation, named, traced);
     this.created = made.created;
   }
 }

@@ -23,6 +23,13 @@ import {
 } from '@piecework/protocol';
 import { type CheckedOptions, type DoctorOptions, doctorOptions } from './doctor/doctor-options.js';
 import type { Finding } from './doctor/finding.js';
+import {
+  type CheckedQueueEventsOptions,
+  type QueueEvent,
+  type QueueEventsOptions,
+  queueEventsOptions,
+} from './queue-events/queue-event.js';
+import { queueEvents } from './queue-events/queue-events.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
 import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
 import { type ListOptions, listOptions, listRequests } from './request-list.js';
@@ -75,6 +82,7 @@ export class Admin implements AsyncDisposable {
   readonly #queue: Shards;
   readonly #forMs: number;
   readonly #requests: RequestControl;
+  readonly #closing = new AbortController();
 
   /** @throws InvalidOptionError */
   constructor(options: AdminOptions) {
@@ -95,6 +103,26 @@ export class Admin implements AsyncDisposable {
   list(options: ListOptions = {}): AsyncGenerator<RequestStatus> {
     const checked = checkOptions<Required<ListOptions>>(listOptions, options);
     return listRequests(this.#connection, this.#queue, checked, (read) => this.#read(read));
+  }
+
+  /**
+   * What happens in the queue, from now on or behind the event of `cursor`: `completed` for each request that ends,
+   * `attemptFailed`, and `progress`. Polls every `everyMs`; nothing is written to Redis for it. Has no end: leave the
+   * loop, or abort `signal`.
+   * @throws InvalidOptionError at once · while iterating AbortError, ClosedError · ConnectionError, ServerError when
+   *   Redis was never reached, or refuses what it is asked
+   */
+  events(options: QueueEventsOptions = {}): AsyncGenerator<QueueEvent> {
+    const checked = checkOptions<CheckedQueueEventsOptions>(queueEventsOptions, options);
+    const sources = {
+      connection: this.#connection,
+      shards: this.#queue,
+      patiently: <T>(read: () => Promise<T>) => this.#read(read),
+      counts: () => this.counts(),
+      errors: () => this.errors(),
+      closing: this.#closing.signal,
+    };
+    return queueEvents(sources, checked);
   }
 
   /** The registered workers, in the order of their start. @throws ConnectionError, ServerError */
@@ -285,8 +313,9 @@ export class Admin implements AsyncDisposable {
     return doctor(this.#connection, this.#queue, checked, () => this.repair());
   }
 
-  /** Closes the connection unless it was passed in. */
+  /** Ends iterations of events, and closes the connection unless it was passed in. */
   async close(): Promise<void> {
+    this.#closing.abort(this.#connection.owner ?? 'this admin');
     if (this.#ownsConnection) await this.#connection.closeSoon();
   }
 

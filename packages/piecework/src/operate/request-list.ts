@@ -1,14 +1,6 @@
-import { type RequestStatus, statusOf } from '@piecework/notifier';
-import {
-  type Connection,
-  DroppedError,
-  ExpiredError,
-  NotFoundError,
-  type OptionTable,
-  option,
-  RequestReads,
-  type Shards,
-} from '@piecework/protocol';
+import type { RequestStatus } from '@piecework/notifier';
+import { type Connection, type OptionTable, option, type Shards } from '@piecework/protocol';
+import { type Patiently, presentAmong } from './present.js';
 
 export interface ListOptions {
   /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
@@ -19,9 +11,6 @@ export const listOptions: OptionTable = { state: option.word('open', 'ended', 'a
 
 /** How many requests are read in one round trip. */
 const PAGE = 50;
-
-/** How a read is tried. */
-type Patiently = <T>(read: () => Promise<T>) => Promise<T>;
 
 /** The requests of a queue, each once: open ones in no order, then ended ones, the last first. */
 export async function* listRequests(
@@ -51,19 +40,9 @@ export async function* listRequests(
 
   /** The requests of these ids that still exist. */
   async function read(ids: readonly string[]): Promise<RequestStatus[]> {
-    const statuses = ids.map((id) =>
-      patiently(() => statusOf(new RequestReads(connection, id), shards)).catch(undefinedIfGone),
-    );
-    return (await Promise.all(statuses)).filter((status) => status !== undefined);
+    const present = await presentAmong(connection, shards, ids, patiently);
+    return present.filter((status) => status !== undefined);
   }
-}
-
-function undefinedIfGone(error: unknown): undefined {
-  const isGone =
-    error instanceof NotFoundError ||
-    error instanceof ExpiredError ||
-    error instanceof DroppedError;
-  if (!isGone) throw error;
 }
 
 async function* pagesOf(ids: AsyncIterable<string>): AsyncGenerator<string[]> {

@@ -115,8 +115,11 @@ async function submitWhole(
   { id, owner, digest, options, call = '', notify = '' }: Creation & { readonly id: string },
 ): Promise<CreatedRequest | undefined> {
   // The digest says nothing about the shard, nor about the order of keys in the metadata.
-  const more = JSON.stringify([queue.keys.queue, notify, options.metadata]);
-  const head = heads.get(`${digest} ${more}`, () => headOf(queue, digest, options, notify));
+  const { trace } = options;
+  const make = () => headOf(queue, digest, options, notify);
+  const more = JSON.stringify([queue.keys.queue, notify, options.metadata, trace]);
+  // A trace is that of one submission: what is made of it is not used again.
+  const head = typeof trace === 'object' ? make() : heads.get(`${digest} ${more}`, make);
   const generation = await patience.call(() =>
     turnOf(queue).submit(head, { id, owner, call, payloads }),
   );

@@ -1,4 +1,9 @@
-import { type Connection, RequestExistsError, RequestReads } from '@piecework/protocol';
+import {
+  type Connection,
+  RequestExistsError,
+  RequestReads,
+  withoutTrace,
+} from '@piecework/protocol';
 import { type Found, fieldsOf } from './create-request.js';
 import type { CheckedOptions } from './options.js';
 
@@ -98,7 +103,9 @@ async function differing(
   const differs = Object.keys(asked).filter(
     (option) => (kept[nameOf(option)] ?? '') !== String(asked[option]),
   );
-  if (kept['policy'] !== policy) differs.push('backoff, attemptTimeoutMs or timing');
+  const keptPolicy = withoutTrace(kept['policy'] ?? '');
+  if (keptPolicy !== withoutTrace(String(policy)))
+    differs.push('backoff, attemptTimeoutMs or timing');
   // `update` may have changed an option to what is asked for now; and runAt is not stored as such.
   return differs.length > 0 ? differs : ['options'];
 }

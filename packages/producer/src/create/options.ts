@@ -11,6 +11,7 @@ import {
   shape,
   TIMES,
   type ToleratedFailures,
+  type TraceContext,
   toleratedFailuresOption,
 } from '@piecework/protocol';
 
@@ -203,7 +204,10 @@ export const requestOptions: OptionTable = {
 
 /** The options after the check, defaults filled in. */
 export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
-  Pick<RequestOptions, Optional>;
+  Pick<RequestOptions, Optional> & {
+    /** Of this submission; undefined without telemetry. */
+    readonly trace?: TraceContext | undefined;
+  };
 
 /** Options without a default. */
 type Optional =

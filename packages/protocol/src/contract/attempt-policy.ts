@@ -1,5 +1,6 @@
 import { type OptionSpec, option } from './options.js';
 import { shape } from './shapes.js';
+import type { TraceContext } from './telemetry.js';
 
 /**
  * How the attempts of a request are made, as its producer asked: one JSON field of the request's state. The scripts do
@@ -30,6 +31,8 @@ export interface AttemptPolicy {
   readonly attemptTimeoutMs?: number;
   /** Whether the worker stores with each outcome when and where the attempt ran. */
   readonly timing?: true;
+  /** Of the submission; says nothing about attempts, but travels the same way. */
+  readonly trace?: TraceContext;
 }
 
 const delay = shape.integer(0, LONGEST_DELAY_MS);
@@ -69,19 +72,27 @@ export function encodePolicy(options: {
   readonly backoff?: number | Backoff;
   readonly attemptTimeoutMs?: number;
   readonly timing?: boolean;
+  readonly trace?: TraceContext | undefined;
 }): string {
-  const { backoff, attemptTimeoutMs, timing } = options;
-  if (backoff === undefined && attemptTimeoutMs === undefined && !timing) return '';
+  const { backoff, attemptTimeoutMs, timing, trace } = options;
+  if (backoff === undefined && attemptTimeoutMs === undefined && !timing && !trace) return '';
   const policy: AttemptPolicy = {
     ...(backoff === undefined ? {} : { backoff: complete(backoff) }),
     ...(attemptTimeoutMs === undefined ? {} : { attemptTimeoutMs }),
     ...(timing ? { timing } : {}),
+    ...(trace ? { trace } : {}),
   };
   return JSON.stringify(policy);
 }
 
 export function decodePolicy(text: string): AttemptPolicy {
   return text === '' ? {} : (JSON.parse(text) as AttemptPolicy);
+}
+
+/** The same policy without the trace, which differs with each submission of the same request. */
+export function withoutTrace(text: string): string {
+  const { trace: _, ...policy } = decodePolicy(text);
+  return Object.keys(policy).length === 0 ? '' : JSON.stringify(policy);
 }
 
 /** Delay before the next attempt when `failed` attempts have failed, in ms. */

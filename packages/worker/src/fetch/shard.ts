@@ -56,6 +56,8 @@ export class Shard {
   readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
   #paused = false;
   #fleet = 1;
+  /** Whether the last tick failed. */
+  #tickFailed = false;
   #tickedAt = performance.now();
   #tickTimer: LongTimer | undefined;
   #tickAt = 0;
@@ -100,6 +102,7 @@ export class Shard {
       prompt,
       onTick: (tick) => {
         this.#tickedAt = performance.now();
+        this.#tickFailed = false;
         this.pulse.answered();
         this.figures.answered();
         events.measuring.learn(tick.now);
@@ -119,7 +122,9 @@ export class Shard {
         context.flood.say('warn', what, { queue: this.name }, fields);
       },
       onError: (error) => {
-        logger.warn({ err: error }, 'tick failed');
+        // The first of a row; `calls stall` and `health` say that it lasts.
+        logger[this.#tickFailed ? 'debug' : 'warn']({ err: error }, 'tick failed');
+        this.#tickFailed = true;
         events.emitError(error);
       },
     });

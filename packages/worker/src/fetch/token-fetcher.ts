@@ -179,7 +179,9 @@ export class TokenFetcher {
     this.#slots.rests = true;
     this.#down = error.message;
     if (this.#stopping.signal.aborted) return;
-    this.#logger.warn({ why: error.message }, 'blocking connection lost; building a new one');
+    // One line for an outage, however often it is tried.
+    const level = this.#lost ? 'debug' : 'warn';
+    this.#logger[level]({ why: error.message }, 'blocking connection lost; building a new one');
     this.#lost = true;
     this.#events.emitError(error);
   }
@@ -199,7 +201,10 @@ export class TokenFetcher {
     this.#down = '';
     // The server that has the slot answered: the slot does not move any more, as far as is known.
     this.#slotArrived();
-    if (this.#lost) this.#events.emit('reconnected', { connection: 'intake' });
+    if (this.#lost) {
+      this.#logger.info('blocking connection is back');
+      this.#events.emit('reconnected', { connection: 'intake' });
+    }
     this.#lost = false;
     return client;
   }

@@ -12,6 +12,8 @@ import {
   type Outcome,
   option,
   type PieceworkError,
+  type RunEnd,
+  type RunSpan,
   TimeoutError,
   type Timing,
   withTiming,
@@ -73,6 +75,8 @@ export class Attempt implements PullContext {
   #answer: Settlement | undefined;
   #onAnswer: ((answer: Settlement) => void) | undefined;
   #settled: Promise<Settlement> | undefined;
+  /** Of this run, until it has ended; undefined if it is not traced. */
+  #span: RunSpan | undefined;
 
   constructor(
     requestId: string,
@@ -180,6 +184,8 @@ export class Attempt implements PullContext {
     const end = (outcome: Outcome | undefined) => {
       this.#ended = true;
       clearTimeout(this.#timer);
+      // What failed or timed out has ended its span already.
+      if (this.#span) this.#endSpan(outcome ? 'succeeded' : 'ignored');
       onEnd(this, outcome);
       for (const resolve of this.#onEnded ?? []) resolve();
     };
@@ -229,10 +235,21 @@ export class Attempt implements PullContext {
 
   #begin(handler: Run, payload: string): Promise<unknown> {
     try {
-      return Promise.resolve(handler(decode(payload) as never, this));
+      const span = this.#policy.runs?.begin(this);
+      this.#span = span;
+      const result = span
+        ? span.within(() => handler(decode(payload) as never, this))
+        : handler(decode(payload) as never, this);
+      return Promise.resolve(result);
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  #endSpan(how: RunEnd, error?: unknown): void {
+    const span = this.#span;
+    this.#span = undefined;
+    span?.end(how, error);
   }
 
   #timeOut(onTimeout: (attempt: Attempt, outcome: Outcome) => void): void {
@@ -275,8 +292,13 @@ export class Attempt implements PullContext {
     const { entry } = this;
     if (this.#fate === 'abandoned') return undefined;
     const counts = !(isThrown(error, HeldError) || isThrown(error, NotAskedFor));
-    if (this.#fate === 'lost' || !counts) return { entry, kind: 'b' };
+    if (this.#fate === 'lost' || !counts) {
+      if (this.#span) this.#endSpan('returned', counts ? error : undefined);
+      return { entry, kind: 'b' };
+    }
     const delayMs = this.#policy.delayMs(error, this, this.#retryAfterMs);
+    if (this.#span)
+      this.#endSpan(this.#policy.isFinal(this.attempt, delayMs) ? 'failed' : 'retried', error);
     return {
       entry,
       kind: 'f',

@@ -5,6 +5,8 @@ import {
   ignoreRejection,
   LONGEST_DELAY_MS,
   nameOf,
+  type Runs,
+  type TraceContext,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { HandlerContext } from './handler.js';
@@ -15,6 +17,9 @@ import type { HandlerContext } from './handler.js';
  */
 export type BackoffFunction = (attempt: number, error: unknown, context: HandlerContext) => number;
 
+/** Traces the runs of one task, of a request that stores this context. */
+export type RunsOf = (task: string, trace: TraceContext | undefined) => Runs;
+
 /** In place of a delay: there is no further attempt. */
 const NONE = -1;
 
@@ -23,6 +28,7 @@ interface PolicyOfWorker {
   readonly id: string;
   readonly maxResultBytes: number;
   readonly backoff: BackoffFunction | undefined;
+  readonly runsOf: RunsOf | undefined;
   readonly logger: Logger;
   /** Calls `say` the first time only that it is called with `what`. */
   once(what: string, say: () => void): void;
@@ -35,18 +41,26 @@ export class RetryPolicy {
   readonly timeoutMs: number;
   /** Id of this worker, if each outcome is to contain when and where it ran. */
   readonly timedBy: string | undefined;
+  /** Makes a span of each run; undefined without telemetry. */
+  readonly runs: Runs | undefined;
   readonly #worker: PolicyOfWorker;
   /** How often a sub-request is tried. */
   readonly attempts: number;
   readonly #policy: AttemptPolicy;
 
-  constructor(worker: PolicyOfWorker, attempts: number, policy: AttemptPolicy) {
+  constructor(worker: PolicyOfWorker, attempts: number, policy: AttemptPolicy, task = '') {
     this.#worker = worker;
     this.attempts = attempts;
     this.#policy = policy;
     this.maxResultBytes = worker.maxResultBytes;
     this.timeoutMs = policy.attemptTimeoutMs ?? 0;
     this.timedBy = policy.timing ? worker.id : undefined;
+    this.runs = worker.runsOf?.(task, policy.trace);
+  }
+
+  /** Whether no attempt follows the one of this number, whose failure waits so long. */
+  isFinal(attempt: number, delayMs: number): boolean {
+    return attempt >= this.attempts || delayMs < 0;
   }
 
   /** How long a sub-request whose attempt failed waits for the next one, in ms; -1: there is none. */

@@ -27,8 +27,7 @@ interface Tally {
 
 /**
  * Logs and measures what happens to one request on this worker: attempts that fail, that are made again, that run far
- * longer than usual. It never logs payloads and results. docs/operations.md lists the fields, docs/metrics.md what is
- * measured.
+ * longer than usual. It never logs payloads and results. docs/logs.md lists the lines, docs/metrics.md what is measured.
  */
 export class RunLog {
   readonly #requestId: string;
@@ -113,7 +112,7 @@ export class RunLog {
 
   overTime(attempt: Attempt): void {
     const what = 'attempt over its time; its handler is asked to stop';
-    this.#say('info', what, () => ({ ...about(attempt), ...ranFor(attempt) }));
+    this.#say('debug', what, () => ({ ...about(attempt), ...ranFor(attempt) }));
   }
 
   continues(attempt: Attempt): void {

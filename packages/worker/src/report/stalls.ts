@@ -27,6 +27,9 @@ export class Stalls {
   readonly #events: Pick<Events, 'emitError' | 'measuring'>;
   readonly #stallMs: number;
   readonly #calls = new Set<Insisted>();
+  /** Of calls that were reported: how many have ended by now, and how long the longest took. */
+  #ended = 0;
+  #longestMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -61,8 +64,14 @@ export class Stalls {
   end(call: Insisted): void {
     this.#calls.delete(call);
     if (!call.reported) return;
-    const stalledMs = Math.round(performance.now() - call.since);
-    this.#logger.info({ requestId: call.requestId, stalledMs }, 'a call that stalled has ended');
+    this.#ended += 1;
+    this.#longestMs = Math.max(this.#longestMs, performance.now() - call.since);
+    if ([...this.#calls].some(({ reported }) => reported)) return;
+    // One line for all, as there was one when they stalled.
+    const about = { calls: this.#ended, stalledMs: Math.round(this.#longestMs) };
+    this.#logger.info(about, 'the calls that stalled have ended');
+    this.#ended = 0;
+    this.#longestMs = 0;
   }
 
   /** Reports nothing more. */

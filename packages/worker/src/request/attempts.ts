@@ -106,12 +106,12 @@ export class Attempts {
   /** Attempts that start from now on are of this task, under this policy. */
   setTerms(task: string, attempts: number, policy: AttemptPolicy): void {
     this.#task = task;
-    this.#policy = new RetryPolicy(this.#context, attempts, policy);
+    this.#policy = new RetryPolicy(this.#context, attempts, policy, task);
   }
 
   /** Whether no attempt follows this failure, which was that of attempt number `attempt`. */
   isFinal(attempt: number, { delayMs }: { readonly delayMs: number }): boolean {
-    return attempt >= this.#policy.attempts || delayMs < 0;
+    return this.#policy.isFinal(attempt, delayMs);
   }
 
   /** `now`: performance.now(), as the last check of the lease read it. */

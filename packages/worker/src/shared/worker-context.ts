@@ -1,7 +1,7 @@
 import { backoff, type Connection, PieceworkError, pause } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Handlers } from '../handler/handler.js';
-import type { BackoffFunction } from '../handler/retry-policy.js';
+import type { BackoffFunction, RunsOf } from '../handler/retry-policy.js';
 import type { Renewal } from '../lease/renewal.js';
 import type { Events } from '../report/events.js';
 import { Flood } from '../report/flood.js';
@@ -30,6 +30,8 @@ export class WorkerContext {
   readonly maxResultBytes: number;
   /** Delays for requests whose backoff is 'custom'. */
   readonly backoff: BackoffFunction | undefined;
+  /** Traces handler runs, if the worker has telemetry. */
+  readonly runsOf: RunsOf | undefined;
   /** Adds the id of this worker to every line. Payloads and results are never logged. */
   readonly logger: Logger;
   /** For lines that may come in floods. */
@@ -71,6 +73,7 @@ export class WorkerContext {
       | 'settleDelayMs'
       | 'maxResultBytes'
       | 'backoff'
+      | 'runsOf'
       | 'slowMs'
       | 'logger'
       | 'events'
@@ -92,6 +95,7 @@ export class WorkerContext {
     this.settleDelayMs = parts.settleDelayMs;
     this.maxResultBytes = parts.maxResultBytes;
     this.backoff = parts.backoff;
+    this.runsOf = parts.runsOf;
     this.slowMs = parts.slowMs;
     this.leftovers = new Leftovers(parts.slowMs);
     this.logger = parts.logger;
@@ -137,7 +141,7 @@ export class WorkerContext {
           const retryable = error instanceof PieceworkError && error.retryable;
           if (!retryable || this.ended) throw error;
           insisted.why = error;
-          this.logger.warn({ err: error, requestId }, 'call failed; sending it again');
+          this.logger.debug({ err: error, requestId }, 'call failed; sending it again');
           waits ??= backoff(50, 2_000);
           await pause(waits.next());
         }

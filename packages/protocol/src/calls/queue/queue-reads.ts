@@ -76,6 +76,12 @@ const ENDED_PAGE = 100;
 export type Patiently = <T>(read: () => Promise<T>) => Promise<T>;
 const once: Patiently = (read) => read();
 
+/** A request that ended, and when, by the server's clock in ms since 1970. */
+export interface QueueEnd {
+  readonly id: string;
+  readonly at: number;
+}
+
 /** Reads of one queue, which change nothing: what is open, what ended, who works. Hash slot of `{<queue>}`. */
 export class QueueReads {
   readonly keys: QueueKeys;
@@ -132,9 +138,7 @@ export class QueueReads {
   }
 
   /** Requests that ended, and when by the server's clock, the last one first. `patiently`: as above. */
-  async *ended(
-    patiently: Patiently = once,
-  ): AsyncGenerator<{ readonly id: string; readonly at: number }> {
+  async *ended(patiently: Patiently = once): AsyncGenerator<QueueEnd> {
     for (let from = 0; ; from += ENDED_PAGE) {
       const to = String(from + ENDED_PAGE - 1);
       const page = await patiently(() =>
@@ -146,6 +150,36 @@ export class QueueReads {
         yield { id: page[i] as string, at: Number(page[i + 1]) };
       if (page.length < 2 * ENDED_PAGE) return;
     }
+  }
+
+  /**
+   * At most `count` requests that ended at `at` or later, in the order of their ends and, in the same millisecond, of
+   * their ids; leaves out the first `offset`. `oldest`: when the earliest end that is still known was.
+   */
+  async endedSince(
+    at: number,
+    offset: number,
+    count: number,
+  ): Promise<{ readonly ends: readonly QueueEnd[]; readonly oldest: number | undefined }> {
+    const { history } = this.keys;
+    const [page, first] = await this.read((client) =>
+      Promise.all([
+        client.zrange(history, at, '+inf', 'BYSCORE', 'LIMIT', offset, count, 'WITHSCORES'),
+        client.zrange(history, '0', '0', 'WITHSCORES'),
+      ]),
+    );
+    const ends: QueueEnd[] = [];
+    for (let i = 0; i < page.length; i += 2)
+      ends.push({ id: page[i] as string, at: Number(page[i + 1]) });
+    return { ends, oldest: first[1] === undefined ? undefined : Number(first[1]) };
+  }
+
+  /** The request that ended last; undefined: none is known. */
+  async lastEnd(): Promise<QueueEnd | undefined> {
+    const [id, at] = await this.read((client) =>
+      client.zrange(this.keys.history, '-1', '-1', 'WITHSCORES'),
+    );
+    return id === undefined ? undefined : { id, at: Number(at) };
   }
 
   /** The workers of this queue, in the order of their start. */

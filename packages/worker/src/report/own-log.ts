@@ -1,8 +1,7 @@
 import { type Logger, pino } from 'pino';
-import type { LogFormat } from './log-format.js';
 
-/** The log of a worker process, on standard error. */
-export function openLog(level: string, format: LogFormat): Logger {
+/** A log on standard error: of a worker process, and of a worker without a `logger` of its own. */
+export function openLog(level: string, format: 'text' | 'json'): Logger {
   const destination =
     format === 'json'
       ? pino.destination({ dest: 2, sync: true })
@@ -13,13 +12,16 @@ export function openLog(level: string, format: LogFormat): Logger {
 /** Fields that are the same in every line, or printed at its beginning. */
 const LEFT_OUT = new Set(['level', 'time', 'pid', 'hostname', 'name', 'msg']);
 
-/** A log line in words: `12:03:44 warn  what happened · requestId numbers · index 3`. */
+/**
+ * A log line in words: `12:03:44 warn  what happened · requestId numbers · index 3`. The name of an error is left out
+ * beside the error.
+ */
 export function logText(line: string): string {
   const fields = JSON.parse(line) as Record<string, unknown>;
   const level = pino.levels.labels[Number(fields['level'])] ?? 'info';
   const time = new Date(Number(fields['time'])).toTimeString().slice(0, 8);
   const rest = Object.entries(fields)
-    .filter(([name]) => !LEFT_OUT.has(name))
+    .filter(([name]) => !LEFT_OUT.has(name) && !(name === 'error' && 'err' in fields))
     .map(([name, value]) => `${name} ${shown(value)}`);
   return [`${time} ${level.padEnd(5)} ${fields['msg']}`, ...rest].join(' · ');
 }

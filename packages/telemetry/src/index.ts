@@ -1,0 +1,1 @@
+export { OpenTelemetry, type OpenTelemetryOptions } from './open-telemetry.js';

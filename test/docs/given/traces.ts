@@ -1,0 +1,1 @@
+export { OpenTelemetry } from '@piecework/telemetry';
