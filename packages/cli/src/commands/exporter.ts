@@ -4,7 +4,7 @@ import { exporterFlags } from '../flags/exporter-flags.js';
 import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { listening } from '../processes/endpoints.js';
-import { openLog } from '../terminal/log.js';
+import { openLog } from '@piecework/worker/log';
 import { defaultLogFormat, type LogFormat } from '../terminal/log-format.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { existingRedis } from './redis-url.js';
