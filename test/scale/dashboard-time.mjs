@@ -37,7 +37,10 @@ const client = new Redis(redis.url);
 
 async function start(name, ...args) {
   const child = fork(program(name), [redis.url, ...args.map(String)]);
-  const [ready] = await once(child, 'message');
+  const ended = once(child, 'exit').then(([code]) => {
+    if (code !== 0) throw new Error(`${name} has ended with code ${code}`);
+  });
+  const [ready] = await Promise.race([once(child, 'message'), ended.then(() => [])]);
   return { child, ready };
 }
 

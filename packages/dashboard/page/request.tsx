@@ -186,9 +186,13 @@ function Running({ view }: { readonly view: RequestView }) {
     <Panel
       title="Runs now"
       aside={
-        row.counts.running > running.length && running.length >= SHOWN
-          ? `the ${running.length} longest of ${count(row.counts.running)}`
-          : ''
+        row.counts.running <= running.length
+          ? ''
+          : running.length >= SHOWN
+            ? `the ${running.length} longest of ${count(row.counts.running)}`
+            : running.length > 0
+              ? `${running.length} of ${count(row.counts.running)} still ran a moment later`
+              : ''
       }
     >
       {running.length === 0 ? (

@@ -36,5 +36,5 @@ it.runIf(process.env['PIECEWORK_SCREENSHOTS'])(
       }
     await browser.close();
   },
-  300_000,
+  600_000,
 );

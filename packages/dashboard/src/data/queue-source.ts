@@ -210,7 +210,8 @@ export class QueueSource {
   }
 
   async #readErrors(): Promise<readonly ErrorRow[]> {
-    const errors = await this.pw.admin.errors();
+    // Workers report them some at a time.
+    const errors = [...(await this.pw.admin.errors())].sort((a, b) => b.at - a.at);
     return errors.map(({ at, name, message, requestId, index, attempt, worker }) => {
       const task = this.index.row(requestId)?.task ?? '';
       const about = { queue: this.name, requestId, task };
