@@ -121,8 +121,9 @@ async function all() {
       join(folder, 'prometheus'),
       {
         workers: { ports: [main.port, ...Object.values(ports)] },
-        exporter: { ports: [exporter.port, away.port] },
-        dashboard: { ports: [dashboard.port], password: TOKEN },
+        // A read of eight queues takes a busy machine more than a second.
+        exporter: { ports: [exporter.port, away.port], seconds: 3 },
+        dashboard: { ports: [dashboard.port], password: TOKEN, seconds: 3 },
       },
       shortened(shipped),
     ),
@@ -131,7 +132,7 @@ async function all() {
     async () => (await prometheus.query('up{job="dashboard"} == 1').catch(() => [])).length === 1,
     'Prometheus has scraped the dashboard',
   );
-  await panels(prometheus, submit);
+  await panels(prometheus, submit, (id) => pw('main').request(id).cancel());
   const names = [...shipped.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   await alerts(prometheus, names, {
     ...{ submit, pw, worker, redisB },
@@ -157,7 +158,7 @@ function mixed() {
 }
 
 /** Every expression of the dashboard of Grafana has a value while a fleet works. */
-async function panels(prometheus, submit) {
+async function panels(prometheus, submit, cancel) {
   const { panels: all } = JSON.parse(
     readFileSync(join(root, 'deploy/grafana/piecework.json'), 'utf8'),
   );
@@ -167,6 +168,9 @@ async function panels(prometheus, submit) {
       expr: expr.replaceAll('$queue', '.*').replaceAll('$__rate_interval', '15s'),
     })),
   );
+  // More than the slots take, so that something waits.
+  const waiting = Array.from({ length: 4_000 }, () => ({ ms: 200 }));
+  const { id } = await submit('main', 'waiting', waiting);
   let working = true;
   const work = (async () => {
     for (let n = 0; working; n++) {
@@ -196,6 +200,7 @@ async function panels(prometheus, submit) {
   } finally {
     working = false;
     await work;
+    await cancel(id);
   }
 }
 

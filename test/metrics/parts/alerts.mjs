@@ -116,7 +116,7 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
       queue: 'drains',
       fire: async () => {
         const drains = await worker('drains');
-        await submit('drains', 'long', [{ ms: 12_000, ignore: true }]);
+        await submit('drains', 'ends-late', [{ ms: 12_000, ignore: true }]);
         await cli.running('drains');
         drains.kill('SIGTERM');
       },
