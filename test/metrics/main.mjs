@@ -37,14 +37,21 @@ const verdict = (isRight, what) => {
   console.log(`${isRight ? 'ok    ' : 'FAILED'} ${what}`);
 };
 
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, () => void closeAll().then(() => process.exit(1)));
 try {
   await all();
 } finally {
-  for (const one of closings.reverse()) await one.close().catch(() => {});
-  rmSync(folder, { recursive: true, force: true });
+  await closeAll();
 }
 console.log(failed === 0 ? 'all is well' : `${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
+
+/** Ends everything that was started, the last one first. */
+async function closeAll() {
+  for (const one of closings.splice(0).reverse()) await one.close().catch(() => {});
+  rmSync(folder, { recursive: true, force: true });
+}
 
 async function all() {
   const redisA = closed(await startRedis());
