@@ -35,7 +35,9 @@ export function handlerSeconds(
   const running = workers.flatMap(({ longest }) => longest);
   const medians = running.flatMap(({ medianMs }) => medianMs ?? []);
   const usual = medians.reduce((sum, ms) => sum + ms, 0) / 1_000 / Math.max(1, medians.length);
-  if (attempts > 0) return Math.max(LEAST, usual, seconds / attempts);
+  // While a fleet starts, no report may have met a handler that runs: that says nothing.
+  const isKnown = attempts > 0 && (seconds > 0 || intervals >= INTERVALS);
+  if (isKnown) return Math.max(LEAST, usual, seconds / attempts);
   if (medians.length > 0) return Math.max(LEAST, usual);
   const oldest = Math.min(now, ...running.map(({ startedAt }) => startedAt));
   return Math.max(ASSUMED, (now - oldest) / 1_000);
