@@ -150,6 +150,11 @@ async function all() {
         await sleep(ms);
         await redisOf(queue).kill('SIGCONT');
       },
+      registered: (queue) =>
+        until(
+          async () => (await pw(queue).admin.workers()).length > 0,
+          `a worker of ${queue} is registered`,
+        ),
       running: (queue) =>
         until(async () => {
           for await (const { running } of pw(queue).admin.list()) if (running > 0) return true;

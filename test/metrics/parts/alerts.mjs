@@ -107,6 +107,8 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
       queue: 'silent',
       fire: async () => {
         const silent = await worker('silent');
+        // It listens before it is registered.
+        await cli.registered('silent');
         silent.kill('SIGSTOP');
         cli.silent = silent;
       },
