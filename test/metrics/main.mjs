@@ -37,14 +37,21 @@ const verdict = (isRight, what) => {
   console.log(`${isRight ? 'ok    ' : 'FAILED'} ${what}`);
 };
 
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, () => void closeAll().then(() => process.exit(1)));
 try {
   await all();
 } finally {
-  for (const one of closings.reverse()) await one.close().catch(() => {});
-  rmSync(folder, { recursive: true, force: true });
+  await closeAll();
 }
 console.log(failed === 0 ? 'all is well' : `${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
+
+/** Ends everything that was started, the last one first. */
+async function closeAll() {
+  for (const one of closings.splice(0).reverse()) await one.close().catch(() => {});
+  rmSync(folder, { recursive: true, force: true });
+}
 
 async function all() {
   const redisA = closed(await startRedis());
@@ -121,8 +128,9 @@ async function all() {
       join(folder, 'prometheus'),
       {
         workers: { ports: [main.port, ...Object.values(ports)] },
-        exporter: { ports: [exporter.port, away.port] },
-        dashboard: { ports: [dashboard.port], password: TOKEN },
+        // A read of eight queues takes a busy machine more than a second.
+        exporter: { ports: [exporter.port, away.port], seconds: 3 },
+        dashboard: { ports: [dashboard.port], password: TOKEN, seconds: 3 },
       },
       shortened(shipped),
     ),
@@ -131,7 +139,7 @@ async function all() {
     async () => (await prometheus.query('up{job="dashboard"} == 1').catch(() => [])).length === 1,
     'Prometheus has scraped the dashboard',
   );
-  await panels(prometheus, submit);
+  await panels(prometheus, submit, (id) => pw('main').request(id).cancel());
   const names = [...shipped.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   await alerts(prometheus, names, {
     ...{ submit, pw, worker, redisB },
@@ -142,6 +150,11 @@ async function all() {
         await sleep(ms);
         await redisOf(queue).kill('SIGCONT');
       },
+      registered: (queue) =>
+        until(
+          async () => (await pw(queue).admin.workers()).length > 0,
+          `a worker of ${queue} is registered`,
+        ),
       running: (queue) =>
         until(async () => {
           for await (const { running } of pw(queue).admin.list()) if (running > 0) return true;
@@ -157,7 +170,7 @@ function mixed() {
 }
 
 /** Every expression of the dashboard of Grafana has a value while a fleet works. */
-async function panels(prometheus, submit) {
+async function panels(prometheus, submit, cancel) {
   const { panels: all } = JSON.parse(
     readFileSync(join(root, 'deploy/grafana/piecework.json'), 'utf8'),
   );
@@ -167,6 +180,9 @@ async function panels(prometheus, submit) {
       expr: expr.replaceAll('$queue', '.*').replaceAll('$__rate_interval', '15s'),
     })),
   );
+  // More than the slots take, so that something waits.
+  const waiting = Array.from({ length: 4_000 }, () => ({ ms: 200 }));
+  const { id } = await submit('main', 'waiting', waiting);
   let working = true;
   const work = (async () => {
     for (let n = 0; working; n++) {
@@ -196,6 +212,7 @@ async function panels(prometheus, submit) {
   } finally {
     working = false;
     await work;
+    await cancel(id);
   }
 }
 

@@ -20,13 +20,15 @@ const MOST_REPLICAS = 5;
 const TARGET_SECONDS = 10;
 /** A replica goes only when nothing in this time wanted it, in ms: stabilizationWindowSeconds. */
 const STABLE_MS = 6_000;
-/** Bursts of work: when, and how many sub-requests of how many ms. */
+/** Bursts of work: how many sub-requests, and when they come. `rested`: the fleet worked, and is gone again. */
 const BURSTS = [
-  { atMs: 3_000, count: 400, ms: 300 },
-  { atMs: 14_000, count: 200, ms: 300 },
-  { atMs: 50_000, count: 60, ms: 300 },
+  { count: 400, isDue: ({ at }) => at > 3_000 },
+  { count: 200, isDue: ({ running }) => running > 0 },
+  { count: 100, isDue: ({ rested }) => rested },
 ];
-const END_MS = 85_000;
+const HANDLER_MS = 300;
+/** A slow machine takes longer to start workers; after this it has failed. */
+const LONGEST_MS = 400_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'piecework-scaler-'));
 const ran = join(folder, 'ran');
@@ -85,8 +87,16 @@ const ids = [];
 const began = performance.now();
 const left = [...BURSTS];
 try {
-  for (let at = 0; at < END_MS; at = performance.now() - began) {
-    while (left[0] && left[0].atMs <= at) await submit(left.shift());
+  let hasWorked = false;
+  for (let at = 0; at < LONGEST_MS; at = performance.now() - began) {
+    const { running: now = 0 } = series.at(-1) ?? {};
+    hasWorked ||= now > 0;
+    const rested = hasWorked && replicas.length === 0;
+    if (rested && left.length === 0) break;
+    if (left[0]?.isDue({ at, running: now, rested })) {
+      await submit(left.shift());
+      hasWorked = false;
+    }
     const { neededSlots, ready, running, handlerSeconds } = await (await fetch(scale)).json();
     wanted.push({ at, replicas: Math.min(MOST_REPLICAS, Math.ceil(neededSlots / SLOTS)) });
     // Up at once, down to the most that was wanted lately.
@@ -104,8 +114,8 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function submit({ count, ms }) {
-  const items = Array.from({ length: count }, () => ({ ms }));
+async function submit({ count }) {
+  const items = Array.from({ length: count }, () => ({ ms: HANDLER_MS }));
   ids.push({ id: (await pw.submit(items)).id, count });
 }
 

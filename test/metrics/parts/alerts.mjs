@@ -107,6 +107,8 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
       queue: 'silent',
       fire: async () => {
         const silent = await worker('silent');
+        // It listens before it is registered.
+        await cli.registered('silent');
         silent.kill('SIGSTOP');
         cli.silent = silent;
       },
@@ -116,7 +118,7 @@ export function scenarios({ submit, pw, worker, redisB, startAway, cli }) {
       queue: 'drains',
       fire: async () => {
         const drains = await worker('drains');
-        await submit('drains', 'long', [{ ms: 12_000, ignore: true }]);
+        await submit('drains', 'ends-late', [{ ms: 12_000, ignore: true }]);
         await cli.running('drains');
         drains.kill('SIGTERM');
       },

@@ -9,7 +9,7 @@ const STARTED = /"port":(\d+)[^\n]*"msg":"(?:exporter|metrics endpoint) listens"
 const SERVED = /http:\/\/127\.0\.0\.1:(\d+)\//;
 
 /** Waits until `condition` holds, and returns what it returned. @throws Error that names what it waited for */
-export async function until(condition, what, forMs = 120_000) {
+export async function until(condition, what, forMs = 240_000) {
   const end = performance.now() + forMs;
   let last;
   while (performance.now() < end) {

@@ -29,18 +29,18 @@ export async function freePort() {
   return port;
 }
 
-/** @param targets by job: port and, perhaps, the password of HTTP Basic */
+/** @param targets by job: ports and, perhaps, the password of HTTP Basic, and the time between scrapes */
 export async function startPrometheus(folder, targets, rules) {
   mkdirSync(folder, { recursive: true });
   const rulesFile = join(folder, 'alerts.yml');
   writeFileSync(rulesFile, rules);
-  const jobs = Object.entries(targets).map(([job, { ports, password }]) => ({
+  const jobs = Object.entries(targets).map(([job, { ports, password, seconds }]) => ({
     job_name: job,
+    ...(seconds ? { scrape_interval: `${seconds}s`, scrape_timeout: `${seconds}s` } : {}),
     static_configs: [{ targets: ports.map((port) => `127.0.0.1:${port}`) }],
     ...(password ? { basic_auth: { username: 'prometheus', password } } : {}),
   }));
   const config = {
-    // A read of a queue may take five seconds while Redis is away.
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     rule_files: [rulesFile],
     scrape_configs: jobs,

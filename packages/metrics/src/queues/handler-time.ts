@@ -10,9 +10,10 @@ const INTERVAL_SECONDS = 10;
 const LEAST = 0.001;
 
 /**
- * Mean time of a handler, in seconds, by the law of Little: handlers that run at once, divided by those that end in a
- * second. It needs no figure beyond the history of the queue. Where nothing has ended yet, handlers take at least as
- * long as those have run that run now.
+ * Mean time of a handler, in seconds: the larger of two estimates. By the law of Little it is the number of handlers that
+ * run at once, divided by those that end in a second; but that number is a sample, so while a fleet starts it is often
+ * too low. And workers report the median of each request that runs; but a median leaves out what is rare and long. Where
+ * nothing has ended yet, handlers take at least as long as those have run that run now.
  */
 export function handlerSeconds(
   history: readonly HistoryPoint[],
@@ -31,8 +32,13 @@ export function handlerSeconds(
     intervals += 1;
     if (attempts >= ATTEMPTS && intervals >= INTERVALS) break;
   }
-  if (attempts > 0) return Math.max(LEAST, seconds / attempts);
-  const longest = workers.flatMap((worker) => worker.longest.map(({ startedAt }) => startedAt));
-  const oldest = Math.min(now, ...longest);
+  const running = workers.flatMap(({ longest }) => longest);
+  const medians = running.flatMap(({ medianMs }) => medianMs ?? []);
+  const usual = medians.reduce((sum, ms) => sum + ms, 0) / 1_000 / Math.max(1, medians.length);
+  // While a fleet starts, no report may have met a handler that runs: that says nothing.
+  const isKnown = attempts > 0 && (seconds > 0 || intervals >= INTERVALS);
+  if (isKnown) return Math.max(LEAST, usual, seconds / attempts);
+  if (medians.length > 0) return Math.max(LEAST, usual);
+  const oldest = Math.min(now, ...running.map(({ startedAt }) => startedAt));
   return Math.max(ASSUMED, (now - oldest) / 1_000);
 }
