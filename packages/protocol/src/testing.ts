@@ -1,5 +1,5 @@
 /**
- * For Piecework's own tests only: runs a build of the scripts whose clock can be moved, so that
+ * For Piecework's own tests and for `@piecework/testing`: runs a build of the scripts whose clock can be moved, so that
  * nothing has to sleep until a lease ends.
  */
 
@@ -13,6 +13,7 @@ import { useBuild } from './scripts/run-script.js';
 import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
 
 export { run } from './scripts/run-script.js';
+export { scripts as releasedScripts } from './scripts/scripts.generated.js';
 
 let offset: number | (() => number) = 0;
 
