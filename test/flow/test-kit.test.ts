@@ -3,6 +3,7 @@
  * @module-tag own-server
  */
 import '@piecework/testing/vitest';
+import { releasedScripts } from '@piecework/protocol/testing';
 import {
   assertFailed,
   assertFailures,
@@ -14,9 +15,11 @@ import {
   startTestKit,
   type TestKit,
 } from '@piecework/testing';
-import { defineTask, InvalidOptionError, Piecework, Worker } from 'piecework';
+import { defineTask, InvalidOptionError, Piecework, Scheduler, Worker } from 'piecework';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { movedScripts } from '../../packages/testing/dist/moved-scripts.js';
+import { buildScripts, scriptNames } from '../../scripts/lua-source.mjs';
 import { gate, Log } from '../support/flow.js';
 import { until } from '../support/until.js';
 
@@ -109,6 +112,7 @@ describe('drain', () => {
       kit.drain(request, { timeoutMs: 0 }),
       kit.drain(request, { handlers: [] }),
       kit.drain(undefined as never),
+      assertSucceeded('an id' as never),
       kit.clock.advance(-1),
     ];
     for (const one of wrong) await expect(one).rejects.toThrow(InvalidOptionError);
@@ -144,6 +148,15 @@ describe('the clock', () => {
     expect(square.payloads).toEqual([1, 2]);
   });
 
+  test('makes an object of a Scheduler due', async () => {
+    await using scheduler = new Scheduler<string>({ redis: kit.redis, name: kit.queue() });
+    await scheduler.enqueue('wake up', (await kit.clock.now()) + HOUR_MS);
+    const taken = { lockMs: 10_000 };
+    expect(await scheduler.takeDue(taken)).toEqual([]);
+    await kit.clock.advance(HOUR_MS);
+    expect(await scheduler.takeDue(taken)).toMatchObject([{ object: 'wake up' }]);
+  });
+
   test('ends the lease of a worker that is silent, and another worker takes over', async () => {
     const queue = kit.queue();
     await using own = new Piecework({ redis: kit.redis, queue });
@@ -164,6 +177,20 @@ describe('the clock', () => {
     expect(second.calls.length).toBe(1);
     await expect(request).toHaveResults(['second']);
   });
+});
+
+test('the moved scripts have the lines of the test build', () => {
+  const moved = movedScripts(releasedScripts);
+  const built = buildScripts({ clock: 'test' });
+  const lines = ({ lua }: { lua: string }) => lua.split('\n').sort();
+  for (const name of scriptNames) {
+    const [own, wanted] = [lines(moved[name]), lines(built[name])];
+    expect(own.filter((line) => !wanted.includes(line))).toEqual([]);
+    // A script that reads no time has no `now` here, four lines.
+    expect([0, 4]).toContain(wanted.length - own.length);
+  }
+  const hidden = { lua: "#!lua\nreturn redis.call('TIME')", sha: '' };
+  expect(() => movedScripts({ hidden })).toThrow(/the script hidden reads the time/);
 });
 
 describe('checks', () => {

@@ -29,9 +29,11 @@ export function removeTestClock(): void {
   useBuild({ scripts: released, clock: () => [] });
 }
 
-/** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. */
-export function setClockOffset(ms: number | (() => number)): void {
+/** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. Returns the offset before. */
+export function setClockOffset(ms: number | (() => number)): number | (() => number) {
+  const before = offset;
   offset = ms;
+  return before;
 }
 
 const offsetMs = (): Argument => (typeof offset === 'number' ? offset : offset());

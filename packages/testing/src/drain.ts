@@ -31,7 +31,7 @@ export const drainOptions: OptionTable = {
 /** Between two looks at the request, in ms. */
 const LOOK_MS = 5;
 /** After so many looks at which the request waits for somebody else, nobody comes. */
-const LOOKS = 60;
+const LOOKS = 40;
 const NOBODY_COMES = new Set(['resume', 'queue', 'worker', 'task']);
 /** The most failures that an error lists. */
 const LISTED = 20;

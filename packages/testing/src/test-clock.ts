@@ -6,7 +6,12 @@ import {
   QueueCommands,
   type Redis,
 } from '@piecework/protocol';
-import { installTestClock, releasedScripts, setClockOffset } from '@piecework/protocol/testing';
+import {
+  installTestClock,
+  releasedScripts,
+  removeTestClock,
+  setClockOffset,
+} from '@piecework/protocol/testing';
 import { movedScripts } from './moved-scripts.js';
 
 /** Longest step while something runs, in ms. A longer gap between two ticks would count as an outage of Redis. */
@@ -22,13 +27,14 @@ const DAY_MS = 86_400_000;
  */
 export class TestClock {
   readonly #connection: Connection;
+  readonly #before: ReturnType<typeof setClockOffset>;
   #aheadMs = 0;
 
   /** @internal */
   constructor(connection: Connection) {
     this.#connection = connection;
     installTestClock(movedScripts(releasedScripts));
-    setClockOffset(() => this.#aheadMs);
+    this.#before = setClockOffset(() => this.#aheadMs);
   }
 
   /** How far the clock is ahead of the server's, in ms. */
@@ -76,6 +82,12 @@ export class TestClock {
       while ((await agenda.tick()) === 0 && problem === undefined);
       if (problem !== undefined) throw problem;
     }
+  }
+
+  /** @internal From here on the process goes by the time of the server again. */
+  close(): void {
+    removeTestClock();
+    setClockOffset(this.#before);
   }
 
   /** How long until the next request has to be tended, in ms; Infinity: never. */

@@ -3,14 +3,13 @@ import {
   ClosedError,
   Connection,
   checkOptions,
-  InvalidOptionError,
   type OptionTable,
   option,
 } from '@piecework/protocol';
-import { removeTestClock } from '@piecework/protocol/testing';
 import { nanoid } from 'nanoid';
 import type { CompletionOutcome, RequestHandle } from 'piecework';
 import { type DrainOptions, Drain, drainOptions } from './drain.js';
+import { checkRequest } from './check-request.js';
 import { TestClock } from './test-clock.js';
 
 export interface TestKitOptions {
@@ -58,8 +57,7 @@ export class TestKit implements AsyncDisposable {
    */
   async drain(request: RequestHandle, options: DrainOptions = {}): Promise<CompletionOutcome> {
     const checked = checkOptions<DrainOptions & { timeoutMs: number }>(drainOptions, options);
-    if (typeof request?.completion !== 'function')
-      throw new InvalidOptionError('request', request, 'what pw.submit() or pw.request() returned');
+    checkRequest(request);
     if (this.#closing) throw new ClosedError('this test kit');
     const { clock, redis } = this;
     const drain = new Drain({ connection: this.#connection, clock, redis }, request, checked);
@@ -77,7 +75,7 @@ export class TestKit implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    removeTestClock();
+    this.clock.close();
     if (open === this) open = undefined;
     await this.#connection.closeSoon(Promise.resolve());
     await this.#server.close();

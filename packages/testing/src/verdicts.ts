@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Failure, RequestDetails, RequestHandle } from 'piecework';
+import { checkRequest } from './check-request.js';
 
 /** What a check of a request found. `message` says why it failed; of a check that passed, what was found instead. */
 export interface Verdict {
@@ -35,7 +36,7 @@ const rowOf = ({ index, error }: Failure) => `\n  item ${index}: ${error.name}: 
 
 /** Whether the request is complete and succeeded. */
 export async function succeeded(request: RequestHandle): Promise<Verdict> {
-  const status = await request.status();
+  const status = await statusOf(request);
   const failures = status.counts.failed > 0 ? await failuresOf(request, LISTED) : [];
   const more = status.counts.failed - failures.length;
   const rows = failures.map(rowOf).join('') + (more > 0 ? `\n  and ${more} more` : '');
@@ -44,7 +45,7 @@ export async function succeeded(request: RequestHandle): Promise<Verdict> {
 
 /** Whether the request is complete and failed. */
 export async function failed(request: RequestHandle): Promise<Verdict> {
-  const status = await request.status();
+  const status = await statusOf(request);
   return { pass: status.outcome === 'failed', message: about(status) };
 }
 
@@ -54,7 +55,7 @@ export async function results(
   expected: readonly unknown[],
   equals: Equals = isDeepStrictEqual,
 ): Promise<Verdict> {
-  const status = await request.status();
+  const status = await statusOf(request);
   if (status.status !== 'complete') return { pass: false, message: about(status) };
   const actual: unknown[] = [];
   for await (const { value } of request.results({ order: 'index' })) actual.push(value);
@@ -68,6 +69,7 @@ export async function failures(
   request: RequestHandle,
   expected: ExpectedFailures,
 ): Promise<Verdict> {
+  checkRequest(request);
   const found = await failuresOf(request);
   const rows = found.map(rowOf).join('') || ' none';
   const message = `failures of request ${request.id}:${rows}`;
@@ -88,6 +90,11 @@ function matches({ error }: Failure, expected: ExpectedFailure): boolean {
   const { name, message } = expected;
   if (name !== undefined && name !== error.name) return false;
   return message === undefined || matches({ error } as Failure, message);
+}
+
+function statusOf(request: RequestHandle): Promise<RequestDetails> {
+  checkRequest(request);
+  return request.status();
 }
 
 async function failuresOf(request: RequestHandle, most = Number.POSITIVE_INFINITY) {
