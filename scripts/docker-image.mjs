@@ -4,7 +4,15 @@
 //   npm run docker:image                                piecework:local, on node:22-slim
 //   npm run docker:image -- --tag example/piecework:1 --base node:22-alpine
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,9 +26,15 @@ const LICENCE = /^(licen[cs]e|notice|copying|authors)/i;
 
 /** @throws Error with all that a command said, when it fails */
 function run(cwd, command, args) {
-  const { status, error, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 64 << 20 });
+  const { status, error, stdout, stderr } = spawnSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 64 << 20,
+  });
   if (status === 0) return stdout;
-  throw new Error(`${[command, ...args].join(' ')}: ${error?.message ?? `exit code ${status}`}\n${stdout}${stderr}`);
+  throw new Error(
+    `${[command, ...args].join(' ')}: ${error?.message ?? `exit code ${status}`}\n${stdout}${stderr}`,
+  );
 }
 
 /** The folders of the command line and of all packages of ours that it needs. */
@@ -56,12 +70,28 @@ export function buildImage({ tag = 'piecework:local', base = 'node:22-slim' } = 
     for (const at of shipped()) run(at, 'npm', ['pack', '--silent', '--pack-destination', packed]);
     const tarballs = readdirSync(packed).map((name) => join(packed, name));
     writeFileSync(join(context, 'package.json'), '{ "private": true }\n');
-    const quiet = ['--omit=dev', '--no-audit', '--no-fund', '--ignore-scripts', '--no-package-lock'];
+    const quiet = [
+      '--omit=dev',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+      '--no-package-lock',
+    ];
     run(context, 'npm', ['install', ...quiet, ...tarballs]);
     console.log(`staged ${(slim(join(context, 'node_modules')) / 1e6).toFixed(1)} MB of packages`);
-    for (const name of ['Dockerfile', 'piecework']) cpSync(join(root, 'deploy/docker', name), join(context, name));
-    run(context, 'docker', ['build', '--quiet', '--build-arg', `NODE_IMAGE=${base}`, '--tag', tag, '.']);
-    const inspect = (image) => Number(run(root, 'docker', ['image', 'inspect', '--format', '{{.Size}}', image]));
+    for (const name of ['Dockerfile', 'piecework'])
+      cpSync(join(root, 'deploy/docker', name), join(context, name));
+    run(context, 'docker', [
+      'build',
+      '--quiet',
+      '--build-arg',
+      `NODE_IMAGE=${base}`,
+      '--tag',
+      tag,
+      '.',
+    ]);
+    const inspect = (image) =>
+      Number(run(root, 'docker', ['image', 'inspect', '--format', '{{.Size}}', image]));
     const size = inspect(tag);
     const own = size - inspect(base);
     const mb = (bytes) => (bytes / 1e6).toFixed(1);

@@ -49,7 +49,10 @@ const STATUS = {
 export function problemOf(error) {
   const status = STATUS[error?.code] ?? 500;
   const message = status < 500 ? error.message : 'try again later';
-  return { status, body: { code: status < 500 || status === 503 ? error.code : 'INTERNAL', message } };
+  return {
+    status,
+    body: { code: status < 500 || status === 503 ? error.code : 'INTERNAL', message },
+  };
 }
 
 export const SSE_HEADERS = {

@@ -24,7 +24,9 @@ export interface PieceworkModuleOptions extends PieceworkOptions {
    * Options of the worker of this process, or false: this process only submits. A worker is started if a provider has
    * a method with `@Task`. @default {}
    */
-  readonly worker?: false | Omit<WorkerOptions, 'redis' | 'queue' | 'shards' | 'handler' | 'handlers'>;
+  readonly worker?:
+    | false
+    | Omit<WorkerOptions, 'redis' | 'queue' | 'shards' | 'handler' | 'handlers'>;
   /** How long running handlers may take when the application closes, in ms. @default 30000 */
   readonly drainMs?: number;
 }

@@ -1,10 +1,7 @@
-import { defineTask, type HandlerContext, type TaskHandler } from 'piecework';
+import { defineTask, type Task as TaskDefinition } from 'piecework';
 
-/** What the decorator needs of a task. */
-interface AnyTask {
-  readonly name: string;
-  handler(run: (payload: never, context: HandlerContext) => unknown): TaskHandler;
-}
+// biome-ignore lint/suspicious/noExplicitAny: a task of any payload and result.
+type AnyTask = TaskDefinition<any, any, any>;
 
 const tasks = new WeakMap<object, AnyTask>();
 

@@ -24,8 +24,12 @@ const parsed = (text) => {
 function resources() {
   const rendered = spawnSync(kubectl, ['kustomize', source], { encoding: 'utf8' });
   if (rendered.error?.code === 'ENOENT') {
-    console.log('there is no kubectl: the files are checked as they are, without what Kustomize makes of them');
-    const files = readdirSync(source).filter((name) => /\.yaml$/.test(name) && !/^kustom/.test(name));
+    console.log(
+      'there is no kubectl: the files are checked as they are, without what Kustomize makes of them',
+    );
+    const files = readdirSync(source).filter(
+      (name) => /\.yaml$/.test(name) && !/^kustom/.test(name),
+    );
     return files.flatMap((name) => parsed(readFileSync(join(source, name), 'utf8')));
   }
   if (rendered.status !== 0) throw new Error(`kubectl kustomize: ${rendered.stderr}`);

@@ -38,9 +38,19 @@ function importImage(tag, programs, files, changes) {
       mkdirSync(join(folder, dirname(to)), { recursive: true });
       writeFileSync(join(folder, to), content);
     }
-    for (const name of ['tmp', 'data', 'home/node']) mkdirSync(join(folder, name), { recursive: true });
+    for (const name of ['tmp', 'data', 'home/node'])
+      mkdirSync(join(folder, name), { recursive: true });
     const tarball = join(folder, '..', `${tag.replaceAll(/\W/g, '-')}.tar`);
-    run('tar', ['--create', '--owner=0', '--group=0', '--file', tarball, '--directory', folder, '.']);
+    run('tar', [
+      '--create',
+      '--owner=0',
+      '--group=0',
+      '--file',
+      tarball,
+      '--directory',
+      folder,
+      '.',
+    ]);
     const applied = changes.flatMap((change) => ['--change', change]);
     run('docker', ['import', ...applied, tarball, tag]);
     rmSync(tarball);
@@ -56,7 +66,9 @@ export function makeLocalImages() {
     'etc/nsswitch.conf': 'hosts: files dns\n',
   };
   const path = 'ENV PATH=/usr/local/bin:/usr/bin:/bin';
-  importImage(LOCAL_NODE, { 'usr/bin/node': 'node', 'bin/sh': 'dash', 'bin/cat': 'cat' }, users, [path]);
+  importImage(LOCAL_NODE, { 'usr/bin/node': 'node', 'bin/sh': 'dash', 'bin/cat': 'cat' }, users, [
+    path,
+  ]);
   const redis = { 'usr/bin/redis-server': 'redis-server', 'usr/bin/redis-cli': 'redis-cli' };
   importImage(LOCAL_REDIS, redis, users, [path, 'WORKDIR /data']);
 }

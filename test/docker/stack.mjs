@@ -4,8 +4,8 @@
 //   npm run test:docker                      on node:22-slim and redis:7.4-alpine
 //   npm run test:docker -- --local-images    where no registry can be reached: on this machine's Node and Redis
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { whyNoEngine } from '../../scripts/docker-engine.mjs';
 import { buildImage } from '../../scripts/docker-image.mjs';
 import { LOCAL_NODE, LOCAL_REDIS, makeLocalImages } from './local-images.mjs';
@@ -31,9 +31,16 @@ const compose = (() => {
 })();
 
 function run(command, args, { input = '', code = 0 } = {}) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { cwd: root, env, input, encoding: 'utf8' });
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    cwd: root,
+    env,
+    input,
+    encoding: 'utf8',
+  });
   if (status !== code)
-    throw new Error(`exit code ${status} ${error ?? ''} of ${command} ${args.join(' ')}\n${stdout}${stderr}`);
+    throw new Error(
+      `exit code ${status} ${error ?? ''} of ${command} ${args.join(' ')}\n${stdout}${stderr}`,
+    );
   return stdout.trim();
 }
 
@@ -60,12 +67,15 @@ async function until(what, condition) {
 }
 
 /** What a process in the container of a service sees of itself. */
-const seenIn = (service, script) => run('docker', ['exec', containerOf(service), 'node', '-e', script]);
+const seenIn = (service, script) =>
+  run('docker', ['exec', containerOf(service), 'node', '-e', script]);
 
 async function useStack() {
   const workers = () => JSON.parse(cli(['workers', '--json']) || '[]');
   await until('two workers are registered', () => [workers()].flat().length === 2);
-  const lines = Array.from({ length: 500 }, (_, i) => JSON.stringify('x'.repeat(i % 50))).join('\n');
+  const lines = Array.from({ length: 500 }, (_, i) => JSON.stringify('x'.repeat(i % 50))).join(
+    '\n',
+  );
   const submit = ['submit', '--id', 'through', '--input', '-', '--split', 'ndjson', '--wait'];
   expect('a request goes through', cli(submit, { input: `${lines}\n` }), /succeeded/);
   const results = cli(['results', 'through', '--order', 'index']).split('\n');
@@ -80,16 +90,23 @@ async function useStack() {
   expect('the dashboard lets one in with the token', await asked({ authorization: basic }), 200);
 
   expect('the user is not root', seenIn('worker-1', 'console.log(process.getuid())'), '1000');
-  const write = (path) => `try { fs.writeFileSync('${path}', '') } catch (e) { console.log(e.code) }`;
+  const write = (path) =>
+    `try { fs.writeFileSync('${path}', '') } catch (e) { console.log(e.code) }`;
   expect('the file system is read-only', seenIn('worker-1', write('/app/x')), 'EROFS');
-  const caps = "console.log(/CapEff:\\s*(\\w+)/.exec(fs.readFileSync('/proc/self/status','utf8'))[1])";
+  const caps =
+    "console.log(/CapEff:\\s*(\\w+)/.exec(fs.readFileSync('/proc/self/status','utf8'))[1])";
   expect('there are no capabilities', seenIn('worker-1', caps), /^0+$/);
   const ready = "fetch('http://127.0.0.1:8080/ready').then((a) => console.log(a.status))";
   expect('a worker is ready', seenIn('worker-1', ready), '200');
 
   const stopped = containerOf('worker-2');
   run('docker', ['stop', '--time', '40', stopped]);
-  const state = run('docker', ['inspect', '--format', '{{.State.ExitCode}} {{.State.OOMKilled}}', stopped]);
+  const state = run('docker', [
+    'inspect',
+    '--format',
+    '{{.State.ExitCode}} {{.State.OOMKilled}}',
+    stopped,
+  ]);
   expect('SIGTERM ends a worker in order', state, '0 false');
   await until('its registration is gone', () => [workers()].flat().length === 1);
 

@@ -15,7 +15,9 @@ const files = new Map<string, string>();
 
 beforeAll(async () => {
   const page = await readFile(join(root, 'docs/guide/testing.md'), 'utf8');
-  for (const [, code = '', name = ''] of page.matchAll(/^```ts\n(\/\/ (newsletter\S*\.ts)\n.*?)^```$/gms))
+  for (const [, code = '', name = ''] of page.matchAll(
+    /^```ts\n(\/\/ (newsletter\S*\.ts)\n.*?)^```$/gms,
+  ))
     files.set(name, code);
   // Inside the repository, so that packages are found; not in a folder that tests are looked for in.
   folder = await mkdtemp(join(root, 'node_modules/.testing-guide-'));
@@ -37,7 +39,9 @@ const vitest = async () => {
 it('has at most 30 lines, imports and all', () => {
   expect([...files.keys()]).toEqual(['newsletter.ts', 'newsletter.test.ts']);
   const lines = (files.get('newsletter.test.ts') as string).trim().split('\n');
-  expect(lines.filter((line) => line !== '' && !line.startsWith('//')).length).toBeLessThanOrEqual(30);
+  expect(lines.filter((line) => line !== '' && !line.startsWith('//')).length).toBeLessThanOrEqual(
+    30,
+  );
 });
 
 it('passes with the service as it is, and fails when the service is wrong', async () => {

@@ -12,8 +12,8 @@ import { Piecework, type Task, Worker } from 'piecework';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AppModule, countWords, Texts, Words } from '../../examples/nestjs/app.module.js';
 import { gate, Log } from '../support/flow.js';
-import { until } from '../support/until.js';
 import { fromExamples, type Recipe, recipes } from '../support/recipes.js';
+import { until } from '../support/until.js';
 
 let kit: TestKit;
 let worker: Worker;

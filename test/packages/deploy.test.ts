@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { commonFlags } from '../../packages/cli/dist/flags/common-flags.js';
 import { dashboardFlags } from '../../packages/cli/dist/flags/dashboard-flags.js';
@@ -53,10 +53,12 @@ const FLAGS: Readonly<Record<string, readonly Flag[]>> = {
 /** The flags of a command line that its command does not have. */
 function unknownFlags([command = '', ...args]: readonly string[]): string[] {
   const known = (FLAGS[command] ?? []).map(({ usage }) => usage.split(' ')[0]);
-  const given = args.filter((one) => one.startsWith('--')).map((one) => one.split('=')[0] as string);
+  const given = args
+    .filter((one) => one.startsWith('--'))
+    .map((one) => one.split('=')[0] as string);
   return given.filter((one) => !known.includes(one));
 }
-const valueOf = (args: readonly string[], flag: string) =>
+const flagOf = (args: readonly string[], flag: string) =>
   args.find((one) => one.startsWith(`${flag}=`))?.slice(flag.length + 1);
 
 const resources = ['worker.yaml', 'dashboard.yaml', 'network-policy.yaml'].flatMap((file) =>
@@ -72,20 +74,23 @@ describe('deploy/kubernetes', () => {
       expect(existsSync(join(deploy, 'kubernetes', file)), file).toBe(true);
   });
 
-  it.each(deployments)('$metadata.name: selectors, probes, ports and volumes fit together', (one) => {
-    const { selector, template } = one.spec;
-    expect(template.metadata.labels).toMatchObject(selector.matchLabels);
-    const [container] = template.spec.containers;
-    const { startupProbe, livenessProbe, readinessProbe } = container;
-    const ports = container.ports.map(({ name }) => name);
-    for (const probe of [startupProbe ?? livenessProbe, livenessProbe, readinessProbe])
-      expect(ports).toContain((probe.httpGet ?? probe.tcpSocket)?.port);
-    const listens =
-      valueOf(container.args, '--health-port') ?? valueOf(container.args, '--port') ?? '';
-    expect(container.ports.map(({ containerPort }) => String(containerPort))).toEqual([listens]);
-    const volumes = (template.spec.volumes ?? []).map(({ name }) => name);
-    expect((container.volumeMounts ?? []).map(({ name }) => name)).toEqual(volumes);
-  });
+  it.each(deployments)(
+    '$metadata.name: selectors, probes, ports and volumes fit together',
+    (one) => {
+      const { selector, template } = one.spec;
+      expect(template.metadata.labels).toMatchObject(selector.matchLabels);
+      const [container] = template.spec.containers;
+      const { startupProbe, livenessProbe, readinessProbe } = container;
+      const ports = container.ports.map(({ name }) => name);
+      for (const probe of [startupProbe ?? livenessProbe, livenessProbe, readinessProbe])
+        expect(ports).toContain((probe.httpGet ?? probe.tcpSocket)?.port);
+      const listens =
+        flagOf(container.args, '--health-port') ?? flagOf(container.args, '--port') ?? '';
+      expect(container.ports.map(({ containerPort }) => String(containerPort))).toEqual([listens]);
+      const volumes = (template.spec.volumes ?? []).map(({ name }) => name);
+      expect((container.volumeMounts ?? []).map(({ name }) => name)).toEqual(volumes);
+    },
+  );
 
   it.each(deployments)('$metadata.name: is no root, and can write nowhere but to /tmp', (one) => {
     const { securityContext, containers } = one.spec.template.spec;
@@ -104,7 +109,7 @@ describe('deploy/kubernetes', () => {
   it('gives a worker longer than its drain, and a budget of its own', () => {
     const [worker] = deployments as [Resource];
     const { terminationGracePeriodSeconds = 30, containers } = worker.spec.template.spec;
-    const drainMs = Number(valueOf(containers[0].args, '--drain-ms'));
+    const drainMs = Number(flagOf(containers[0].args, '--drain-ms'));
     expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs);
     const budget = resources.find(({ kind }) => kind === 'PodDisruptionBudget');
     expect(budget?.spec.selector).toEqual(worker.spec.selector);

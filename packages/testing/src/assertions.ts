@@ -1,6 +1,13 @@
 import { AssertionError } from 'node:assert';
 import type { RequestHandle } from 'piecework';
-import { type ExpectedFailures, failed, failures, results, succeeded, type Verdict } from './verdicts.js';
+import {
+  type ExpectedFailures,
+  failed,
+  failures,
+  results,
+  succeeded,
+  type Verdict,
+} from './verdicts.js';
 
 /*
  * The checks as functions, for every test runner. None waits: drain the request, or await its completion, before.
@@ -32,7 +39,10 @@ export async function assertFailures(
   judge(await failures(request, expected), assertFailures);
 }
 
-function judge({ pass, message, actual, expected }: Verdict, stackStartFn: Function): void {
+function judge(
+  { pass, message, actual, expected }: Verdict,
+  stackStartFn: (...given: never[]) => unknown,
+): void {
   if (pass) return;
   throw new AssertionError({ message, actual, expected, stackStartFn });
 }

@@ -94,8 +94,9 @@ export class FakeTask<Payload, Result> {
 
   async #call(payload: Payload, context: HandlerContext): Promise<Result> {
     const { requestId, index, attempt } = context;
-    const call: { -readonly [Key in keyof FakeCall<Payload, Result>]: FakeCall<Payload, Result>[Key] } =
-      { payload, requestId, index, attempt, ended: undefined };
+    const call: {
+      -readonly [Key in keyof FakeCall<Payload, Result>]: FakeCall<Payload, Result>[Key];
+    } = { payload, requestId, index, attempt, ended: undefined };
     this.#calls.push(call);
     try {
       const failing = this.#failing.find(({ left, when }) => left > 0 && when(payload));

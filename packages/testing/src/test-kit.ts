@@ -8,8 +8,8 @@ import {
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import type { CompletionOutcome, RequestHandle } from 'piecework';
-import { type DrainOptions, Drain, drainOptions } from './drain.js';
 import { checkRequest } from './check-request.js';
+import { Drain, type DrainOptions, drainOptions } from './drain.js';
 import { TestClock } from './test-clock.js';
 
 export interface TestKitOptions {
