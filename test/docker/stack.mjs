@@ -137,7 +137,12 @@ try {
   }
   process.exitCode = 1;
 } finally {
-  stack('down', '--volumes', '--timeout', '40')();
+  try {
+    stack('down', '--volumes', '--timeout', '40')();
+  } catch (error) {
+    console.error(error.message);
+    process.exitCode = 1;
+  }
 }
 if (process.exitCode !== 1) {
   const filter = `label=com.docker.compose.project=${PROJECT}`;

@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -19,8 +20,7 @@ beforeAll(async () => {
     /^```ts\n(\/\/ (newsletter\S*\.ts)\n.*?)^```$/gms,
   ))
     files.set(name, code);
-  // Inside the repository, so that packages are found; not in a folder that tests are looked for in.
-  folder = await mkdtemp(join(root, 'node_modules/.testing-guide-'));
+  folder = await mkdtemp(join(tmpdir(), 'piecework-testing-guide-'));
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const [name, code] of files) await writeFile(join(folder, name), code);
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
