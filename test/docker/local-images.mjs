@@ -1,7 +1,15 @@
 // Makes images of this machine's own programs, where no image registry can be reached: a base like node:22-slim, of
 // this machine's Node, shell and users, and a Redis. For tests only: they are not updated as official images are.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -40,6 +48,8 @@ function importImage(tag, programs, files, changes) {
     }
     for (const name of ['tmp', 'data', 'home/node'])
       mkdirSync(join(folder, name), { recursive: true });
+    // The folder becomes the root of the image, and a new temporary folder is closed to others.
+    chmodSync(folder, 0o755);
     const tarball = join(folder, '..', `${tag.replaceAll(/\W/g, '-')}.tar`);
     run('tar', [
       '--create',

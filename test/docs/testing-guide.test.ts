@@ -52,5 +52,5 @@ it('passes with the service as it is, and fails when the service is wrong', asyn
   await writeFile(join(folder, 'newsletter.ts'), service.replace('attempts: 3', 'attempts: 1'));
   const { stdout: broken } = await vitest();
   expect(broken).toMatch(/^not ok 1 - .*sends to every reader/m);
-  expect(broken).toContain('item 1 {"to":"b@x","text":"Hello"}: Error: busy');
+  expect(broken).toMatch(/item 1 .*: Error: busy/);
 });

@@ -20,5 +20,5 @@ interface RequestMatchers<R> {
 
 declare module 'vitest' {
   // biome-ignore lint/suspicious/noExplicitAny: vitest declares it so, and declarations have to agree.
-  interface Assertion<T = any> extends RequestMatchers<T> {}
+  interface Matchers<T = any> extends RequestMatchers<T> {}
 }
