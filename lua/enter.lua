@@ -18,6 +18,8 @@
 --   most        int     sub-requests that it may read here
 --   awaited     int     how many of the free slots are still in use, by handlers of other requests that end soon
 --   answered    int     number of its last call for this request that was answered; 0: none
+--   ahead       int     how many it may read for each new permit beyond that, if it gets all that the limit
+--                       allows and the request has no more
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
 --   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, task: text, attempts: int, ends: int,
@@ -37,7 +39,7 @@
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local most, awaited, answered = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local most, awaited, answered, ahead = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
 local grantField = 'since:' .. worker
 
@@ -64,8 +66,8 @@ noteForgotten(request, permits, known, answered)
 -- cure: op number in enter
 if op > known then
   -- Tokens of before the last two epochs were given up, as when the priority changed: they die here.
-  local stale = #ARGV >= 10
-  for i = 10, #ARGV do
+  local stale = #ARGV >= 11
+  for i = 11, #ARGV do
     local counted = tonumber(ARGV[i])
     stale = stale and counted < state.epoch - 1
     if counted == state.epoch and state.out > 0 then
@@ -98,8 +100,18 @@ if op > known then
     redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op)
   end
   state.maxCrashes = tonumber(maxCrashes) or 3
-  -- Until a slot is free, what is read here for it is read ahead.
-  local count = math.min(mayReadAhead(state) and grant or grant - awaited, books.unread, most)
+  -- Until a slot is free, what is read here for it is read ahead. While one worker has all that the limit allows, no
+  -- other could run what it reads ahead. It does so only to the end of the request: of a longer one it reads ahead when
+  -- it has settled something, by its share.
+  local spare = grant * ahead
+  if
+    -- cure: an enter reads ahead only under the whole limit
+    permits < state.limit or
+    -- cure: an enter reads ahead only to the end
+    books.unread > grant + spare then
+    spare = 0
+  end
+  local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
   if count > 0 and books.dueNow == 0 then
     for _, entry in ipairs((readSome(work, worker, count, largest))) do
       entries[#entries + 1] = entry[1]

@@ -46,14 +46,15 @@
 --   outcomes...  value   one for each success, then four for each other
 -- REPLIES
 --   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, nextDue: int, cancelling: int,
---    entries: any, cut: int, share: int, live: int}
+--    entries: any, cut: int, share: int, live: int, granted: int, left: int}
 --      permits is absolute · nextDue: time at which the request has to be tended; 0: none · cancelling: 1 or 0
 --      entries: what was read, one text of entry, RS, payload, RS, …, or an array of entry, payload, … where payloads
 --      are long or contain an RS; -1: a repeat or a late call, which cannot know what its first reply brought
 --      cut: 1 when less was read than there is because it is long
 --      share: how many of the unread would be this worker's if they were shared out by permits; 0 where none were
 --      asked for; -1: it is to start nothing of what it read before, and to return it (lib/share)
---      live: 1 while somebody follows the results; else 0
+--      live: 1 while somebody follows the results; else 0 · granted: permits of all workers
+--      left: how many sub-requests have not ended; -1: more may be appended
 --   {'complete', outcome: outcome, spentAt: int?}  the request is complete · spentAt: for `finish`
 --   {'gone'}  no such generation
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
@@ -120,8 +121,11 @@ else
   --- @include exceeded, replace, complete, usual-end
   if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
     local keys = { request = request, work = work, progress = progress, results = results }
-    local outcome =
-      endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0, values, channel)
+    local isOnly = settledBefore == 0 and
+      -- cure: a message without a read has the only record
+      (state.moved == 0 and not kept)
+    local outcome = endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0,
+      isOnly, values, channel)
     return { 'complete', outcome, state.spentAt }
   end
 
@@ -189,5 +193,6 @@ local cancelling = state.status == 'cancelling' and 1 or 0
 return {
   'ok', permits, mint, state.epoch, state.priority, dueNow, nextDue, cancelling,
   entries, --[[cure: a settle reads by bytes, 2]] cut, shareOfUnread(state, permits, newestRead, work, due),
-  isLive(followedUntil, at),
+  isLive(followedUntil, at), state.granted,
+  state.status == 'open' and -1 or state.total - state.settled,
 }

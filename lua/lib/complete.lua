@@ -38,12 +38,20 @@ end
 -- The records of a request of which everything succeeded and little is kept, as text: of each GS (U+001D), its position
 -- and its successes. Returns '' when there is more or something else to tell: the reader reads the stream.
 local TOLD_BYTES, TOLD_FROM_MS = 1024, 60000
-local function fewResults(state, results, keeps, kept, retentionMs)
+local function recordText(id, successes)
+  return '\29' .. id .. successes
+end
+
+-- `records`: their text, if the caller knows it.
+local function fewResults(state, results, keeps, kept, retentionMs, records)
   local bytes = tonumber(kept)
   if keeps ~= 'keep' or not bytes or bytes > TOLD_BYTES or state.succeeded < state.total or
     -- cure: results that expire soon are read
     retentionMs < TOLD_FROM_MS then
     return ''
+  end
+  if records then
+    return records
   end
   local texts = {}
   for _, record in ipairs(redis.call('XRANGE', results, '-', '+')) do
@@ -51,15 +59,15 @@ local function fewResults(state, results, keeps, kept, retentionMs)
     if #record[2] ~= 2 or record[2][1] ~= 'ok' then
       return ''
     end
-    texts[#texts + 1] = '\29' .. record[1] .. record[2][2]
+    texts[#texts + 1] = recordText(record[1], record[2][2])
   end
   return table.concat(texts)
 end
 
 -- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled:
 -- the outcome is written first, published second; what only served the running request goes last,
--- because no key may be touched after its delete. `also`: `fields` to write with it, and how many bytes of
--- results are `kept` by then. Returns the outcome, or nil.
+-- because no key may be touched after its delete. `also`: `fields` to write with it, how many bytes of results
+-- are `kept` by then, and the text of all `records`, if that is known. Returns the outcome, or nil.
 local function completeIfDone(request, state, at, channel, spent, also)
   local ending = state.status == 'sealed' or state.status == 'cancelling'
   if not ending or state.succeeded + state.failed + state.cancelled < state.total then
@@ -84,7 +92,7 @@ local function completeIfDone(request, state, at, channel, spent, also)
   end
   -- cure: completion state before publish, 2
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,
-    'granted', 0, 'out', 0, 'outBefore', 0, unpack(also and also.fields or {}))
+    'granted', '0', 'out', '0', 'outBefore', '0', unpack(also and also.fields or {}))
   local retentionMs = tonumber(v[2])
   if keepsMuch(request, state, v[6], kept) then
     state.spentAt = at + retentionMs
@@ -102,11 +110,12 @@ local function completeIfDone(request, state, at, channel, spent, also)
   -- cure: completion state before publish
   redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
   if v[8] then
-    local results = fewResults(state, spent.kept[#spent.kept], v[6], kept, tonumber(v[2]))
+    local results = fewResults(state, spent.kept[#spent.kept], v[6], kept, tonumber(v[2]),
+      also and also.records)
     redis.pcall('SPUBLISH', v[8], channel .. ' ' .. table.concat(notice, ' ') .. results)
   end
   local createdAt, createUntil = tonumber(v[5]), tonumber(v[3])
-  local work, gone = spent.keys[1], spent.keys[#spent.keys]
+  local work, gone = spent.keys[1], spent.gone or spent.keys[#spent.keys]
   for i = 2, #spent.keys do
     -- In a hash slot on its way to another server, one that just became empty may not be touched.
     redis.pcall('UNLINK', spent.keys[i])

@@ -14,9 +14,9 @@ local function isUsualEnd(state, values, due, tries, progress, failed)
     redis.call('EXISTS', due, tries, progress, failed) == 0
 end
 
--- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes the
--- settles before wrote. Returns the outcome.
-local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, values, channel)
+-- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes
+-- the settles before wrote · `isOnly`: whether this is the only record. Returns the outcome.
+local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly, values, channel)
   if not state.keepResults then
     values = ''
   end
@@ -28,9 +28,13 @@ local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, values
   else
     fields[7], fields[8], fields[9], fields[10] = 'permits:' .. worker, keep, 'lease:' .. worker, leaseEnds
   end
+  local records
   if values ~= '' then
-    redis.call('XADD', keys.results, recordId(state), 'ok', values)
+    local record = recordId(state)
+    redis.call('XADD', keys.results, record, 'ok', values)
+    records = isOnly and recordText(record, values) or nil
   end
-  local spent = { kept = { keys.results }, keys = { keys.work, keys.progress } }
-  return completeIfDone(keys.request, state, state.at, channel, spent, { fields = fields, kept = kept })
+  local spent = { kept = { keys.results }, keys = { keys.work }, gone = keys.progress }
+  local also = { fields = fields, kept = kept, records = records }
+  return completeIfDone(keys.request, state, state.at, channel, spent, also)
 end

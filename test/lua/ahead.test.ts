@@ -156,3 +156,20 @@ describe('the share of a worker in what nobody has read', () => {
     expect(await readAhead(scene, hand, { read: 2, ahead: 2 })).toMatchObject({ share: 5 });
   });
 });
+
+describe('the speed of all workers', () => {
+  it('follows from the permits of all and from how many have not ended', async () => {
+    const { scene, hand, entries } = await running(2, { limit: 5 });
+    await new Hand(scene, 'other').hold(3, [1, 1]);
+    expect(await readAhead(scene, hand, { read: 0 })).toMatchObject({ granted: 5, left: 20 });
+    const settled = await readAhead(scene, hand, { read: 0 }, [success(entries[0]!)]);
+    expect(settled).toMatchObject({ granted: 5, left: 19 });
+  });
+
+  it('is not known while more may be appended', async () => {
+    const scene = await given.filled({ items: 9, limit: 2 });
+    const hand = new Hand(scene);
+    await hand.hold(2);
+    expect(await readAhead(scene, hand, { read: 0 })).toMatchObject({ granted: 2, left: -1 });
+  });
+});

@@ -1,7 +1,7 @@
 import { ControlCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { useTestClock } from '../support/clock.js';
-import { Hand, type Scene } from '../support/given.js';
+import { given, Hand, type Scene } from '../support/given.js';
 import { readAhead, running } from '../support/read-ahead.js';
 import { completeWithFailures, openedAgain, runAgain } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
@@ -22,6 +22,23 @@ async function redriven() {
   return { scene, hand };
 }
 
+/** An enter of a worker that wants so many permits, of a request of limit 2, and would read four ahead for each. */
+async function readByEnter({ items, want }: { items: number; want: number }) {
+  const { request, generation } = await given.sealed({ items, limit: 2 });
+  const about = {
+    generation,
+    worker: 'w',
+    op: 1,
+    leaseMs: 30_000,
+    tasks: '*',
+    awaited: 0,
+    answered: 0,
+  };
+  const reply = await request.enter({ ...about, want, epochs: ['1'], most: 16, ahead: 4 });
+  if (reply.verdict !== 'ok') throw new Error(reply.verdict);
+  return { permits: reply.permits, read: reply.entries.length };
+}
+
 const traces: Record<string, Trace> = {
   'of a paused request nothing is read ahead, and what was is to go back': {
     async play() {
@@ -33,6 +50,27 @@ const traces: Record<string, Trace> = {
       });
     },
     without: [{ script: 'settle', cure: 'nothing is read ahead of a paused request' }],
+  },
+
+  'an enter reads ahead for a worker that has all that the limit allows, and for no other': {
+    async play() {
+      expect(await readByEnter({ items: 10, want: 5 })).toEqual({ permits: 2, read: 10 });
+      expect(await readByEnter({ items: 5, want: 1 })).toEqual({ permits: 1, read: 1 });
+    },
+    without: [
+      {
+        script: 'enter',
+        cure: 'an enter reads ahead only under the whole limit',
+        change: 'never',
+      },
+    ],
+  },
+
+  'an enter reads ahead of a request that it can read to the end, and of no other': {
+    async play() {
+      expect(await readByEnter({ items: 11, want: 5 })).toEqual({ permits: 2, read: 2 });
+    },
+    without: [{ script: 'enter', cure: 'an enter reads ahead only to the end', change: 'never' }],
   },
 
   'above a lowered limit nothing is read ahead, and what was is to go back': {

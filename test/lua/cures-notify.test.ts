@@ -106,6 +106,31 @@ const traces: Record<string, Trace> = {
     tags,
   },
 
+  'of a request of which everything failed before, the results are read': {
+    async play() {
+      const told = await named({ items: 1, limit: 1 });
+      const { scene } = told;
+      const hand = new Hand(scene);
+      const [entry] = await hand.hold(1);
+      await hand.trySettle([failure(entry!)]);
+      expect(await messageOf(told)).toBe('failed 1 0 1 0 -');
+      await scene.queue.finish(scene.id, scene.generation, 'failed');
+      const again = await openedAgain(scene);
+      await runAgain(again, [0]);
+      await again.request.seal(again.generation, PRODUCER, 1);
+      const next = new Hand(again);
+      const [only] = await next.hold(1);
+      await next.trySettle([success(only!, '2')]);
+      await until(() => told.heard.length > 0);
+      expect(told.heard[0]).toMatch(/succeeded 1 1 0 0 -$/);
+      told.close();
+    },
+    without: [
+      { script: 'settle', cure: 'a message without a read has the only record', change: 'always' },
+    ],
+    tags,
+  },
+
   'who submitted a request hears that it was dropped': {
     async play() {
       const told = await named();

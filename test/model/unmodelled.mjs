@@ -63,6 +63,9 @@ export const unmodelled = [
   { cure: 'the lease is checked before what was read ahead starts', why: AHEAD },
   { cure: 'what waits behind slow handlers goes back', why: TIME },
   { cure: 'others are not read for what goes back', why: TIME },
+  { cure: 'a slow worker reads nothing ahead that others would end sooner', why: TIME },
+  { cure: 'a slow worker leaves the last sub-requests to others', why: TIME },
+  { cure: 'who stands back takes part again', why: TIME },
   { cure: 'what was read ahead is known', why: AHEAD },
   { cure: 'what was read ahead is not started twice', why: AHEAD },
   {
@@ -73,6 +76,8 @@ export const unmodelled = [
   { cure: 'nothing is read ahead of a paused request', why: HALTED },
   { cure: 'nothing is read ahead above a lowered limit', why: FIXED },
   { cure: 'nothing is read ahead where the first crash is final', why: AHEAD },
+  { cure: 'an enter reads ahead only under the whole limit', why: AHEAD },
+  { cure: 'an enter reads ahead only to the end', why: AHEAD },
   { cure: 'after a redrive the unread are counted', why: LIFE },
   ...[
     'successes that are not acknowledged are looked into',
@@ -133,6 +138,7 @@ export const unmodelled = [
   { cure: 'a second pass reads the stream', why: NOTICES },
   { cure: 'results that expire soon are read', why: NOTICES },
   { cure: 'a message brings no record of a failure', why: NOTICES },
+  { cure: 'a message without a read has the only record', why: NOTICES },
   { cure: 'whoever submitted a request learns that it was dropped', why: NOTICES },
   { cure: 'a lost request is not reported as completed', why: TOLD },
   { cure: 'the settings of a server are checked again', why: EVICTING },

@@ -1,6 +1,7 @@
 /* Cures of packages/worker. */
 
 const AHEAD = 'test/flow/read-ahead.test.ts';
+const SLOW = 'test/flow/slow-worker.test.ts';
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
 
 /** @type {import('./cures.mjs').CodeCure[]} */
@@ -294,6 +295,22 @@ export const codeWorker = [
     test: 'test/crash/lost-writes.test.ts',
     name: 'brings what a worker has read ahead, which is started once',
     change: 'never',
+  },
+  {
+    cure: 'a slow worker leaves the last sub-requests to others',
+    test: SLOW,
+    name: 'leaves the last sub-requests to them',
+  },
+  {
+    cure: 'who stands back takes part again',
+    test: SLOW,
+    name: 'takes part again when they have not done the rest in time',
+    change: { becomes: '[]' },
+  },
+  {
+    cure: 'a slow worker reads nothing ahead that others would end sooner',
+    test: SLOW,
+    name: 'stops reading ahead before that',
   },
   {
     cure: 'equals take turns',

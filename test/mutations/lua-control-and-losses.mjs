@@ -22,6 +22,12 @@ export const luaControlAndLosses = [
     history: 'of a request that was redriven the results are read, with what failed before',
   },
   {
+    cure: 'a message without a read has the only record',
+    change: 'always',
+    test: NOTIFY,
+    history: 'of a request of which everything failed before, the results are read',
+  },
+  {
     cure: 'whoever submitted a request learns that it was dropped',
     test: NOTIFY,
     history: 'who submitted a request hears that it was dropped',
@@ -371,6 +377,17 @@ export const luaControlAndLosses = [
     cure: 'nothing is read ahead of a paused request',
     test: AHEAD,
     history: 'of a paused request nothing is read ahead, and what was is to go back',
+  },
+  {
+    cure: 'an enter reads ahead only under the whole limit',
+    test: AHEAD,
+    history:
+      'an enter reads ahead for a worker that has all that the limit allows, and for no other',
+  },
+  {
+    cure: 'an enter reads ahead only to the end',
+    test: AHEAD,
+    history: 'an enter reads ahead of a request that it can read to the end, and of no other',
   },
   {
     cure: 'nothing is read ahead above a lowered limit',

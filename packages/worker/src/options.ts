@@ -56,7 +56,7 @@ export interface WorkerOptions {
   /**
    * Longest time, in ms, that the outcome of a sub-request waits on the worker to be recorded together with others.
    * Meanwhile the worker starts sub-requests that it has read ahead. If the process is killed, these outcomes are
-   * lost and their sub-requests run again. 0: each outcome is recorded at once, and nothing is read ahead. @default 40
+   * lost and their sub-requests run again. 0: each outcome is recorded at once, and nothing is read ahead. @default 80
    */
   readonly settleDelayMs?: number | undefined;
   /**
@@ -105,7 +105,7 @@ export const workerOptions: OptionTable = {
   leaseMs: option.ms(1_000, 3_600_000, 30_000),
   maxBlockMs: option.ms(0, 86_400_000, 120_000),
   quantumMs: option.ms(0, 3_600_000, 50),
-  settleDelayMs: option.ms(0, 60_000, 40),
+  settleDelayMs: option.ms(0, 60_000, 80),
   backoff: option.custom(shape.callable, 'a function'),
   maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
   slowMs: option.ms(1, LONGEST_DELAY_MS),

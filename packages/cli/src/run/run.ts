@@ -32,7 +32,7 @@ import type { RunValues } from './values.js';
 import { Writing } from './writing.js';
 
 /** How long a request whose workers have failed may take to end, in ms. */
-const ENDING_MS = 5_000;
+const ENDING_MS = 15_000;
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
 

@@ -221,8 +221,9 @@ export const calls = {
       /** sub-requests that it may read here */ readonly most: number;
       /** how many of the free slots are still in use, by handlers of other requests that end soon */ readonly awaited: number;
       /** number of its last call for this request that was answered; 0: none */ readonly answered: number;
+      /** how many it may read for each new permit beyond that, if it gets all that the limit allows and the request has no more */ readonly ahead: number;
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
-    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, ...a.epochs],
+    }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, ...a.epochs],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly task: string; readonly attempts: number; readonly ends: number; readonly grantNo: string; readonly ready: number; readonly policy: string; readonly live: number; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }
@@ -1057,13 +1058,13 @@ export const calls = {
       /** one for each success, then four for each other */ readonly outcomes: readonly Argument[];
     }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.grantNo, a.newest, a.values, a.read, a.ahead, a.answered, ...a.outcomes],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly entries: unknown; readonly cut: number; readonly share: number; readonly live: number; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly entries: unknown; readonly cut: number; readonly share: number; readonly live: number; readonly granted: number; readonly left: number; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), nextDue: Number(r[6]), cancelling: Number(r[7]), entries: r[8] as unknown, cut: Number(r[9]), share: Number(r[10]), live: Number(r[11]) };
+          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), nextDue: Number(r[6]), cancelling: Number(r[7]), entries: r[8] as unknown, cut: Number(r[9]), share: Number(r[10]), live: Number(r[11]), granted: Number(r[12]), left: Number(r[13]) };
         case 'complete':
           return { verdict: 'complete', outcome: r[1] as 'succeeded' | 'failed' | 'cancelled', spentAt: numberIn(r[2]) };
         case 'gone':

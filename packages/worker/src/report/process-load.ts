@@ -3,42 +3,68 @@ import type { RegisteredWorker } from '@piecework/protocol';
 
 /** How often the event loop is checked, in ms. */
 const CHECK_MS = 100;
-/** A measurement lasts at least so long, in ms: a worker with shards reports to each of them. */
+/** A measurement is used for so long, in ms: workers report several times a second. */
 const LEAST_MS = 1_000;
 
-/** Memory of this process, and the delay of its event loop since the last report. new → started → closed */
+type Load = Pick<RegisteredWorker, 'eventLoopDelayMs' | 'rssBytes'>;
+
+/** Measures the process, while any worker in it runs. */
+class Measurement {
+  readonly #delays: IntervalHistogram = monitorEventLoopDelay({ resolution: CHECK_MS });
+  #since = performance.now();
+  #load: Load = { rssBytes: process.memoryUsage.rss() };
+
+  constructor() {
+    this.#delays.enable();
+  }
+
+  close(): void {
+    this.#delays.disable();
+  }
+
+  get now(): Load {
+    const now = performance.now();
+    if (now - this.#since < LEAST_MS) return this.#load;
+    this.#since = now;
+    const rssBytes = process.memoryUsage.rss();
+    // It contains the time until the check was due. Without a check since then, the event loop is still late.
+    const lateMs = this.#delays.percentile(99) / 1e6 - CHECK_MS;
+    const eventLoopDelayMs =
+      this.#delays.count === 0 ? this.#load.eventLoopDelayMs : Math.max(0, Math.round(lateMs));
+    this.#load = eventLoopDelayMs === undefined ? { rssBytes } : { eventLoopDelayMs, rssBytes };
+    // Clears a table of some hundred kilobytes.
+    if (this.#delays.count > 0) this.#delays.reset();
+    return this.#load;
+  }
+}
+
+/** One for all workers of the process, as they share its event loop and its memory. */
+let measurement: Measurement | undefined;
+let workers = 0;
+
+/** Memory of this process, and the delay of its event loop lately. new → started → closed */
 export class ProcessLoad {
-  #delays: IntervalHistogram | undefined;
-  #since = 0;
-  #delayMs: number | undefined;
+  #state: 'new' | 'started' | 'closed' = 'new';
 
   start(): void {
-    if (this.#delays) return;
-    this.#delays = monitorEventLoopDelay({ resolution: CHECK_MS });
-    this.#delays.enable();
-    this.#since = performance.now();
+    if (this.#state !== 'new') return;
+    this.#state = 'started';
+    workers += 1;
+    measurement ??= new Measurement();
   }
 
-  /** Measures nothing more. */
+  /** Measures nothing more for this worker. */
   close(): void {
-    this.#delays?.disable();
+    const wasCounted = this.#state === 'started';
+    this.#state = 'closed';
+    if (!wasCounted) return;
+    workers -= 1;
+    if (workers > 0) return;
+    measurement?.close();
+    measurement = undefined;
   }
 
-  get now(): Pick<RegisteredWorker, 'eventLoopDelayMs' | 'rssBytes'> {
-    this.#measure();
-    const rssBytes = process.memoryUsage.rss();
-    return {
-      ...(this.#delayMs === undefined ? {} : { eventLoopDelayMs: this.#delayMs }),
-      rssBytes,
-    };
-  }
-
-  #measure(): void {
-    const delays = this.#delays;
-    if (!delays || delays.count === 0 || performance.now() - this.#since < LEAST_MS) return;
-    // It contains the time until the check was due.
-    this.#delayMs = Math.max(0, Math.round(delays.percentile(99) / 1e6 - CHECK_MS));
-    delays.reset();
-    this.#since = performance.now();
+  get now(): Load {
+    return measurement?.now ?? { rssBytes: process.memoryUsage.rss() };
   }
 }

@@ -1,9 +1,9 @@
 import type { Usual } from '../shared/usual.js';
 
 /** About how many outcomes one settle is to carry: more would hardly make each of them cheaper. */
-const COMPANY = 32;
+const COMPANY = 64;
 /** Outcomes wait for others for no longer than so many times what a handler takes. */
-const HANDLERS = 2;
+const HANDLERS = 4;
 /** While somebody follows the results, outcomes wait for others for no longer than this, in ms. */
 const LIVE_MS = 4;
 /** If fewer outcomes than this are expected within the delay, none waits for it. */
@@ -13,7 +13,7 @@ const GAP = 0.05;
 /** How much more is read ahead than is needed on average, as handlers do not end at equal intervals. */
 const RESERVE = 1.3;
 /** Most that is read ahead for each permit. */
-const PER_PERMIT = 4;
+export const PER_PERMIT = 4;
 /** Handlers are short if they take no longer than this on average, in ms: a slot is free soon. */
 const SHORT_MS = 150;
 /** Over about how many calls the round trip is averaged. */
@@ -26,15 +26,20 @@ const AVERAGED = 8;
  */
 export class Pace {
   readonly #usual: Usual;
+  readonly #lately: Usual;
   readonly #most: number;
   readonly #permits: () => number;
   #roundTripMs = 1;
   /** Whether somebody follows the results, as the server answered last. */
   live = false;
 
-  /** `most`: longest delay of an outcome, in ms; 0: each is settled at once · `permits`: how many it has now */
-  constructor(usual: Usual, most: number, permits: () => number) {
+  /**
+   * `usual`: of this request · `lately`: of all requests of this worker · `most`: longest delay of an outcome, in ms; 0:
+   * each is settled at once · `permits`: how many it has now
+   */
+  constructor(usual: Usual, lately: Usual, most: number, permits: () => number) {
     this.#usual = usual;
+    this.#lately = lately;
     this.#most = most;
     this.#permits = permits;
   }
@@ -79,6 +84,15 @@ export class Pace {
   get isShort(): boolean | undefined {
     const { averageMs } = this.#usual;
     return averageMs === undefined ? undefined : averageMs <= SHORT_MS;
+  }
+
+  /**
+   * Whether what is read ahead with the first permits is run within a time slice of `quantumMs`, as far as handlers of
+   * this request, or the last ones of others, tell.
+   */
+  fitsSlice(quantumMs: number): boolean {
+    const averageMs = this.#usual.averageMs ?? this.#lately.averageMs;
+    return averageMs !== undefined && averageMs * (1 + PER_PERMIT) <= quantumMs;
   }
 
   /** The time from one start to the next while all permits are in use, in ms; 0: not known. */

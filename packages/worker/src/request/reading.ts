@@ -1,8 +1,9 @@
 import type { Contention, Entry } from '@piecework/protocol';
 import type { Slots } from '../shared/slots.js';
 import type { Attempts } from './attempts.js';
-import type { Pace } from './pace.js';
+import { type Pace, PER_PERMIT } from './pace.js';
 import { ReadAhead } from './read-ahead.js';
+import type { Remainder } from './remainder.js';
 import type { SessionCalls } from './session-calls.js';
 import type { SessionLease } from './session-lease.js';
 import type { SessionMode } from './session-mode.js';
@@ -26,7 +27,9 @@ export class Reading {
   readonly #account: SlotAccount;
   readonly #calls: SessionCalls;
   readonly #pace: Pace;
+  readonly #remainder: Remainder;
   readonly #mayReadAhead: boolean;
+  readonly #quantumMs: number;
   readonly #onReturned: () => void;
   readonly #ahead: ReadAhead;
   /** Its share of what nobody has read, as the server answered last. */
@@ -47,8 +50,11 @@ export class Reading {
     readonly account: SlotAccount;
     readonly calls: SessionCalls;
     readonly pace: Pace;
+    readonly remainder: Remainder;
     /** Whether sub-requests may be read before a handler can start them. */
     readonly mayReadAhead: boolean;
+    /** Time slice of a request, in ms. */
+    readonly quantumMs: number;
     /** What was read ahead was given back. */
     readonly onReturned: () => void;
   }) {
@@ -61,7 +67,9 @@ export class Reading {
     this.#account = parts.account;
     this.#calls = parts.calls;
     this.#pace = parts.pace;
+    this.#remainder = parts.remainder;
     this.#mayReadAhead = parts.mayReadAhead;
+    this.#quantumMs = parts.quantumMs;
     this.#onReturned = parts.onReturned;
     this.#ahead = new ReadAhead(() => {
       // cure: others are not read for what goes back
@@ -113,7 +121,18 @@ export class Reading {
   /** How many more are to be read than there are permits for. */
   get ahead(): number {
     if (!this.#mode.working || !this.#mayReadAhead) return 0;
-    return Math.max(0, Math.min(this.#pace.ahead, this.#share) - this.#ahead.size);
+    const most = Math.min(
+      this.#pace.ahead,
+      this.#share,
+      // cure: a slow worker reads nothing ahead that others would end sooner
+      this.#remainder.ahead,
+    );
+    return Math.max(0, most - this.#ahead.size);
+  }
+
+  /** How many an enter may read for each permit beyond it, where no other worker could run them. */
+  get aheadAtEnter(): number {
+    return this.#pace.fitsSlice(this.#quantumMs) && this.#mayReadAhead ? PER_PERMIT : 0;
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
@@ -121,6 +140,8 @@ export class Reading {
     if (this.dueNow > 0) return 0;
     // cure: nothing is read while more waits than one settle takes
     if (this.#settling.outcomes.isMuch) return 0;
+    // cure: a slow worker leaves the last sub-requests to others
+    if (this.#standsBackMs > 0) return 0;
     const wanted = this.free + this.ahead;
     if (this.#averageSize === undefined) return Math.min(wanted, FIRST);
     return Math.min(wanted, Math.max(1, Math.floor(MOST / Math.max(1, this.#averageSize))));
@@ -141,6 +162,11 @@ export class Reading {
     return this.#settling.outcomes.size > 0 && this.settleInMs <= 0;
   }
 
+  /** Whether something waits for its next attempt and is due, and there are permits for it. */
+  get hasToTake(): boolean {
+    return this.dueNow > 0 && this.free > 0;
+  }
+
   /**
    * For how long the outcomes that wait may still wait for others, in ms: as long as the next sub-requests are here,
    * so that no slot waits for this settle.
@@ -153,6 +179,24 @@ export class Reading {
     // cure: what ended is settled as soon as nothing is left to start
     if (!mayWait || outcomes.isMuch) return 0;
     return this.#pace.delayMs - outcomes.waitedMs;
+  }
+
+  /**
+   * After how long there may be something to settle or to read although no handler ends, in ms; undefined: there is
+   * neither.
+   */
+  get dueInMs(): number | undefined {
+    const settles = this.#settling.outcomes.size > 0 ? [this.settleInMs] : [];
+    // cure: who stands back takes part again
+    const reads = this.free > 0 ? [this.#standsBackMs] : [];
+    const all = [...settles, ...reads];
+    return all.length > 0 ? Math.min(...all) : undefined;
+  }
+
+  /** For how long it leaves what is left to others although it has free permits, in ms; 0: it does not. */
+  get #standsBackMs(): number {
+    const may = this.#mayReadAhead && this.dueNow === 0;
+    return may ? this.#remainder.standsBackMs : 0;
   }
 
   /** How many may run here. Handlers whose time is up still have their slots, and so have those of other sessions. */
@@ -175,11 +219,15 @@ export class Reading {
   }
 
   /**
-   * A settle was answered. `share`: the worker's share of what nobody has read; undefined: not known; -1: nothing that
+   * A settle was answered. `share`: the worker's share of what nobody has read, if it asked for any; -1: nothing that
    * was read before is to be started.
    */
-  settled(share: number | undefined): void {
-    this.#share = share ?? this.#share;
+  settled(
+    reply: { readonly share: number; readonly granted: number; readonly left: number },
+    asked: boolean,
+  ): void {
+    this.#remainder.answered(reply);
+    if (asked || reply.share < 0) this.#share = reply.share;
     this.#ceiling = Number.POSITIVE_INFINITY;
     // cure: what was read ahead is not started above a lowered limit or on a paused request
     if (this.#share < 0) this.returnAhead();

@@ -172,15 +172,15 @@ export class RequestSession {
       if (this.#settling.owesCheckpoints) await this.#settling.sendCheckpoints();
       else if (this.#mode.working && this.#room.mayLack) await this.#leaveIfFull();
       else if (this.#reading.hasToSettle) await this.#settleAndAsk();
-      else if (this.#reading.free > 0) await this.#take(this.#reading.free);
-      else return this.#settleLater();
+      else if (this.#reading.hasToTake) await this.#take(this.#reading.free);
+      else return this.#workLater();
     }
   }
 
-  /** Works again when the outcomes that wait have waited long enough for others. */
-  #settleLater(): void {
-    if (this.#outcomes.size === 0) return;
-    this.#mailbox.runLater(Math.max(1, this.#reading.settleInMs), () => this.#work());
+  /** Works again when there may be something to settle or to read, also if no handler ends until then. */
+  #workLater(): void {
+    const { dueInMs } = this.#reading;
+    if (dueInMs !== undefined) this.#mailbox.runLater(Math.max(1, dueInMs), () => this.#work());
   }
 
   async #enter(epochs: readonly string[], want: number, awaits: boolean): Promise<void> {
@@ -189,7 +189,7 @@ export class RequestSession {
     try {
       wanted = await this.#room.permitsFor(this.shard.takesWork ? want : 0);
       sentAt = performance.now();
-      entered = await this.#calls.enter(epochs, wanted, this.#account.withoutSlot);
+      entered = await this.#calls.enter(epochs, wanted, this.#account, this.#reading);
       if (entered.verdict === 'ok') granted = entered.permits - this.lease.permits;
     } finally {
       this.#account.answered(want, awaits ? Math.max(0, want - granted) : 0);
@@ -248,7 +248,7 @@ export class RequestSession {
     this.#reading.answered(settled);
     this.#settling.scheduleRetries(settled.nextDue);
     if (settled.permits < running) this.#lose('the lease was withdrawn');
-    this.#reading.settled(settled.share < 0 || read > 0 ? settled.share : undefined);
+    this.#reading.settled(settled, read > 0);
     this.#reading.startSettled(entries, settled.permits - running);
     this.#reading.note(entries);
     if (settled.cancelling) this.#cancel();

@@ -52,15 +52,21 @@ export class SessionCalls {
     return this.#commands.keys.request;
   }
 
-  /** Turns tokens (their epochs) into permits for up to `want` slots, `awaited` of which are still in use. */
-  async enter(epochs: readonly string[], want: number, awaited: number) {
+  /** Turns tokens (their epochs) into permits for up to `want` slots, some of which may still be in use. */
+  async enter(
+    epochs: readonly string[],
+    want: number,
+    { withoutSlot: awaited }: { readonly withoutSlot: number },
+    { aheadAtEnter: ahead }: { readonly aheadAtEnter: number },
+  ) {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
     this.#epoch = this.#context.connection.epoch;
     const entered = await this.#insist(() =>
       this.#commands.enter({
         ...{ generation: this.#generation, worker, op, want, leaseMs, epochs },
-        ...{ tasks: handlers.served, most: READ_AT_ENTER, awaited, answered: this.#answered },
+        ...{ tasks: handlers.served, most: READ_AT_ENTER, awaited, ahead },
+        answered: this.#answered,
       }),
     );
     this.#answered = op;

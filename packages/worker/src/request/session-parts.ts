@@ -10,6 +10,7 @@ import { HandOver, mayPassOn, type Successors } from './hand-over.js';
 import { MemoryRoom } from './memory-room.js';
 import { Pace } from './pace.js';
 import { Reading } from './reading.js';
+import { Remainder } from './remainder.js';
 import { SessionCalls } from './session-calls.js';
 import { SessionLease } from './session-lease.js';
 import type { SessionMode } from './session-mode.js';
@@ -100,11 +101,13 @@ export function partsOf(
     start: (suspect, now) => attempts.start(suspect, now),
   });
   const account = new SlotAccount(slots, callbacks.onSlot);
-  const pace = new Pace(usual, context.settleDelayMs, () => lease.permits);
+  const pace = new Pace(usual, context.lately, context.settleDelayMs, () => lease.permits);
+  const remainder = new Remainder(pace, () => lease.permits);
   const reading: Reading = new Reading({
-    ...{ mode, lease, attempts, suspects, settling, slots, account, calls, pace },
+    ...{ mode, lease, attempts, suspects, settling, slots, account, calls, pace, remainder },
     // A consumer that pulls asks for each, and waits for the answer to each.
     mayReadAhead: context.settleDelayMs > 0 && !context.handlers.pulled,
+    quantumMs: context.quantumMs,
     onReturned: callbacks.onReturned,
   });
   const slice = new TimeSlice(

@@ -67,7 +67,10 @@ export class Settling {
     if (this.#context.handlers.pulled) this.#listeners.add(outcome, attempt);
     if (this.#context.events.heard('settled')) this.#numbers.set(outcome.entry, attempt.attempt);
     this.#room.note(attempt, outcome, isFinal);
-    if (outcome.kind === 's') this.#usual.note(attempt.startedAt);
+    if (outcome.kind === 's') {
+      this.#usual.note(attempt.startedAt);
+      this.#context.lately.note(attempt.startedAt);
+    }
     this.#log.reported(attempt, outcome, isFinal);
     if (outcome.kind !== 's') this.#lastCheckpoints.add(attempt);
     if (!isFailure) return;

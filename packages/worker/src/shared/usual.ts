@@ -12,6 +12,7 @@ export class Usual {
   readonly #lately: number[] = [];
   #next = 0;
   #count = 0;
+  #averaged = 0;
   #averageMs: number | undefined;
 
   /** A handler that was started at this time, as performance.now(), has succeeded. */
@@ -21,8 +22,10 @@ export class Usual {
     const ms = performance.now() - startedAt;
     this.#lately[this.#next] = ms;
     this.#next = (this.#next + 1) % LATELY;
-    this.#averageMs =
-      this.#averageMs === undefined ? ms : this.#averageMs + (ms - this.#averageMs) / AVERAGED;
+    // The first to end are the shortest: each of the first counts as much as the others.
+    this.#averaged = Math.min(this.#averaged + 1, AVERAGED);
+    const averageMs = this.#averageMs ?? 0;
+    this.#averageMs = averageMs + (ms - averageMs) / this.#averaged;
   }
 
   /** What they took lately on average, in ms; undefined: nothing has succeeded here. */

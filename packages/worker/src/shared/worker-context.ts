@@ -43,6 +43,8 @@ export class WorkerContext {
   readonly memory: Memory;
   readonly growths = new Remembered(() => new Growth());
   readonly usuals = new Remembered(() => new Usual());
+  /** How long handlers of all requests ran lately. */
+  readonly lately = new Usual();
   readonly unblocking: Unblocking;
   /** How many handlers run now. */
   running = 0;

@@ -1,9 +1,9 @@
 import type { Setting } from './assumptions.js';
 
 /** Longest delay of an outcome (`settleDelayMs`), in ms, and in handlers; at most until so many outcomes are expected. */
-const DELAY_MS = 40;
-const DELAY_HANDLERS = 2;
-const COMPANY = 32;
+const DELAY_MS = 80;
+const DELAY_HANDLERS = 4;
+const COMPANY = 64;
 const LEAST_COMPANY = 0.5;
 /** What is read ahead: a third more than is needed until the reply, at most so many for each permit. */
 const RESERVE = 1.3;

@@ -34,8 +34,9 @@ export interface Entered extends Placed<Omit<Ok<'enter'>, 'entries' | 'live'>> {
   readonly entries: readonly Entry[];
 }
 
-export type EnterArguments = Omit<Arguments<'enter'>, 'most' | 'awaited' | 'answered'> &
-  Partial<Pick<Arguments<'enter'>, 'most' | 'awaited' | 'answered'>>;
+type Counts = 'most' | 'awaited' | 'answered' | 'ahead';
+export type EnterArguments = Omit<Arguments<'enter'>, Counts> &
+  Partial<Pick<Arguments<'enter'>, Counts>>;
 
 /**
  * What a worker does to a request: it turns tokens into permits, takes sub-requests and settles them. Hash slot of
@@ -45,13 +46,14 @@ export class WorkerCommands extends RequestReads {
   /**
    * Turns tokens into permits. `tasks`: ' name name ' or '*' · `most`: how many sub-requests it may read in the same
    * call · `awaited`: how many of the wanted slots are still in use · `answered`: number of this worker's last call for
-   * this request that was answered.
+   * this request that was answered · `ahead`: how many it may read for each new permit beyond that, if the worker has
+   * all that the limit allows.
    */
   async enter(
     args: EnterArguments,
   ): Promise<Entered | Placed<Extract<Reply<'enter'>, { verdict: 'unserved' }>> | Complete | Gone> {
-    const { most = 0, awaited = 0, answered = 0 } = args;
-    const all = { ...args, most, awaited, answered };
+    const { most = 0, awaited = 0, answered = 0, ahead = 0 } = args;
+    const all = { ...args, most, awaited, answered, ahead };
     const reply = await run(this.connection.client, 'enter', this.keys, all);
     if (reply.verdict === 'unserved') return placed(reply);
     if (reply.verdict !== 'ok') return reply;
