@@ -15,6 +15,7 @@ import { examples, root } from './examples.js';
 const NOT_RUN: Readonly<Record<string, string>> = {
   'ctx.hold': 'ends a handler',
   'first.mjs': 'readme.test.ts runs it',
+  startTestKit: 'takes over the clock of the process; testing-guide.test.ts runs it',
   WorkerFleet: 'starts processes with a handler of the user',
   'tls: {': 'needs certificates',
   'sentinels:': 'needs sentinels',

@@ -13,7 +13,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 export interface Example {
   /** As `docs/guide/time.md:14`, the line of its fence. */
   readonly place: string;
-  /** Name of the module that is written for it. */
+  /** Name of the module that is written for it: the one in its first line, if there is one, as `// service.ts`. */
   readonly file: string;
   readonly program: string;
 }
@@ -88,7 +88,8 @@ export function examples(): Example[] {
     return [...text.matchAll(/^```(ts|js)\n(.*?)^```$/gms)].map((match) => {
       const line = text.slice(0, match.index).split('\n').length;
       const place = `${page}:${line}`;
-      const file = `${place.replaceAll(/[/:.]/g, '-')}.${match[1]}`;
+      const [, named] = /^\/\/ ([\w.-]+\.ts)\n/.exec(match[2] as string) ?? [];
+      const file = named ?? `${place.replaceAll(/[/:.]/g, '-')}.${match[1]}`;
       return { place, file, program: moduleOf(page, match[2] as string) };
     });
   });

@@ -63,6 +63,16 @@ function useLibrary(at, redis, readme) {
   mustHave(run(at, 'npx', ['piecework'], { code: 1 }), 'npm install @piecework/cli');
 }
 
+/** Runs the test of docs/guide/testing.md, as a user's project would. */
+function useTestKit(at, page) {
+  for (const [, code, name] of page.matchAll(/^```ts\n(\/\/ (newsletter\S*\.ts)\n.*?)^```$/gms))
+    writeFileSync(join(at, name), code);
+  writeFileSync(join(at, 'package.json'), '{ "private": true, "type": "module" }\n');
+  mustHave(run(at, 'npx', ['vitest', 'run'], { env: { NO_COLOR: '1' } }), '2 passed');
+  const plain = "import('@piecework/testing').then((kit) => console.log(Object.keys(kit).join()))";
+  mustHave(run(at, process.execPath, ['-e', plain]), 'assertSucceeded');
+}
+
 /** Uses the command line. */
 function useCommandLine(at) {
   writeFileSync(join(at, 'words.txt'), 'one\ntwo\n');
@@ -95,10 +105,13 @@ try {
     const [command, ...args] = packer === 'npm' ? ['npm'] : ['npx', '-y', 'pnpm@12'];
     for (const at of packages) run(at, command, [...args, 'pack', '--pack-destination', to]);
     const tarballs = readdirSync(to).map((name) => join(to, name));
-    const ofTerminals = /piecework-(cli|dashboard|embedded)-\d/;
+    const ofTerminals = /piecework-(cli|dashboard|embedded|testing)-\d/;
     const library = tarballs.filter((path) => !ofTerminals.test(path));
     useLibrary(project(`library-${packer}`, library), redis.url, readme);
     useCommandLine(project(`command-line-${packer}`, tarballs));
+    const ofTests = tarballs.filter((path) => !/piecework-(cli|dashboard)-\d/.test(path));
+    const guide = readFileSync(join(clone, 'docs/guide/testing.md'), 'utf8');
+    useTestKit(project(`test-kit-${packer}`, [...ofTests, 'vitest@4']), guide);
   }
   console.log('Everything can be packed, installed and run.');
 } finally {

@@ -1,5 +1,5 @@
 /**
- * For Piecework's own tests only: runs a build of the scripts whose clock can be moved, so that
+ * For Piecework's own tests and for `@piecework/testing`: runs a build of the scripts whose clock can be moved, so that
  * nothing has to sleep until a lease ends.
  */
 
@@ -13,6 +13,7 @@ import { useBuild } from './scripts/run-script.js';
 import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
 
 export { run } from './scripts/run-script.js';
+export { scripts as releasedScripts } from './scripts/scripts.generated.js';
 
 let offset: number | (() => number) = 0;
 
@@ -28,9 +29,11 @@ export function removeTestClock(): void {
   useBuild({ scripts: released, clock: () => [] });
 }
 
-/** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. */
-export function setClockOffset(ms: number | (() => number)): void {
+/** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. Returns the offset before. */
+export function setClockOffset(ms: number | (() => number)): number | (() => number) {
+  const before = offset;
   offset = ms;
+  return before;
 }
 
 const offsetMs = (): Argument => (typeof offset === 'number' ? offset : offset());
