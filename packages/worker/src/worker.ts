@@ -70,7 +70,10 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     super();
     const checked = checkOptions<
       Required<
-        Omit<WorkerOptions, 'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger' | 'telemetry'>
+        Omit<
+          WorkerOptions,
+          'handler' | 'handlers' | 'backoff' | 'slowMs' | 'metrics' | 'logger' | 'telemetry'
+        >
       > &
         WorkerOptions
     >(workerOptions, options);

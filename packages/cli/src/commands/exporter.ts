@@ -1,10 +1,10 @@
+import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { exporterFlags } from '../flags/exporter-flags.js';
 import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { listening } from '../processes/endpoints.js';
-import { openLog } from '@piecework/worker/log';
 import { defaultLogFormat, type LogFormat } from '../terminal/log-format.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { existingRedis } from './redis-url.js';
