@@ -5,7 +5,6 @@
 //   npm run test:kubernetes
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -39,12 +38,12 @@ function resources() {
   return found;
 }
 
-/** Of the model of a kind, the check of its schema. */
+/** The model of a kind, which checks by the schema of the API. Only the package's own entry for imports names it. */
 async function modelOf(folder, { apiVersion, kind }) {
-  const require = createRequire(join(folder, 'package.json'));
-  const path = require.resolve(`kubernetes-models/${apiVersion}/${kind}`);
-  const module = await import(pathToFileURL(path).href);
-  return module[kind] ?? module.default[kind];
+  const version = join(folder, 'node_modules/kubernetes-models', apiVersion, 'index.js');
+  const { [kind]: model } = await import(pathToFileURL(version).href);
+  if (!model) throw new Error(`${MODELS} has no ${apiVersion} ${kind}`);
+  return model;
 }
 
 /** Why a resource is refused; undefined: it is not. */
