@@ -201,9 +201,14 @@ export class Reading {
 
   /** How many may run here. Handlers whose time is up still have their slots, and so have those of other sessions. */
   get #usable(): number {
+    return Math.max(this.busy, this.#withSlot - this.#slots.over);
+  }
+
+  /** How many permits have a slot. */
+  get #withSlot(): number {
     // cure: handlers start only in slots that the session occupies
     const slots = this.#account.held - this.#attempts.zombieCount;
-    return Math.max(this.busy, Math.min(this.#lease.permits, slots) - this.#slots.over);
+    return Math.min(this.#lease.permits, slots);
   }
 
   /** An enter or a settle was answered. `live`: somebody follows the results. */
@@ -262,7 +267,7 @@ export class Reading {
     // cure: the lease is checked before suspects are claimed
     this.#lease.fence();
     // Suspects first: with their claim all sessions leave, this one too, and what was read with them goes back.
-    const room = Math.min(this.#usable, end) - this.busy;
+    const room = Math.min(this.#withSlot, end) - this.busy;
     const waiting = this.#suspects.claim(entries, room);
     for (const entry of entries) {
       if (waiting.has(entry)) continue;
