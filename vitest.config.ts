@@ -82,7 +82,7 @@ export default defineConfig({
     // A page or a server on a busy machine may take seconds.
     expect: { poll: { timeout: 15_000 } },
     // Far more than any takes: many start processes, and six files share two cores.
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     // The first hook may have to fetch a Redis.
     hookTimeout: 120_000,
     // A test that passes at the second try has found something.
