@@ -1,8 +1,15 @@
 import { readdirSync } from 'node:fs';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { isExhaustive } from './scripts/exhaustive.mjs';
-import { flowAlone, overTls, testMode, testTags } from './test/support/mode.ts';
+import { filesOfPart, isExhaustive } from './scripts/exhaustive.mjs';
+import {
+  flowAlone,
+  overTls,
+  testEvery,
+  testMode,
+  testPart,
+  testTags,
+} from './test/support/mode.ts';
 
 /** What makes sense where. Not by arguments: to those, a name that is given would only be added. */
 function whatToRun(): string {
@@ -22,10 +29,13 @@ function leftOut(): string[] {
   const isNamed = process.argv.slice(3).some((argument) => !argument.startsWith('-'));
   const which = process.env['PIECEWORK_TEST_WHICH'] ?? (isNamed ? 'all' : 'usual');
   if (which === 'all' || testMode !== 'embedded' || flowAlone) return [];
-  return readdirSync('test', { recursive: true, encoding: 'utf8' })
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
     .map((path) => `test/${path}`)
-    .filter((path) => path.endsWith('.test.ts'))
-    .filter((path) => isExhaustive(path) !== (which === 'exhaustive'));
+    .filter((path) => path.endsWith('.test.ts'));
+  const exhaustive = files.filter(isExhaustive);
+  if (which === 'usual') return exhaustive;
+  const played = new Set(filesOfPart(exhaustive, testEvery, testPart));
+  return files.filter((path) => !played.has(path));
 }
 
 const exclude = [...configDefaults.exclude, ...excluded, ...leftOut()];

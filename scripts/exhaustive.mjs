@@ -1,7 +1,7 @@
 /*
  * Tests that go through very many cases of one kind, or need a fleet or a cluster for minutes. `npm test` leaves them
  * out, because other tests already show each behaviour of Piecework. `npm run test:all` runs all of them, and `.ci/run`
- * a part that the commit chooses.
+ * a part that the commit chooses: of the files in `playedInParts` every n-th case, of all others every n-th file.
  */
 /** Prefixes of the paths of these test files, and what the files go through. */
 export const exhaustive = {
@@ -23,6 +23,15 @@ export const exhaustive = {
   'test/lua/repeat-law': 'every script twice from every state',
 };
 
+/** Prefixes of those files that play every n-th of their cases (see test/support/mode.ts). */
+const playedInParts = [
+  'test/crash/nth-call',
+  'test/interleavings/interleavings',
+  'test/chaos/short',
+  'test/model/model',
+  'test/bench/bench',
+];
+
 /** Exceptions that `npm test` does run: the smallest of their kind. */
 const usual = ['test/cluster/smoke'];
 
@@ -30,4 +39,11 @@ const usual = ['test/cluster/smoke'];
 export function isExhaustive(path) {
   const begins = (prefix) => path.startsWith(prefix);
   return Object.keys(exhaustive).some(begins) && !usual.some(begins);
+}
+
+/** Of exhaustive files, those that have a part of their cases or are of this part themselves. */
+export function filesOfPart(files, every, part) {
+  const inParts = (path) => playedInParts.some((prefix) => path.startsWith(prefix));
+  const whole = files.filter((path) => !inParts(path)).sort();
+  return [...files.filter(inParts), ...whole.filter((_, i) => i % every === part)];
 }

@@ -298,11 +298,14 @@ describe('an answer', () => {
     await app.listen({ port: 0, host: '127.0.0.1' });
     const { port } = app.server.address() as { port: number };
     const ending = new AbortController();
+    // An answer that nobody refers to is collected, and fetch then closes its connection.
+    const kept: Response[] = [];
     const open = async (params: Record<string, string>, { signal } = ending) => {
       const query = new URLSearchParams({ queue, ...params });
       const url = `http://127.0.0.1:${port}/pw/api/events?${query}`;
-      const { status } = await fetch(url, { headers: signedIn, signal });
-      return status;
+      const response = await fetch(url, { headers: signedIn, signal });
+      kept.push(response);
+      return response.status;
     };
     const pages = async (n: number, params: (i: number) => Record<string, string>) => {
       const statuses = await Promise.all(Array.from({ length: n }, (_, i) => open(params(i))));

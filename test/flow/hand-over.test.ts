@@ -80,6 +80,33 @@ async function start(flow: Flow, options: Parameters<Flow['worker']>[0]): Promis
   await worker.start();
 }
 
+/** A request that may use all slots of a worker, and what tests do to it. */
+async function usingAll(flow: Flow, concurrency: number, handler: (n: number) => unknown) {
+  const entering = vi.spyOn(Dispatcher.prototype, 'enterAll');
+  flow.after(() => entering.mockRestore());
+  const redis = watched(flow);
+  await start(flow, { redis, concurrency, handler });
+  const request = await flow.producer().open({ id: flow.id('a'), limit: concurrency });
+  /** The worker has handled the replies to all that it had sent. */
+  const settled = async () => {
+    for (let i = 0; i < 10; i += 1) await redis.ping();
+  };
+  const append = async (...items: number[]) => {
+    await request.append(...items);
+    await request.flush();
+  };
+  /** Another request takes so many slots of the worker, and promises them. */
+  const takeSlots = async (slots: number) => {
+    const { generation } = (await flow.request(request.id).state()) as { generation: number };
+    const [dispatcher] = entering.mock.contexts as Dispatcher[];
+    const session = dispatcher?.of(request.id, generation) as RequestSession;
+    const other = new SlotAccount(session.shard.slots, () => {});
+    other.occupy(slots, slots);
+    return { session, other };
+  };
+  return { request, settled, append, takeSlots };
+}
+
 /** A turn lasts at most a tenth of a second. */
 const quantumMs = 5;
 const SLOTS = 6;
@@ -143,8 +170,6 @@ describe('a request at the end of its turn', { tags: ['one-server'] }, () => {
   test('that gets its next one while it hands over starts nothing before those slots are free', async ({
     flow,
   }) => {
-    const entering = vi.spyOn(Dispatcher.prototype, 'enterAll');
-    flow.after(() => entering.mockRestore());
     const held = gate();
     const started: number[] = [];
     const handler = async (n: number) => {
@@ -152,29 +177,15 @@ describe('a request at the end of its turn', { tags: ['one-server'] }, () => {
       if (n >= 2) await held.opened;
       return n;
     };
-    const redis = watched(flow);
-    await start(flow, { redis, concurrency: 4, handler });
+    const { request, settled, append, takeSlots } = await usingAll(flow, 4, handler);
     flow.after(() => held.open());
-    const request = await flow.producer().open({ id: flow.id('a'), limit: 4 });
-    const append = async (...items: number[]) => {
-      await request.append(...items);
-      await request.flush();
-    };
     // Handlers are short, and two run that are the last ones.
     await append(0, 1);
     await until(async () => (await flow.request(request.id).state())?.succeeded === 2);
     await append(2, 3);
     await until(() => started.length === 4);
-    const settled = async () => {
-      for (let i = 0; i < 10; i += 1) await redis.ping();
-    };
     await settled();
-    const { generation } = (await flow.request(request.id).state()) as { generation: number };
-    const [dispatcher] = entering.mock.contexts as Dispatcher[];
-    const session = dispatcher?.of(request.id, generation) as RequestSession;
-    // Another request has the other two slots, and promises them.
-    const other = new SlotAccount(session.shard.slots, () => {});
-    other.occupy(2, 2);
+    const { session, other } = await takeSlots(2);
     await append(4, 5);
     await settled();
     // What waits for those slots is not late, however long this takes.
@@ -197,8 +208,6 @@ describe('a request at the end of its turn', { tags: ['one-server'] }, () => {
   test('starts nothing in slots of others, also if several of its own handlers end at once', async ({
     flow,
   }) => {
-    const entering = vi.spyOn(Dispatcher.prototype, 'enterAll');
-    flow.after(() => entering.mockRestore());
     const [first, rest] = [gate(), gate()];
     let [running, most, ended] = [0, 0, 0];
     const handler = async (n: number) => {
@@ -209,32 +218,18 @@ describe('a request at the end of its turn', { tags: ['one-server'] }, () => {
       ended += 1;
       return n;
     };
-    const redis = watched(flow);
-    await start(flow, { redis, concurrency: 9, handler });
+    const { request, settled, append, takeSlots } = await usingAll(flow, 9, handler);
     flow.after(() => {
       first.open();
       rest.open();
     });
-    const request = await flow.producer().open({ id: flow.id('a'), limit: 9 });
-    const append = async (...items: number[]) => {
-      await request.append(...items);
-      await request.flush();
-    };
     // Handlers are short. Then six run that are the last ones.
     await append(0, 1);
     await until(async () => (await flow.request(request.id).state())?.succeeded === 2);
     await append(2, 3, 4, 5, 6, 7);
     await until(() => running === 6);
-    const settled = async () => {
-      for (let i = 0; i < 10; i += 1) await redis.ping();
-    };
     await settled();
-    const { generation } = (await flow.request(request.id).state()) as { generation: number };
-    const [dispatcher] = entering.mock.contexts as Dispatcher[];
-    const session = dispatcher?.of(request.id, generation) as RequestSession;
-    // Another request has the other three slots, and promises them.
-    const other = new SlotAccount(session.shard.slots, () => {});
-    other.occupy(3, 3);
+    const { session, other } = await takeSlots(3);
     await append(8, 9, 10);
     await settled();
     const clock = ownClock(flow);

@@ -5,7 +5,6 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../../support/until.js';
 import { type Fleet, HOSTILE, items, openBrowser, startFleet } from './fleet.js';
 import { PAGES } from './pages.js';
 
@@ -67,10 +66,9 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
 
   it('shows what users wrote as text, and runs nothing of it', async () => {
     // The page of the last errors shows few: errors of others would be later ones soon.
-    await fleet.pw.request('crawl-2026-11-22').completion();
     const crawl = fleet.pw.request('crawl-2026-11-23');
-    await crawl.pause();
-    await until(async () => (await crawl.status()).running === 0);
+    await crawl.cancel();
+    for (const id of ['crawl-2026-11-22', crawl.id]) await fleet.pw.request(id).completion();
     for (const [i, hostile] of HOSTILE.entries())
       await fleet.pw.submit(
         [
@@ -105,7 +103,6 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await page.goto(`${fleet.url}#/req/errors`);
     await page.getByText('HostileError').first().waitFor();
     await look();
-    await crawl.resume();
     await page.context().close();
   });
 
@@ -172,6 +169,8 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
   });
 
   it('is used by the keyboard alone', async () => {
+    // An open one has a slider, however long the tests before took.
+    await fleet.pw.submit(items(3), { id: 'waits-for-keys', task: 'send-mail', delayMs: 900_000 });
     const page = await open('#/req/overview');
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.textContent')).toContain('Skip');
@@ -180,9 +179,9 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await page.getByRole('link', { name: 'Requests', exact: true }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('searchbox').focus();
-    await page.keyboard.type('thumbnails');
+    await page.keyboard.type('waits-for');
     await page.getByText('1 request', { exact: true }).waitFor();
-    await page.getByRole('link', { name: 'thumbnails-november' }).focus();
+    await page.getByRole('link', { name: 'waits-for-keys' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('slider').waitFor();
     await page.context().close();
