@@ -22,6 +22,7 @@ import {
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { freePort, releasePort } from '../../packages/embedded/dist/free-port.js';
+import { playsAll } from '../support/mode.js';
 import { runs } from '../support/processes.js';
 import { testCluster } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -246,7 +247,7 @@ describe.skipIf(!canFetch)('a fetched server', { meta: whyNot }, () => {
     expect(await withClient(redis.url, (client) => client.ping())).toBe('PONG');
   });
 
-  it('is fetched again when its folder is incomplete', async () => {
+  it.runIf(playsAll)('is fetched again when its folder is incomplete', async () => {
     await findWithoutServers(shared);
     const name = (await readdir(shared)).find((each) => /^redis-[^.]*$/.test(each))!;
     const cache = join(folder, 'cache');
@@ -258,7 +259,7 @@ describe.skipIf(!canFetch)('a fetched server', { meta: whyNot }, () => {
     expect(redis.origin).toBe('fetched');
   });
 
-  it('can be fetched by two processes at the same time', async () => {
+  it.runIf(playsAll)('can be fetched by two processes at the same time', async () => {
     const cache = join(folder, 'cache');
     const servers = await Promise.all([findWithoutServers(cache), findWithoutServers(cache)]);
     expect(servers.map(({ origin }) => origin)).toEqual(['fetched', 'fetched']);
