@@ -44,7 +44,12 @@ const exclude = [...configDefaults.exclude, ...excluded, ...leftOut()];
  * Many short files: a process for each costs more than most of them do. What runs here puts back what it changes of
  * its process; what does not, or is judged by its process, belongs into another folder.
  */
-const SHARING = 'test/{lua,flow}/**/*.test.ts';
+const SHARING = (() => {
+  if (flowAlone) return ['test/flow/**/*.test.ts'];
+  if (testMode === 'cluster') return ['test/{flow,lua,invariants}/**/*.test.ts'];
+  const ofChaos = 'test/chaos/{judge,plan}*.test.ts';
+  return ['test/{flow,lua,invariants,docs,mutations}/**/*.test.ts', ofChaos];
+})();
 
 /** Small files whose tests take tens of seconds: vitest goes by size, and would begin them last. */
 const LONG = new RegExp(
@@ -70,15 +75,15 @@ export default defineConfig({
         test: {
           name: 'alone',
           include: [whatToRun()],
-          exclude: [...exclude, SHARING],
+          exclude: [...exclude, ...SHARING],
         },
       },
       {
         extends: true,
         test: {
           name: 'sharing',
-          include: [SHARING],
-          exclude: flowAlone ? [...exclude, 'test/lua/**'] : exclude,
+          include: SHARING,
+          exclude,
           isolate: false,
           setupFiles: 'test/support/fresh.ts',
         },

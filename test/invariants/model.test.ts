@@ -13,7 +13,7 @@ import { DELAY_MS, LEASE_MS, Model, type Report } from './model.js';
  * the protocol and by such as come late. After each the reply and all the books are those of the
  * model (I1). PIECEWORK_RUNS says how many runs, PIECEWORK_SEED with which seed.
  */
-const runs = Number(process.env['PIECEWORK_RUNS'] ?? (playsAll ? 250 : 150));
+const runs = Number(process.env['PIECEWORK_RUNS'] ?? (playsAll ? 250 : 60));
 const seed = Number(process.env['PIECEWORK_SEED'] ?? 20_261_121);
 
 useTestClock();
