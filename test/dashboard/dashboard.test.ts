@@ -12,7 +12,7 @@ import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.j
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
 import type { Chart } from '../../packages/dashboard/dist/data/samples.js';
 import { search } from '../../packages/dashboard/dist/data/search.js';
-import { workersView } from '../../packages/dashboard/dist/data/workers.js';
+import { slowRequests, workersView } from '../../packages/dashboard/dist/data/workers.js';
 import type {
   BesideView,
   ChartView,
@@ -614,7 +614,7 @@ describe('what is shown', () => {
     };
     const run = { requestId: 'r', index: 7, attempt: 1, startedAt: now - 60_000, medianMs: 50 };
     const addresses = new Addresses();
-    const { workers, states } = workersView(
+    const view = workersView(
       [
         worker,
         { ...worker, id: 'drains', draining: true },
@@ -631,6 +631,8 @@ describe('what is shown', () => {
       (text) => addresses.without(text),
       now,
     );
+    const { workers, states } = view;
+    expect(slowRequests(view)).toEqual(new Set(['r']));
     expect(workers.map(({ id, state }) => (id === 'w' ? state : id))).toEqual([
       ...['silent', 'stuck', 'unwell', 'slow', 'drains', 'works', 'idle'],
     ]);

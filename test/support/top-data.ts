@@ -41,7 +41,16 @@ export function rowOf(
       waiting: '',
     },
     ...{ generation: NOW - 60_000, priority: 50, limit: null, createdAt: NOW - 60_000 },
-    ...{ completedAt: 0, heldUntil: 0, deadline: 0, rate: 0, etaMs: null, metadata: '', ahead: 0 },
+    ...{
+      completedAt: 0,
+      heldUntil: 0,
+      deadline: 0,
+      rate: 0,
+      slow: false,
+      etaMs: null,
+      metadata: '',
+      ahead: 0,
+    },
     ...row,
     counts: { ...known, total },
   };

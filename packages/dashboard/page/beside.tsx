@@ -10,7 +10,7 @@ export function Beside() {
   return (
     <>
       <h1>
-        Beside requests <span class="more">retry queues, schedulers and id queues</span>
+        Other queues <span class="more">retry queues, schedulers and id queues</span>
       </h1>
       <div class="grid three">
         {data.queues.map((queue) => {

@@ -42,10 +42,7 @@ export function Life({ view: { row, generations } }: { readonly view: RequestVie
     ...(row.completedAt === 0 ? [{ at: now, what: 'now' }] : []),
   ].sort((a, b) => a.at - b.at);
   return (
-    <Panel
-      title="Its life"
-      aside={generations.length > 1 ? `generation ${generations.length}` : ''}
-    >
+    <Panel title="History" aside={generations.length > 1 ? `generation ${generations.length}` : ''}>
       <ol class="life">
         {events.map(({ at, what, key = what }) => (
           <li key={key} class={at > now ? 'ahead' : what === 'now' ? 'now' : ''}>

@@ -16,7 +16,7 @@ const PAGES = [
   ['requests', 'Requests'],
   ['workers', 'Workers'],
   ['errors', 'Errors'],
-  ['beside', 'Beside'],
+  ['beside', 'Other queues'],
 ] as const;
 
 const SIGNS = {

@@ -89,7 +89,7 @@ const WAITS: Readonly<Record<string, string>> = {
 const IN_TROUBLE = ['worker', 'task', 'lease'];
 
 /** How it is, in a word, and the colour of that word. */
-export function stateOf({ outcome, status, waitingFor, counts }: Row): {
+export function stateOf({ outcome, status, waitingFor, counts, slow }: Row): {
   word: string;
   tone: string;
 } {
@@ -101,6 +101,7 @@ export function stateOf({ outcome, status, waitingFor, counts }: Row): {
   // What a silent worker has counts as running until its lease ends.
   if (wait !== undefined && (counts.running === 0 || waitingFor === 'lease'))
     return { word: wait, tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet' };
+  if (slow) return { word: 'slow item', tone: 'warn' };
   if (counts.running > 0) return { word: 'running', tone: 'busy' };
   if (counts.total === 0) return { word: 'open, empty', tone: 'quiet' };
   return { word: 'waiting', tone: 'quiet' };

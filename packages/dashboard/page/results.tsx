@@ -36,7 +36,7 @@ export function Results({ row }: { readonly row: Row }) {
   };
   const settled = row.counts.succeeded + row.counts.failed;
   return (
-    <Panel title="Results" aside={`${count(settled)} by now`}>
+    <Panel title="Results" aside={row.outcome ? count(settled) : `${count(settled)} so far`}>
       {problem ? <Problem message={problem} /> : null}
       {page === undefined ? (
         settled === 0 ? (

@@ -7,6 +7,7 @@ import type {
   Point,
   RequestsView,
   RequestView,
+  Row,
   WorkersView,
 } from '../shape/views.js';
 import { Checks } from './checks.js';
@@ -18,7 +19,7 @@ import type { OnProblem } from './problems.js';
 import { RequestIndex, STEP } from './request-index.js';
 import { type Chart, Samples } from './samples.js';
 import { type Query, search } from './search.js';
-import { workersView } from './workers.js';
+import { slowRequests, workersView } from './workers.js';
 
 /** How long reads and changes keep trying while Redis is away, in ms: a page should rather say so. */
 const PATIENCE_MS = 5_000;
@@ -109,7 +110,7 @@ export class QueueSource {
       delayed: summed.delayed,
       oldest: summed.oldest,
       errors: groupErrors(errors),
-      busiest: summed.busiest,
+      busiest: withSlow(summed.busiest, workers),
       checks: this.#checks.last,
       index: this.index.state,
     };
@@ -123,16 +124,18 @@ export class QueueSource {
   }
 
   async requests(query: Query): Promise<RequestsView> {
-    await this.#stepped();
+    const [workers] = await Promise.all([this.#workers.get(), this.#stepped()]);
     const found = search(this.index.rows, query);
     this.index.show(found.rows.map(({ id }) => id));
-    return { at: Date.now(), ...found, index: this.index.state };
+    const rows = withSlow(found.rows, workers);
+    return { at: Date.now(), ...found, rows, index: this.index.state };
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
   async request(id: string): Promise<RequestView> {
     const [view, workers] = await Promise.all([this.closely(id).view(), this.#workers.get()]);
-    return { ...view, slots: fleetOf(workers).slots };
+    const [row = view.row] = withSlow([view.row], workers);
+    return { ...view, row, slots: fleetOf(workers).slots };
   }
 
   workers(): Promise<WorkersView> {
@@ -243,6 +246,12 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   const waited = setTimeout(ms, undefined, { signal: patience.signal });
   waited.catch(() => {});
   await Promise.race([work, waited]).finally(() => patience.abort());
+}
+
+/** Marks the rows of which workers say that a sub-request is slow. */
+function withSlow(rows: readonly Row[], workers: WorkersView): readonly Row[] {
+  const slow = slowRequests(workers);
+  return rows.map((row) => (slow.has(row.id) ? { ...row, slow: true } : row));
 }
 
 function fleetOf({ workers, states, total }: WorkersView): OverviewView['workers'] {

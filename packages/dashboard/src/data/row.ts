@@ -63,6 +63,8 @@ export function keptRow(
     ahead,
     counts,
     rate,
+    // Its workers say so.
+    slow: false,
     // While it is open, more may come in.
     etaMs:
       rate > 0 && status.status === 'sealed' ? Math.round(((total - done) / rate) * 1_000) : null,

@@ -37,6 +37,20 @@ export function workersView(
   return { at: now, workers: views.slice(0, MOST), total: views.length, states };
 }
 
+/** The requests of which a sub-request runs far longer than is usual. */
+export function slowRequests({ at, workers }: WorkersView): ReadonlySet<string> {
+  const slow = workers.flatMap(({ longest }) => longest.filter((run) => isSlow(run, at)));
+  return new Set(slow.map(({ requestId }) => requestId));
+}
+
+function isSlow(
+  { startedAt, medianMs }: { startedAt: number; medianMs?: number | null },
+  now: number,
+): boolean {
+  const forMs = now - startedAt;
+  return typeof medianMs === 'number' && forMs > Math.max(SLOW_AT_LEAST_MS, SLOW * medianMs);
+}
+
 function workerView(
   worker: RegisteredWorker,
   told: (text: string) => string,
@@ -45,10 +59,7 @@ function workerView(
 ): WorkerView {
   const { eventLoopDelayMs, rssBytes, why } = worker;
   const isSilent = now - worker.seenAt > Math.max(AWAY_MS, fleet * AWAY_PER_WORKER_MS);
-  const slow = worker.longest.find(({ startedAt, medianMs }) => {
-    const forMs = now - startedAt;
-    return medianMs !== undefined && forMs > SLOW_AT_LEAST_MS && forMs > SLOW * medianMs;
-  });
+  const slow = worker.longest.find((run) => isSlow(run, now));
   const reasons = why.map((reason) => cut(told(reason), 300));
   if (isSilent) reasons.unshift('no sign of life; it may have ended, or its machine is cut off');
   if (worker.leftovers > 0)

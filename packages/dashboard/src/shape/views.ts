@@ -51,6 +51,8 @@ export interface Row {
   readonly counts: RowCounts;
   /** Sub-requests settled a second, smoothed. */
   readonly rate: number;
+  /** Whether one of its sub-requests runs far longer than is usual. */
+  readonly slow: boolean;
   /** Time left at this rate, in ms; null: unknown. */
   readonly etaMs: number | null;
   /** As JSON, cut. */
