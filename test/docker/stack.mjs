@@ -13,6 +13,7 @@ import { LOCAL_NODE, LOCAL_REDIS, makeLocalImages } from './local-images.mjs';
 const IMAGE = 'piecework-test/piecework:local';
 const PROJECT = 'piecework-test';
 const PORT = '47113';
+const EXPORTER_PORT = '47114';
 const TOKEN = 'token-of-this-test';
 const local = process.argv.includes('--local-images');
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -21,6 +22,7 @@ const env = {
   PIECEWORK_IMAGE: IMAGE,
   PIECEWORK_DASHBOARD_PORT: PORT,
   PIECEWORK_DASHBOARD_TOKEN: TOKEN,
+  PIECEWORK_EXPORTER_PORT: EXPORTER_PORT,
   ...(local ? { REDIS_IMAGE: LOCAL_REDIS } : {}),
 };
 
@@ -90,6 +92,12 @@ async function useStack() {
   await until('the dashboard answers', () => asked({}).catch(() => false));
   expect('the dashboard lets nobody in without the token', await asked({}), 401);
   expect('the dashboard lets one in with the token', await asked({ authorization: basic }), 200);
+
+  const from = async (path) =>
+    (await fetch(`http://127.0.0.1:${EXPORTER_PORT}${path}`)).text().catch(() => '');
+  await until('the exporter answers', () => from('/metrics').catch(() => ''));
+  expect('the exporter counts', await from('/metrics'), /^piecework_queue_workers.* 2$/m);
+  expect('a scaler is told the slots', JSON.parse(await from('/scale')).neededSlots, 0);
 
   expect('the user is not root', seenIn('worker-1', 'console.log(process.getuid())'), '1000');
   const write = (path) =>

@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { commonFlags } from '../../packages/cli/dist/flags/common-flags.js';
 import { dashboardFlags } from '../../packages/cli/dist/flags/dashboard-flags.js';
+import { exporterFlags } from '../../packages/cli/dist/flags/exporter-flags.js';
 import type { Flag } from '../../packages/cli/dist/flags/flag.js';
 import { healthFlags, workerFlags } from '../../packages/cli/dist/flags/work-flags.js';
 
@@ -33,6 +34,7 @@ interface Resource {
   readonly kind: string;
   readonly metadata: { readonly name: string };
   readonly spec: {
+    readonly ports?: readonly { readonly port: number }[];
     readonly selector: { readonly matchLabels: Record<string, string> };
     readonly template: {
       readonly metadata: { readonly labels: Record<string, string> };
@@ -49,6 +51,7 @@ interface Resource {
 const FLAGS: Readonly<Record<string, readonly Flag[]>> = {
   worker: [...commonFlags, ...workerFlags, ...healthFlags],
   dashboard: [...commonFlags, ...dashboardFlags],
+  exporter: [...commonFlags, ...exporterFlags],
 };
 /** The flags of a command line that its command does not have. */
 function unknownFlags([command = '', ...args]: readonly string[]): string[] {
@@ -61,7 +64,8 @@ function unknownFlags([command = '', ...args]: readonly string[]): string[] {
 const flagOf = (args: readonly string[], flag: string) =>
   args.find((one) => one.startsWith(`${flag}=`))?.slice(flag.length + 1);
 
-const resources = ['worker.yaml', 'dashboard.yaml', 'network-policy.yaml'].flatMap((file) =>
+const FILES = ['worker.yaml', 'dashboard.yaml', 'exporter.yaml', 'network-policy.yaml'];
+const resources = FILES.flatMap((file) =>
   parseAllDocuments(read(`kubernetes/${file}`)).map((one) => one.toJS() as Resource),
 );
 const deployments = resources.filter(({ kind }) => kind === 'Deployment');
@@ -69,7 +73,7 @@ const deployments = resources.filter(({ kind }) => kind === 'Deployment');
 describe('deploy/kubernetes', () => {
   it('lists all its files, and each of these exists', () => {
     const { resources: files, configMapGenerator } = parse(read('kubernetes/kustomization.yaml'));
-    expect(files).toEqual(['worker.yaml', 'dashboard.yaml', 'network-policy.yaml']);
+    expect(files).toEqual(FILES);
     for (const file of configMapGenerator[0].files)
       expect(existsSync(join(deploy, 'kubernetes', file)), file).toBe(true);
   });
@@ -116,14 +120,28 @@ describe('deploy/kubernetes', () => {
   });
 });
 
+describe('deploy/keda', () => {
+  it('asks the service of the exporter, and scales the deployment of the workers', () => {
+    const { spec } = parse(read('keda/scaled-object.yaml'));
+    const { hostname, port, pathname } = new URL(spec.triggers[0].metadata.url);
+    const service = resources.find(
+      ({ kind, metadata }) => kind === 'Service' && metadata.name === hostname,
+    );
+    expect(service?.spec.ports?.map((one) => String(one.port))).toEqual([port]);
+    expect(pathname).toBe('/scale');
+    expect(deployments.map(({ metadata }) => metadata.name)).toContain(spec.scaleTargetRef.name);
+  });
+});
+
 describe('deploy/docker', () => {
+  const OURS = ['worker-1', 'worker-2', 'dashboard', 'exporter'];
   const { services } = parse(read('docker/compose.yaml'), { merge: true }) as {
     services: Record<string, { command?: string[]; cap_drop?: string[]; volumes?: string[] }>;
   };
 
-  it('starts two workers, the dashboard and Redis, by flags that they know', () => {
-    expect(Object.keys(services)).toEqual(['redis', 'worker-1', 'worker-2', 'dashboard', 'cli']);
-    for (const name of ['worker-1', 'worker-2', 'dashboard']) {
+  it('starts two workers, the dashboard, the exporter and Redis, by flags that they know', () => {
+    expect(Object.keys(services)).toEqual(['redis', ...OURS, 'cli']);
+    for (const name of OURS) {
       expect(unknownFlags(services[name]?.command ?? []), name).toEqual([]);
       expect(services[name]?.cap_drop, name).toEqual(['ALL']);
     }
