@@ -1,12 +1,16 @@
+/** `@piecework/notifier/options`: the options of a Notifier, and option tables for the command line. */
+
+import type { SharedConnection } from '@piecework/protocol';
 import {
   type OptionTable,
   option,
   type RedisInput,
-  type SharedConnection,
   shape,
   shardsOption,
   TIMES,
-} from '@piecework/protocol';
+} from '@piecework/protocol/contract';
+
+export { failuresOptions } from './failures/failure-options.js';
 
 export interface NotifierOptions {
   /** Where Redis is, or a connection that is shared. A client that is passed in is never closed. */

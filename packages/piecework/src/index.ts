@@ -142,12 +142,17 @@ export {
   Admin,
   type AdminOptions,
   type HistoryOptions,
-  type PauseQueueOptions,
 } from './operate/admin.js';
 export type { DoctorOptions } from './operate/doctor/doctor-options.js';
 export type { Check, Finding } from './operate/doctor/finding.js';
 export type { Users } from './operate/doctor/servers/acl.js';
 export type { Role } from './operate/doctor/servers/roles.js';
+export type {
+  ListOptions,
+  PauseQueueOptions,
+  RunningOptions,
+  UpdateOptions,
+} from './operate/options.js';
 export type {
   AttemptFailedEvent,
   GapEvent,
@@ -157,9 +162,8 @@ export type {
   RequestCompletedEvent,
 } from './operate/queue-events/queue-event.js';
 export type { Redriven, RedriveOptions } from './operate/redrive.js';
-export type { Cancelled, UpdateOptions } from './operate/request-control.js';
-export type { ListOptions } from './operate/request-list.js';
-export type { RunningOptions, RunningSubRequest } from './operate/running.js';
+export type { Cancelled } from './operate/request-control.js';
+export type { RunningSubRequest } from './operate/running.js';
 export {
   type Health,
   type HealthServer,

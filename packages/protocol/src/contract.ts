@@ -6,14 +6,16 @@
 export * from './common/abort.js';
 export * from './common/waiting.js';
 export * from './contract/attempt-policy.js';
-export { LARGEST_VALUE_BYTES } from './contract/codec.js';
+export { LARGEST_VALUE_BYTES, MAX_PAYLOAD_BYTES } from './contract/codec.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
 export type { CrashCause } from './contract/kept-error.js';
+export { limitOption } from './contract/limit.js';
 export * from './contract/options.js';
 export * from './contract/shapes.js';
 export * from './contract/shard-names.js';
 export * from './contract/telemetry.js';
 export * from './contract/thrown.js';
+export { type ToleratedFailures, toleratedFailuresOption } from './contract/tolerated-failures.js';
 export type { RedisInput } from './redis/open-client.js';
 export { isRedisUrl } from './redis/redis-url.js';

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { ServeOptions } from '@piecework/dashboard';
 import { InvalidOptionError } from '@piecework/protocol/contract';
-import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { dashboardFlags } from '../flags/dashboard-flags.js';
@@ -11,6 +10,7 @@ import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
+import { existingRedis } from './redis-url.js';
 import { servePage } from './serve-page.js';
 
 interface DashboardValues {
@@ -80,7 +80,7 @@ async function accessOf(values: DashboardValues): Promise<Access> {
 }
 
 async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyof Access>> {
-  const { existingRedis } = await import('./redis-url.js');
+  const { openLog } = await import('@piecework/worker/log');
   const { retryQueues, schedulers, idQueues, mask } = values;
   const list = (text: string | undefined) => text?.split(',') ?? [];
   return {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Finding } from 'piecework';
-import { Piecework } from 'piecework/client';
+import type { Piecework } from 'piecework/client';
 import { commonFlags } from '../flags/common-flags.js';
 import { doctorFlags, usersOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
@@ -27,9 +27,11 @@ export function doctorCommand(program: Command): void {
   addFlags(command, commonFlags, doctorFlags).action(async (given: Record<string, unknown>) => {
     const values = readFlags<DoctorValues>(given, commonFlags, doctorFlags);
     const { deep, repair, users, slowMs } = values;
+    const redis = existingRedis(values.redis);
     // Not by `openPiecework`, which refuses a server where the doctor says what is wrong with it.
+    const { Piecework } = await import('piecework/client');
     const { queue, shards } = values;
-    await using pw = new Piecework({ redis: existingRedis(values.redis), queue, shards });
+    await using pw = new Piecework({ redis, queue, shards });
     const asked = {
       ...(users === undefined ? {} : { users: usersOf(users) }),
       ...(slowMs === undefined ? {} : { slowMs }),

@@ -1,4 +1,3 @@
-import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { exporterFlags } from '../flags/exporter-flags.js';
@@ -37,13 +36,15 @@ export function exporterCommand(program: Command): void {
     const { port, host, targetSeconds, logLevel, logFormat } = values;
     const redis = existingRedis(values.redis);
     const stopped = new Promise<void>((done) => onStopSignals(() => done()));
-    const logger = openLog(logLevel, logFormat ?? defaultLogFormat());
     // Loaded on demand: help and wrong usage need nothing of it.
-    const [{ Piecework }, { servePages }, { QueueMetrics, queuePages }] = await Promise.all([
-      import('piecework/client'),
-      import('piecework/health'),
-      import('@piecework/metrics'),
-    ]);
+    const [{ openLog }, { Piecework }, { servePages }, { QueueMetrics, queuePages }] =
+      await Promise.all([
+        import('@piecework/worker/log'),
+        import('piecework/client'),
+        import('piecework/health'),
+        import('@piecework/metrics'),
+      ]);
+    const logger = openLog(logLevel, logFormat ?? defaultLogFormat());
     const clients = queuesOf(values).map((one) => {
       const { name: queue, shards } = one;
       return { queue, pw: new Piecework({ redis, queue, shards, unavailableMs: PATIENCE_MS }) };

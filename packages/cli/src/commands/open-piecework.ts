@@ -1,4 +1,4 @@
-import { Piecework } from 'piecework/client';
+import type { Piecework } from 'piecework/client';
 import { existingRedis } from './redis-url.js';
 
 /**
@@ -11,7 +11,10 @@ export async function openPiecework(values: {
   shards: number;
 }): Promise<Piecework> {
   const { queue, shards } = values;
-  const pw = new Piecework({ redis: existingRedis(values.redis), queue, shards });
+  const redis = existingRedis(values.redis);
+  // Loaded on demand: help and wrong usage need no client.
+  const { Piecework } = await import('piecework/client');
+  const pw = new Piecework({ redis, queue, shards });
   try {
     await pw.check();
     return pw;

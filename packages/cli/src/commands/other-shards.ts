@@ -1,4 +1,3 @@
-import { Piecework } from 'piecework/client';
 import { existingRedis } from './redis-url.js';
 
 /**
@@ -11,6 +10,7 @@ export async function otherShards(values: {
   shards: number;
 }): Promise<string | undefined> {
   const { queue, shards } = values;
+  const { Piecework } = await import('piecework/client');
   const names = shards === 1 ? [`${queue}.0`] : [queue, `${queue}.${shards}`];
   for (const name of names) {
     try {

@@ -7,9 +7,8 @@ import { outFlags, runFlags } from '../flags/run-flags.js';
 import { metricsFlags, workerFlags } from '../flags/work-flags.js';
 import { openInput } from '../input/input.js';
 import { processCount } from '../processes/cores.js';
-import { checkAgain, expectNew, isNamed, ownQueue } from '../run/earlier-run.js';
-import { abandon, openFiles } from '../run/files.js';
-import { run } from '../run/run.js';
+import { abandon, expectNew, openFiles } from '../run/files.js';
+import { checkAgain, isNamed, ownQueue } from '../run/named-run.js';
 import { type Slots, slotsOf } from '../run/slots.js';
 import { execInputOf, type RunValues } from '../run/values.js';
 import { defaultLogFormat } from '../terminal/log-format.js';
@@ -46,6 +45,8 @@ export function runCommand(program: Command): void {
     const execFields = await execFieldsOf(values, items);
     if (execFields !== undefined) values.execFields = execFields;
     if (values.dryRun) return await dryRun(items, values);
+    // Loaded before the files are opened: a signal meanwhile would leave empty ones.
+    const { run } = await import('../run/run.js');
     const files = await openFiles(values, isNamed(values));
     try {
       if (values.id !== undefined && !isNamed(values)) {

@@ -1,5 +1,4 @@
 import { PieceworkError, shardNames } from '@piecework/protocol/contract';
-import { openLog } from '@piecework/worker/log';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { commonFlags } from '../flags/common-flags.js';
@@ -21,6 +20,7 @@ export function workerCommand(program: Command): void {
     await checkWork(values);
     const queues = shardNames(values.queue, values.shards);
     const logFormat = values.logFormat ?? defaultLogFormat();
+    const { openLog } = await import('@piecework/worker/log');
     const logger = openLog(values.logLevel, logFormat);
     if (logFormat === 'json') logUncaught(logger);
     const run = async () => {

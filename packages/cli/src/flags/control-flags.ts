@@ -1,4 +1,4 @@
-import { failuresOptions } from '@piecework/notifier';
+import { failuresOptions } from '@piecework/notifier/options';
 import { type OptionSpec, option } from '@piecework/protocol/contract';
 import { pauseQueueOptions, updateOptions } from 'piecework/options';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';

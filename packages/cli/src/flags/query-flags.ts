@@ -1,4 +1,4 @@
-import { failuresOptions } from '@piecework/notifier';
+import { failuresOptions } from '@piecework/notifier/options';
 import { option } from '@piecework/protocol/contract';
 import { doctorOptions, listOptions, ROLES, runningOptions } from 'piecework/options';
 import { custom, type Flag, flag, isText } from './flag.js';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/producer';
+import { dedupeOptions, type RequestOptions, requestOptions } from '@piecework/producer/options';
 import { InvalidOptionError, option } from '@piecework/protocol/contract';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
 import { optionsOf } from './read-flags.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { PassThrough, pipeline, Readable, type Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { PayloadError } from '@piecework/protocol';
+import { PayloadError } from '@piecework/protocol/contract';
 
 /**
  * The bytes of one input: a file, a pipe or standard input. Inputs that are compressed by gzip or zstd are

@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { split } from '@piecework/producer';
+import { split } from '@piecework/producer/items';
 import {
   InvalidOptionError,
   MAX_PAYLOAD_BYTES,
   PayloadError,
   PieceworkError,
-} from '@piecework/protocol';
+} from '@piecework/protocol/contract';
 import { statOf, statOfInput } from '../terminal/file-stat.js';
 import { type InputBytes, openBytes } from './bytes.js';
 import { linesOf, ndjsonOf, type Records, rowsOf } from './records.js';

@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from 'node:stream';
-import { LineSplitter, Utf8Check } from '@piecework/producer';
-import { PayloadError } from '@piecework/protocol';
+import { LineSplitter, Utf8Check } from '@piecework/producer/items';
+import { PayloadError } from '@piecework/protocol/contract';
 import type { CsvError, Options } from 'csv-parse';
 import { binaryOf } from './binary.js';
 

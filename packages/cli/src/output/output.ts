@@ -3,7 +3,7 @@ import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
-import { InvalidOptionError, PieceworkError } from '@piecework/protocol';
+import { InvalidOptionError, PieceworkError } from '@piecework/protocol/contract';
 import { say } from '../terminal/progress-bar.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
 

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError } from '@piecework/protocol/contract';
 import { Output, OutputError } from './output.js';
 
 /**

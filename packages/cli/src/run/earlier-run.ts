@@ -1,21 +1,18 @@
-import { createHash } from 'node:crypto';
 import type { RequestStatus } from '@piecework/notifier';
 import type { RequestOptions } from '@piecework/producer';
 import {
   Connection,
   EndedError,
   ExpiredError,
-  InvalidOptionError,
   LostError,
-  NAME,
   PieceworkError,
   RequestExistsError,
 } from '@piecework/protocol';
-import { nanoid } from 'nanoid';
 import type { OpenHandle, Piecework, RequestHandle } from 'piecework';
 import { say } from '../terminal/progress-bar.js';
-import type { RunFiles } from './files.js';
+import { expectNew, type RunFiles } from './files.js';
 import { RunLock } from './lock.js';
+import type { Named } from './named-run.js';
 
 /**
  * The same command continues a run that has a name (`--id`), on a Redis that outlives the run. Before it starts
@@ -24,43 +21,6 @@ import { RunLock } from './lock.js';
 
 /** A run whose input was cut off is cancelled if nobody continues it for this time, in ms. */
 const LEFT_MS = 86_400_000;
-
-interface AgainValues {
-  readonly id?: string;
-  readonly redis?: string;
-  readonly resume: boolean;
-  readonly retryFailed: boolean;
-}
-
-export interface Named {
-  readonly id: string;
-  readonly redis: string;
-  readonly queue: string;
-  /** `--resume`: fail unless there is a run to continue. */
-  readonly resume: boolean;
-}
-
-/** @throws InvalidOptionError when the flags name no run that could be continued */
-export function checkAgain({ id, redis, resume, retryFailed }: AgainValues): void {
-  if (!resume && !retryFailed) return;
-  const flag = resume ? '--resume' : '--retry-failed';
-  if (id === undefined) throw new InvalidOptionError(flag, true, 'together with --id');
-  if (redis === undefined && !process.env['REDIS_URL']) {
-    const allowed = 'together with --redis or REDIS_URL, as a Redis of its own ends with each run';
-    throw new InvalidOptionError(flag, true, allowed);
-  }
-}
-
-/** Whether the run can be continued: it has an id, on a Redis that outlives it. */
-export const isNamed = ({ id, redis }: Pick<AgainValues, 'id' | 'redis'>): boolean =>
-  id !== undefined && (redis !== undefined || !!process.env['REDIS_URL']);
-
-/** The queue of a run without `--queue`: always the same for an id. A hash where `run-ID` is too long for a queue. */
-export function ownQueue(id = nanoid(10)): string {
-  const whole = `run-${id}`;
-  if (NAME.test(whole)) return whole;
-  return `run-${createHash('sha256').update(id).digest('hex')}`;
-}
 
 /** The options that identify a run. They leave out what may differ when it is continued, such as `limit`. */
 export function namedOptions(options: RequestOptions, source: string): RequestOptions {
@@ -151,15 +111,6 @@ export async function setLimit(
   await handle.update({ limit: limit ?? null }).catch((error) => {
     if (!(error instanceof EndedError)) throw error;
   });
-}
-
-/** Refuses to overwrite what an earlier run wrote. @throws InvalidOptionError, which says `why` this run begins anew */
-export async function expectNew({ out, joblog }: RunFiles, why: string): Promise<void> {
-  for (const [flag, file] of Object.entries({ '--out': out, '--joblog': joblog })) {
-    if (!file || (await file.size()) === 0) continue;
-    const allowed = `a new or empty file, as this run begins from the start: ${why}`;
-    throw new InvalidOptionError(flag, file.name, allowed);
-  }
 }
 
 /** The error of a run whose request the server has lost: it says how to begin from the start. */

@@ -1,7 +1,7 @@
 import type { CompletionOutcome } from '@piecework/notifier';
 import type { Kept } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
-import { isNamed } from './earlier-run.js';
+import { isNamed } from './named-run.js';
 import type { RunValues } from './values.js';
 
 /** How a request ended under this run. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { ResultsOptions } from '@piecework/notifier';
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { RequestHandle } from 'piecework';
 import { type FailureKind, failureKinds } from '../output/failure-kinds.js';
 import { Output, OutputError, writeResults } from '../output/output.js';
@@ -70,6 +70,15 @@ export async function openFiles(
     throw error;
   }
   return opened;
+}
+
+/** Refuses to overwrite what an earlier run wrote. @throws InvalidOptionError, which says `why` this run begins anew */
+export async function expectNew({ out, joblog }: RunFiles, why: string): Promise<void> {
+  for (const [flag, file] of Object.entries({ '--out': out, '--joblog': joblog })) {
+    if (!file || (await file.size()) === 0) continue;
+    const allowed = `a new or empty file, as this run begins from the start: ${why}`;
+    throw new InvalidOptionError(flag, file.name, allowed);
+  }
 }
 
 /** Leaves the files as they were in which nothing was written. */

@@ -11,10 +11,8 @@ import { say, showProgress } from '../terminal/progress-bar.js';
 import { ALL_SIGNALS, codeOf, onStopSignals } from '../terminal/stop-signals.js';
 import {
   findEarlier,
-  isNamed,
   lockRun,
   lostRun,
-  type Named,
   namedOptions,
   type RunningHere,
   sayEarlier,
@@ -25,6 +23,7 @@ import { feed } from './feed.js';
 import { leave, type RunFiles } from './files.js';
 import { serveFleetMetrics, startFleet } from './fleet.js';
 import { freeLeftovers } from './leftovers.js';
+import { isNamed, type Named } from './named-run.js';
 import { reportRun, reportStopped } from './report.js';
 import type { Slots } from './slots.js';
 import { sourceOf } from './source.js';

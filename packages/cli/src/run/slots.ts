@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError } from '@piecework/protocol/contract';
 import { cores } from '../processes/cores.js';
 
 /** Programs that one process can serve without slowing them down. */

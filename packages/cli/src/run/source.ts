@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
-import { split } from '@piecework/producer';
+import { split } from '@piecework/producer/items';
 import { statOf } from '../terminal/file-stat.js';
 import type { WorkValues } from '../work/check-work.js';
 

@@ -1,5 +1,5 @@
 import type { RequestOptions } from '@piecework/producer';
-import { LARGEST_VALUE_BYTES } from '@piecework/protocol';
+import { LARGEST_VALUE_BYTES } from '@piecework/protocol/contract';
 import type { InputValues } from '../input/input.js';
 import type { ResultFormat } from '../output/result-format.js';
 import type { LogFormat } from '../terminal/log-format.js';

@@ -4,7 +4,7 @@ import {
   shape,
   type WaitOptions,
   waitOptions,
-} from '@piecework/protocol';
+} from '@piecework/protocol/contract';
 
 export interface FailuresOptions extends WaitOptions {
   /** Only failures whose error has this name, as 'TypeError', 1 to 128 characters. @default all */

@@ -18,9 +18,10 @@ import type {
 } from '@piecework/notifier';
 import type { WaitOptions } from '@piecework/protocol';
 import type { Admin } from '../operate/admin.js';
+import type { RunningOptions, UpdateOptions } from '../operate/options.js';
 import type { Redriven, RedriveOptions } from '../operate/redrive.js';
-import type { Cancelled, UpdateOptions } from '../operate/request-control.js';
-import type { RunningOptions, RunningSubRequest } from '../operate/running.js';
+import type { Cancelled } from '../operate/request-control.js';
+import type { RunningSubRequest } from '../operate/running.js';
 import type { Traced } from './traced.js';
 
 /**

@@ -24,6 +24,15 @@ import {
 import { type CheckedOptions, type DoctorOptions, doctorOptions } from './doctor/doctor-options.js';
 import type { Finding } from './doctor/finding.js';
 import {
+  type ListOptions,
+  listOptions,
+  type PauseQueueOptions,
+  pauseQueueOptions,
+  type RunningOptions,
+  runningOptions,
+  type UpdateOptions,
+} from './options.js';
+import {
   type CheckedQueueEventsOptions,
   type QueueEvent,
   type QueueEventsOptions,
@@ -31,14 +40,9 @@ import {
 } from './queue-events/queue-event.js';
 import { queueEvents } from './queue-events/queue-events.js';
 import { Redrive, type Redriven, type RedriveOptions, redriveOptions } from './redrive.js';
-import { type Cancelled, RequestControl, type UpdateOptions } from './request-control.js';
-import { type ListOptions, listOptions, listRequests } from './request-list.js';
-import {
-  type RunningOptions,
-  type RunningSubRequest,
-  runningOf,
-  runningOptions,
-} from './running.js';
+import { type Cancelled, RequestControl } from './request-control.js';
+import { listRequests } from './request-list.js';
+import { type RunningSubRequest, runningOf } from './running.js';
 import { unfinishedRequests } from './unfinished-scan.js';
 
 export interface AdminOptions {
@@ -60,13 +64,6 @@ export const adminOptions: OptionTable = {
   ...producerOptions,
   unavailableMs: option.ms(0, 86_400_000, TIMES.unavailableMs),
 };
-
-export interface PauseQueueOptions {
-  /** After this time the queue resumes by itself, in ms, up to a year; 0: only `resumeQueue` does. @default 0 */
-  readonly forMs?: number | undefined;
-}
-
-export const pauseQueueOptions: OptionTable = { forMs: option.ms(0, 31_536_000_000, 0) };
 
 export interface HistoryOptions {
   /** How far back, in ms, up to an hour. @default 3600000 */

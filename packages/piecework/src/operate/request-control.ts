@@ -1,4 +1,3 @@
-import { requestOptions } from '@piecework/producer';
 import {
   type Connection,
   ControlCommands,
@@ -11,9 +10,7 @@ import {
   encodeToleratedFailures,
   finishOnQueue,
   InvalidOptionError,
-  limitOption,
   NotFoundError,
-  type OptionTable,
   option,
   Patience,
   type QueueCommands,
@@ -22,9 +19,8 @@ import {
   type RequestOutcome,
   reopenIfClosed,
   type Shards,
-  type ToleratedFailures,
-  toleratedFailuresOption,
 } from '@piecework/protocol';
+import { type UpdateOptions, updateOptions } from './options.js';
 
 /** What became of a cancelled request. */
 export type Cancelled =
@@ -32,27 +28,6 @@ export type Cancelled =
   | { readonly status: 'cancelling' }
   /** The request is complete, perhaps since before the cancel, with this outcome. */
   | { readonly status: 'complete'; readonly outcome: RequestOutcome };
-
-/** Changes to a request; what is left out stays as it is. */
-export interface UpdateOptions {
-  /**
-   * Greatest number of sub-requests that run at once, from 1 to 1000000; null: no limit. With a lowered limit
-   * nothing starts until fewer run, once its workers have learnt of it: as with `Admin.pause`. @default as it is
-   */
-  readonly limit?: number | null | undefined;
-  /** 0 is served first, 99 last. @default as it is */
-  readonly priority?: number | undefined;
-  /** How many sub-requests may fail in a request that succeeds, as at submission. @default as it is */
-  readonly toleratedFailures?: ToleratedFailures | undefined;
-}
-
-const unset = ({ default: _, ...spec }: OptionTable[string]) => spec;
-
-export const updateOptions: OptionTable = {
-  limit: limitOption,
-  priority: unset(requestOptions['priority'] as OptionTable[string]),
-  toleratedFailures: unset(toleratedFailuresOption),
-};
 
 /** How often a call is repeated when its generation ended before the call arrived. */
 const TRIES = 5;

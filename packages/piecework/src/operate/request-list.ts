@@ -1,13 +1,7 @@
 import type { RequestStatus } from '@piecework/notifier';
-import { type Connection, type OptionTable, option, type Shards } from '@piecework/protocol';
+import type { Connection, Shards } from '@piecework/protocol';
+import type { ListOptions } from './options.js';
 import { type Patiently, presentAmong } from './present.js';
-
-export interface ListOptions {
-  /** 'open': not ended. 'ended': the last 1,000 of a week, as long as they are retained. @default 'open' */
-  readonly state?: 'open' | 'ended' | 'all' | undefined;
-}
-
-export const listOptions: OptionTable = { state: option.word('open', 'ended', 'all') };
 
 /** How many requests are read in one round trip. */
 const PAGE = 50;

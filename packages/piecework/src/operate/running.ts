@@ -1,23 +1,5 @@
-import {
-  type Connection,
-  LONGEST_DELAY_MS,
-  type OptionTable,
-  type OwnedEntry,
-  option,
-  RunningCommands,
-} from '@piecework/protocol';
-
-export interface RunningOptions {
-  /** At most this many, from 1 to 10,000: those that run longest. @default 100 */
-  readonly limit?: number | undefined;
-  /** Only sub-requests that have run for at least this time, in ms. @default 0 */
-  readonly longerThanMs?: number | undefined;
-}
-
-export const runningOptions: OptionTable = {
-  limit: option.integer(1, 10_000, 100),
-  longerThanMs: option.ms(0, LONGEST_DELAY_MS, 0),
-};
+import { type Connection, type OwnedEntry, RunningCommands } from '@piecework/protocol';
+import type { RunningOptions } from './options.js';
 
 /** A sub-request that a worker runs, or has read ahead. */
 export interface RunningSubRequest {

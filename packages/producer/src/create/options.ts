@@ -13,7 +13,7 @@ import {
   type ToleratedFailures,
   type TraceContext,
   toleratedFailuresOption,
-} from '@piecework/protocol';
+} from '@piecework/protocol/contract';
 
 /** See `RequestOptions.dedupe`. */
 export interface Dedupe {

@@ -1,6 +1,6 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { PayloadError } from '@piecework/protocol';
+import { PayloadError } from '@piecework/protocol/contract';
 
 export interface LineSplitterOptions {
   /** Longest line without its end, in bytes. */

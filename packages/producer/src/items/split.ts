@@ -9,7 +9,7 @@ import {
   type OptionTable,
   option,
   PayloadError,
-} from '@piecework/protocol';
+} from '@piecework/protocol/contract';
 import { LineSplitter } from './line-splitter.js';
 import { Utf8Check } from './utf8-check.js';
 

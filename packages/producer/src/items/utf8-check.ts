@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { Transform, type TransformCallback } from 'node:stream';
-import { PayloadError } from '@piecework/protocol';
+import { PayloadError } from '@piecework/protocol/contract';
 
 /**
  * Passes bytes on unchanged, and fails as soon as they are not UTF-8, because decoding would alter them. The error

@@ -1,4 +1,4 @@
-import { LONGEST_DELAY_MS, type OptionTable, option, shape } from '@piecework/protocol';
+import { LONGEST_DELAY_MS, type OptionTable, option, shape } from '@piecework/protocol/contract';
 import type { Users } from './servers/acl.js';
 import { ROLES } from './servers/roles.js';
 
