@@ -74,6 +74,25 @@ describe('a command loads only what it needs', () => {
     expect(others).toEqual(['commander']);
   });
 
+  it.each([
+    ['--help', ['--help']],
+    ['run --help', ['run', '--help']],
+    ['completion', ['complete', '--', 'piecework', 'st']],
+    ['wrong usage', ['submit', '--input', PROGRAM, '--limit', '0', ...NO_SERVER]],
+  ])('%s: flags and option tables, no client of Redis and no log', (_, args) => {
+    const { ours, others } = loadedBy(args);
+    expect(ours.filter((name) => name.startsWith('cli/flags/'))).not.toEqual([]);
+    const tables = /^(notifier|producer|piecework|worker)\/(.+\/)?([a-z]+-)?(options|roles)\.js$/;
+    const light = /^(cli\/|dashboard\/shape\/format|protocol\/(contract|common|redis\/redis-url))/;
+    expect(ours.filter((name) => !tables.test(name) && !light.test(name))).toEqual([]);
+    for (const name of ['ioredis', 'pino', 'prom-client']) expect(others).not.toContain(name);
+  });
+
+  it('--help: nothing that reads inputs, or prints tables and progress', () => {
+    const { others } = loadedBy(['--help']);
+    expect(others).toEqual(['@bomb.sh/tab', 'commander', 'nanoid', 'picocolors', 'pretty-ms']);
+  });
+
   it('status: neither workers and queues, nor other commands and the doctor', () => {
     const { ours, others } = loadedBy(['status', 'r', ...NO_SERVER]);
     expect(packagesOf(ours)).toEqual(['cli', 'notifier', 'piecework', 'producer', 'protocol']);

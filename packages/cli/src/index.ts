@@ -4,4 +4,5 @@ export {
   type WorkerFleetOptions,
   type WorkerRestart,
 } from './processes/fleet.js';
-export { say, showProgress } from './terminal/progress-bar.js';
+export { showProgress } from './terminal/progress-bar.js';
+export { say } from './terminal/say.js';

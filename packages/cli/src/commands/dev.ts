@@ -4,7 +4,6 @@ import { commonFlags } from '../flags/common-flags.js';
 import { devFlags } from '../flags/control-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
-import { columnsOf, wrapped } from '../terminal/table.js';
 
 interface DevValues {
   json: boolean;
@@ -62,7 +61,7 @@ export function devCommand(program: Command): void {
     let log: string | undefined;
     try {
       shown = values.dashboard ? await show(url, values, signal) : undefined;
-      announce(values, url, shown);
+      await announce(values, url, shown);
       const lost = shown ? [shown.lost] : [];
       log = (await Promise.race([stopped, ended, ...lost])) ?? undefined;
     } finally {
@@ -143,7 +142,7 @@ async function show(
   }
 }
 
-function announce({ json }: DevValues, url: string, shown: Shown | undefined): void {
+async function announce({ json }: DevValues, url: string, shown: Shown | undefined): Promise<void> {
   if (json) {
     console.log(JSON.stringify({ url, ...(shown ? { dashboard: shown.url } : {}) }));
     return;
@@ -158,5 +157,6 @@ function announce({ json }: DevValues, url: string, shown: Shown | undefined): v
         'Ctrl-C ends all of it and removes its data.',
       ]
     : ['Ctrl-C ends it.'];
+  const { columnsOf, wrapped } = await import('../terminal/table.js');
   for (const line of lines) console.error(wrapped(line, 2, columnsOf(process.stderr)));
 }

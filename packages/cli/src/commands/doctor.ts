@@ -4,7 +4,6 @@ import type { Piecework } from 'piecework/client';
 import { commonFlags } from '../flags/common-flags.js';
 import { doctorFlags, usersOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
-import { wrapped } from '../terminal/table.js';
 import { otherShards, SAME_SHARDS } from './other-shards.js';
 import { existingRedis } from './redis-url.js';
 
@@ -38,8 +37,9 @@ export function doctorCommand(program: Command): void {
     };
     const findings = await pw.admin.doctor({ deep, repair, ...asked });
     findings.push(...(await shardsAmiss(pw, values)));
+    const { findingLines } = await import('../output/finding-lines.js');
     for (const finding of findings)
-      console.log(values.json ? JSON.stringify(finding) : lines(finding));
+      console.log(values.json ? JSON.stringify(finding) : findingLines(finding));
     if (findings.some(({ level }) => level === 'error')) process.exitCode = 1;
   });
 }
@@ -53,12 +53,4 @@ async function shardsAmiss({ admin }: Piecework, values: DoctorValues): Promise<
   const checked = shards === 1 ? `${queue} as one shard` : `${shards} shards of ${queue}`;
   const said = `nothing is open in ${checked}, and ${what}`;
   return [{ level: 'warning', check: 'queue', what: said, advice: SAME_SHARDS }];
-}
-
-/** The column in which the text of a finding begins. */
-const INDENT = 22;
-
-function lines({ level, check, what, advice }: Finding): string {
-  const head = `${level.padEnd(9)}${check.padEnd(13)}${wrapped(what, INDENT)}`;
-  return advice === '' ? head : `${head}\n${' '.repeat(INDENT)}→ ${wrapped(advice, INDENT + 2)}`;
 }

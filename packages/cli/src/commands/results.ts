@@ -4,10 +4,9 @@ import { commonFlags } from '../flags/common-flags.js';
 import { resultsFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { outFlags } from '../flags/run-flags.js';
-import { Output, writeResults } from '../output/output.js';
+import { WHY_ENDED } from '../output/end-reasons.js';
 import { type ResultFormat, resultFormats } from '../output/result-format.js';
 import { openPiecework } from './open-piecework.js';
-import { WHY_ENDED } from './status.js';
 
 interface ResultsValues extends ResultsOptions {
   redis?: string;
@@ -27,6 +26,8 @@ export function resultsCommand(program: Command): void {
     async (id: string, given: Record<string, unknown>) => {
       const values = readFlags<ResultsValues>(given, commonFlags, resultsFlags, outFlags);
       const { order, failed, cursor, out = '-', format } = values;
+      // Loaded on demand: help and completion need only the flags.
+      const { Output, writeResults } = await import('../output/output.js');
       const output = await Output.open('--out', out);
       await using pw = await openPiecework(values).catch(async (error: unknown) => {
         await output.abandon();

@@ -5,17 +5,13 @@ import { addFlags, readFlags, withDefaults } from '../flags/read-flags.js';
 import { requestFlags, requestOf } from '../flags/request-flags.js';
 import { outFlags, runFlags } from '../flags/run-flags.js';
 import { metricsFlags, workerFlags } from '../flags/work-flags.js';
-import { openInput } from '../input/input.js';
 import { processCount } from '../processes/cores.js';
-import { abandon, expectNew, openFiles } from '../run/files.js';
 import { checkAgain, isNamed, ownQueue } from '../run/named-run.js';
 import { type Slots, slotsOf } from '../run/slots.js';
 import { execInputOf, type RunValues } from '../run/values.js';
 import { defaultLogFormat } from '../terminal/log-format.js';
-import { say } from '../terminal/progress-bar.js';
+import { say } from '../terminal/say.js';
 import { checkWork } from '../work/check-work.js';
-import { dryRun } from '../work/dry-run.js';
-import { execFieldsOf } from '../work/exec-fields.js';
 
 const NO_REDIS =
   'a run can be continued only with --redis or REDIS_URL, as a Redis of its own ends with it';
@@ -41,11 +37,19 @@ export function runCommand(program: Command): void {
     .description('do everything: Redis if none is given, worker processes, progress, results');
   addFlags(command, ...groups).action(async (given: Record<string, unknown>) => {
     const { values, unused } = await readValues(given);
+    // Loaded on demand: help and completion need only the flags.
+    const [{ openInput }, { dryRun }, { execFieldsOf }, { abandon, expectNew, openFiles }] =
+      await Promise.all([
+        import('../input/input.js'),
+        import('../work/dry-run.js'),
+        import('../work/exec-fields.js'),
+        import('../run/files.js'),
+      ]);
     using items = await openInput(values);
     const execFields = await execFieldsOf(values, items);
     if (execFields !== undefined) values.execFields = execFields;
     if (values.dryRun) return await dryRun(items, values);
-    // Loaded before the files are opened: a signal meanwhile would leave empty ones.
+    // Before the files are opened: a signal while it is loaded would leave empty ones.
     const { run } = await import('../run/run.js');
     const files = await openFiles(values, isNamed(values));
     try {

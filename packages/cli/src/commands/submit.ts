@@ -6,15 +6,12 @@ import { waitFlag } from '../flags/control-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { requestFlags, requestOf } from '../flags/request-flags.js';
 import { outFlags } from '../flags/run-flags.js';
-import { type InputValues, openInput } from '../input/input.js';
+import type { InputValues } from '../input/input.js';
 import { keptLines, shownUrl } from '../output/kept.js';
-import { Output, writeResultsLive } from '../output/output.js';
 import { type ResultFormat, resultFormats } from '../output/result-format.js';
-import { ALL } from '../run/files.js';
-import { say, showProgress } from '../terminal/progress-bar.js';
+import { say } from '../terminal/say.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { withCause } from '../terminal/with-cause.js';
-import { dryRun } from '../work/dry-run.js';
 import { openPiecework } from './open-piecework.js';
 import { existingRedis } from './redis-url.js';
 
@@ -65,6 +62,13 @@ export function submitCommand(program: Command): void {
     const { out, format } = values;
     if (format !== undefined && out === undefined)
       throw new InvalidOptionError('--format', format, 'together with --out');
+    // Loaded on demand: help and completion need only the flags.
+    const [{ openInput }, { dryRun }, { Output, writeResultsLive }, { ALL }] = await Promise.all([
+      import('../input/input.js'),
+      import('../work/dry-run.js'),
+      import('../output/output.js'),
+      import('../run/files.js'),
+    ]);
     using items = await openInput(values);
     if (values.dryRun) return await dryRun(items, values);
     const output = out === undefined ? undefined : await Output.open('--out', out);
@@ -83,6 +87,7 @@ export function submitCommand(program: Command): void {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
       return;
     }
+    const { showProgress } = await import('../terminal/progress-bar.js');
     const [outcome, , cut] = await Promise.all([
       request.completion(),
       values.json ? undefined : showProgress(request.progress()),

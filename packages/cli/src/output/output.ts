@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError } from '@piecework/protocol/contract';
-import { say } from '../terminal/progress-bar.js';
+import { say } from '../terminal/say.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
 
 const LINE_END = Buffer.from('\n');

@@ -1,7 +1,7 @@
 import { openMetrics } from '../processes/endpoints.js';
 import { restartText, WorkerFleet } from '../processes/fleet.js';
 import { passedOn } from '../processes/passed-on.js';
-import { say } from '../terminal/progress-bar.js';
+import { say } from '../terminal/say.js';
 import { discarding, type RunValues } from './values.js';
 
 /** Starts the worker processes of a run. */

@@ -3,7 +3,7 @@ import prettyMs from 'pretty-ms';
 import { kindLine } from '../output/failure-kinds.js';
 import { type Kept, keptLines } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
-import { say } from '../terminal/progress-bar.js';
+import { say } from '../terminal/say.js';
 import type { Left } from './files.js';
 
 /** How a run ended, and where its results and failures are. */

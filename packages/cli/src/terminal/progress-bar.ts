@@ -1,8 +1,8 @@
 import { count, duration, perSecond } from '@piecework/dashboard/format';
 import type { ProgressReport } from '@piecework/notifier';
-import type { MultiBar } from 'cli-progress';
 import cliTruncate from 'cli-truncate';
 import { bar as drawn } from './bar.js';
+import { sayAbove } from './say.js';
 
 /** In whole seconds, at least one. */
 const eta = (etaMs: number | null) =>
@@ -14,15 +14,6 @@ const LINE_EVERY_MS = 5_000;
 /** The longest and the shortest bar, in characters. Without room for the shortest, no bar is drawn. */
 const LONGEST = 30;
 const SHORTEST = 5;
-
-/** The bar that is on the terminal now, if there is one. */
-let shown: MultiBar | undefined;
-
-/** Prints a line on standard error, above the bar if there is one. */
-export function say(text: string): void {
-  if (shown) shown.log(`${text}\n`);
-  else console.error(text);
-}
 
 /**
  * Shows progress on standard error: a bar on a terminal, a line now and then elsewhere. Returns when
@@ -52,12 +43,12 @@ async function showBar(reports: AsyncIterable<ProgressReport>): Promise<void> {
     bar.stop();
   };
   bar.create(1, 0);
-  shown = bar;
+  sayAbove(bar);
   process.once('exit', stop);
   try {
     for await (const report of reports) latest = report;
   } finally {
-    shown = undefined;
+    sayAbove(undefined);
     process.off('exit', stop);
     stop();
   }

@@ -1,0 +1,89 @@
+import { ago, duration, percent } from '@piecework/dashboard/format';
+import type { RequestStatus, WaitingFor } from '@piecework/notifier';
+import { shareBar } from '../terminal/bar.js';
+import type { Tone } from '../terminal/colour.js';
+import { type Cell, type Column, plainTable } from '../terminal/table.js';
+
+/** The colour of a status; of what waits for somebody, that of a warning. */
+const TONES: Readonly<Record<string, Tone>> = {
+  ...{ succeeded: 'good', failed: 'bad', cancelled: 'quiet' },
+  ...{ paused: 'warning', 'queue paused': 'warning', 'no worker': 'warning' },
+  ...{ 'no worker for its task': 'warning', 'no handler': 'warning', 'worker silent': 'warning' },
+  ...{ 'producer silent': 'warning' },
+};
+
+const REQUEST_COLUMNS: readonly Column[] = [
+  { head: 'request', shrinks: true },
+  { head: 'status', shrinks: true, tone: (text) => TONES[text] },
+  { head: 'progress', short: '%', right: true },
+  { head: 'priority', short: 'prio', right: true },
+  { head: 'limit', right: true },
+  { head: 'waiting', short: 'wait', right: true },
+  { head: 'running', short: 'run', right: true },
+  { head: 'delayed', short: 'delay', right: true },
+  { head: 'done', right: true },
+  {
+    head: 'failed',
+    short: 'fail',
+    right: true,
+    tone: (text) => (text === '0' ? undefined : 'bad'),
+  },
+  { head: 'total', right: true },
+  { head: 'created', right: true, drops: true },
+];
+
+/** With ids that a last line explains, if they are shortened. */
+const LISTED_COLUMNS = REQUEST_COLUMNS.map((column) => ({
+  ...column,
+  isId: column.head === 'request',
+}));
+
+/** Why a request waits, in a few words, and in fewer; `status ID` says more. */
+const WAITS: Readonly<Record<Exclude<WaitingFor, 'time'>, Cell>> = {
+  resume: 'paused',
+  queue: 'queue paused',
+  worker: 'no worker',
+  task: ['no worker for its task', 'no handler'],
+  lease: 'worker silent',
+  producer: 'open',
+};
+
+/** After this part of its lease without a sign of life, a producer is shown as silent. */
+const SILENT_PART = 0.5;
+
+function statusCell(request: RequestStatus): Cell {
+  const { outcome, status, waitingFor, heldUntil, readAt, producer, silentWorkers } = request;
+  if (outcome) return outcome;
+  const silent = silentWorkers.reduce((sum, { inFlight }) => sum + inFlight, 0);
+  // Others may run the rest of it.
+  if (waitingFor === 'lease' && silent < request.counts.inFlight) return status;
+  if (waitingFor === 'time') {
+    const ms = Math.max(0, (heldUntil ?? readAt) - readAt);
+    return `due in ${duration(ms)}`;
+  }
+  if (producer && (!waitingFor || waitingFor === 'producer')) {
+    const { seenAt, leaseEndsAt } = producer;
+    const isSilent = readAt - seenAt > SILENT_PART * (leaseEndsAt - seenAt);
+    return isSilent ? 'producer silent' : status;
+  }
+  return waitingFor ? WAITS[waitingFor] : status;
+}
+
+/** What is read ahead, or ended and not settled yet, counts as waiting: what runs is never more than the limit. */
+function requestRow(request: RequestStatus): Cell[] {
+  const { id, priority, limit, counts, running, createdAt, readAt } = request;
+  const { ready, inFlight, delayed, succeeded, failed, cancelled, total } = counts;
+  const done = succeeded + failed + cancelled;
+  const numbers = [ready + inFlight - running, running, delayed, done, failed, total];
+  const progress = [shareBar(done, total), percent(done, total)] as const;
+  const since = ago(createdAt, readAt);
+  return [id, statusCell(request), progress, priority, limit ?? 'none', ...numbers, since];
+}
+
+/** The table of `list`. */
+export const listedTable = (requests: readonly RequestStatus[], whenEmpty: string): string =>
+  plainTable(LISTED_COLUMNS, requests.map(requestRow), whenEmpty);
+
+/** The table of `watch`, which is printed again and again. */
+export const watchedTable = (requests: readonly RequestStatus[]): string =>
+  plainTable(REQUEST_COLUMNS, requests.map(requestRow), '');

@@ -1,0 +1,61 @@
+import { ago } from '@piecework/dashboard/format';
+import type { ProducerSigns, RequestStatus } from '@piecework/notifier';
+import { shareBar } from '../terminal/bar.js';
+import { oneLine } from '../terminal/plain-text.js';
+import { columnsOf, shortened, wrapped } from '../terminal/table.js';
+import { WHY_ENDED } from './end-reasons.js';
+
+const COUNTS = ['ready', 'inFlight', 'delayed', 'succeeded', 'failed', 'cancelled'] as const;
+
+/** What `status` prints. */
+export function statusText(seen: RequestStatus): string {
+  const { counts, readAt } = seen;
+  const done = counts.succeeded + counts.failed + counts.cancelled;
+  const total = counts.total.toLocaleString('en-US');
+  const number = (n: number) => n.toLocaleString('en-US').padStart(total.length);
+  const time = (at: number) => `${ago(at, readAt)} (${new Date(at).toISOString()})`;
+  const lines = [
+    `request     ${seen.id}`,
+    `status      ${seen.outcome ? `${seen.status} (${seen.outcome})` : seen.status}`,
+    `generation  ${seen.generation}`,
+    `priority    ${seen.priority}`,
+    `limit       ${seen.limit?.toLocaleString('en-US') ?? 'none'}`,
+    ...(seen.task ? [`task        ${oneLine(seen.task)}`] : []),
+    ...(seen.endReason ? [`ended       ${WHY_ENDED[seen.endReason]}`] : []),
+    ...(seen.waiting ? [`waiting     ${wrapped(waitingText(seen), 12)}`] : []),
+    ...(seen.producer && seen.waitingFor !== 'producer'
+      ? [`producer    ${wrapped(producerText(seen, seen.producer), 12)}`]
+      : []),
+    `progress    ${shareBar(done, counts.total, 20)}`,
+    `total       ${total}`,
+    ...COUNTS.map(
+      (name) =>
+        `  ${name.padEnd(10)}${number(counts[name])}${name === 'inFlight' ? aheadText(seen) : ''}`,
+    ),
+    `created     ${time(seen.createdAt)}`,
+    ...(seen.completedAt ? [`completed   ${time(seen.completedAt)}`] : []),
+  ];
+  return lines
+    .flatMap((line) => line.split('\n'))
+    .map((line) => shortened(line, columnsOf(process.stdout)))
+    .join('\n');
+}
+
+/** Producers may be gone for good, or have forgotten to close the request. */
+const waitingText = ({ id, waiting, waitingFor }: RequestStatus) =>
+  waitingFor === 'producer' ? `${waiting} (\`piecework cancel ${id}\` ends it)` : `${waiting}`;
+
+/** ' (at most 20 run; workers read ahead)', where some of those in flight cannot run. */
+const aheadText = ({ counts, running }: RequestStatus) =>
+  running < counts.inFlight
+    ? ` (at most ${running.toLocaleString('en-US')} run; workers read ahead)`
+    : '';
+
+function producerText(
+  { readAt }: RequestStatus,
+  { seenAt, leaseEndsAt, ifLost }: ProducerSigns,
+): string {
+  const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1_000))} s`;
+  const end = ifLost === 'seal' ? 'sealed' : 'cancelled';
+  return `last seen ${seconds(readAt - seenAt)} ago; if it stays silent, the request is ${end} in about ${seconds(leaseEndsAt - readAt)}`;
+}

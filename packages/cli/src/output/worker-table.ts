@@ -1,0 +1,41 @@
+import { ago, duration } from '@piecework/dashboard/format';
+import type { RegisteredWorker } from '@piecework/protocol';
+import { TIMES } from '@piecework/protocol/contract';
+import { type Cell, type Column, plainTable } from '../terminal/table.js';
+import { longestOf } from './running-table.js';
+
+const WORKER_COLUMNS: readonly Column[] = [
+  { head: 'worker', shrinks: true, isId: true },
+  { head: 'state', tone: (text) => (text.startsWith('silent') ? 'bad' : undefined) },
+  { head: 'running', right: true },
+  { head: 'longest', shrinks: true },
+  { head: 'tasks', shrinks: true },
+  { head: 'up', right: true },
+  { head: 'seen', right: true },
+];
+
+/** Whether a worker has given no sign of life for longer than workers do, as for the doctor. It may have ended. */
+export function isSilent({ seenAt }: RegisteredWorker, fleet: number): boolean {
+  return Date.now() - seenAt > Math.max(TIMES.awayMs, fleet * TIMES.awayPerWorkerMs);
+}
+
+/** Host and process id are part of the id. */
+function workerRow(worker: RegisteredWorker, fleet: number): Cell[] {
+  const { id, draining, running, concurrency, leftovers, tasks, startedAt, seenAt } = worker;
+  const busy = `${running} of ${concurrency}${leftovers > 0 ? `, ${leftovers} stuck` : ''}`;
+  const now = Date.now();
+  const known = isSilent(worker, fleet)
+    ? [id, `silent ${duration(now - seenAt)}`, '?', '?']
+    : [id, draining ? 'drains' : 'works', busy, longestOf(worker)];
+  return [
+    ...known,
+    ...[tasks === '*' ? 'all' : tasks.join(' '), duration(now - startedAt), ago(seenAt, now)],
+  ];
+}
+
+export const workerTable = (workers: readonly RegisteredWorker[], whenEmpty: string): string =>
+  plainTable(
+    WORKER_COLUMNS,
+    workers.map((worker) => workerRow(worker, workers.length)),
+    whenEmpty,
+  );
