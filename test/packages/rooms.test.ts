@@ -25,6 +25,7 @@ const floors: Record<string, readonly string[]> = {
     'processes',
     'run',
     'top',
+    'watch',
     'example',
     'commands',
   ],
