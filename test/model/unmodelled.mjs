@@ -50,7 +50,6 @@ export const unmodelled = [
     cure: 'a session that leaves keeps permits for what it has read, until their slots are free',
     why: SLOTS,
   },
-  { cure: 'a session works before the slots of its new permits are counted', why: SLOTS },
   { cure: 'what ended is settled as soon as nothing is left to start', why: TIME },
   { cure: 'no outcome waits long while somebody follows the results', why: TIME },
   { cure: 'a reader is not believed for longer than 10 s', why: TIME },

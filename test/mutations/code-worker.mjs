@@ -226,14 +226,6 @@ export const codeWorker = [
     change: 'never',
   },
   {
-    cure: 'a session works before the slots of its new permits are counted',
-    test: 'test/flow/hand-over.test.ts',
-    name: 'that gets its next one while it hands over starts nothing before those slots are free',
-    change: {
-      becomes: '(this.#occupySlots(), this.lease.permits > 0 && this.#mode.enter(willing))',
-    },
-  },
-  {
     cure: 'what ended is settled as soon as nothing is left to start',
     test: AHEAD,
     name: 'is settled at once',

@@ -205,7 +205,7 @@ export class RequestSession {
     const willing = wanted > 0 && this.shard.takesWork;
     if (willing) this.#reading.returnSurplus();
     this.lease.granted(entered.permits);
-    // cure: a session works before the slots of its new permits are counted
+    // Before their slots are counted: one that hands over counts only what runs.
     const begins = this.lease.permits > 0 && this.#mode.enter(willing);
     this.attempts.setTerms(entered.task, entered.attempts, decodePolicy(entered.policy));
     this.#reading.answered(entered);
