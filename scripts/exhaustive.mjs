@@ -35,6 +35,7 @@ export const exhaustive = {
   'test/flow/cli-fleet': 'processes of a fleet that die, or are stopped, in each way',
   'test/flow/cli-input': 'each format of input and output, by a process for each',
   'test/flow/cli-resume': 'runs that are continued, by a process for each',
+  'test/flow/cli-run.': 'each way that a run reads, writes and ends, by a process for each',
   'test/flow/cli-service': 'workers as services: signals, health, logs',
   'test/flow/cli-terminal': 'what each command shows on a terminal',
   'test/flow/cli-top': 'the terminal view, in terminals of several sizes',

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import {
   type Connection,
+  pause,
   QueueCommands,
   RequestReads,
   RunningCommands,
@@ -16,6 +17,10 @@ import { runs } from './lock.js';
  * lease of such a worker has ended. They are freed at once where it is certain that the worker and all programs that
  * it started have ended; else the run says how long it waits.
  */
+
+/** How long worker processes are waited for that end because their run was killed a moment ago. */
+const ENDING_MS = 2_000;
+const CHECK_MS = 50;
 
 export interface Leftovers {
   readonly redis: string;
@@ -44,11 +49,17 @@ export async function freeLeftovers(connection: Connection, run: Leftovers): Pro
   const known = await Promise.all(
     queues.map((name) => new QueueCommands(connection, name).workers()),
   );
-  const isDead = (worker: string) => {
+  /** Of those that ran on this machine. */
+  const pidOf = (worker: string) => {
     const found = known.flat().find((one) => one.id === worker);
-    return here && found?.host === hostname() && !runs(found.pid);
+    return here && found?.host === hostname() ? found.pid : undefined;
   };
-  const dead = owners.filter(isDead);
+  const isRunning = (worker: string) => {
+    const pid = pidOf(worker);
+    return pid !== undefined && runs(pid);
+  };
+  for (let ms = 0; owners.some(isRunning) && ms < ENDING_MS; ms += CHECK_MS) await pause(CHECK_MS);
+  const dead = owners.filter((worker) => pidOf(worker) !== undefined && !isRunning(worker));
   const freed = dead.length > 0 && (await hasEnded(run)) ? dead : [];
   // cure: entries of ended workers of the last run are freed
   for (const worker of freed) await noteEnd(redis, { worker, queues }, {}, true);
