@@ -1,23 +1,14 @@
 import { NAME, option } from '@piecework/protocol/contract';
 import { custom, type Flag, flag, isText } from './flag.js';
 import { each, queuesFlag } from './queue-names.js';
+import { listenFlags } from './server-flags.js';
 
 const NAMES = 'names with commas between them';
 const file = custom(isText, 'the path of a file');
 
 /** Flags of `dashboard`. */
 export const dashboardFlags: readonly Flag[] = [
-  flag(
-    '--port <n>',
-    'port to listen at; 0: a free one',
-    option.integer(0, 65_535, 4_000),
-    'number',
-  ),
-  flag(
-    '--host <address>',
-    'address to listen at; 0.0.0.0: all of this machine',
-    custom(isText, 'an address of this machine', '127.0.0.1'),
-  ),
+  ...listenFlags(4_000),
   flag(
     '--token-file <file>',
     'a file with a token: the password of everybody; or put it into PIECEWORK_DASHBOARD_TOKEN',

@@ -4,6 +4,7 @@ import { workerOptions } from '@piecework/worker/options';
 import { isFieldName } from '../exec/field-name.js';
 import { statIfAny } from '../terminal/file-stat.js';
 import { custom, type Flag, flag, isText } from './flag.js';
+import { logFlags } from './server-flags.js';
 
 function isFile(value: unknown): boolean {
   return isText(value) && statIfAny(resolve(String(value)))?.isFile() === true;
@@ -14,8 +15,6 @@ const isCount = (value: unknown) =>
   Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 1_000;
 
 const isAddress = (value: unknown) => isText(value) && /^[A-Za-z0-9.:_-]+$/.test(String(value));
-
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
 export const workerFlags: readonly Flag[] = [
   flag(
@@ -120,17 +119,7 @@ export const workerFlags: readonly Flag[] = [
     option.ms(0, 86_400_000, 30_000),
     'number',
   ),
-  flag('--log-level <level>', 'lowest level that is logged on standard error', {
-    ...option.word(...logLevels),
-    default: 'info',
-  }),
-  flag(
-    '--log-format <how>',
-    'format of log lines',
-    { ...option.word('text', 'json'), default: undefined },
-    'text',
-    'text on a terminal, else json',
-  ),
+  ...logFlags,
 ];
 
 /** Flags of a worker that runs as a service. */
