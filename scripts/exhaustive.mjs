@@ -35,7 +35,7 @@ export const exhaustive = {
   'test/flow/cli-fleet': 'processes of a fleet that die, or are stopped, in each way',
   'test/flow/cli-input': 'each format of input and output, by a process for each',
   'test/flow/cli-resume': 'runs that are continued, by a process for each',
-  'test/flow/cli-run.': 'each way that a run reads, writes and ends, by a process for each',
+  'test/flow/cli-run': 'each way that a run reads, writes and ends, by a process for each',
   'test/flow/cli-service': 'workers as services: signals, health, logs',
   'test/flow/cli-terminal': 'what each command shows on a terminal',
   'test/flow/cli-top': 'the terminal view, in terminals of several sizes',
@@ -48,6 +48,7 @@ export const exhaustive = {
   'test/flow/script-bounds': 'calls with as many entries as they may have',
   'test/flow/sentinel': 'failovers by sentinels',
   'test/flow/server-errors': 'each error that a server answers with',
+  'test/lua/cures-bounds': 'calls that are as large as they may be',
   'test/lua/cures-large': 'states with very many entries',
   'test/docs/testing-guide': 'the project of the testing guide, installed from packages',
   'test/packages/start': 'what processes of each kind load',
@@ -67,7 +68,7 @@ const playedInParts = [
 ];
 
 /** Exceptions that `npm test` does run: the smallest of their kind. */
-const usual = ['test/cluster/smoke'];
+const usual = ['test/cluster/smoke', 'test/flow/cli-running'];
 
 /** Whether `npm test` leaves a test file out. */
 export function isExhaustive(path) {

@@ -2,6 +2,7 @@
  * The dashboard as its visitors and their attackers see it: by HTTP, on a real Redis.
  */
 import { type DashboardOptions, dashboard, serveDashboard } from '@piecework/dashboard';
+import { shardOf } from '@piecework/protocol';
 import { type FastifyInstance, fastify, type InjectOptions } from 'fastify';
 import { Redis } from 'ioredis';
 import { IdQueue, Piecework, RetryQueue, Worker } from 'piecework';
@@ -16,7 +17,9 @@ import { slowRequests, workersView } from '../../packages/dashboard/dist/data/wo
 import type {
   BesideView,
   ChartView,
+  OverviewView,
   Point,
+  RequestsView,
   RequestView,
 } from '../../packages/dashboard/dist/shape/views.js';
 import { Log } from '../support/flow.js';
@@ -495,6 +498,32 @@ describe('what is shown', () => {
     release();
     await request.completion();
     await worker.close();
+  });
+
+  it('of several queues: each by its name, one of several shards as a whole', async () => {
+    const [whole, other] = [freshName('sharded'), freshName('other')];
+    const { view, get, redis } = await given({
+      queues: [{ name: whole, shards: 3 }, { name: other }],
+    });
+    expect((await get('api/shell')).json()).toMatchObject({ queues: [whole, other] });
+    const ofAllShards = new Piecework({ redis, queue: whole, shards: 3 });
+    const ofOther = new Piecework({ redis, queue: other });
+    const requests = await Promise.all([
+      ...Array.from({ length: 40 }, (_, n) => ofAllShards.submit([n], { id: freshName('r') })),
+      ofOther.submit([1], { id: freshName('r') }),
+    ]);
+    const ids = requests.slice(0, 40).map(({ id }) => id);
+    // On all three shards.
+    expect(new Set(ids.map((id) => shardOf(id, 3))).size).toBe(3);
+    const shown = async (queue: string) =>
+      (await view<RequestsView>({ queue, view: 'requests', size: '50' })).rows.map(({ id }) => id);
+    expect((await shown(whole)).sort()).toEqual(ids.sort());
+    expect(await shown(other)).toEqual([requests[40]?.id]);
+    expect((await view<OverviewView>({ queue: whole, view: 'overview' })).open).toBe(40);
+    expect((await get('api/failure', { queue: 'none', id: 'x', index: '0' })).statusCode).toBe(404);
+    for (const id of ids) await ofAllShards.admin.drop(id);
+    await ofOther.admin.drop(requests[40]?.id as string);
+    await Promise.all([ofAllShards.close(), ofOther.close()]);
   });
 
   it('of the queues beside requests: counts, what is due, the latest failures; it joins none', async () => {
