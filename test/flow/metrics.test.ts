@@ -65,6 +65,26 @@ describe('a worker with metrics', () => {
     }
   });
 
+  test('counts each request once, also where others come to it when it is complete', async ({
+    flow,
+  }) => {
+    const { queue } = flow;
+    const metrics = new WorkerMetrics();
+    const handler = (n: number) => n;
+    for (let i = 0; i < 2; i += 1) await flow.worker({ handler, metrics, concurrency: 3 }).start();
+    const producer = flow.producer();
+    const ids = numbers(40).map((n) => flow.id(`r${n}`));
+    await Promise.all(ids.map((id) => producer.submit(numbers(5), { id, limit: 5 })));
+    for (const id of ids) await flow.complete(id);
+    const counted = async () =>
+      (await pageOf(metrics)).all('piecework_request_duration_seconds', { queue })[0]?.count ?? 0;
+    await until(async () => (await counted()) >= ids.length);
+    // The queue has ended them all: no token leads there any more.
+    const queueSide = admin(flow);
+    await until(async () => (await queueSide.counts()).open === 0);
+    expect(await counted()).toBe(ids.length);
+  });
+
   test('keeps its labels bounded, and names no request', async ({ flow }) => {
     const { queue } = flow;
     const metrics = new WorkerMetrics();

@@ -104,6 +104,8 @@ export class Settling {
   /** The server has answered a settle of these, sent at `sentAt`, as performance.now(). */
   answered(outcomes: readonly Outcome[], settled: SettleReply, sentAt: number): void {
     this.#log.settled(sentAt);
+    // An enter, or a settle of nothing, only learns that a request was completed before.
+    if (settled.verdict === 'complete' && outcomes.length > 0) this.#log.completed(settled.outcome);
     const taken = settled.verdict !== 'gone';
     this.#listeners.notify(outcomes, taken);
     // What a request returns with its last settle, or while it is being cancelled, counts as cancelled.
@@ -127,7 +129,6 @@ export class Settling {
 
   /** The request is complete, as the last enter or settle answered. */
   complete(complete: Complete): void {
-    this.#log.completed(complete.outcome);
     this.#calls.complete(complete);
   }
 
