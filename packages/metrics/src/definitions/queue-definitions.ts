@@ -27,12 +27,12 @@ export const queueDefinitions = {
     type: 'counter',
     help: 'Requests that ended, by outcome.',
     labels: ['queue', 'outcome'],
-    note: 'Starts anew after the queue was unused for a week.',
+    note: 'Starts again from 0 after the queue was unused for a week.',
   },
   ready: {
     name: 'piecework_queue_ready_sub_requests',
     type: 'gauge',
-    help: 'Sub-requests that could run now and do not, by band of ten priorities.',
+    help: 'Sub-requests that are ready and do not run yet, by band of ten priorities.',
     labels: ['queue', 'priorities'],
   },
   running: {
@@ -44,26 +44,26 @@ export const queueDefinitions = {
   delayed: {
     name: 'piecework_queue_delayed_sub_requests',
     type: 'gauge',
-    help: 'Sub-requests that wait for a time: the delay of a retry, or of their request.',
+    help: 'Sub-requests that wait for a time (the delay of a retry, or of their request), or whose request is paused.',
     labels: QUEUE,
   },
   backlog: {
     name: 'piecework_queue_backlog_sub_requests',
     type: 'gauge',
-    help: 'Sub-requests of open requests that are not settled: ready, running and delayed ones.',
+    help: 'Unsettled sub-requests of open requests: ready, running and delayed ones.',
     labels: QUEUE,
   },
   oldest: {
     name: 'piecework_queue_oldest_waiting_seconds',
     type: 'gauge',
-    help: 'Age of the oldest request that has ready sub-requests while none of it runs; 0: there is none.',
+    help: 'Age of the oldest request with ready sub-requests of which none runs; 0: there is no such request.',
     labels: QUEUE,
-    note: 'Paused requests, and those that wait for a time, are not among them.',
+    note: 'Paused requests, and those that wait for a time, are not counted.',
   },
   paused: {
     name: 'piecework_queue_paused',
     type: 'gauge',
-    help: 'Whether the queue is paused.',
+    help: 'Whether the queue is paused (1) or not (0).',
     labels: QUEUE,
   },
   workers: {
@@ -75,7 +75,7 @@ export const queueDefinitions = {
   slots: {
     name: 'piecework_queue_slots',
     type: 'gauge',
-    help: 'Slots of the workers that are alive.',
+    help: 'Slots of the workers that are alive or draining.',
     labels: QUEUE,
   },
   stuck: {
@@ -87,7 +87,7 @@ export const queueDefinitions = {
   handlerTime: {
     name: 'piecework_queue_handler_seconds',
     type: 'gauge',
-    help: 'Mean time of a handler lately; 1 where it is not known.',
+    help: 'Recent mean time of a handler; while it is not known, 1, or the age of the oldest running handler if that is more.',
     labels: QUEUE,
   },
   workSlots: {
@@ -112,8 +112,8 @@ export const queueDefinitions = {
   readAge: {
     name: 'piecework_queue_read_age_seconds',
     type: 'gauge',
-    help: 'How long ago the figure that was read first was read.',
+    help: 'Age of the oldest figure of the queue.',
     labels: QUEUE,
-    note: 'A read looks at 2,000 open requests at most. With more, the figures of the others are older.',
+    note: 'One read covers at most 2,000 open requests. With more, the figures of the others are older.',
   },
 } as const satisfies Record<string, Definition>;

@@ -30,15 +30,15 @@ export const workerDefinitions = {
     help: 'How long requests took from their creation to their completion, by outcome.',
     labels: [...OF_TASK, 'outcome'],
     buckets: WAIT,
-    note: 'Counted by the worker whose report completed the request. A request that ended otherwise, by a cancel or a deadline while nothing of it ran, is only in `piecework_queue_requests_ended_total`.',
+    note: 'Counted by the worker whose report completed the request. If a cancel or a deadline ended a request while nothing of it ran, it is only in `piecework_queue_requests_ended_total`.',
   },
   settleTime: {
     name: 'piecework_settle_duration_seconds',
     type: 'histogram',
-    help: 'How long Redis took to answer a report of outcomes, with all repeats of the call.',
+    help: 'How long Redis took to answer a report of outcomes, including repeats of the call.',
     labels: ['queue'],
     buckets: SETTLE,
-    note: 'One report has the outcomes of many sub-requests. `settleDelayMs`, for which they wait for each other, is not in it.',
+    note: 'One report has the outcomes of many sub-requests. The time for which they wait for each other (`settleDelayMs`) is not included.',
   },
   attempts: {
     name: 'piecework_attempts_total',
@@ -51,7 +51,7 @@ export const workerDefinitions = {
     type: 'counter',
     help: 'Attempts that failed, by the class of the error that the handler threw.',
     labels: [...OF_TASK, 'error'],
-    note: 'The first 30 classes of a process have names; all others, and names that are none of a class, are `other`.',
+    note: 'The first 30 classes of a process have names. All others, and names that cannot be those of a class, are `other`.',
   },
   slots: {
     name: 'piecework_worker_slots',
@@ -70,12 +70,12 @@ export const workerDefinitions = {
     type: 'gauge',
     help: 'Workers by whether they take work (ready) or not.',
     labels: ['queue', 'ready'],
-    note: 'As `/ready` of the health endpoint answers.',
+    note: 'A worker is ready when `/ready` of the health endpoint says so.',
   },
   leasesLost: {
     name: 'piecework_leases_lost_total',
     type: 'counter',
-    help: 'Leases on requests that ended while handlers ran under them; others may run the same sub-requests.',
+    help: 'Leases on requests that a worker lost while handlers ran; other workers may run the same sub-requests.',
     labels: ['queue'],
   },
   reclaimed: {
@@ -87,7 +87,7 @@ export const workerDefinitions = {
   stalls: {
     name: 'piecework_stalls_total',
     type: 'counter',
-    help: 'Calls to Redis that were not answered for five seconds; they are repeated until they are.',
+    help: 'Calls to Redis that were not answered for five seconds; the worker repeats them until they are answered.',
     labels: ['queue'],
   },
   errors: {
@@ -99,7 +99,7 @@ export const workerDefinitions = {
   reconnects: {
     name: 'piecework_reconnects_total',
     type: 'counter',
-    help: 'Connections to Redis that were lost and are back.',
+    help: 'Connections to Redis that were lost and are back, and hash slots that were moving and have arrived.',
     labels: ['queue'],
   },
 } as const satisfies Record<string, Definition>;
