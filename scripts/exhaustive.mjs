@@ -64,6 +64,7 @@ const playedInParts = [
   'test/interleavings/interleavings',
   'test/chaos/short',
   'test/model/model',
+  'test/invariants/mutants',
   'test/bench/bench',
 ];
 

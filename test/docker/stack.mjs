@@ -93,8 +93,7 @@ async function useStack() {
   expect('the dashboard lets nobody in without the token', await asked({}), 401);
   expect('the dashboard lets one in with the token', await asked({ authorization: basic }), 200);
 
-  const from = async (path) =>
-    (await fetch(`http://127.0.0.1:${EXPORTER_PORT}${path}`)).text().catch(() => '');
+  const from = async (path) => (await fetch(`http://127.0.0.1:${EXPORTER_PORT}${path}`)).text();
   await until('the exporter answers', () => from('/metrics').catch(() => ''));
   expect('the exporter counts', await from('/metrics'), /^piecework_queue_workers.* 2$/m);
   expect('a scaler is told the slots', JSON.parse(await from('/scale')).neededSlots, 0);

@@ -7,7 +7,7 @@ const MOST = 500;
 /** A worker without a sign of life for longer may have ended: as for `piecework workers` and the doctor. */
 const AWAY_MS = 15_000;
 const AWAY_PER_WORKER_MS = 190;
-/** A handler that runs so many times longer than its task usually does is slow; as for the doctor. */
+/** A handler that runs so many times longer than its task usually does is slow, which the doctor says after a minute. */
 const SLOW = 10;
 const SLOW_AT_LEAST_MS = 5_000;
 

@@ -354,7 +354,7 @@ export class RequestSession {
     this.#reading.clear();
     this.#letGo('the request ended');
     this.#context.waitingRoom.delete(this.id);
-    if (complete) this.#settling.complete(complete);
+    if (complete) this.#calls.complete(complete);
   }
 
   /** Aborts all handlers and forgets them; each keeps its slot until it has ended. */

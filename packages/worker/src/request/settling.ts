@@ -1,4 +1,4 @@
-import { type Complete, decodeError, indexOf, type Outcome } from '@piecework/protocol';
+import { decodeError, indexOf, type Outcome } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { Attempt } from '../handler/attempt.js';
 import { LastCheckpoints } from '../handler/checkpoints.js';
@@ -125,11 +125,6 @@ export class Settling {
     if (nextDue === 0 || nextDue === this.#nextDue) return;
     this.#nextDue = nextDue;
     this.#calls.scheduleTend(nextDue);
-  }
-
-  /** The request is complete, as the last enter or settle answered. */
-  complete(complete: Complete): void {
-    this.#calls.complete(complete);
   }
 
   /** The request has ended: nothing of it is settled any more. */
