@@ -107,6 +107,13 @@ async function useStack() {
   expect('there are no capabilities', seenIn('worker-1', caps), /^0+$/);
   const ready = "fetch('http://127.0.0.1:8080/ready').then((a) => console.log(a.status))";
   expect('a worker is ready', seenIn('worker-1', ready), '200');
+  const scrape =
+    "fetch('http://worker-1:8080/metrics').then((a) => a.text()).then((text) => console.log(text))";
+  expect(
+    'others read the metrics of a worker',
+    seenIn('exporter', scrape),
+    /^piecework_worker_slots.* 20$/m,
+  );
 
   const stopped = containerOf('worker-2');
   run('docker', ['stop', '--time', '40', stopped]);

@@ -11,7 +11,11 @@ import { commonFlags } from '../../packages/cli/dist/flags/common-flags.js';
 import { dashboardFlags } from '../../packages/cli/dist/flags/dashboard-flags.js';
 import { exporterFlags } from '../../packages/cli/dist/flags/exporter-flags.js';
 import type { Flag } from '../../packages/cli/dist/flags/flag.js';
-import { healthFlags, workerFlags } from '../../packages/cli/dist/flags/work-flags.js';
+import {
+  healthFlags,
+  metricsFlags,
+  workerFlags,
+} from '../../packages/cli/dist/flags/work-flags.js';
 
 const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
 const read = (path: string) => readFileSync(join(deploy, path), 'utf8');
@@ -35,9 +39,13 @@ interface Resource {
   readonly metadata: { readonly name: string };
   readonly spec: {
     readonly ports?: readonly { readonly port: number }[];
+    readonly ingress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
     readonly selector: { readonly matchLabels: Record<string, string> };
     readonly template: {
-      readonly metadata: { readonly labels: Record<string, string> };
+      readonly metadata: {
+        readonly labels: Record<string, string>;
+        readonly annotations?: Record<string, string>;
+      };
       readonly spec: {
         readonly terminationGracePeriodSeconds?: number;
         readonly securityContext: object;
@@ -49,7 +57,7 @@ interface Resource {
 }
 
 const FLAGS: Readonly<Record<string, readonly Flag[]>> = {
-  worker: [...commonFlags, ...workerFlags, ...healthFlags],
+  worker: [...commonFlags, ...workerFlags, ...healthFlags, ...metricsFlags],
   dashboard: [...commonFlags, ...dashboardFlags],
   exporter: [...commonFlags, ...exporterFlags],
 };
@@ -109,6 +117,25 @@ describe('deploy/kubernetes', () => {
   it.each(deployments)('$metadata.name: the command line knows its flags', (one) => {
     expect(unknownFlags(one.spec.template.spec.containers[0].args)).toEqual([]);
   });
+
+  it.each(['piecework-worker', 'piecework-exporter'])(
+    '%s: Prometheus finds its metrics, and the network policy lets it in',
+    (name) => {
+      const [{ spec }] = deployments.filter(({ metadata }) => metadata.name === name) as [Resource];
+      const { metadata, spec: pod } = spec.template;
+      const [{ args }] = pod.containers;
+      const port = flagOf(args, '--metrics-port') ?? flagOf(args, '--port');
+      expect(metadata.annotations).toEqual({
+        'prometheus.io/scrape': 'true',
+        'prometheus.io/port': port,
+      });
+      const policy = resources.find(
+        (one) => one.kind === 'NetworkPolicy' && one.metadata.name === name,
+      );
+      const allowed = policy?.spec.ingress?.flatMap(({ ports }) => ports.map((one) => one.port));
+      if (policy) expect(allowed).toEqual([Number(port)]);
+    },
+  );
 
   it('gives a worker longer than its drain, and a budget of its own', () => {
     const [worker] = deployments as [Resource];

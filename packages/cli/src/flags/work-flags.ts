@@ -126,7 +126,7 @@ export const workerFlags: readonly Flag[] = [
 export const healthFlags: readonly Flag[] = [
   flag(
     '--health-port <n>',
-    'port that answers GET /live and /ready; 0: a free port, which is logged',
+    'port that answers GET /live and /ready, and /metrics if --metrics-port is the same; 0: a free port, which is logged',
     option.integer(0, 65_535),
     'number',
   ),
@@ -141,7 +141,7 @@ export const healthFlags: readonly Flag[] = [
 export const metricsFlags: readonly Flag[] = [
   flag(
     '--metrics-port <n>',
-    'port that answers GET /metrics to Prometheus, for all processes; may be that of --health-port; 0: a free port, which is logged',
+    'port that answers GET /metrics to Prometheus, for all processes; 0: a free port, which is logged',
     option.integer(0, 65_535),
     'number',
   ),
