@@ -15,10 +15,11 @@ import {
   type TraceContext,
 } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
-import { optionsDigest, submissionName } from './create/digest.js';
+import { submissionName } from './create/digest.js';
 import { alreadyThere, otherItems } from './create/idempotency.js';
 import { smallOf } from './create/one-trip.js';
-import { type CheckedOptions, checkRequestOptions, type RequestOptions } from './create/options.js';
+import type { CheckedOptions, Dedupe, RequestOptions } from './create/options.js';
+import { type Prepared, PreparedOptions } from './create/prepared-options.js';
 import { RetryableNames } from './create/retryable-names.js';
 import {
   closedError,
@@ -28,6 +29,7 @@ import {
   Submission,
   type Submitted,
 } from './create/submission.js';
+import { CHUNK_ITEMS } from './items/chunk-size.js';
 import { KnownItems } from './items/known-items.js';
 import { type Items, isArray, Source } from './items/source.js';
 import { fill } from './open/fill.js';
@@ -67,6 +69,7 @@ export class Producer implements AsyncDisposable {
   readonly #open: OpenRequests;
   readonly #closing = new AbortController();
   readonly #retryable = new RetryableNames();
+  readonly #prepared: PreparedOptions;
 
   /** Connects at the first call. @throws InvalidOptionError */
   constructor(options: ProducerOptions) {
@@ -80,6 +83,7 @@ export class Producer implements AsyncDisposable {
     this.#shards = new Shards(connection, queue, shards);
     this.#context = { connection, shards: this.#shards, closing: this.#closing.signal };
     this.#open = new OpenRequests(this.#context);
+    this.#prepared = new PreparedOptions(queue);
   }
 
   /**
@@ -117,7 +121,8 @@ export class Producer implements AsyncDisposable {
     notify = '',
     trace?: TraceContext,
   ): Promise<Submitted> {
-    const checked = this.#check(options, trace);
+    const prepared = this.#prepare(options, trace);
+    const { options: checked, digest } = prepared;
     const encode = (item: unknown, index: number) =>
       encodePayload(item, checked.maxPayloadBytes, index);
     // An array can be encoded before anything is written; of a stream, the first item can.
@@ -131,9 +136,9 @@ export class Producer implements AsyncDisposable {
     try {
       // A stream is begun once, before anything is written; an array where its items are not sent in one call.
       const begun = known && !checked.signal?.aborted ? undefined : await begin();
-      const digest = optionsDigest(this.#shards.queue, checked);
-      const name = known && submissionName(digest, known);
-      const submission = await this.#submissionOf(checked, digest, name, known, notify);
+      const few = known?.few(CHUNK_ITEMS);
+      const name = known ? submissionName(digest, few ?? known) : nameOfSource(digest, checked);
+      const submission = await this.#submissionOf(options.id, prepared, name, few, notify);
       const { id, owner } = submission.asked;
       for (let tries = 1; ; tries += 1) {
         try {
@@ -151,21 +156,21 @@ export class Producer implements AsyncDisposable {
     }
   }
 
+  /** `few`: all items, encoded, if there are few. */
   async #submissionOf(
-    options: CheckedOptions,
-    digest: string,
-    nameOfItems: string | undefined,
-    known: KnownItems | undefined,
+    givenId: string | undefined,
+    { options, digest }: Prepared,
+    name: string | undefined,
+    few: readonly string[] | undefined,
     notify: string,
   ): Promise<Submission> {
-    const name = nameOfItems ?? nameOfSource(digest, options);
-    const newId = options.id === undefined ? nanoid() : undefined;
-    const id = await this.#idOf(options, newId);
-    const isNewId = id === newId;
+    const newId = givenId ?? nanoid();
+    const id = options.dedupe ? await this.#idOfKey(options.dedupe, options, newId) : newId;
+    const isNewId = givenId === undefined && id === newId;
     return new Submission(this.#context, {
       ...{ id, isNewId, digest, options, notify },
       owner: name ?? this.#retryable.get(id) ?? nanoid(12),
-      small: known && smallOf(known, options.window),
+      small: few && smallOf(few, options.window),
       named: name !== undefined,
       // Another call with the same key may make the request under an id that this call made up.
       call: isNewId && !options.dedupe ? undefined : nanoid(12),
@@ -207,9 +212,10 @@ export class Producer implements AsyncDisposable {
     check?: ItemCheck,
     trace?: TraceContext,
   ): Promise<OpenRequest> {
-    const checked = this.#check(options, trace);
-    const id = await this.#idOf(checked);
-    const digest = optionsDigest(this.#shards.queue, checked);
+    const { options: checked, digest } = this.#prepare(options, trace);
+    const { id: newId = nanoid() } = options;
+    const { dedupe } = checked;
+    const id = dedupe ? await this.#idOfKey(dedupe, checked, newId) : newId;
     const name = nameOfSource(digest, checked);
     const asked = { id, owner: name ?? nanoid(12), digest, options: checked, named: !!name };
     if (name !== undefined) {
@@ -278,22 +284,19 @@ export class Producer implements AsyncDisposable {
     await this.close();
   }
 
-  #check(options: RequestOptions, trace: TraceContext | undefined): CheckedOptions {
+  #prepare(options: RequestOptions, trace: TraceContext | undefined): Prepared {
     if (this.#closing.signal.aborted) throw closedError(this.#connection);
-    const checked = checkRequestOptions(options);
-    return trace === undefined ? checked : { ...checked, trace };
+    return this.#prepared.of(options, trace);
   }
 
-  /** The id of the request: its own, the one that its key of deduplication has, or a new one. */
-  async #idOf(checked: CheckedOptions, newId = nanoid()): Promise<string> {
-    const { id = newId, dedupe, ...options } = checked;
-    if (!dedupe) return id;
-    const { key, periodMs = options.retentionMs } = dedupe;
+  /** The id that a key of deduplication has; it gets `id` if it has none. */
+  async #idOfKey({ key, periodMs }: Dedupe, options: CheckedOptions, id: string): Promise<string> {
+    const keyMs = periodMs ?? options.retentionMs;
     const patience = patienceOf(this.#context, id, options);
     await patience.reach();
     try {
       // In the shard of the key: every call with this key asks there, whatever id it has made up.
-      return await patience.call(() => this.#shards.of(key).dedupe(key, id, periodMs));
+      return await patience.call(() => this.#shards.of(key).dedupe(key, id, keyMs));
     } catch (error) {
       // There is no request yet. A repetition goes by the key: the key may not have this id.
       const why = error instanceof IndeterminateError ? error.cause : error;

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { type RequestOptions, requestOptions } from '@piecework/producer';
 import { type OptionTable, option, type RedisInput, shape } from '@piecework/protocol';
 import { type Handler, type WorkerOptions, workerOptions } from '@piecework/worker';
@@ -35,7 +34,7 @@ export interface TaskOptions
   > {
   /**
    * The name of this task in every process. A call with the same id, name, arguments and options is the same task,
-   * until its `retentionMs` has ended. @default 16 random bytes, 22 characters of base64url
+   * until its `retentionMs` has ended. @default a random one
    */
   readonly id?: string | undefined;
   /** How long its outcome and failure are kept after its end, in ms; at least 1000. @default 3600000, an hour */
@@ -51,18 +50,6 @@ export const taskOptions: OptionTable = {
   ...from(requestOptions, 'signal'),
   retentionMs: option.ms(1_000, 31_536_000_000, 3_600_000),
 };
-
-/** Random bytes for so many ids are drawn at once: drawing them costs more than an id. */
-const DRAWN = 128;
-let random = Buffer.alloc(0);
-
-/** A new id: 128 random bits, 22 characters. */
-export function newTaskId(): string {
-  if (random.length === 0) random = randomBytes(16 * DRAWN);
-  const id = random.toString('base64url', 0, 16);
-  random = random.subarray(16);
-  return id;
-}
 
 export interface DelayedTasksOptions {
   /** Where Redis is; a client that is passed in is never closed. */

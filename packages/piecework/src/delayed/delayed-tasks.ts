@@ -6,8 +6,8 @@ import {
   Connection,
   checkOption,
   checkOptions,
-  encodePayload,
   option,
+  PayloadError,
   QueueCommands,
   RequestExistsError,
   type WaitOptions,
@@ -18,7 +18,6 @@ import type { Cancelled } from '../operate/request-control.js';
 import {
   type DelayedTasksOptions,
   delayedTasksOptions,
-  newTaskId,
   type TaskArguments,
   type TaskInput,
   type TaskOptions,
@@ -46,7 +45,13 @@ const CALLED = 'this DelayedTasks object';
 /** A name of a queue or of a task. */
 const NAMED = option.name();
 
-/** A request of one sub-request is a task to its user, and its item is the arguments. */
+/** A request of one sub-request is a task to its user, and its only item is the arguments. */
+function errorOfTask(error: unknown): unknown {
+  if (error instanceof PayloadError)
+    return new PayloadError(error.message.replace(/^item 0: /, ''), error.cause);
+  return error instanceof RequestExistsError ? taskExists(error) : error;
+}
+
 function taskExists({ requestId, status, differs }: RequestExistsError): RequestExistsError {
   const words: Readonly<Record<string, string>> = { items: 'arguments', task: 'name' };
   const others = differs.map((what) => words[what] ?? what).join(', ');
@@ -118,19 +123,16 @@ export class DelayedTasks<Tasks extends TaskArguments<Tasks> = Record<string, an
     // The submission refuses both together, even if one of them is 0.
     const isDelayed = runAt !== undefined || delayMs > 0;
     const { delayMs: _, ...undelayed } = checked;
-    // Checked here, so that the error does not name the index of an item.
-    encodePayload(args, checked.maxPayloadBytes);
     const { producer, mover } = this.#place(queue);
     const { id, generation } = await producer
       .submit([args], {
-        id: newTaskId(),
         ...(isDelayed ? { ...checked, expedite: true } : undelayed),
         task: name,
         limit: 1,
         results: 'discard',
       })
       .catch((error: unknown) => {
-        throw error instanceof RequestExistsError ? taskExists(error) : error;
+        throw errorOfTask(error);
       });
     if (isDelayed && !this.#closing) {
       mover.start();

@@ -86,8 +86,8 @@ export function fieldsOf(
 const isTimed = ({ deadlineMs, delayMs, runAt }: CheckedOptions): boolean =>
   deadlineMs !== undefined || delayMs !== undefined || runAt !== undefined;
 
-/** What was made of the options that were used last. */
-const heads = new LastUsed<SubmitHead>();
+/** What was made of options that several submissions share. */
+const heads = new WeakMap<CheckedOptions, LastUsed<SubmitHead>>();
 
 function headOf(
   { keys }: QueueCommands,
@@ -95,7 +95,18 @@ function headOf(
   options: CheckedOptions,
   notify: string,
 ): SubmitHead {
-  const fields = Object.entries(fieldsOf(keys.queue, digest, options)).flat();
+  const made = heads.get(options) ?? new LastUsed();
+  heads.set(options, made);
+  return made.get(`${keys.queue} ${notify}`, () => newHead(keys.queue, digest, options, notify));
+}
+
+function newHead(
+  queue: string,
+  digest: string,
+  options: CheckedOptions,
+  notify: string,
+): SubmitHead {
+  const fields = Object.entries(fieldsOf(queue, digest, options)).flat();
   if (notify !== '') fields.push('notify', notify);
   return {
     priority: options.priority,
@@ -114,12 +125,7 @@ async function submitWhole(
   payloads: readonly string[],
   { id, owner, digest, options, call = '', notify = '' }: Creation & { readonly id: string },
 ): Promise<CreatedRequest | undefined> {
-  // The digest says nothing about the shard, nor about the order of keys in the metadata.
-  const { trace } = options;
-  const make = () => headOf(queue, digest, options, notify);
-  const more = JSON.stringify([queue.keys.queue, notify, options.metadata, trace]);
-  // A trace is that of one submission: what is made of it is not used again.
-  const head = typeof trace === 'object' ? make() : heads.get(`${digest} ${more}`, make);
+  const head = headOf(queue, digest, options, notify);
   const generation = await patience.call(() =>
     turnOf(queue).submit(head, { id, owner, call, payloads }),
   );

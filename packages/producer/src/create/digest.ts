@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import * as crypto from 'node:crypto';
 import type { CheckedOptions } from './options.js';
 
 /** The options that say what a request is, as opposed to how this process submits it. */
@@ -44,19 +44,10 @@ const limitInDigest = (limit: number | null | undefined) => (limit === 10 ? '10'
 
 /** The digest that distinguishes a repetition from the same id with other options (docs/decisions/0003). */
 export function optionsDigest(queue: string, options: CheckedOptions): string {
-  const { timing } = options;
-  const values = CONTENT.map((name) => inDigest(name, options));
-  const text = JSON.stringify([queue, values, timing]);
-  const known = digests.get(text);
-  if (known) return known;
-  const content = CONTENT.map((name, i) => [name, values[i]]);
+  const content: unknown[] = CONTENT.map((name) => [name, inDigest(name, options)]);
   // Only if it is set: releases without this option give a request without it the same digest.
-  if (timing) content.push(['timing', true]);
-  const digest = createHash('sha256')
-    .update(canonical([queue, content]))
-    .digest('base64url');
-  remember(text, digest);
-  return digest;
+  if (options.timing) content.push(['timing', true]);
+  return sha256(canonical([queue, content]));
 }
 
 function inDigest(name: (typeof CONTENT)[number], options: CheckedOptions): unknown {
@@ -64,20 +55,6 @@ function inDigest(name: (typeof CONTENT)[number], options: CheckedOptions): unkn
   const { [name]: value = null } = options;
   // A Date and its number of ms are the same time.
   return name === 'runAt' && value !== null ? Number(value) : value;
-}
-
-/**
- * Digests of the last options, by their JSON: most requests of a process have the same options, and sorting and hashing
- * them takes far longer than this text.
- */
-const digests = new Map<string, string>();
-const REMEMBERED = 50;
-const LONGEST = 2_000;
-
-function remember(text: string, digest: string): void {
-  if (text.length > LONGEST) return;
-  if (digests.size === REMEMBERED) digests.clear();
-  digests.set(text, digest);
 }
 
 /** How many characters one call hashes: a call for each of many small payloads would cost more than hashing them. */
@@ -88,13 +65,19 @@ const HASH_AT_ONCE = 65_536;
  * any process, so that a repetition is recognised and adds no item twice.
  */
 export function submissionName(optionsDigest: string, payloads: Iterable<string>): string {
-  const hash = createHash('sha256').update(optionsDigest);
-  let text = '';
+  let hash: crypto.Hash | undefined;
+  let text = optionsDigest;
   for (const payload of payloads) {
     text += `${payload.length}:${payload}`;
     if (text.length < HASH_AT_ONCE) continue;
-    hash.update(text);
+    hash = (hash ?? crypto.createHash('sha256')).update(text);
     text = '';
   }
-  return hash.update(text).digest('base64url').slice(0, 22);
+  const digest = hash ? hash.update(text).digest('base64url') : sha256(text);
+  return digest.slice(0, 22);
 }
+
+/** In one call, which takes a third of the time, where Node has it (from 20.12 on). */
+const sha256 = (text: string): string =>
+  (crypto as Partial<typeof crypto>).hash?.('sha256', text, 'base64url') ??
+  crypto.createHash('sha256').update(text).digest('base64url');

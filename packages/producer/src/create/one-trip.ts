@@ -5,24 +5,23 @@ import {
   type PipelineReply,
   reopenIfClosed,
 } from '@piecework/protocol';
-import { CHUNK_BYTES, CHUNK_ITEMS } from '../items/chunk-size.js';
-import type { KnownItems } from '../items/known-items.js';
+import { CHUNK_BYTES } from '../items/chunk-size.js';
 import { confirmed, type Site, tryOrLeaveToTick } from '../seal/seal-request.js';
 
 /*
  * A submission whose items are known beforehand and fit into one chunk is submitted in one call (`submit`) where one
- * server has both sides. Elsewhere it is created, filled and sealed in one round trip, after its intent. Whether a submission is small depends on its items and options alone: so a repetition
- * numbers its items in the same way, whether or not it takes one trip.
+ * server has both sides. Elsewhere it is created, filled and sealed in one round trip, after its intent. Whether a
+ * submission is small depends on its items and options alone: so a repetition numbers its items in the same way, whether
+ * or not it takes one trip.
  */
 
 /** The items, encoded, when they are few enough. An empty request would gain nothing. */
-export function smallOf(known: KnownItems, window: number): readonly string[] | undefined {
-  if (known.length === 0 || known.length > CHUNK_ITEMS) return undefined;
+export function smallOf(few: readonly string[], window: number): readonly string[] | undefined {
+  if (few.length === 0) return undefined;
   // As for the chunks of a long submission: several have to fit into the window.
-  if (window > 0 && known.length * 4 > window) return undefined;
-  const payloads = [...known];
-  const units = payloads.reduce((sum, { length }) => sum + length, 0);
-  return units <= CHUNK_BYTES ? payloads : undefined;
+  if (window > 0 && few.length * 4 > window) return undefined;
+  const units = few.reduce((sum, { length }) => sum + length, 0);
+  return units <= CHUNK_BYTES ? few : undefined;
 }
 
 /** The number that the producer gives to the first item of a submission. */

@@ -202,8 +202,8 @@ export const requestOptions: OptionTable = {
   signal: option.custom(shape.instance(AbortSignal), 'an AbortSignal'),
 };
 
-/** The options after the check, defaults filled in. */
-export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
+/** The options after the check, defaults filled in. The id is kept apart: it is all that most submissions differ in. */
+export type CheckedOptions = Required<Omit<RequestOptions, Optional | 'id'>> &
   Pick<RequestOptions, Optional> & {
     /** Of this submission; undefined without telemetry. */
     readonly trace?: TraceContext | undefined;
@@ -212,7 +212,6 @@ export type CheckedOptions = Required<Omit<RequestOptions, Optional>> &
 /** Options without a default. */
 type Optional =
   | (
-      | 'id'
       | 'limit'
       | 'task'
       | 'dedupe'
@@ -226,7 +225,10 @@ type Optional =
 
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */
 export function checkRequestOptions(options: RequestOptions): CheckedOptions {
-  const checked = checkOptions<CheckedOptions>(requestOptions, options);
+  const { id, ...checked } = checkOptions<CheckedOptions & { id?: string }>(
+    requestOptions,
+    options,
+  );
   const { delayMs, runAt, deadlineMs, expedite } = checked;
   if (delayMs !== undefined && runAt !== undefined)
     throw new InvalidOptionError('runAt', runAt, 'no delayMs beside it');
@@ -234,12 +236,12 @@ export function checkRequestOptions(options: RequestOptions): CheckedOptions {
     throw new InvalidOptionError('expedite', expedite, 'delayMs or runAt beside it');
   if (deadlineMs !== undefined && deadlineMs <= (delayMs ?? 0))
     throw new InvalidOptionError('deadlineMs', deadlineMs, `longer than delayMs, ${delayMs}`);
-  checkDedupe(checked);
+  checkDedupe(checked, id);
   return checked;
 }
 
 /** @throws InvalidOptionError when `dedupe` does not go with the other options */
-function checkDedupe({ dedupe, id, retentionMs }: CheckedOptions): void {
+function checkDedupe({ dedupe, retentionMs }: CheckedOptions, id: string | undefined): void {
   if (!dedupe) return;
   if (id !== undefined) throw new InvalidOptionError('dedupe', dedupe, 'only without an id');
   if ((dedupe.periodMs ?? 0) > retentionMs) {

@@ -163,7 +163,7 @@ export class Submission {
     site = this.site(),
   ): Promise<Submitted> {
     const { id, options } = this.asked;
-    await confirmDurability(site, seal, options.durability);
+    if (options.durability !== 'none') await confirmDurability(site, seal, options.durability);
     return { id, generation: seal.generation, total, created };
   }
 }

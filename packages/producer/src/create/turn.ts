@@ -45,12 +45,12 @@ class Turn {
   }
 
   #send(): void {
-    const alike = new Map<string, Waiting[]>();
+    // Submissions with the same options have the same head.
+    const alike = new Map<SubmitHead, Waiting[]>();
     for (const one of this.#waiting) {
-      const key = `${one.head.leaseMs} ${one.head.options}`;
-      const others = alike.get(key);
+      const others = alike.get(one.head);
       if (others) others.push(one);
-      else alike.set(key, [one]);
+      else alike.set(one.head, [one]);
     }
     this.#waiting = [];
     for (const group of alike.values()) for (const some of bounded(group)) void this.#call(some);

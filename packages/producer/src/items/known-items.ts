@@ -21,6 +21,11 @@ export class KnownItems implements Iterable<string> {
     return this.#items.length;
   }
 
+  /** All of them, if there are at most so many. @throws PayloadError */
+  few(most: number): readonly string[] | undefined {
+    return this.#items.length > most ? undefined : [...this];
+  }
+
   /** @throws PayloadError when its turn comes */
   *[Symbol.iterator](): Generator<string> {
     yield* this.#kept;

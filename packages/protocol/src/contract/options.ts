@@ -66,6 +66,51 @@ export const option = {
  * @throws InvalidOptionError for the first option that is unknown or not allowed.
  */
 export function checkOptions<T>(table: OptionTable, input: unknown, of = 'options'): T {
+  return (quicklyChecked(table, input) ?? thoroughlyChecked(table, input, of)) as T;
+}
+
+/** A table as the check reads it; most are read at every call. */
+interface ReadTable {
+  readonly specs: ReadonlyMap<string, OptionSpec>;
+  readonly defaults: Readonly<Record<string, unknown>>;
+}
+
+const readTables = new WeakMap<OptionTable, ReadTable>();
+
+function readTable(table: OptionTable): ReadTable {
+  const known = readTables.get(table);
+  if (known) return known;
+  const entries = Object.entries(table);
+  const filledIn = entries.filter(([, spec]) => spec.default !== undefined);
+  const defaults = Object.fromEntries(filledIn.map(([name, spec]) => [name, spec.default]));
+  const read = { specs: new Map(entries), defaults };
+  readTables.set(table, read);
+  return read;
+}
+
+/** For an ordinary object whose options are all allowed, which is nearly every one. Undefined for any other. */
+function quicklyChecked(table: OptionTable, input: unknown): object | undefined {
+  try {
+    if (!isOrdinary(input)) return undefined;
+    const { specs, defaults } = readTable(table);
+    const checked = { ...defaults };
+    for (const name of Object.keys(input)) {
+      const spec = specs.get(name);
+      const value = input[name];
+      if (!spec || (value !== undefined && !spec.fits(value))) return undefined;
+      if (value !== undefined) checked[name] = value;
+    }
+    return checked;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether an object has no properties but its own. @throws what a proxy throws */
+export const isOrdinary = (input: unknown): input is Record<string, unknown> =>
+  typeof input === 'object' && input !== null && Object.getPrototypeOf(input) === Object.prototype;
+
+function thoroughlyChecked(table: OptionTable, input: unknown, of: string): object {
   const given = readOptions(table, input);
   if (!given) throw new InvalidOptionError(of, input, 'an object');
   const { unknown, specs, values } = given;
@@ -84,19 +129,10 @@ export function checkOptions<T>(table: OptionTable, input: unknown, of = 'option
     checkOption(key, value, spec);
     checked[key] = value;
   }
-  return checked as T;
+  return checked;
 }
 
 type Spec = readonly [name: string, spec: OptionSpec];
-
-/** The entries of each table: most tables are read at every call. */
-const entriesOf = new WeakMap<OptionTable, readonly Spec[]>();
-
-function specsOf(table: OptionTable): readonly Spec[] {
-  const known = entriesOf.get(table) ?? Object.entries(table);
-  entriesOf.set(table, known);
-  return known;
-}
 
 interface GivenOptions {
   /** The first option that is not in the table. */
@@ -113,7 +149,7 @@ function readOptions(table: OptionTable, input: unknown): GivenOptions | undefin
   try {
     if (Array.isArray(input)) return undefined;
     const name = Object.keys(input).find((key) => !Object.hasOwn(table, key));
-    const specs = specsOf(table);
+    const specs = Object.entries(table);
     const values = specs.map(([key]) => at(key));
     return { specs, values, ...(name === undefined ? {} : { unknown: { name, value: at(name) } }) };
   } catch {
