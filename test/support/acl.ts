@@ -49,12 +49,16 @@ export async function makeUsers(servers: readonly Redis[], queue: string): Promi
   await Promise.all(servers.map((server) => server.call('ACL', 'LOG', 'RESET')));
 }
 
-/** What was denied, as `user command`; what Redis 7.2 and later ask of clients at their start left out. */
+/**
+ * What the users of the page were denied, as `user command`, without what Redis 7.2 and later ask of clients at their
+ * start. Users that a test makes itself are its own business.
+ */
 export async function denied(servers: readonly Redis[]): Promise<string[]> {
   const logs = await Promise.all(servers.map((server) => server.call('ACL', 'LOG', 1_000)));
   return (logs.flat() as unknown[][]).map(recordOf).flatMap((entry) => {
-    if (entry['object'] === 'client|setinfo') return [];
-    return [`${entry['username']}: ${entry['reason']} ${entry['object']} (${entry['context']})`];
+    const user = entry['username'] ?? '';
+    if (!user.startsWith('piecework-') || entry['object'] === 'client|setinfo') return [];
+    return [`${user}: ${entry['reason']} ${entry['object']} (${entry['context']})`];
   });
 }
 

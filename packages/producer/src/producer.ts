@@ -17,6 +17,7 @@ import {
 import { nanoid } from 'nanoid';
 import { submissionName } from './create/digest.js';
 import { alreadyThere, otherItems } from './create/idempotency.js';
+import { newId } from './create/new-id.js';
 import { smallOf } from './create/one-trip.js';
 import type { CheckedOptions, Dedupe, RequestOptions } from './create/options.js';
 import { type Prepared, PreparedOptions } from './create/prepared-options.js';
@@ -164,9 +165,9 @@ export class Producer implements AsyncDisposable {
     few: readonly string[] | undefined,
     notify: string,
   ): Promise<Submission> {
-    const newId = givenId ?? nanoid();
-    const id = options.dedupe ? await this.#idOfKey(options.dedupe, options, newId) : newId;
-    const isNewId = givenId === undefined && id === newId;
+    const ownId = givenId ?? newId();
+    const id = options.dedupe ? await this.#idOfKey(options.dedupe, options, ownId) : ownId;
+    const isNewId = givenId === undefined && id === ownId;
     return new Submission(this.#context, {
       ...{ id, isNewId, digest, options, notify },
       owner: name ?? this.#retryable.get(id) ?? nanoid(12),
@@ -213,9 +214,9 @@ export class Producer implements AsyncDisposable {
     trace?: TraceContext,
   ): Promise<OpenRequest> {
     const { options: checked, digest } = this.#prepare(options, trace);
-    const { id: newId = nanoid() } = options;
+    const { id: ownId = newId() } = options;
     const { dedupe } = checked;
-    const id = dedupe ? await this.#idOfKey(dedupe, checked, newId) : newId;
+    const id = dedupe ? await this.#idOfKey(dedupe, checked, ownId) : ownId;
     const name = nameOfSource(digest, checked);
     const asked = { id, owner: name ?? nanoid(12), digest, options: checked, named: !!name };
     if (name !== undefined) {
