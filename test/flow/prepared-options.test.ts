@@ -65,7 +65,8 @@ it('options that were checked before are checked as if they were new', () => {
         const again = outcome(() => prepared.of(options, undefined));
         const anew = outcome(() => {
           const checked = checkRequestOptions(options);
-          return { options: checked, digest: optionsDigest('req', checked) };
+          const { id, ...rest } = checked;
+          return { id, options: rest, digest: optionsDigest('req', rest) };
         });
         expect(again).toEqual(anew);
       }
@@ -79,15 +80,38 @@ it('submissions that differ only in their id share what was checked', () => {
   const backoff = { type: 'fixed' as const, delayMs: 5 };
   const options = { limit: 5, backoff };
   const first = prepared.of({ ...options, id: 'a' }, undefined);
-  expect(prepared.of({ id: 'b', ...options }, undefined)).toBe(first);
-  expect(prepared.of({ ...options, id: 'b', limit: 6 }, undefined)).not.toBe(first);
-  expect(prepared.of({ ...options, signal: new AbortController().signal }, undefined)).not.toBe(
-    first,
-  );
+  const second = prepared.of({ id: 'b', ...options }, undefined);
+  expect([first.id, second.id]).toEqual(['a', 'b']);
+  expect(second.options).toBe(first.options);
+  const { signal } = new AbortController();
+  for (const others of [
+    { ...options, limit: 6 },
+    { ...options, signal },
+  ])
+    expect(prepared.of(others, undefined).options).not.toBe(first.options);
   backoff.delayMs = 6;
   const now = prepared.of(options, undefined).options.backoff;
   expect([first.options.backoff, now]).toEqual([{ type: 'fixed', delayMs: 5 }, backoff]);
   expect(() => prepared.of({ ...options, id: 'not a name' }, undefined)).toThrow(/id:/);
+});
+
+it('options are read as they are: behind a proxy, inherited, or by a getter that changes', () => {
+  const prepared = new PreparedOptions('req');
+  const inherited = Object.create({ type: 'exponential', delayMs: 50 });
+  const of = (options: RequestOptions) => prepared.of(options, undefined).options;
+  expect(of(new Proxy({ priority: 1 }, {})).priority).toBe(1);
+  expect(of({ backoff: new Proxy({ type: 'fixed', delayMs: 5 }, {}) }).backoff?.delayMs).toBe(5);
+  expect(of({ backoff: {} }).backoff).toEqual({});
+  expect(of({ backoff: inherited }).backoff?.delayMs).toBe(50);
+  let leftMs = 5_001;
+  const changing = {
+    get deadlineMs() {
+      leftMs -= 1;
+      return leftMs;
+    },
+  };
+  expect(of(changing).deadlineMs).toBe(5_000);
+  expect(of({ deadlineMs: 5_000 }).deadlineMs).toBe(5_000);
 });
 
 it('options of an ordinary object are checked as those of any other', () => {

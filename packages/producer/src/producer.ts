@@ -30,7 +30,6 @@ import {
   Submission,
   type Submitted,
 } from './create/submission.js';
-import { CHUNK_ITEMS } from './items/chunk-size.js';
 import { KnownItems } from './items/known-items.js';
 import { type Items, isArray, Source } from './items/source.js';
 import { fill } from './open/fill.js';
@@ -137,9 +136,9 @@ export class Producer implements AsyncDisposable {
     try {
       // A stream is begun once, before anything is written; an array where its items are not sent in one call.
       const begun = known && !checked.signal?.aborted ? undefined : await begin();
-      const few = known?.few(CHUNK_ITEMS);
-      const name = known ? submissionName(digest, few ?? known) : nameOfSource(digest, checked);
-      const submission = await this.#submissionOf(options.id, prepared, name, few, notify);
+      const small = known && smallOf(known, checked.window);
+      const name = known ? submissionName(digest, small ?? known) : nameOfSource(digest, checked);
+      const submission = await this.#submissionOf(prepared, name, small, notify);
       const { id, owner } = submission.asked;
       for (let tries = 1; ; tries += 1) {
         try {
@@ -157,21 +156,18 @@ export class Producer implements AsyncDisposable {
     }
   }
 
-  /** `few`: all items, encoded, if there are few. */
   async #submissionOf(
-    givenId: string | undefined,
-    { options, digest }: Prepared,
+    { id: givenId, options, digest }: Prepared,
     name: string | undefined,
-    few: readonly string[] | undefined,
+    small: readonly string[] | undefined,
     notify: string,
   ): Promise<Submission> {
     const ownId = givenId ?? newId();
     const id = options.dedupe ? await this.#idOfKey(options.dedupe, options, ownId) : ownId;
     const isNewId = givenId === undefined && id === ownId;
     return new Submission(this.#context, {
-      ...{ id, isNewId, digest, options, notify },
+      ...{ id, isNewId, digest, options, notify, small },
       owner: name ?? this.#retryable.get(id) ?? nanoid(12),
-      small: few && smallOf(few, options.window),
       named: name !== undefined,
       // Another call with the same key may make the request under an id that this call made up.
       call: isNewId && !options.dedupe ? undefined : nanoid(12),
@@ -213,8 +209,7 @@ export class Producer implements AsyncDisposable {
     check?: ItemCheck,
     trace?: TraceContext,
   ): Promise<OpenRequest> {
-    const { options: checked, digest } = this.#prepare(options, trace);
-    const { id: ownId = newId() } = options;
+    const { id: ownId = newId(), options: checked, digest } = this.#prepare(options, trace);
     const { dedupe } = checked;
     const id = dedupe ? await this.#idOfKey(dedupe, checked, ownId) : ownId;
     const name = nameOfSource(digest, checked);

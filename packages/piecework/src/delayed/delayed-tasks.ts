@@ -106,7 +106,7 @@ export class DelayedTasks<Tasks extends TaskArguments<Tasks> = Record<string, an
   /**
    * Runs task `name` with `args` (anything that JSON keeps), at once, after `delayMs` or at `runAt`. Resolves to its id
    * when Redis has the task. With an `id` of yours it may be called again, in any process, without a second task.
-   * After an error that is `retryable`, call it again with the `requestId` of the error as id.
+   * After an error that is `retryable`, call it again, with the `requestId` of the error as id if it has one.
    * @throws InvalidOptionError, PayloadError before anything is written · RequestExistsError: the id
    *   belongs to another task · ServerError, ConnectionError · IndeterminateError · ClosedError
    */

@@ -10,14 +10,13 @@ import {
   type PipelineReply,
   type QueueCommands,
   reopenIfClosed,
-  type SubmitHead,
   TIMES,
   withdrawGeneration,
 } from '@piecework/protocol';
 import { confirmed, type Site } from '../seal/seal-request.js';
 import { LastUsed } from './last-used.js';
 import type { CheckedOptions } from './options.js';
-import { turnOf } from './turn.js';
+import { type TurnHead, turnOf } from './turn.js';
 
 /** How often a submission starts over when its intent was given up before it was used. */
 const VOID_TRIES = 5;
@@ -87,32 +86,26 @@ const isTimed = ({ deadlineMs, delayMs, runAt }: CheckedOptions): boolean =>
   deadlineMs !== undefined || delayMs !== undefined || runAt !== undefined;
 
 /** What was made of options that several submissions share. */
-const heads = new WeakMap<CheckedOptions, LastUsed<SubmitHead>>();
+const heads = new WeakMap<CheckedOptions, LastUsed<TurnHead>>();
 
 function headOf(
   { keys }: QueueCommands,
   digest: string,
   options: CheckedOptions,
   notify: string,
-): SubmitHead {
+): TurnHead {
   const made = heads.get(options) ?? new LastUsed();
   heads.set(options, made);
   return made.get(`${keys.queue} ${notify}`, () => newHead(keys.queue, digest, options, notify));
 }
 
-function newHead(
-  queue: string,
-  digest: string,
-  options: CheckedOptions,
-  notify: string,
-): SubmitHead {
+function newHead(queue: string, digest: string, options: CheckedOptions, notify: string): TurnHead {
   const fields = Object.entries(fieldsOf(queue, digest, options)).flat();
   if (notify !== '') fields.push('notify', notify);
+  const [leaseMs, text] = [options.producerLeaseMs, JSON.stringify(fields.map(String))];
   return {
-    priority: options.priority,
-    isExpedited: options.expedite,
-    leaseMs: options.producerLeaseMs,
-    options: JSON.stringify(fields.map(String)),
+    ...{ priority: options.priority, isExpedited: options.expedite, leaseMs, options: text },
+    text: `${leaseMs} ${text}`,
   };
 }
 

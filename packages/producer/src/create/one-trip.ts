@@ -5,7 +5,8 @@ import {
   type PipelineReply,
   reopenIfClosed,
 } from '@piecework/protocol';
-import { CHUNK_BYTES } from '../items/chunk-size.js';
+import { CHUNK_BYTES, CHUNK_ITEMS } from '../items/chunk-size.js';
+import type { KnownItems } from '../items/known-items.js';
 import { confirmed, type Site, tryOrLeaveToTick } from '../seal/seal-request.js';
 
 /*
@@ -16,12 +17,11 @@ import { confirmed, type Site, tryOrLeaveToTick } from '../seal/seal-request.js'
  */
 
 /** The items, encoded, when they are few enough. An empty request would gain nothing. */
-export function smallOf(few: readonly string[], window: number): readonly string[] | undefined {
-  if (few.length === 0) return undefined;
+export function smallOf(known: KnownItems, window: number): readonly string[] | undefined {
+  if (known.length === 0 || known.length > CHUNK_ITEMS) return undefined;
   // As for the chunks of a long submission: several have to fit into the window.
-  if (window > 0 && few.length * 4 > window) return undefined;
-  const units = few.reduce((sum, { length }) => sum + length, 0);
-  return units <= CHUNK_BYTES ? few : undefined;
+  if (window > 0 && known.length * 4 > window) return undefined;
+  return known.within(CHUNK_BYTES);
 }
 
 /** The number that the producer gives to the first item of a submission. */

@@ -224,8 +224,10 @@ type Optional =
   | ('deadlineMs' | 'delayMs' | 'runAt');
 
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */
-export function checkRequestOptions(options: RequestOptions): CheckedOptions {
-  const { id, ...checked } = checkOptions<CheckedOptions & { id?: string }>(
+export function checkRequestOptions(
+  options: RequestOptions,
+): CheckedOptions & Pick<RequestOptions, 'id'> {
+  const checked = checkOptions<CheckedOptions & Pick<RequestOptions, 'id'>>(
     requestOptions,
     options,
   );
@@ -236,12 +238,12 @@ export function checkRequestOptions(options: RequestOptions): CheckedOptions {
     throw new InvalidOptionError('expedite', expedite, 'delayMs or runAt beside it');
   if (deadlineMs !== undefined && deadlineMs <= (delayMs ?? 0))
     throw new InvalidOptionError('deadlineMs', deadlineMs, `longer than delayMs, ${delayMs}`);
-  checkDedupe(checked, id);
+  checkDedupe(checked);
   return checked;
 }
 
 /** @throws InvalidOptionError when `dedupe` does not go with the other options */
-function checkDedupe({ dedupe, retentionMs }: CheckedOptions, id: string | undefined): void {
+function checkDedupe({ dedupe, id, retentionMs }: ReturnType<typeof checkRequestOptions>): void {
   if (!dedupe) return;
   if (id !== undefined) throw new InvalidOptionError('dedupe', dedupe, 'only without an id');
   if ((dedupe.periodMs ?? 0) > retentionMs) {

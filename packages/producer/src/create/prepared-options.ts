@@ -8,10 +8,15 @@ import {
   requestOptions,
 } from './options.js';
 
-/** The options of a submission, checked, and their digest. */
-export interface Prepared {
+/** The options of submissions, checked, and their digest. */
+interface Shared {
   readonly options: CheckedOptions;
   readonly digest: string;
+}
+
+/** The options of one submission. */
+export interface Prepared extends Shared {
+  readonly id: string | undefined;
 }
 
 /**
@@ -20,24 +25,25 @@ export interface Prepared {
  */
 export class PreparedOptions {
   readonly #queue: string;
-  readonly #last = new LastUsed<Prepared>();
+  readonly #last = new LastUsed<Shared>();
 
   constructor(queue: string) {
     this.#queue = queue;
   }
 
   /** @throws InvalidOptionError */
-  of(options: RequestOptions, trace: TraceContext | undefined): Prepared {
-    const text = trace === undefined ? textOf(options) : undefined;
-    if (text === undefined) return this.#prepare(options, trace);
-    if (options.id !== undefined) checkOption('id', options.id, ID);
-    // A copy: the caller may change the objects in it later.
-    return this.#last.get(text, () => this.#prepare(structuredClone(options), undefined));
+  of(given: RequestOptions, trace: TraceContext | undefined): Prepared {
+    const usual = trace === undefined ? usualOptions(given) : undefined;
+    if (!usual) {
+      const { id, ...checked } = checkRequestOptions(given);
+      return { id, ...this.#prepare(trace === undefined ? checked : { ...checked, trace }) };
+    }
+    const { id, text, copy } = usual;
+    if (id !== undefined) checkOption('id', id, ID);
+    return { id, ...this.#last.get(text, () => this.#prepare(checkRequestOptions(copy))) };
   }
 
-  #prepare(given: RequestOptions, trace: TraceContext | undefined): Prepared {
-    const checked = checkRequestOptions(given);
-    const options = trace === undefined ? checked : { ...checked, trace };
+  #prepare(options: CheckedOptions): Shared {
     return { options, digest: optionsDigest(this.#queue, options) };
   }
 }
@@ -47,27 +53,35 @@ const specs = new Map(Object.entries(requestOptions));
 /** Objects that are the same for many submissions. */
 const SHARED = ['backoff', 'toleratedFailures'];
 
+interface UsualOptions {
+  readonly id: string | undefined;
+  /** Without the id. Two with the same text are allowed or refused alike, and mean the same. */
+  readonly text: string;
+  /** What the text says, which nobody changes. */
+  readonly copy: RequestOptions;
+}
+
 /**
- * The options without the id, as a text: two objects with the same text are allowed or refused alike, and mean the
- * same. Undefined for what has to be looked at each time: other objects, such as a signal or a key of deduplication,
- * which excludes an id; what is no option; a wrong value that is an object.
+ * Options that many submissions may have. Undefined for what has to be looked at each time: other objects, such as a
+ * signal or a key of deduplication, which excludes an id; what is no option; a wrong value that is an object.
  */
-function textOf(options: RequestOptions): string | undefined {
+function usualOptions(given: RequestOptions): UsualOptions | undefined {
   try {
-    if (!isOrdinary(options)) return undefined;
-    let text = '';
-    for (const name of Object.keys(options)) {
-      const spec = specs.get(name);
-      if (!spec) return undefined;
-      const value = options[name];
-      if (name === 'id' || value === undefined) continue;
-      const known = isPlain(value)
-        ? `${typeof value} ${value}`
-        : SHARED.includes(name) && spec.fits(value) && JSON.stringify(value);
-      if (typeof known !== 'string') return undefined;
-      text += `${name} ${known.length} ${known} `;
+    if (!isOrdinary(given)) return undefined;
+    const copy: Record<string, unknown> = {};
+    let [id, text]: [unknown, string] = [undefined, ''];
+    for (const name of Object.keys(given)) {
+      if (!specs.has(name)) return undefined;
+      const value = given[name];
+      if (name === 'id') id = value;
+      else if (value !== undefined) {
+        const known = isPlain(value) ? `${typeof value} ${value}` : textOfShared(name, value);
+        if (known === undefined) return undefined;
+        copy[name] = isPlain(value) ? value : JSON.parse(known);
+        text += `${name} ${known.length} ${known} `;
+      }
     }
-    return text;
+    return { id: id as string | undefined, text, copy };
   } catch {
     return undefined;
   }
@@ -76,3 +90,8 @@ function textOf(options: RequestOptions): string | undefined {
 /** The type goes with it into the text: 1 and '1' differ. */
 const isPlain = (value: unknown): value is string | number | boolean =>
   ['string', 'number', 'boolean'].includes(typeof value);
+
+const textOfShared = (name: string, value: unknown): string | undefined =>
+  SHARED.includes(name) && isOrdinary(value) && specs.get(name)?.fits(value)
+    ? JSON.stringify(value)
+    : undefined;

@@ -14,8 +14,14 @@ import { CHUNK_BYTES, CHUNK_ITEMS } from '../items/chunk-size.js';
 /** The most requests of one call: while the server carries one out, the next is made of those that were answered. */
 const REQUESTS = 25;
 
+/** What the submissions of one call have in common. */
+export interface TurnHead extends SubmitHead {
+  /** All of it as a text, made once. */
+  readonly text: string;
+}
+
 interface Waiting {
-  readonly head: SubmitHead;
+  readonly head: TurnHead;
   readonly body: SubmitBody;
   readonly resolve: (generation: number) => void;
   readonly reject: (error: unknown) => void;
@@ -35,7 +41,7 @@ class Turn {
   }
 
   /** Answers the generation; 0: the request has to be submitted by the separate calls. */
-  submit(head: SubmitHead, body: SubmitBody): Promise<number> {
+  submit(head: TurnHead, body: SubmitBody): Promise<number> {
     if (this.#isApart) return Promise.resolve(0);
     return new Promise((resolve, reject) => {
       // Behind what the promises of this turn still do.
@@ -45,12 +51,11 @@ class Turn {
   }
 
   #send(): void {
-    // Submissions with the same options have the same head.
-    const alike = new Map<SubmitHead, Waiting[]>();
+    const alike = new Map<string, Waiting[]>();
     for (const one of this.#waiting) {
-      const others = alike.get(one.head);
+      const others = alike.get(one.head.text);
       if (others) others.push(one);
-      else alike.set(one.head, [one]);
+      else alike.set(one.head.text, [one]);
     }
     this.#waiting = [];
     for (const group of alike.values()) for (const some of bounded(group)) void this.#call(some);

@@ -21,9 +21,16 @@ export class KnownItems implements Iterable<string> {
     return this.#items.length;
   }
 
-  /** All of them, if there are at most so many. @throws PayloadError */
-  few(most: number): readonly string[] | undefined {
-    return this.#items.length > most ? undefined : [...this];
+  /** All of them, if they have at most so many UTF-16 units together. @throws PayloadError */
+  within(units: number): readonly string[] | undefined {
+    const payloads: string[] = [];
+    let left = units;
+    for (const payload of this) {
+      left -= payload.length;
+      if (left < 0) return undefined;
+      payloads.push(payload);
+    }
+    return payloads;
   }
 
   /** @throws PayloadError when its turn comes */

@@ -106,9 +106,12 @@ function quicklyChecked(table: OptionTable, input: unknown): object | undefined 
   }
 }
 
-/** Whether an object has no properties but its own. @throws what a proxy throws */
-export const isOrdinary = (input: unknown): input is Record<string, unknown> =>
-  typeof input === 'object' && input !== null && Object.getPrototypeOf(input) === Object.prototype;
+/** Whether a value is an object of no class, so that it has no fields but its own. @throws what a proxy throws */
+export const isOrdinary = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.getPrototypeOf(value) === Object.prototype;
 
 function thoroughlyChecked(table: OptionTable, input: unknown, of: string): object {
   const given = readOptions(table, input);
