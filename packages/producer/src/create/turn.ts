@@ -27,6 +27,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
 const sizeOf = ({ body }: Waiting) => body.payloads.reduce((sum, { length }) => sum + length, 0);
 
 /** The submissions of one queue that wait for the end of this turn. */
@@ -58,7 +60,18 @@ class Turn {
       else alike.set(one.head.text, [one]);
     }
     this.#waiting = [];
-    for (const group of alike.values()) for (const some of bounded(group)) void this.#call(some);
+    void this.#sendEach([...alike.values()].flatMap(bounded));
+  }
+
+  /**
+   * Sends each call in a turn of its own. A server that gets two calls together answers neither before it has carried
+   * out both; then client and server would take turns, and each would wait for the other.
+   */
+  async #sendEach(calls: readonly (readonly Waiting[])[]): Promise<void> {
+    for (const [i, some] of calls.entries()) {
+      if (i > 0) await nextTurn();
+      void this.#call(some);
+    }
   }
 
   async #call(some: readonly Waiting[]): Promise<void> {
