@@ -53,7 +53,8 @@ export async function runSmall(
     ...{ contender, size, atOnce, count, counts, payloadBytes, slots: concurrency },
     redis: { host: redis.host, port: redis.port },
     queue: fixture.newQueue(),
-    warmUpCount: Math.min(count, fixture.of(500, 100, 4)),
+    // The compiler of V8 works until a process has had some thousands of requests of one.
+    warmUpCount: Math.max(fixture.of(300, 100, 4), fixture.of(4_000, 100, 4) / size),
     works: !apart,
     calls: true,
   };
