@@ -100,7 +100,9 @@ it('options are read as they are: behind a proxy, inherited, or by a getter that
   const inherited = Object.create({ type: 'exponential', delayMs: 50 });
   const of = (options: RequestOptions) => prepared.of(options, undefined).options;
   expect(of(new Proxy({ priority: 1 }, {})).priority).toBe(1);
-  expect(of({ backoff: new Proxy({ type: 'fixed', delayMs: 5 }, {}) }).backoff).toMatchObject({
+  expect(
+    of({ backoff: new Proxy({ type: 'fixed' as const, delayMs: 5 }, {}) }).backoff,
+  ).toMatchObject({
     delayMs: 5,
   });
   expect(of({ backoff: {} }).backoff).toEqual({});
