@@ -89,6 +89,11 @@ it('submissions that differ only in their id share what was checked', () => {
     { ...options, signal },
   ])
     expect(prepared.of(others, undefined).options).not.toBe(first.options);
+  const off = prepared.of(options, 'off').options;
+  expect(off).toEqual({ ...first.options, trace: 'off' });
+  expect(prepared.of(options, 'off').options).toBe(off);
+  const sampled = { traceparent: '00-1-2-01' };
+  expect(prepared.of(options, sampled).options.trace).toBe(sampled);
   backoff.delayMs = 6;
   const now = prepared.of(options, undefined).options.backoff;
   expect([first.options.backoff, now]).toEqual([{ type: 'fixed', delayMs: 5 }, backoff]);

@@ -94,8 +94,11 @@ function headOf(
   options: CheckedOptions,
   notify: string,
 ): TurnHead {
-  const made = heads.get(options) ?? new LastUsed();
-  heads.set(options, made);
+  let made = heads.get(options);
+  if (!made) {
+    made = new LastUsed();
+    heads.set(options, made);
+  }
   return made.get(`${keys.queue} ${notify}`, () => newHead(keys.queue, digest, options, notify));
 }
 

@@ -223,14 +223,11 @@ type Optional =
     )
   | ('deadlineMs' | 'delayMs' | 'runAt');
 
+type WithId = CheckedOptions & Pick<RequestOptions, 'id'>;
+
 /** @throws InvalidOptionError for an option that is not allowed, by itself or beside another */
-export function checkRequestOptions(
-  options: RequestOptions,
-): CheckedOptions & Pick<RequestOptions, 'id'> {
-  const checked = checkOptions<CheckedOptions & Pick<RequestOptions, 'id'>>(
-    requestOptions,
-    options,
-  );
+export function checkRequestOptions(options: RequestOptions): WithId {
+  const checked = checkOptions<WithId>(requestOptions, options);
   const { delayMs, runAt, deadlineMs, expedite } = checked;
   if (delayMs !== undefined && runAt !== undefined)
     throw new InvalidOptionError('runAt', runAt, 'no delayMs beside it');
@@ -243,7 +240,7 @@ export function checkRequestOptions(
 }
 
 /** @throws InvalidOptionError when `dedupe` does not go with the other options */
-function checkDedupe({ dedupe, id, retentionMs }: ReturnType<typeof checkRequestOptions>): void {
+function checkDedupe({ dedupe, id, retentionMs }: WithId): void {
   if (!dedupe) return;
   if (id !== undefined) throw new InvalidOptionError('dedupe', dedupe, 'only without an id');
   if ((dedupe.periodMs ?? 0) > retentionMs) {

@@ -33,23 +33,25 @@ export class PreparedOptions {
 
   /** @throws InvalidOptionError */
   of(given: RequestOptions, trace: TraceContext | undefined): Prepared {
-    const usual = trace === undefined ? usualOptions(given) : undefined;
+    // The trace of a sampled submission is its own.
+    const usual = typeof trace === 'object' ? undefined : usualOptions(given);
     if (!usual) {
       const { id, ...checked } = checkRequestOptions(given);
-      return { id, ...this.#prepare(trace === undefined ? checked : { ...checked, trace }) };
+      return { id, ...this.#prepare(checked, trace) };
     }
     const { id, text, copy } = usual;
     if (id !== undefined) checkOption('id', id, ID);
-    return { id, ...this.#last.get(text, () => this.#prepare(checkRequestOptions(copy))) };
+    const make = () => this.#prepare(checkRequestOptions(copy), trace);
+    return { id, ...this.#last.get(`${trace ?? ''} ${text}`, make) };
   }
 
-  #prepare(options: CheckedOptions): Shared {
+  #prepare(checked: CheckedOptions, trace: TraceContext | undefined): Shared {
+    const options = trace === undefined ? checked : { ...checked, trace };
     return { options, digest: optionsDigest(this.#queue, options) };
   }
 }
 
 const ID = option.name();
-const specs = new Map(Object.entries(requestOptions));
 /** Objects that are the same for many submissions. */
 const SHARED = ['backoff', 'toleratedFailures'];
 
@@ -71,7 +73,7 @@ function usualOptions(given: RequestOptions): UsualOptions | undefined {
     const copy: Record<string, unknown> = {};
     let [id, text]: [unknown, string] = [undefined, ''];
     for (const name of Object.keys(given)) {
-      if (!specs.has(name)) return undefined;
+      if (!Object.hasOwn(requestOptions, name)) return undefined;
       const value = given[name];
       if (name === 'id') id = value;
       else if (value !== undefined) {
@@ -92,6 +94,6 @@ const isPlain = (value: unknown): value is string | number | boolean =>
   ['string', 'number', 'boolean'].includes(typeof value);
 
 const textOfShared = (name: string, value: unknown): string | undefined =>
-  SHARED.includes(name) && isOrdinary(value) && specs.get(name)?.fits(value)
+  SHARED.includes(name) && isOrdinary(value) && requestOptions[name]?.fits(value)
     ? JSON.stringify(value)
     : undefined;

@@ -1,4 +1,5 @@
 import {
+  nextTurn,
   type QueueCommands,
   ServerError,
   type SubmitBody,
@@ -26,8 +27,6 @@ interface Waiting {
   readonly resolve: (generation: number) => void;
   readonly reject: (error: unknown) => void;
 }
-
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 const sizeOf = ({ body }: Waiting) => body.payloads.reduce((sum, { length }) => sum + length, 0);
 

@@ -81,6 +81,9 @@ export function pause(ms: number, ...signals: (AbortSignal | undefined)[]): Prom
   });
 }
 
+/** Resolves in the next turn of the event loop. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 /** Waits that double from `firstMs` to `maxMs`, each with ±25 % of jitter. */
 export function backoff(firstMs: number, maxMs: number): { next: () => number; reset: () => void } {
   let ms = firstMs;

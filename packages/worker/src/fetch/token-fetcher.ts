@@ -1,4 +1,4 @@
-import { backoff, type Connection, pause, type QueueCommands } from '@piecework/protocol';
+import { backoff, type Connection, nextTurn, pause, type QueueCommands } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
@@ -27,12 +27,10 @@ const TURN_MS = 1_000;
 /** Without a reason Node makes a DOMException each time. */
 const ENDED = 'the pop has ended';
 
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-
 /** In the first turn, what ended in this turn of the event loop is settled (see RequestSession). */
 async function twoTurns(): Promise<void> {
-  await turn();
-  await turn();
+  await nextTurn();
+  await nextTurn();
 }
 
 /**
