@@ -58,13 +58,17 @@ export function told(
   counts: Counts,
   { ms = 1_000, process = 'waiter', generation = 7 } = {},
 ): Line[] {
-  const status = counts.failed > 0 ? 'failed' : 'succeeded';
-  const outcome = { did: 'await', request, generation, status, counts } as const;
+  const heard = { ...outcomeOf(counts, generation), notices: true, latencyMs: 5 };
   return [
     at(ms - 900, process, { does: 'await', request }),
-    at(ms, process, { ...outcome, notices: true, latencyMs: 5 }),
+    at(ms, process, { did: 'await', request, ...heard }),
   ];
 }
+
+export const outcomeOf = (counts: Counts, generation = 7) => {
+  const status: 'succeeded' | 'failed' = counts.failed > 0 ? 'failed' : 'succeeded';
+  return { generation, status, counts };
+};
 
 export type Result = {
   readonly index: number;
@@ -79,9 +83,11 @@ export const value = (index: number, item = index): Result => ({
 export function wasRead(
   request: string,
   results: readonly Result[],
+  counts: Counts,
   { ms = 1_100, process = 'waiter' } = {},
 ): Line {
-  return at(ms, process, { did: 'read', request, generation: 7, results, over: true });
+  const outcome = outcomeOf(counts);
+  return at(ms, process, { did: 'read', request, generation: 7, results, outcome, over: true });
 }
 
 /** It was inspected and dropped, everything drained, and no key was left. */

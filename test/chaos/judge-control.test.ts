@@ -7,6 +7,7 @@ import {
   foundIn,
   judged,
   type Line,
+  outcomeOf,
   ran,
   started,
   submitted,
@@ -35,6 +36,7 @@ const over: readonly Line[] = [
   wasRead(
     'r',
     [0, 1, 2, 3].map((index) => value(index)),
+    counts,
   ),
   ...ended('r', counts),
 ];
@@ -94,7 +96,7 @@ describe('a request that was ended', () => {
   const cancelled = countsOf(2, 0, 2);
   const told2 = [
     ...told('r', cancelled),
-    wasRead('r', [value(0), value(1)]),
+    wasRead('r', [value(0), value(1)], cancelled),
     ...ended('r', cancelled),
   ];
 
@@ -159,18 +161,19 @@ describe('a request that was redriven', () => {
   const first = [
     ...[...begun, ...allRan.slice(0, 6), ...ran('worker-1', 'r', 3, [40, 45], 'failed')],
     ...told('r', half, { ms: 1_000 }),
-    wasRead('r', [value(0), value(1), value(2), { index: 3, status: 'failed', item: null }]),
+    wasRead('r', [value(0), value(1), value(2), { index: 3, status: 'failed', item: null }], half),
   ];
   const again = ran('worker-2', 'r', 3, [1_210, 1_215]);
   const redrive = step(0, 'redrive', 2, 1_200, 1_205);
   const second = (read = [0, 1, 2, 3], after = 8, generation = 8): Line[] => [
     at(1_220, 'waiter', { does: 'await', request: 'r', after }),
     at(1_230, 'waiter', {
-      ...{ did: 'await', request: 'r', generation, status: 'succeeded', counts },
+      ...{ did: 'await', request: 'r', ...outcomeOf(counts, generation) },
       ...{ notices: true, latencyMs: 5 },
     }),
     at(1_240, 'waiter', {
       ...{ did: 'read', request: 'r', generation, over: true },
+      outcome: outcomeOf(counts, generation),
       results: read.map((index) => value(index)),
     }),
     at(1_250, 'observer', { did: 'inspect', request: 'r', generation, counts }),

@@ -125,8 +125,9 @@ function history(plans: readonly Plan[], spoiler?: Spoiler): Line[] {
       lines.push(...over.flat());
     }
     if (spoilt !== 'never completed') {
-      lines.push(...told(request, spoilt === 'miscounted' ? skewed(counts) : counts, { ms }));
-      lines.push(wasRead(request, spoil(results, spoilt), { ms: ms + 1 }));
+      const said = spoilt === 'miscounted' ? skewed(counts) : counts;
+      lines.push(...told(request, said, { ms }));
+      lines.push(wasRead(request, spoil(results, spoilt), said, { ms: ms + 1 }));
     }
     if (spoilt === 'completed twice') {
       lines.push(...told(request, counts, { ms, process: 'late', generation: 8 }));

@@ -35,7 +35,7 @@ const killed = (recoveryMs: number, left: readonly string[] = []): Line[] => [
   at(21, 'nemesis', { did: 'fault', fault: 'kill worker', target: 'worker-1' }),
   ...ran('worker-2', 'r', 0, [20 + recoveryMs, 30 + recoveryMs]),
   ...told('r', countsOf(1)),
-  wasRead('r', [value(0)]),
+  wasRead('r', [value(0)], countsOf(1)),
   ...ended('r', countsOf(1), left),
 ];
 

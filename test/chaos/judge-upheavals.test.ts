@@ -35,7 +35,7 @@ const clean: readonly Line[] = [
   ...ran('worker-1', 'r', 1, [10, 30]),
   ...ran('worker-1', 'r', 2, [20, 40]),
   ...told('r', countsOf(3)),
-  wasRead('r', [value(0), value(1), value(2)]),
+  wasRead('r', [value(0), value(1), value(2)], countsOf(3)),
   ...ended('r', countsOf(3)),
 ];
 const of = (word: string) => clean.filter(({ event }) => 'did' in event && event.did === word);
@@ -45,7 +45,7 @@ const wordOf = (event: Line['event']): string => ('did' in event ? event.did : '
 /** The same, one of the three cancelled. */
 const cancelled: readonly Line[] = [
   ...clean.filter(({ event }) => !['await', 'read', 'inspect'].includes(wordOf(event))),
-  ...[...told('r', countsOf(2, 0, 1)), wasRead('r', [value(0), value(1)])],
+  ...[...told('r', countsOf(2, 0, 1)), wasRead('r', [value(0), value(1)], countsOf(2, 0, 1))],
 ];
 
 describe('when the server lost its last writes, the judge', () => {
@@ -92,12 +92,30 @@ describe('when the server lost its last writes, the judge', () => {
     [
       'finds a second result of one index in whatever was read',
       { 'counted twice': 1 },
-      [...but('read'), lost(500, 510), wasRead('r', [value(0), value(1), value(2), value(1)])],
+      [
+        ...but('read'),
+        lost(500, 510),
+        wasRead('r', [value(0), value(1), value(2), value(1)], countsOf(3)),
+      ],
     ],
     [
       'finds a result that a live reader skipped',
       { lost: 1 },
-      [...but('read'), lost(500, 510), wasRead('r', [value(0), value(2)])],
+      [...but('read'), lost(500, 510), wasRead('r', [value(0), value(2)], countsOf(3))],
+    ],
+    [
+      'believes a reader that the request was cancelled after its completion had been lost',
+      {},
+      [
+        ...clean.filter(({ event }) => !['read', 'inspect'].includes(wordOf(event))),
+        ...[lost(990, 1_010), wasRead('r', [value(0), value(2)], countsOf(2, 0, 1))],
+        at(1_020, 'producer', { does: 'control', request: 'r', step: 0, act: 'cancel', limit: 2 }),
+      ],
+    ],
+    [
+      'finds a reader to whom the request ended in another way than to a waiter',
+      { 'completed twice': 1, miscounted: 1 },
+      [...but('read'), wasRead('r', [value(0), value(1), value(2)], countsOf(2, 1))],
     ],
     [
       'finds a waiter to whom a lost request was reported as ended',

@@ -23,7 +23,7 @@ const clean: readonly Line[] = [
   ...ran('worker-1', 'r', 1, [10, 30]),
   ...ran('worker-1', 'r', 2, [20, 40]),
   ...told('r', countsOf(3)),
-  wasRead('r', [value(0), value(1), value(2)]),
+  wasRead('r', [value(0), value(1), value(2)], countsOf(3)),
   ...ended('r', countsOf(3)),
 ];
 
@@ -53,7 +53,7 @@ describe('of what a run wrote down, the judge', () => {
     [
       'a result that is not there',
       { lost: 1 },
-      [...without(did('read')), wasRead('r', [value(0), value(2)])],
+      [...without(did('read')), wasRead('r', [value(0), value(2)], countsOf(3))],
     ],
     [
       'what was settled and never ran',
@@ -71,12 +71,15 @@ describe('of what a run wrote down, the judge', () => {
     [
       'a result of an index that nobody added',
       { unexpected: 1 },
-      [...without(did('read')), wasRead('r', [value(0), value(1), value(2), value(3)])],
+      [
+        ...without(did('read')),
+        wasRead('r', [value(0), value(1), value(2), value(3)], countsOf(3)),
+      ],
     ],
     [
       'a value that is not its item',
       { unexpected: 1 },
-      [...without(did('read')), wasRead('r', [value(0), value(1), value(2, 1)])],
+      [...without(did('read')), wasRead('r', [value(0), value(1), value(2, 1)], countsOf(3))],
     ],
     [
       'a run of an index that nobody added',
@@ -86,14 +89,18 @@ describe('of what a run wrote down, the judge', () => {
     [
       'two results of one index',
       { 'counted twice': 1 },
-      [...without(did('read')), wasRead('r', [value(0), value(1), value(2), value(1)])],
+      [
+        ...without(did('read')),
+        wasRead('r', [value(0), value(1), value(2), value(1)], countsOf(3)),
+      ],
     ],
     [
       'counts that are not those of the results',
       { miscounted: 1 },
       [
-        ...without(did('await')),
+        ...without((event) => did('await')(event) || did('read')(event)),
         ...told('r', countsOf(2, 1)),
+        wasRead('r', [value(0), value(1), value(2)], countsOf(2, 1)),
         at(0, 'x', { does: 'await', request: 'r' }),
       ].filter(({ event }) => !did('inspect')(event)),
     ],
@@ -157,7 +164,7 @@ describe('of what a run wrote down, the judge', () => {
         ...{ does: 'control', request: 'r', step: 0, act: 'cancel', limit: 2 },
       }),
       ...told('r', countsOf(3 - cancelled, 0, cancelled)),
-      wasRead('r', [value(0)]),
+      wasRead('r', [value(0)], countsOf(3 - cancelled, 0, cancelled)),
     ];
     expect(foundIn(await judged(lines(2)))).toEqual({});
     expect(foundIn(await judged(lines(1)))).toEqual({ lost: 1 });
@@ -168,7 +175,7 @@ describe('of what a run wrote down, the judge', () => {
       ...clean,
       ...submitted('none', 0, 2),
       ...told('none', NO_COUNTS),
-      wasRead('none', []),
+      wasRead('none', [], NO_COUNTS),
     ];
     expect(foundIn(await judged(lines))).toEqual({});
   });

@@ -155,11 +155,17 @@ export type WaiterEvent =
        */
       readonly latencyMs: number;
     }
-  /** Results of a completed request; `values` are the item numbers that came back, by index. */
+  /** Results of a completed request, read after the completion of `generation`; `item`: the number that came back. */
   | {
       readonly did: 'read';
       readonly request: string;
       readonly generation: number;
+      /** How the request had ended, as the reader was told with the last result. */
+      readonly outcome: {
+        readonly generation: number;
+        readonly status: 'succeeded' | 'failed' | 'cancelled';
+        readonly counts: Readonly<Record<string, number>>;
+      };
       readonly results: readonly {
         readonly index: number;
         readonly status: 'succeeded' | 'failed';

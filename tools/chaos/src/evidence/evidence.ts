@@ -165,9 +165,11 @@ export class Evidence {
   #waiter(event: WaiterEvent, process: Process, ms: number): void {
     const request = this.requests.named(event.request);
     const waiting = `${process.name} ${request.id}`;
+    const began = this.waiting.get(waiting) ?? { ms, after: 0 };
+    const whose = { process: process.name, ms, beganMs: began.ms, after: began.after };
     if ('failed' in event) {
       const isLost = event.code === 'LOST';
-      const beganMs = this.waiting.get(waiting)?.ms ?? ms;
+      const beganMs = began.ms;
       if (isLost || event.code === 'NOT_FOUND') request.notThere.push({ ms, beganMs, isLost });
       if (event.code === 'EXPIRED') request.expiredMs.push(ms);
     } else if ('does' in event) {
@@ -175,8 +177,6 @@ export class Evidence {
       if (event.after !== undefined) request.laterGenerations.add(event.after);
     } else if (event.did === 'await') {
       const { generation, status, counts, latencyMs } = event;
-      const began = this.waiting.get(waiting) ?? { ms, after: 0 };
-      const whose = { process: process.name, ms, beganMs: began.ms, after: began.after };
       request.told.push({ ...whose, generation, status, counts });
       request.toldMs = Math.min(request.toldMs, ms);
       this.told += 1;
@@ -186,9 +186,12 @@ export class Evidence {
       if (waitedMs < latencyMs + THERE_BEFORE_MS) return;
       (event.notices ? this.noticeMs : this.withoutNoticeMs).push(latencyMs);
     } else {
+      const { generation, status, counts } = event.outcome;
+      request.told.push({ ...whose, generation, status, counts });
       const reading = request.reading(process.name, event.generation);
-      reading.beganMs = Math.min(reading.beganMs, this.waiting.get(waiting)?.ms ?? ms);
+      reading.beganMs = Math.min(reading.beganMs, began.ms);
       reading.endedMs = ms;
+      reading.counts = counts;
       for (const { index, status, item } of event.results) {
         reading.index.push(index);
         reading.item.push(status === 'failed' ? Number.NaN : (item ?? -1));

@@ -53,6 +53,8 @@ export class Reading {
   /** The item that came back; NaN for a failed one, −1 for a success without a number. */
   readonly item = new Numbers();
   over = false;
+  /** How the request had ended, as the reader was told with the last result. */
+  counts: Counts = {};
   /** From the beginning of the wait to the end of the read. */
   beganMs = Number.POSITIVE_INFINITY;
   endedMs = Number.NaN;

@@ -45,10 +45,6 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     }
     const started = ran.get(request.number) ?? new Uint8Array();
     for (const reading of whole) {
-      const itsOwn = request.told.find(
-        ({ process, generation }) =>
-          process === reading.process && generation === reading.generation,
-      )?.counts;
       const items = { attempted, acknowledged, started };
       // Ended before all of it while a part, acknowledged and lost, was not there again.
       const isCutOff =
@@ -56,7 +52,7 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
         (Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY ||
           request.told.some(({ status }) => status === 'cancelled'));
       const isOlder = upheavals.mayUndo(reading.beganMs, reading.endedMs);
-      judgeReading(request, itsOwn ?? counts, reading, { ...items, isCutOff, isOlder }, findings);
+      judgeReading(request, reading, { ...items, isCutOff, isOlder }, findings);
     }
   }
   return { ...sums, read: evidence.read };
@@ -165,8 +161,7 @@ interface Items {
 
 function judgeReading(
   { id }: Request,
-  counts: Counts,
-  { process, index: indexes, item: values }: Reading,
+  { process, counts, index: indexes, item: values }: Reading,
   { attempted, acknowledged, started, isCutOff, isOlder }: Items,
   findings: Findings,
 ): void {

@@ -1,5 +1,5 @@
 import { DroppedError, ExpiredError, NotFoundError, PieceworkError } from '@piecework/protocol';
-import { Piecework } from 'piecework';
+import { type CompletionOutcome, Piecework, type Results } from 'piecework';
 import type { WaiterEvent } from '../contract/history.js';
 import type { Plan } from '../contract/plan.js';
 import { control } from './control.js';
@@ -7,7 +7,7 @@ import { enterRole, insist, onStop, serve } from './role.js';
 
 /** A waiter: awaits the completion of the requests that the desk names, then reads all results. */
 
-type Read = Extract<WaiterEvent, { did: 'read' }>['results'];
+type Read = Pick<Extract<WaiterEvent, { did: 'read' }>, 'results' | 'outcome'>;
 
 const role = enterRole();
 const { argument, journal, report } = role;
@@ -48,8 +48,8 @@ async function awaitRequest(
       ...{ counts: { ...counts }, notices, latencyMs },
     });
     // A read that is cut off starts again: only a complete one is written down.
-    const results = (await early) ?? (await insist(read, note('read')));
-    journal.write({ did: 'read', request, generation, results, over: true });
+    const whole = (await early) ?? (await insist(read, note('read')));
+    journal.write({ did: 'read', request, generation, ...whole, over: true });
     report({ report: 'read', id: request });
   } catch (error) {
     const gone = [DroppedError, ExpiredError, NotFoundError].some((kind) => error instanceof kind);
@@ -67,13 +67,14 @@ type Item =
   | { readonly index: number; readonly status: 'succeeded'; readonly value: number }
   | { readonly index: number; readonly status: 'failed' };
 
-async function readAll(items: AsyncIterable<Item>): Promise<Read> {
-  const results: { index: number; status: Item['status']; item: number | null }[] = [];
+async function readAll(items: Results<Item>): Promise<Read> {
+  const results: Read['results'][number][] = [];
   for await (const item of items) {
     const { index, status } = item;
     results.push({ index, status, item: item.status === 'succeeded' ? item.value : null });
   }
-  return results;
+  const { generation, status, counts } = items.outcome as CompletionOutcome;
+  return { results, outcome: { generation, status, counts: { ...counts } } };
 }
 
 onStop(() => pw.close());
