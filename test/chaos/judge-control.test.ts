@@ -126,6 +126,41 @@ describe('a request that was ended', () => {
   });
 });
 
+describe('a request that was dropped while a producer still submitted it', () => {
+  const first = [
+    ...begun.slice(0, 2),
+    ...submitted('r', 4, 2),
+    ...step(0, 'limit', 1, 2, 3),
+    ...allRan.slice(0, 4),
+    ...told('r', countsOf(2, 0, 2), { ms: 50 }),
+    at(5, 'waiter', { does: 'control', request: 'r', step: 2, act: 'cancel', limit: 1 }),
+    ...step(1, 'drop', 1, 60, 70),
+  ];
+  const again = [
+    ...submitted('r', 4, 2, 80).map((line) =>
+      'generation' in line.event ? { ...line, event: { ...line.event, generation: 9 } } : line,
+    ),
+    ...[0, 1, 2, 3].flatMap((n) => ran('worker-2', 'r', n, [90 + 10 * n, 105 + 10 * n])),
+    at(1_200, 'observer', { did: 'inspect', request: 'r', generation: 9, counts } as const),
+    ...ended('r', counts).slice(1),
+  ] as Line[];
+
+  it('has a second life, with counts of its own and the limit that it was submitted with', async () => {
+    expect(foundIn(await judged([...first, ...again]))).toEqual({});
+  });
+
+  it('has no second life without a producer', async () => {
+    const lines = again.filter(({ process }) => process !== 'producer');
+    const found = foundIn(await judged([...first, ...lines, ...ended('r', counts).slice(1)]));
+    expect(found).toEqual({ miscounted: 1, 'completed twice': 1 });
+  });
+
+  it('has no more at once than that limit', async () => {
+    const three = [0, 1, 2].flatMap((n) => ran('worker-2', 'r', n, [200, 210]));
+    expect(foundIn(await judged([...first, ...again, ...three]))).toEqual({ 'cap exceeded': 1 });
+  });
+});
+
 describe('a request that was dropped half-way', () => {
   const dropped = [...begun, ...allRan.slice(0, 4), ...step(0, 'drop', 2, 60, 70)];
   const end = ended('r', counts).slice(1);

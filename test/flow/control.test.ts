@@ -1,17 +1,24 @@
 import { Notifier } from '@piecework/notifier';
 import {
+  ControlCommands,
   DroppedError,
   EndedError,
   InvalidOptionError,
   NotFoundError,
   QueueControlCommands,
+  queueKeys,
   type RedisInput,
+  requestKeys,
 } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import { Admin, Piecework } from 'piecework';
-import { describe, expect } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
+import { connected } from '../support/given.js';
 import { until } from '../support/until.js';
+
+// Opened before the first test counts its connections.
+beforeAll(async () => (await connected()).check());
 
 /** So long that nothing that is looked after in the rhythm of the lease happens in a test. */
 const LONG_MS = 600_000;
@@ -120,6 +127,22 @@ describe('drop', () => {
     await until(() => seen.started === 3);
     await request.drop();
     await until(() => seen.aborted === 3 && worker.running === 0);
+  });
+
+  test('that was cut off half-way is ended by a repetition when its tombstone has expired', async ({
+    flow,
+  }) => {
+    await flow.worker({ handler: (n: number) => n }).start();
+    const { client } = await connected();
+    const pw = piecework(flow);
+    const { id } = await pw.submit([1], { id: flow.id('a') });
+    const history = queueKeys(flow.queue).history;
+    await until(async () => (await client.zscore(history, id)) !== null);
+    // The first half: the process dies before it has told the queue.
+    await new ControlCommands(await connected(), id).drop();
+    await client.del(requestKeys(id).request);
+    await expect(pw.request(id).drop()).rejects.toBeInstanceOf(NotFoundError);
+    expect(await client.zscore(history, id)).toBeNull();
   });
 });
 

@@ -45,6 +45,7 @@ export const unmodelled = [
     'a server that lost what it knew of a worker does not count all of it again',
   ].map((cure) => ({ cure, why: SERIES })),
   { cure: 'a failure whose error is lost is read again', why: NOTICES },
+  { cure: 'a drop of what is gone is forgotten by the queue', why: SERIES },
   { cure: 'handlers start only in slots that the session occupies', why: SLOTS },
   {
     cure: 'a session that leaves keeps permits for what it has read, until their slots are free',

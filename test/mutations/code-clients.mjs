@@ -78,6 +78,12 @@ export const codeClients = [
     change: { becomes: '!results' },
   },
   {
+    cure: 'a drop of what is gone is forgotten by the queue',
+    test: 'test/flow/control.test.ts',
+    name: 'that was cut off half-way is ended by a repetition when its tombstone has expired',
+    change: 'never',
+  },
+  {
     cure: 'a failure whose error is lost is read again',
     test: 'test/flow/results-lost-writes.test.ts',
     name: 'come once each if it loses them before the error of one is read: completion',

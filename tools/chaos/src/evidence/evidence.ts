@@ -91,6 +91,7 @@ export class Evidence {
     ms: number,
   ): void {
     request.limit = limit;
+    request.lastOpenMs = Math.max(request.lastOpenMs, ms);
     if (deadlineMs !== undefined)
       request.deadlineMs = Math.min(request.deadlineMs, ms + deadlineMs);
     if (!(request.openedMs <= ms)) request.openedMs = ms;

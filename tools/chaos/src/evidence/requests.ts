@@ -83,6 +83,7 @@ export class Request {
   /** When its drop as a control step was first requested, and acknowledged. */
   droppedEarlyMs = Number.POSITIVE_INFINITY;
   goneMs = Number.POSITIVE_INFINITY;
+  lastOpenMs = Number.NEGATIVE_INFINITY;
   /** When its cancel was first requested, when that was acknowledged, and its earliest possible deadline. */
   cancelMs = Number.POSITIVE_INFINITY;
   cancelledMs = Number.POSITIVE_INFINITY;
@@ -118,6 +119,15 @@ export class Request {
   constructor(number: number, id: string) {
     this.number = number;
     this.id = id;
+  }
+
+  /**
+   * Whether it was dropped while a producer still submitted it: then it exists again, as another generation, under the
+   * limit that it had first.
+   */
+  get isBegunAgain(): boolean {
+    const isAcknowledged = this.acks.some(({ toMs }) => toMs >= this.goneMs);
+    return this.lastOpenMs >= this.droppedEarlyMs || isAcknowledged;
   }
 
   get sealed(): Seal | undefined {

@@ -44,7 +44,8 @@ export function judgeCompletion(evidence: Evidence, findings: Findings): Verdict
 /**
  * All waiters must get the same answer about one generation. There is a second generation only if the request was
  * redriven. Waiters that come after that must not get the answer of the old one, nor that of a dropped request. If the
- * server has lost writes since, answers may differ.
+ * server has lost writes since, answers may differ. A request that was dropped while a producer still submitted it is
+ * begun again, as another generation.
  */
 function judgeTold(request: Request, upheavals: Upheavals, findings: Findings): void {
   const wrong =
@@ -58,13 +59,17 @@ function judgeTold(request: Request, upheavals: Upheavals, findings: Findings): 
  * All seals must be the same, except that a producer that submits the request once more, after a loss, may find the
  * generation that a redrive began since.
  */
-function wrongSeal({ seals, laterGenerations }: Request, upheavals: Upheavals): string | undefined {
+function wrongSeal(
+  { seals, laterGenerations, isBegunAgain }: Request,
+  upheavals: Upheavals,
+): string | undefined {
   const stand = seals.filter(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs));
   let last: Seal | undefined;
   for (const seal of stand.sort((a, b) => a.toMs - b.toMs)) {
     const { generation, total } = seal;
     const before = last ?? seal;
-    const isLater = generation > before.generation && laterGenerations.has(generation);
+    const isLater =
+      generation > before.generation && (isBegunAgain || laterGenerations.has(generation));
     if (total !== before.total || (generation !== before.generation && !isLater)) {
       const said = [before, seal].map((one) => `${one.generation} with ${one.total}`);
       return `sealed as ${said.join(' and as ')}`;
@@ -75,7 +80,7 @@ function wrongSeal({ seals, laterGenerations }: Request, upheavals: Upheavals): 
 }
 
 function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
-  const { redriveMs, goneMs } = request;
+  const { redriveMs, goneMs, isBegunAgain } = request;
   const told = request.told.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
   const isUndone = (fromMs: number) => upheavals.mayUndo(fromMs, Number.POSITIVE_INFINITY);
   const firstOf = new Map<number, Told>();
@@ -83,14 +88,14 @@ function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
     const first = firstOf.get(one.generation) ?? one;
     firstOf.set(one.generation, first);
     const differs = one.status !== first.status || !sameCounts(one.counts, first.counts);
-    const anew = firstOf.size > 1 && redriveMs === Number.POSITIVE_INFINITY;
+    const anew = firstOf.size > 1 && redriveMs === Number.POSITIVE_INFINITY && !isBegunAgain;
     if (differs || anew) {
       const [other] = differs ? [first] : told;
       return [other, one].map((each) => JSON.stringify(each)).join(' and ');
     }
     if (one.generation < one.after && !isUndone(redriveMs))
       return `${one.generation} was told to who waited for ${one.after}`;
-    if (one.beganMs > goneMs && !isUndone(goneMs))
+    if (one.beganMs > goneMs && !isUndone(goneMs) && !isBegunAgain)
       return 'it was told as complete after it was dropped';
   }
   return undefined;
@@ -98,11 +103,12 @@ function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
 
 /** The sealed generation is the first or a redriven one, and the one on the server is one that was reported. */
 function wrongGeneration(request: Request, upheavals: Upheavals): string | undefined {
-  const { told, inspected, sealed, laterGenerations } = request;
+  const { told, inspected, sealed, laterGenerations, isBegunAgain } = request;
   // After a loss, there may be generations that were never reported.
   const heard = [...told, ...inspected].map(({ ms }) => ms);
   if (sealed) heard.push(sealed.toMs);
   if (heard.some((ms) => upheavals.mayUndoHeard(ms))) return undefined;
+  if (isBegunAgain) return undefined;
   const known = new Set(told.map(({ generation }) => generation));
   const first = Math.min(...known);
   const other =

@@ -46,11 +46,12 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
     const started = ran.get(request.number) ?? new Uint8Array();
     for (const reading of whole) {
       const items = { attempted, acknowledged, started };
-      // Ended before all of it while a part, acknowledged and lost, was not there again.
+      // Ended before all of it while a part, acknowledged and lost, was not there again; or begun again since.
       const isCutOff =
-        stands.length < request.acks.length &&
-        (Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY ||
-          request.told.some(({ status }) => status === 'cancelled'));
+        request.isBegunAgain ||
+        (stands.length < request.acks.length &&
+          (Math.min(request.cancelMs, request.deadlineMs) < Number.POSITIVE_INFINITY ||
+            request.told.some(({ status }) => status === 'cancelled')));
       const isOlder = upheavals.mayUndo(reading.beganMs, reading.endedMs);
       judgeReading(request, reading, { ...items, isCutOff, isOlder }, findings);
     }
@@ -117,13 +118,18 @@ const LEFT = 0.5;
 
 function judgeCounts(request: Request, evidence: Evidence, findings: Findings): void {
   const { upheavals } = evidence;
-  const { inspected, sealed, id } = request;
+  const { sealed, id } = request;
+  // What was begun again after a drop has the counts of its last life.
+  const last = Math.max(...[...request.told, ...request.inspected].map((one) => one.generation));
+  const ofLast = <T extends { readonly generation: number }>(some: readonly T[]) =>
+    request.isBegunAgain ? some.filter(({ generation }) => generation === last) : some;
+  const [allTold, inspected] = [ofLast(request.told), ofLast(request.inspected)];
   const stands = <T extends { readonly ms: number }>(some: readonly T[]) =>
     some.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
-  const told = stands(request.told);
+  const told = stands(allTold);
   const heard = told.map(({ counts }) => counts);
   const said = [...heard, ...stands(inspected).map(({ counts }) => counts)];
-  const wereAll = told.length === request.told.length;
+  const wereAll = told.length > 0 && told.length === allTold.length;
   const seal = request.acks.every(({ fromMs, toMs }) => !upheavals.mayUndo(fromMs, toMs))
     ? sealed
     : undefined;

@@ -18,7 +18,7 @@ export interface Above {
 
 /** Starts above the limit. Runs that may have lost their lease do not count. */
 export function startsAbove(parts: readonly Part[], request: Request): Above[] {
-  const { limit } = request;
+  const { limit, isBegunAgain, droppedEarlyMs } = request;
   const first: Change = { step: -1, limit, askedMs: 0, doneMs: 0 };
   const changes = [first, ...request.changes];
   const knows = knowledge(changes, request);
@@ -36,6 +36,7 @@ export function startsAbove(parts: readonly Part[], request: Request): Above[] {
     const isOver = (i: number) =>
       changes.some((_, k) => k > i && (known[k] ?? Number.POSITIVE_INFINITY) <= ms);
     const allowed = Math.max(
+      isBegunAgain && ms >= droppedEarlyMs ? limit : 0,
       ...changes.flatMap((change, i) => (change.askedMs <= ms && !isOver(i) ? [change.limit] : [])),
     );
     if (believed > allowed) above.push({ run: part.run, believed, allowed });
