@@ -113,6 +113,18 @@ describe('when the server lost its last writes, the judge', () => {
       ],
     ],
     [
+      'knows that a reader was told at its end what it had heard before the loss',
+      {},
+      [
+        ...but('read'),
+        ...[
+          lost(950, 1_500),
+          wasRead('r', [value(0), value(1), value(2)], countsOf(3), { ms: 9_000 }),
+        ],
+        ...told('r', countsOf(2, 1), { process: 'late', ms: 9_500 }),
+      ].filter(({ event }) => wordOf(event) !== 'inspect'),
+    ],
+    [
       'finds a reader to whom the request ended in another way than to a waiter',
       { 'completed twice': 1, miscounted: 1 },
       [...but('read'), wasRead('r', [value(0), value(1), value(2)], countsOf(2, 1))],

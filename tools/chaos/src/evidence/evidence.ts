@@ -178,7 +178,7 @@ export class Evidence {
       if (event.after !== undefined) request.laterGenerations.add(event.after);
     } else if (event.did === 'await') {
       const { generation, status, counts, latencyMs } = event;
-      request.told.push({ ...whose, generation, status, counts });
+      request.told.push({ ...whose, sinceMs: ms, generation, status, counts });
       request.toldMs = Math.min(request.toldMs, ms);
       this.told += 1;
       if (!(this.lastToldMs >= ms)) this.lastToldMs = ms;
@@ -188,7 +188,9 @@ export class Evidence {
       (event.notices ? this.noticeMs : this.withoutNoticeMs).push(latencyMs);
     } else {
       const { generation, status, counts } = event.outcome;
-      request.told.push({ ...whose, generation, status, counts });
+      const heard = request.told.findLast((one) => one.process === process.name);
+      const sinceMs = heard?.ms ?? began.ms;
+      request.told.push({ ...whose, sinceMs, generation, status, counts });
       const reading = request.reading(process.name, event.generation);
       reading.beganMs = Math.min(reading.beganMs, began.ms);
       reading.endedMs = ms;

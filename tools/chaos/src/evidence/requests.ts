@@ -10,6 +10,8 @@ export interface Told {
   readonly status: string;
   readonly counts: Counts;
   readonly ms: number;
+  /** From when on it may have known: a reader is told at its end what it had heard at its beginning. */
+  readonly sinceMs: number;
   /** When that process began to wait. */
   readonly beganMs: number;
   /** The waiter asked for this generation or a later one. */

@@ -129,7 +129,8 @@ function judgeKey(
     .toSorted((a, b) => a.ms - b.ms)
     .filter(
       ({ fromMs, ms, takenMs }) =>
-        !upheavals.mayUndo(fromMs, ms) && !(queue === 'delayed' && upheavals.mayUndoHeard(takenMs)),
+        !upheavals.mayUndo(fromMs, ms) &&
+        !(queue === 'delayed' && upheavals.mayUndoHeard({ ms: takenMs })),
     );
   const [first, second] = counted;
   if (first && second && queue !== 'delayed' && !upheavals.steppedBetween(first.ms, second.ms))
@@ -151,7 +152,7 @@ function judgeHands(
     const first = byServer[i - 1];
     if (!first || second.atMs >= first.atMs + first.holdMs || first.endsMs <= second.ms) continue;
     // When a take was asked for is not known.
-    if (upheavals.mayUndoHeard(first.ms)) continue;
+    if (upheavals.mayUndoHeard(first)) continue;
     if (upheavals.between(Math.min(first.ms, second.ms), Math.max(first.ms, second.ms))) continue;
     const forMs = first.atMs + first.holdMs - second.atMs;
     const hands = `${first.process} and ${second.process}`;

@@ -29,9 +29,9 @@ export class Upheavals {
     return this.losses.some((loss) => fromMs < loss.toMs && toMs > loss.fromMs);
   }
 
-  /** Of something of which only the end is known. */
-  mayUndoHeard(ms: number): boolean {
-    return this.mayUndo(ms - LATE_MS, ms);
+  /** Of something that was heard at `ms`, or at `sinceMs` and written down then. */
+  mayUndoHeard({ ms, sinceMs = ms }: { readonly ms: number; readonly sinceMs?: number }): boolean {
+    return this.mayUndo(sinceMs - LATE_MS, ms);
   }
 
   /** Whether anything happened between the two. */

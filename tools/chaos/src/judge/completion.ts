@@ -81,7 +81,7 @@ function wrongSeal(
 
 function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
   const { redriveMs, goneMs, isBegunAgain } = request;
-  const told = request.told.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
+  const told = request.told.filter((one) => !upheavals.mayUndoHeard(one));
   const isUndone = (fromMs: number) => upheavals.mayUndo(fromMs, Number.POSITIVE_INFINITY);
   const firstOf = new Map<number, Told>();
   for (const one of told) {
@@ -105,9 +105,9 @@ function wrongTold(request: Request, upheavals: Upheavals): string | undefined {
 function wrongGeneration(request: Request, upheavals: Upheavals): string | undefined {
   const { told, inspected, sealed, laterGenerations, isBegunAgain } = request;
   // After a loss, there may be generations that were never reported.
-  const heard = [...told, ...inspected].map(({ ms }) => ms);
-  if (sealed) heard.push(sealed.toMs);
-  if (heard.some((ms) => upheavals.mayUndoHeard(ms))) return undefined;
+  const heard: { ms: number; sinceMs?: number }[] = [...told, ...inspected];
+  if (sealed) heard.push({ ms: sealed.toMs });
+  if (heard.some((one) => upheavals.mayUndoHeard(one))) return undefined;
   if (isBegunAgain) return undefined;
   const known = new Set(told.map(({ generation }) => generation));
   const first = Math.min(...known);

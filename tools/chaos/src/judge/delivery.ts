@@ -124,8 +124,9 @@ function judgeCounts(request: Request, evidence: Evidence, findings: Findings): 
   const ofLast = <T extends { readonly generation: number }>(some: readonly T[]) =>
     request.isBegunAgain ? some.filter(({ generation }) => generation === last) : some;
   const [allTold, inspected] = [ofLast(request.told), ofLast(request.inspected)];
-  const stands = <T extends { readonly ms: number }>(some: readonly T[]) =>
-    some.filter(({ ms }) => !upheavals.mayUndoHeard(ms));
+  const stands = <T extends { readonly ms: number; readonly sinceMs?: number }>(
+    some: readonly T[],
+  ) => some.filter((one) => !upheavals.mayUndoHeard(one));
   const told = stands(allTold);
   const heard = told.map(({ counts }) => counts);
   const said = [...heard, ...stands(inspected).map(({ counts }) => counts)];
