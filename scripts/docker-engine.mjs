@@ -8,18 +8,59 @@ export const RUN_LABEL = 'piecework.test.run';
 
 /** Runs `docker …`. Answers undefined when it succeeds, else the reason in one line. */
 function refusal(args, timeoutMs) {
-  const options = { encoding: 'utf8', timeout: timeoutMs, stdio: ['ignore', 'ignore', 'pipe'] };
-  const { status, error, stderr } = spawnSync('docker', args, options);
+  const options = { encoding: 'utf8', timeout: timeoutMs, stdio: ['ignore', 'pipe', 'pipe'] };
+  const { status, error, stdout, stderr } = spawnSync('docker', args, options);
   if (error?.code === 'ENOENT') return 'there is no docker on PATH';
   if (error?.code === 'ETIMEDOUT') return `no answer within ${timeoutMs / 1_000} s`;
   if (error) return error.message;
-  return status === 0 ? undefined : (stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
+  if (status === 0) return undefined;
+  // `docker info` of Docker 20 prints the reason on standard output.
+  const [, reason] = /^ERROR: (.+)/m.exec(stdout) ?? [];
+  return reason ?? (stderr.trim().split('\n').at(-1) || `exit code ${status}`);
 }
 
 /** Undefined when a Docker engine answers, else the reason why not. */
 export function whyNoEngine() {
   const reason = refusal(['info'], 10_000);
   return reason && `no Docker engine answers: ${reason}`;
+}
+
+/** What to do about the reason that `whyNoEngine` gave. */
+function cureOf(reason) {
+  if (reason.includes('no docker on PATH')) return 'Install Docker.';
+  if (reason.includes('permission denied'))
+    return 'Run it as root, or as a user of the group docker.';
+  return 'Start the engine (systemctl start docker, or Docker Desktop).';
+}
+
+/** Ends this process, and says what to do, unless a Docker engine answers. `unmade`: 'no image was built' */
+export function requireEngine(unmade) {
+  const reason = whyNoEngine();
+  if (reason) refuse(`${unmade}: ${reason}`, `${cureOf(reason)} Then give the command again.`);
+}
+
+/** Compose as a plugin of Docker, or as the older program of its own. Ends this process if there is none. */
+export function requireCompose(unmade) {
+  const found = [['docker', 'compose'], ['docker-compose']].find(
+    ([command, ...args]) => spawnSync(command, [...args, 'version']).status === 0,
+  );
+  if (found) return found;
+  const cure = 'Install the plugin docker-compose-plugin or the program docker-compose.';
+  refuse(
+    `${unmade}: Docker is here, but Docker Compose is not`,
+    `${cure} Then give the command again.`,
+  );
+}
+
+function refuse(...paragraphs) {
+  for (const text of paragraphs) console.error(wrapped(text));
+  process.exit(1);
+}
+
+/** Breaks lines between words where a terminal would break them inside of words. */
+export function wrapped(text, { isTTY, columns = 80 } = process.stderr) {
+  if (!isTTY) return text;
+  return text.replaceAll(new RegExp(`(.{1,${columns}})(?: +|$)`, 'gm'), '$1\n').trimEnd();
 }
 
 /** Undefined when the image is available, pulled if necessary, else the reason why not. */

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { whyNoEngine } from './docker-engine.mjs';
+import { requireEngine } from './docker-engine.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Of installed packages, only what runs is kept: much of their size are maps, types, sources and documents. */
@@ -104,11 +104,9 @@ export function buildImage({ tag = 'piecework:local', base = 'node:22-slim' } = 
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values } = parseArgs({ options: { tag: { type: 'string' }, base: { type: 'string' } } });
-  const reason = whyNoEngine();
-  if (reason) {
-    console.error(`no image was built: ${reason}`);
-    process.exit(1);
-  }
+  // First, as the setup takes a minute in a fresh clone.
+  requireEngine('no image was built');
+  await import('./setup.mjs');
   try {
     buildImage(values);
   } catch (error) {

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { whyNoEngine, whyNoImage } from './docker-engine.mjs';
+import { requireEngine, whyNoImage } from './docker-engine.mjs';
 
 const IMAGES = [
   ...['7.0', '7.2', '7.4', '8'].map((version) => `redis:${version}`),
@@ -37,11 +37,7 @@ async function testOn(image) {
   return { failed: status !== 0, summary: tail.trimEnd().split('\n').at(-1) };
 }
 
-const noEngine = whyNoEngine();
-if (noEngine) {
-  console.error(`nothing was tested: ${noEngine}`);
-  process.exit(1);
-}
+requireEngine('nothing was tested');
 const lines = [];
 const outcomes = [];
 for (const image of [...IMAGES, ...positionals]) {

@@ -1,0 +1,50 @@
+// Builds the image, and runs deploy/docker/compose.yaml with it until Ctrl-C.
+//
+//   npm run docker:up
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { requireCompose, requireEngine, wrapped } from './docker-engine.mjs';
+import { buildImage } from './docker-image.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const {
+  PIECEWORK_IMAGE: tag,
+  PIECEWORK_DASHBOARD_PORT: dashboardPort = '4000',
+  PIECEWORK_EXPORTER_PORT: exporterPort = '9465',
+  PIECEWORK_DASHBOARD_TOKEN: token,
+} = process.env;
+
+// First, as setup and image take a minute or two.
+requireEngine('nothing was started');
+const [command, ...args] = requireCompose('nothing was started');
+await import('./setup.mjs');
+try {
+  buildImage({ tag });
+} catch (error) {
+  console.error(`no image was built: ${error.message}`);
+  process.exit(1);
+}
+
+const password = token ? 'in PIECEWORK_DASHBOARD_TOKEN' : 'only-on-this-machine';
+console.error(
+  `dashboard  http://127.0.0.1:${dashboardPort}  any name, the password is ${password}`,
+);
+console.error(`metrics    http://127.0.0.1:${exporterPort}/metrics`);
+console.error('Ctrl-C stops all containers.');
+// Compose gets the signal, too. It stops the containers, and then this process may end.
+let isStopped = false;
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.on(signal, () => {
+    isStopped = true;
+  });
+const file = ['--project-name', 'piecework', '--file', 'deploy/docker/compose.yaml'];
+const compose = spawn(command, [...args, ...file, 'up'], { cwd: root, stdio: 'inherit' });
+const [code] = await once(compose, 'exit');
+process.exitCode = code ?? 1;
+if (code !== 0 && !isStopped)
+  console.error(
+    wrapped(
+      'The containers did not come up; the reason is above. If a port is taken, set PIECEWORK_DASHBOARD_PORT or PIECEWORK_EXPORTER_PORT to another one.',
+    ),
+  );
