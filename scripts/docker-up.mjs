@@ -1,7 +1,7 @@
 // Builds the image, and runs deploy/docker/compose.yaml with it until Ctrl-C.
 //
 //   npm run docker:up
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { requireCompose, requireEngine, wrapped } from './docker-engine.mjs';
@@ -39,12 +39,15 @@ for (const signal of ['SIGINT', 'SIGTERM'])
     isStopped = true;
   });
 const file = ['--project-name', 'piecework', '--file', 'deploy/docker/compose.yaml'];
-const compose = spawn(command, [...args, ...file, 'up'], { cwd: root, stdio: 'inherit' });
-const [code] = await once(compose, 'exit');
+// A person reads the log of the containers here.
+const env = { PIECEWORK_LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json', ...process.env };
+const options = { cwd: root, env, stdio: 'inherit' };
+const [code] = await once(spawn(command, [...args, ...file, 'up'], options), 'exit');
 process.exitCode = code ?? 1;
-if (code !== 0 && !isStopped)
-  console.error(
-    wrapped(
-      'The containers did not come up; the reason is above. If a port is taken, set PIECEWORK_DASHBOARD_PORT or PIECEWORK_EXPORTER_PORT to another one.',
-    ),
-  );
+if (code !== 0 && !isStopped) {
+  // Some of them may run.
+  spawnSync(command, [...args, ...file, 'stop'], options);
+  const said =
+    'The containers did not come up; the reason is above. If a port is taken, set PIECEWORK_DASHBOARD_PORT or PIECEWORK_EXPORTER_PORT to another one.';
+  console.error(wrapped(said));
+}
