@@ -3,6 +3,7 @@
  * by a parser that is not ours. test/metrics/main.mjs runs a real Prometheus.
  */
 import { dashboard } from '@piecework/dashboard';
+import { startRedis } from '@piecework/embedded';
 import { FleetMetrics, QueueMetrics, scaleAnswer, WorkerMetrics } from '@piecework/metrics';
 import { fastify } from 'fastify';
 import { Admin, serveHealth } from 'piecework';
@@ -337,5 +338,48 @@ describe('on the command line', () => {
     expect((await fetch(`http://127.0.0.1:${away.port}/ready`)).status).toBe(503);
     expect((await fetch(`http://127.0.0.1:${away.port}/scale`)).status).toBe(503);
     await saysIn(away.started, 'stderr', /the queue cannot be read/);
+  });
+
+  cliTest(
+    'the exporter reads a queue again when Redis is back, and logs both once',
+    { tags: 'processes' },
+    async ({ commandLine }) => {
+      const redis = await startRedis();
+      const { started, port } = await portIn(
+        commandLine,
+        ...['exporter', '--port', '0', '--redis', redis.url],
+      );
+      const isUp = async () =>
+        (await pageAt(port)).one('piecework_queue_up', { queue: commandLine.queue }).value === 1;
+      expect(await isUp()).toBe(true);
+      await redis.close();
+      await until(async () => !(await isUp()), { what: 'the queue is not read' });
+      await using again = await startRedis({ port: redis.port });
+      await until(isUp, { what: `the queue is read on ${again.url}`, ...STARTS });
+      started.kill('SIGTERM');
+      const { code, stderr } = await started.finished;
+      expect(code).toBe(0);
+      const lines = stderr.trim().split('\n');
+      expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+        'exporter listens',
+        'the queue cannot be read; its metrics are left out until it can',
+        'the queue can be read again',
+      ]);
+    },
+  );
+
+  cliTest('an address that this machine does not have is named', async ({ commandLine }) => {
+    const { run, file } = commandLine;
+    const handler = await file('handler.mjs', 'export default () => 1;');
+    for (const [flag, ...args] of [
+      ['--port', 'exporter', '--host', '192.0.2.1'],
+      ['--metrics-port', 'worker', '--handler', handler, '--metrics-host', '192.0.2.1'],
+    ] as const) {
+      const { code, stderr } = await run(...args, flag, '9465');
+      expect([code, stderr]).toEqual([
+        1,
+        `piecework: ${flag} 9465: this machine does not have the address 192.0.2.1; choose one that it has\n`,
+      ]);
+    }
   });
 });

@@ -50,6 +50,8 @@ export function exporterCommand(program: Command): void {
       return { queue, pw: new Piecework({ redis, queue, shards, unavailableMs: PATIENCE_MS }) };
     });
     const said = new Map<string, number>();
+    /** Queues of which the log says last that they cannot be read. */
+    const away = new Set<string>();
     const metrics = new QueueMetrics({
       queues: Object.fromEntries(clients.map(({ queue, pw }) => [queue, pw.admin])),
       targetSeconds,
@@ -57,10 +59,14 @@ export function exporterCommand(program: Command): void {
         const now = performance.now();
         if (now - (said.get(queue) ?? Number.NEGATIVE_INFINITY) < SAID_EACH_MS) return;
         said.set(queue, now);
+        away.add(queue);
         logger.warn(
           { err, queue },
           'the queue cannot be read; its metrics are left out until it can',
         );
+      },
+      onRecovery: (queue) => {
+        if (away.delete(queue)) logger.info({ queue }, 'the queue can be read again');
       },
     });
     const at = { flag: '--port', port, host };

@@ -1,15 +1,9 @@
 import type { Health, MetricsPage, PageServer } from 'piecework/health';
 import type { Logger } from 'pino';
 import type { WorkerValues } from '../work/worker-values.js';
+import { type Address, listenFailure } from './listen-failure.js';
 
 type Addresses = Pick<WorkerValues, 'healthPort' | 'healthHost' | 'metricsPort' | 'metricsHost'>;
-
-/** A port that a flag names. */
-interface Address {
-  readonly flag: string;
-  readonly port: number;
-  readonly host: string;
-}
 
 /**
  * Serves the health of a worker, or of a fleet, at `--health-port`, and its metrics at `--metrics-port`, if they are
@@ -64,15 +58,8 @@ export async function openMetrics(
 }
 
 /** @throws Error that names the flag, when the port cannot be used */
-export async function listening(
-  { flag, port, host }: Address,
-  server: Promise<PageServer>,
-): Promise<PageServer> {
+export async function listening(at: Address, server: Promise<PageServer>): Promise<PageServer> {
   return server.catch((error: Error) => {
-    const { code } = error.cause as NodeJS.ErrnoException;
-    const why = code === 'EADDRINUSE' ? 'another process listens there' : 'it cannot be opened';
-    const said = `${flag} ${port}: ${why} (${code} on ${host}); choose another port, or 0 for a free one`;
-    // Not wrong usage: the same command may succeed at another time.
-    throw Object.assign(new Error(said), { code, syscall: 'listen' });
+    throw listenFailure(at, (error.cause as NodeJS.ErrnoException).code ?? '');
   });
 }

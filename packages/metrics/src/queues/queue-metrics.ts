@@ -16,6 +16,8 @@ export interface QueueMetricsOptions {
   readonly targetSeconds?: number | undefined;
   /** Called when a queue cannot be read. @default nothing is called */
   readonly onError?: ((error: unknown, queue: string) => void) | undefined;
+  /** Called when a queue is read for the first time after `onError`. @default nothing is called */
+  readonly onRecovery?: ((queue: string) => void) | undefined;
 }
 
 /** The answer to a scaler, as JSON. */
@@ -56,14 +58,19 @@ export class QueueMetrics {
   readonly #readers: ReadonlyMap<string, QueueReader>;
   readonly #targetSeconds: number;
   readonly #onError: (error: unknown, queue: string) => void;
+  readonly #onRecovery: (queue: string) => void;
+  /** Queues that could not be read the last time. */
+  readonly #unread = new Set<string>();
 
-  constructor({ queues, targetSeconds = TARGET_SECONDS, onError }: QueueMetricsOptions) {
+  constructor(options: QueueMetricsOptions) {
+    const { queues, targetSeconds = TARGET_SECONDS, onError, onRecovery } = options;
     this.#readers = new Map(
       Object.entries(queues).map(([name, queue]) => [name, new QueueReader(queue)]),
     );
     this.queues = [...this.#readers.keys()];
     this.#targetSeconds = targetSeconds;
     this.#onError = onError ?? (() => {});
+    this.#onRecovery = onRecovery ?? (() => {});
   }
 
   /** The page that Prometheus reads. A queue that cannot be read is `piecework_queue_up 0`. */
@@ -73,8 +80,8 @@ export class QueueMetrics {
     const page = new Page(registry);
     await Promise.all(
       [...this.#readers].map(async ([queue, reader]) => {
-        const figures = await reader.read().catch((error: unknown) => this.#onError(error, queue));
-        page.add(queue, figures ?? undefined, this.#targetSeconds);
+        const figures = await this.#read(queue, reader).catch(() => undefined);
+        page.add(queue, figures, this.#targetSeconds);
       }),
     );
     return registry.metrics();
@@ -83,7 +90,7 @@ export class QueueMetrics {
   /** Why queues cannot be read now; empty: all can. */
   async problems(): Promise<string[]> {
     const found = [...this.#readers].map(([queue, reader]) =>
-      reader.read().then(
+      this.#read(queue, reader).then(
         () => undefined,
         (error: Error) => `${queue}: ${error.message}`,
       ),
@@ -99,7 +106,7 @@ export class QueueMetrics {
     const reader = this.#readers.get(queue);
     if (!reader) return undefined;
     const { targetSeconds = this.#targetSeconds, tasks } = question;
-    const figures = await reader.read();
+    const figures = await this.#read(queue, reader);
     const { handlerSeconds, counts, fleet } = figures;
     const requests = figures.requests.filter(({ task }) => tasks?.includes(task) ?? true);
     const isPaused = counts.pausedUntil !== undefined;
@@ -111,6 +118,18 @@ export class QueueMetrics {
       running: sum(requests, ({ running }) => running),
       slots: fleet.slots,
     };
+  }
+
+  async #read(queue: string, reader: QueueReader): Promise<QueueFigures> {
+    try {
+      const figures = await reader.read();
+      if (this.#unread.delete(queue)) this.#onRecovery(queue);
+      return figures;
+    } catch (error) {
+      this.#unread.add(queue);
+      this.#onError(error, queue);
+      throw error;
+    }
   }
 }
 
