@@ -12,7 +12,10 @@ test('piecework dashboard serves its page until it is stopped, and names what it
   const short = await run('dashboard', '--port', '0', '--token-file', await file('short', 'abc\n'));
   expect([short.code, short.stderr]).toEqual([2, expect.stringContaining('16 characters')]);
   const open = await run('dashboard', '--insecure', '--host', '0.0.0.0', '--port', '0');
-  expect([open.code, open.stderr]).toEqual([2, expect.stringContaining('only for this machine')]);
+  expect([open.code, open.stderr]).toEqual([
+    2,
+    'piecework: dashboard: insecure is only for this machine, and others may reach 0.0.0.0; give a token or users\n',
+  ]);
 
   const token = 'a-token-of-more-than-16';
   const flags = ['--port', '0', '--json', '--token-file', await file('token', `${token}\n`)];

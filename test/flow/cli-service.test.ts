@@ -252,7 +252,7 @@ test('a health port that is taken is refused before the worker starts', async ({
   expect(ended.code).toBe(1);
   expect(JSON.parse(ended.stderr).error).toEqual({
     code: 'EADDRINUSE',
-    message: `--health-port ${port}: another process listens there (EADDRINUSE on 127.0.0.1); choose another port, or 0 for a free one`,
+    message: `--health-port ${port}: another process listens there; choose another port, or 0 for a free one`,
   });
   expect((await run('workers')).stdout).toBe('no workers\n');
 });

@@ -118,7 +118,9 @@ describe('an embedded Redis', () => {
     const taken = await startRedis({ port: holder.port }).catch((error) => error);
     expect(taken).toBeInstanceOf(EmbeddedRedisError);
     expect(taken).toMatchObject({ code: 'REDIS_NOT_STARTED', retryable: false });
-    expect(taken.message).toMatch(/address already in use/i);
+    expect(taken.message).toBe(
+      `port ${holder.port}: address already in use; choose another port, or none for a free one`,
+    );
     const wrong = await startRedis({ args: ['--no-such-setting', '1'] }).catch((error) => error);
     expect(wrong.message).toContain('no-such-setting');
   });

@@ -90,7 +90,9 @@ function credentialsOf(
   if (token !== undefined) return { token: checkedToken(token) };
   if (users !== undefined) return { users: parseUsers(users) };
   if (!isLoopback(host))
-    throw new TypeError(`insecure is only for this machine, and others may reach ${host}`);
+    throw new TypeError(
+      `insecure is only for this machine, and others may reach ${host}; give a token or users`,
+    );
   return undefined;
 }
 

@@ -52,7 +52,8 @@ const PORT_TAKEN = /address already in use|port is already allocated/i;
 
 /**
  * Starts a private Redis and waits until it answers. It does not keep this process running.
- * @throws {EmbeddedRedisError} `NO_REDIS` (no program was found) or `REDIS_NOT_STARTED` (with the end of its log)
+ * @throws {EmbeddedRedisError} `NO_REDIS` (no program was found) or `REDIS_NOT_STARTED` (its port is taken, or it says
+ *   something else at the end of its log)
  */
 export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<EmbeddedRedis> {
   const server = options.server ?? (await findServer({ onStatus: options.onStatus }));
@@ -66,7 +67,10 @@ export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<Em
     if (options.port === undefined) releasePort(port);
     const canRetry = options.port === undefined && PORT_TAKEN.test(started);
     if (!canRetry || tries === PORT_TRIES) {
-      const message = `${server.title} did not start on port ${port}:\n${started.trim()}`;
+      const message =
+        PORT_TAKEN.test(started) && started.includes(`:${port}`)
+          ? `port ${port}: address already in use; choose another port, or none for a free one`
+          : `${server.title} did not start on port ${port}:\n${started.trim()}`;
       throw new EmbeddedRedisError('REDIS_NOT_STARTED', message);
     }
   }
