@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import express from 'express';
 import {
   downloadHeaders,
+  faultOf,
   problemOf,
   progressEvents,
   resultLines,
@@ -11,8 +12,11 @@ import {
 } from '../http/streams.mjs';
 import { countWords } from '../http/task.mjs';
 
-/** @param pw an open `Piecework`; whoever opened it closes it */
-export function createApp(pw) {
+/**
+ * @param pw an open `Piecework`; whoever opened it closes it
+ * @param closing an `AbortSignal` that ends the streams, which would keep the server open
+ */
+export function createApp(pw, closing = new AbortController().signal) {
   const app = express();
   app.disable('x-powered-by');
   app.use(express.json({ limit: '1mb' }));
@@ -41,27 +45,29 @@ export function createApp(pw) {
   });
 
   // Four parameters: that is how Express recognises it.
-  app.use((error, _req, res, next) => {
-    if (res.headersSent) return next(error);
+  app.use((error, _req, res, _next) => {
+    const fault = error.status < 500 ? undefined : faultOf(error);
+    if (fault) console.error(fault);
+    // The stream was cut, so that the client sees that it is not whole.
+    if (res.headersSent) return res.destroy();
     // Errors of Express itself, such as JSON that cannot be parsed, have a status.
     const { status, body } = error.status
       ? { status: error.status, body: { code: 'BAD_REQUEST', message: error.message } }
       : problemOf(error);
-    if (status >= 500) console.error(error);
     res.status(status).json(body);
   });
   return app;
-}
 
-/** Sends a stream, no faster than the client reads, and ends it when the client goes away. */
-async function stream(res, headers, make) {
-  const gone = new AbortController();
-  res.once('close', () => gone.abort());
-  res.set(headers).flushHeaders();
-  try {
-    await pipeline(Readable.from(make(gone.signal)), res);
-  } catch (error) {
-    // The client has gone, or the pipeline has cut the response, so that the client sees that it is not whole.
-    if (!gone.signal.aborted) throw error;
+  /** Sends a stream, no faster than the client reads, and ends it when the client goes away. */
+  async function stream(res, headers, make) {
+    const gone = new AbortController();
+    res.once('close', () => gone.abort());
+    res.set(headers).flushHeaders();
+    const signal = AbortSignal.any([gone.signal, closing]);
+    try {
+      await pipeline(Readable.from(make(signal)), res);
+    } catch (error) {
+      if (!gone.signal.aborted) throw error;
+    }
   }
 }

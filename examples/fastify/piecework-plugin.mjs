@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { Piecework } from 'piecework';
 import {
   downloadHeaders,
+  faultOf,
   problemOf,
   progressEvents,
   resultLines,
@@ -13,14 +14,18 @@ import { countWords } from '../http/task.mjs';
 /** @param options `redis`, as `new Piecework` takes it; the plugin closes it with Fastify */
 export async function pieceworkPlugin(fastify, { redis }) {
   const pw = new Piecework({ redis });
+  const closing = new AbortController();
+  // Streams end first: open ones would keep the server open until their requests are complete.
+  fastify.addHook('preClose', async () => closing.abort());
   fastify.addHook('onClose', () => pw.close());
 
   fastify.setErrorHandler((error, _request, reply) => {
+    const fault = error.statusCode < 500 ? undefined : faultOf(error);
+    if (fault) fastify.log.error(fault);
     // Errors of Fastify itself, such as JSON that cannot be parsed, have a status code.
     const { status, body } = error.statusCode
       ? { status: error.statusCode, body: { code: 'BAD_REQUEST', message: error.message } }
       : problemOf(error);
-    if (status >= 500) fastify.log.error(error);
     return reply.code(status).send(body);
   });
 
@@ -47,11 +52,12 @@ export async function pieceworkPlugin(fastify, { redis }) {
     const headers = downloadHeaders(request.id);
     return stream(reply, headers, (signal) => resultLines(request, { signal }));
   });
-}
 
-/** Fastify sends the stream no faster than the client reads; here it also ends when the client goes away. */
-function stream(reply, headers, make) {
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
-  return reply.headers(headers).send(Readable.from(make(gone.signal)));
+  /** Fastify sends the stream no faster than the client reads; here it also ends when the client goes away. */
+  function stream(reply, headers, make) {
+    const gone = new AbortController();
+    reply.raw.once('close', () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    return reply.headers(headers).send(Readable.from(make(signal)));
+  }
 }

@@ -21,15 +21,21 @@ export async function* progressEvents(request, { signal, everyMs = 1_000 } = {})
 
 /**
  * One line of JSON for each result, in the order of the items, as soon as it is there. Failed items have an `error`.
- * An error ends the stream without its last line, `{"done":true}`: a client that misses that has not got all.
+ * An error ends the stream without its last line, `{"done":true}`: a client that misses that has not got all. So does
+ * aborting `signal`.
  */
 export async function* resultLines(request, { signal } = {}) {
-  for await (const item of request.results({ order: 'index', failed: true, signal })) {
-    const { index, status } = item;
-    const outcome = status === 'succeeded' ? { value: item.value } : { error: item.error.message };
-    yield `${JSON.stringify({ index, status, ...outcome })}\n`;
+  try {
+    for await (const item of request.results({ order: 'index', failed: true, signal })) {
+      const { index, status } = item;
+      const outcome =
+        status === 'succeeded' ? { value: item.value } : { error: item.error.message };
+      yield `${JSON.stringify({ index, status, ...outcome })}\n`;
+    }
+    yield '{"done":true}\n';
+  } catch (error) {
+    if (!signal?.aborted) throw error;
   }
-  yield '{"done":true}\n';
 }
 
 /** The status code by the code of an error; what is not listed is a fault of the server. */
@@ -41,6 +47,8 @@ const STATUS = {
   DROPPED: 410,
   EXISTS: 409,
   CONNECTION: 503,
+  // This server is ending.
+  CLOSED: 503,
   FULL: 503,
   READ_ONLY: 503,
 };
@@ -53,6 +61,16 @@ export function problemOf(error) {
     status,
     body: { code: status < 500 || status === 503 ? error.code : 'INTERNAL', message },
   };
+}
+
+/**
+ * What to log of an error: one line if Redis is away or full, the error with its stack if the server is wrong. Nothing
+ * if the client is wrong, or this server is ending.
+ */
+export function faultOf(error) {
+  const { status } = problemOf(error);
+  if (status < 500 || error.code === 'CLOSED') return undefined;
+  return status === 503 ? `${error.code}: ${error.message}` : error;
 }
 
 export const SSE_HEADERS = {

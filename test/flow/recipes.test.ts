@@ -3,6 +3,9 @@
  * @module-tag own-server
  */
 import 'reflect-metadata';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import '@piecework/testing/vitest';
 import type { INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -11,7 +14,10 @@ import { startTestKit, type TestKit } from '@piecework/testing';
 import { Piecework, type Task, Worker } from 'piecework';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AppModule, countWords, Texts, Words } from '../../examples/nestjs/app.module.js';
+import { STARTS } from '../support/cli.js';
+import { startExample } from '../support/examples.js';
 import { gate, Log } from '../support/flow.js';
+import type { Heard } from '../support/listen.js';
 import { fromExamples, type Recipe, recipes } from '../support/recipes.js';
 import { until } from '../support/until.js';
 
@@ -33,6 +39,13 @@ afterAll(async () => {
   await worker.close();
   await kit.close();
 });
+
+/** How many connections follow a request. */
+async function followersOf(connection: Connection, id: string): Promise<number> {
+  const { channel } = requestKeys(id);
+  const reply = await connection.client.call('PUBSUB', 'SHARDNUMSUB', channel);
+  return (reply as [string, number])[1];
+}
 
 const post = (recipe: Recipe, items: unknown) =>
   recipe.fetch('/requests', {
@@ -107,11 +120,7 @@ describe.each(recipes)('$name', (made) => {
     await using pw = new Piecework({ redis: kit.redis });
     const request = await pw.submit(['a'], { task: 'nobody' });
     const connection = Connection.open(kit.redis);
-    const followed = async () => {
-      const channel = requestKeys(request.id).channel;
-      const reply = await connection.client.call('PUBSUB', 'SHARDNUMSUB', channel);
-      return (reply as [string, number])[1];
-    };
+    const followed = () => followersOf(connection, request.id);
     const leaving = new AbortController();
     const { signal } = leaving;
     const { body } = await recipe.fetch(`/requests/${request.id}/events`, { signal });
@@ -122,6 +131,63 @@ describe.each(recipes)('$name', (made) => {
     leaving.abort();
     await reader?.cancel().catch(() => {});
     await until(async () => (await followed()) === 0, { what: 'nobody follows the request' });
+    await connection.close();
+    await request.drop();
+  });
+});
+
+describe.each(['express', 'fastify'])('the server of %s', (name) => {
+  const start = (redis: string, PORT: number) =>
+    startExample(`${name}/server.mjs`, [], redis, { PORT: String(PORT) });
+  const addressOf = async ({ said }: Heard) =>
+    (await until(() => /^(http:\S+)\n/m.exec(said.stderr), STARTS))[1] as string;
+  const submit = (address: string) =>
+    fetch(`${address}/requests`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ items: ['a'] }),
+    });
+
+  test('says that its port is taken, and ends', async () => {
+    const other = createServer().listen(0);
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const { code, stderr } = await start(kit.redis, port).finished;
+    other.close();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^server: listen EADDRINUSE: .+\nSet PORT to another port\.\n$/);
+  });
+
+  test('logs in one line that Redis is away', async () => {
+    const server = start('redis://127.0.0.1:1', 0);
+    const address = await addressOf(server);
+    expect((await submit(address)).status).toBe(503);
+    server.child.kill('SIGTERM');
+    const { code, stdout, stderr } = await server.finished;
+    expect(code).toBe(0);
+    expect(stdout + stderr).toContain('CONNECTION: connect: ECONNREFUSED 127.0.0.1:1');
+    expect(stdout + stderr).not.toContain('    at ');
+    expect(stdout).not.toContain('"stack"');
+  });
+
+  test('ends its streams at the first signal, and then itself', async () => {
+    await using pw = new Piecework({ redis: kit.redis });
+    const request = await pw.submit(['a'], { task: 'nobody' });
+    const server = start(kit.redis, 0);
+    const address = await addressOf(server);
+    const streams = ['events', 'results'].map(async (what) => {
+      const answer = await fetch(`${address}/requests/${request.id}/${what}`);
+      return answer.text();
+    });
+    const texts = Promise.allSettled(streams);
+    const connection = Connection.open(kit.redis);
+    await until(async () => (await followersOf(connection, request.id)) === 1);
+    server.child.kill('SIGINT');
+    const { code, stdout, stderr } = await server.finished;
+    expect([code, stderr]).toEqual([0, `${address}\n`]);
+    expect(stdout).not.toMatch(/"level":[456]0/);
+    for (const text of await texts)
+      expect(text).not.toMatchObject({ value: expect.stringMatching(/"done"|event: end/) });
     await connection.close();
     await request.drop();
   });

@@ -6,11 +6,16 @@ import { nodesOf } from './flow.js';
 import { type Finished, type Heard, listen } from './listen.js';
 
 /** Starts a program of `examples/`, as a user would, with `redis` as its REDIS_URL. */
-export function startExample(path: string, args: readonly string[], redis: string): Heard {
+export function startExample(
+  path: string,
+  args: readonly string[],
+  redis: string,
+  env: Readonly<Record<string, string>> = {},
+): Heard {
   const program = fileURLToPath(new URL(`../../examples/${path}`, import.meta.url));
   const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, REDIS_URL: redis },
+    env: { ...process.env, ...env, REDIS_URL: redis },
   });
   return listen(child);
 }

@@ -1,5 +1,5 @@
 // What the route handlers share: answers of the Web's own types, which Next.js takes as they are.
-import { problemOf } from '../../http/streams.mjs';
+import { faultOf, problemOf } from '../../http/streams.mjs';
 
 /** Runs a route handler; an error becomes an answer. */
 export const answering = (handle) => async (request, context) => {
@@ -7,7 +7,8 @@ export const answering = (handle) => async (request, context) => {
     return await handle(request, context);
   } catch (error) {
     const { status, body } = problemOf(error);
-    if (status >= 500) console.error(error);
+    const fault = faultOf(error);
+    if (fault) console.error(fault);
     return Response.json(body, { status });
   }
 };
