@@ -51,7 +51,9 @@ export class Closing {
     const aborts = dispatcher.size > 0;
     const { running } = this.#context;
     if (running > 0) {
-      const about = { running, requests: [...dispatcher.names].slice(0, 10) };
+      // Their ids alone, as the commands take them.
+      const ids = [...dispatcher.names].map((name) => name.replace(/~\d+$/, ''));
+      const about = { running, requests: ids.slice(0, 10) };
       this.#context.logger.warn(about, 'handlers did not end in time; their work goes to others');
     }
     const end = performance.now() + cleanUpMs;

@@ -5,8 +5,25 @@ export function openLog(level: string, format: 'text' | 'json'): Logger {
   const destination =
     format === 'json'
       ? pino.destination({ dest: 2, sync: true })
-      : { write: (line: string) => void process.stderr.write(`${logText(line)}\n`) };
+      : { write: (line: string) => void process.stderr.write(`${fitted(logText(line))}\n`) };
   return pino({ name: 'piecework', level }, destination);
+}
+
+/** Characters before the message: `12:03:44 warn  `. */
+const INDENT = 15;
+/** A terminal with fewer columns breaks lines by itself. */
+const FEWEST_COLUMNS = 40;
+
+/** Breaks a line between words where a terminal would break it inside of words. */
+export function fitted(
+  text: string,
+  { isTTY, columns = 80 }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'> = process.stderr,
+): string {
+  if (!isTTY || columns < FEWEST_COLUMNS || text.length <= columns) return text;
+  const room = columns - INDENT;
+  const lines = text.slice(INDENT).matchAll(new RegExp(`(.{1,${room}})(?: +|$)|.{${room}}`, 'gm'));
+  const broken = [...lines].map(([whole, words]) => words ?? whole);
+  return text.slice(0, INDENT) + broken.join(`\n${' '.repeat(INDENT)}`);
 }
 
 /** Fields that are the same in every line, or printed at its beginning. */
