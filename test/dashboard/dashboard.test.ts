@@ -8,6 +8,7 @@ import { Redis } from 'ioredis';
 import { IdQueue, Piecework, RetryQueue, Worker } from 'piecework';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { ChartNews } from '../../packages/dashboard/dist/data/chart-news.js';
+import { sum } from '../../packages/dashboard/dist/data/overview.js';
 import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
 import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.js';
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
@@ -661,6 +662,10 @@ describe('what is shown', () => {
       now,
     );
     const { workers, states } = view;
+    // For how long, and how long is usual.
+    expect(workers[3]?.why).toEqual([
+      'sub-request 7 of r has been running for 1 min, usually 50 ms',
+    ]);
     expect(slowRequests(view)).toEqual(new Set(['r']));
     expect(workers.map(({ id, state }) => (id === 'w' ? state : id))).toEqual([
       ...['silent', 'stuck', 'unwell', 'slow', 'drains', 'works', 'idle'],
@@ -673,6 +678,49 @@ describe('what is shown', () => {
     expect(addresses.without(text)).toBe(
       'master server 3, server 4, server 2 at 12:30:05, 5:1, item 3:14, server 5',
     );
+  });
+
+  it('of what is ready: how much of it cannot start, and why', () => {
+    const counts = { ready: 10, running: 0, delayed: 0, succeeded: 0, failed: 0, cancelled: 0 };
+    const row = { status: 'sealed', priority: 50, counts: { ...counts, total: 10 }, rate: 0 };
+    const rows = [
+      ...['', 'resume', 'time', 'task', 'task', 'lease'].map((waitingFor) => ({ waitingFor })),
+      { waitingFor: 'resume', counts: { ...counts, ready: 0, total: 0 } },
+    ].map((more, i) => ({ row: { id: `r${i}`, createdAt: i, heldUntil: 0, ...row, ...more } }));
+    const { ready, blocked } = sum(rows as never);
+    expect(ready).toBe(60);
+    expect(blocked).toEqual({ count: 40, reasons: ['paused', 'held back', 'not served'] });
+  });
+
+  it('of what runs: one number in the tile, the table and the rows, by the books', async () => {
+    const { submit, view, queue, redis } = await given();
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const worker = new Worker({ redis, queue, handler: () => held, ...quietly, concurrency: 3 });
+    await worker.start();
+    const request = await submit([1, 2, 3, 4, 5]);
+    const shown = await until(async () => {
+      const now = await view<OverviewView>({ view: 'overview' });
+      return now.running === 3 && now.workers.busy === 3 && now;
+    });
+    expect(shown.backlog).toMatchObject([{ running: 3, ready: 2 }]);
+    expect(shown.busiest).toMatchObject([{ id: request.id, counts: { running: 3, ready: 2 } }]);
+    const one = await view<RequestView>({ view: 'request', id: request.id });
+    expect(one).toMatchObject({ row: { counts: { running: 3 } }, slots: 3, busy: 3 });
+    release();
+    await request.completion();
+    await worker.close();
+  });
+
+  it('of a queue that is paused: nothing of what is ready can start', async () => {
+    const { submit, view, pw } = await given();
+    await submit([1, 2, 3]);
+    await pw.admin.pauseQueue();
+    const shown = await view<OverviewView>({ view: 'overview' });
+    expect(shown.blocked).toEqual({ count: 3, reasons: ['queue paused'] });
+    await pw.admin.resumeQueue();
   });
 
   it('of the queue: its books, its workers, what waits and why', async () => {

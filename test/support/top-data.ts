@@ -63,10 +63,12 @@ export const overviewOf = (seen: Partial<DrawnOverview> = {}): DrawnOverview => 
   ...{
     backlog: [],
     ready: 0,
+    blocked: { count: 0, reasons: [] },
     delayed: 0,
     oldest: null,
     nextDue: null,
     errors: [],
+    errorsRead: 0,
     busiest: [],
     checks: null,
   },
@@ -119,6 +121,7 @@ export function busyData(): Data {
     options: {} as DrawnRequest['options'],
     generations: [],
     slots: 20,
+    busy: 8,
   };
   const worker = {
     ...{ id: 'host-1-abcdefgh', host: 'host', pid: 1, state: 'silent' as const, why: ['no sign'] },

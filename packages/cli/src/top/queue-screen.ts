@@ -80,11 +80,11 @@ function chartLines(overview: DrawnOverview, look: Look): string[] {
     const head = sides(`${title} ${paint('strong', value)}`, paint('quiet', last), width);
     return [head, ...chart(values, width, height, most).map((line) => paint(tone, line))];
   };
-  const running = `${count(workers.busy)} of ${count(workers.slots)} slots`;
+  const slots = `${count(workers.busy)} of ${count(workers.slots)}`;
   return beside(
     [
       block('throughput', perSecond(rate), speeds, 0, 'good'),
-      block('running', running, busy, workers.slots, 'busy'),
+      block('busy slots', slots, busy, workers.slots, 'busy'),
     ],
     width,
   );

@@ -124,6 +124,9 @@ function failureLines({ row, failures, failuresRead }: DrawnRequest, look: Look)
   return [`${paint('strong', 'failures')}  ${count(failed)}${read}`, ...lines];
 }
 
+/** From so many on, the list of what runs is not all of it. */
+const SHOWN = 100;
+
 /** Which worker holds which sub-requests, those that have run longest first. */
 function holderLines({ running, row }: DrawnRequest, look: Look): string[] {
   const { columns, paint } = look;
@@ -131,7 +134,12 @@ function holderLines({ running, row }: DrawnRequest, look: Look): string[] {
     return row.status === 'complete' ? [] : [paint('quiet', 'nothing runs')];
   const workers = new Map<string, (typeof running)[number][]>();
   for (const one of running) workers.set(one.worker, [...(workers.get(one.worker) ?? []), one]);
-  const more = row.counts.running > running.length ? `, the longest ${running.length} of them` : '';
+  // The list is read just after the counts, and short handlers end in between.
+  const isCut = running.length >= SHOWN;
+  const few = isCut
+    ? `, the longest ${running.length} of them`
+    : `, ${running.length} listed: the others ended before`;
+  const more = row.counts.running > running.length ? few : '';
   const lines = [...workers].map(([worker, held]) => {
     const each = held.map(({ index, forMs, progress, attempt }) => {
       const notes = [

@@ -14,7 +14,7 @@ export function stateOf(row: Row, now: number): readonly [word: string, tone: To
   if (waitingFor === 'time') return [`due ${until(heldUntil, now)}`, 'quiet'];
   const word = WAITS[waitingFor];
   if (word) return [word, 'warning'];
-  if (slow) return ['slow item', 'warning'];
+  if (slow) return ['slow', 'warning'];
   if (counts.running > 0) return ['running', 'busy'];
   return status === 'open' ? ['open', undefined] : ['waiting', undefined];
 }

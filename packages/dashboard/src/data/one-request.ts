@@ -27,6 +27,8 @@ export class OneRequest {
   readonly #failures: Part<void>;
   readonly #samples = new Samples();
   #task = '';
+  /** Whether anything ran when it was read last. */
+  #runs = false;
   #groups: readonly FailureGroupView[] = [];
   #failuresRead = 0;
   /** The state of the books when the failures were read. */
@@ -51,15 +53,19 @@ export class OneRequest {
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
-  async view(): Promise<Omit<RequestView, 'slots'>> {
+  async view(): Promise<Omit<RequestView, 'slots' | 'busy'>> {
+    // Asked for together, so that both are of about one moment.
+    const list = this.#runs ? this.#running.get() : undefined;
+    list?.catch(() => {});
     const { row, details } = await this.#status.get();
+    this.#runs = row.counts.running > 0;
     this.#task = row.task;
     const { counts, rate } = row;
     const books = `${row.generation} ${counts.failed}`;
     if (counts.failed === 0) this.#groups = [];
     const isNews = counts.failed > 0 && books !== this.#readAt;
     const [running] = await Promise.all([
-      counts.running > 0 ? this.#running.get() : [],
+      this.#runs ? (list ?? this.#running.get()) : [],
       isNews ? this.#failures.get() : undefined,
     ]);
     if (isNews) this.#readAt = books;

@@ -9,6 +9,7 @@ import type {
   WorkersView,
 } from '../shape/views.js';
 import type { KeptRow } from './row.js';
+import { isSlow } from './workers.js';
 
 /** Most rows of each list of the overview. */
 const MOST = { busiest: 6, errors: 6 };
@@ -17,6 +18,7 @@ const MOST = { busiest: 6, errors: 6 };
 export interface Summed {
   readonly backlog: readonly BacklogBar[];
   readonly ready: number;
+  readonly blocked: OverviewView['blocked'];
   readonly delayed: number;
   readonly running: number;
   readonly rate: number;
@@ -28,6 +30,15 @@ export interface Summed {
   readonly paused: number;
 }
 
+/** Of what a request can wait although sub-requests of it are ready, and how that is called. */
+const BLOCKS: ReadonlyMap<string, string> = new Map([
+  ['queue', 'queue paused'],
+  ['worker', 'no worker'],
+  ['resume', 'paused'],
+  ['time', 'held back'],
+  ['task', 'not served'],
+]);
+
 export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const bars = new Map<number, { -readonly [K in keyof BacklogBar]: BacklogBar[K] }>();
   const open: Row[] = [];
@@ -36,6 +47,8 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const done = { succeeded: 0, failed: 0 };
   const unserved = new Set<string>();
   let nextDue = Number.POSITIVE_INFINITY;
+  let blocked = 0;
+  const blocks = new Set<string>();
   for (const { row } of rows) {
     const { counts } = row;
     done.succeeded += counts.succeeded;
@@ -53,6 +66,10 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
       total[name] += counts[name];
     }
     total.rate += row.rate;
+    if (BLOCKS.has(row.waitingFor) && counts.ready > 0) {
+      blocked += counts.ready;
+      blocks.add(row.waitingFor);
+    }
     if (row.waitingFor === 'resume') total.paused += 1;
     if (row.waitingFor === 'task') unserved.add(row.task || 'requests without a task');
     const waits = counts.ready > 0 && counts.running === 0 && row.waitingFor !== 'resume';
@@ -67,6 +84,10 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   return {
     backlog: [...bars.values()].sort((a, b) => a.priority - b.priority),
     ...total,
+    blocked: {
+      count: blocked,
+      reasons: [...BLOCKS].filter(([what]) => blocks.has(what)).map(([, reason]) => reason),
+    },
     rate: Number(total.rate.toPrecision(3)),
     done,
     oldest: oldest
@@ -103,8 +124,8 @@ export function verdictsOf(
   now = Date.now(),
 ): Verdict[] {
   const verdicts: Verdict[] = [];
-  const add = (level: Verdict['level'], what: string, cure: string) =>
-    verdicts.push({ level, what, cure });
+  const add = (level: Verdict['level'], what: string, cure: string, requestId?: string) =>
+    verdicts.push({ level, what, cure, ...(requestId === undefined ? {} : { requestId }) });
   const { states, total } = workers;
   const silent = states['silent'] ?? 0;
   const alive = total - silent;
@@ -137,7 +158,8 @@ export function verdictsOf(
     add(
       'warning',
       `${sentence(slow.why.at(-1) ?? '')}${others}.`,
-      'Perhaps it is stuck: see Workers for where and since when.',
+      'See Workers for where; a restart of that worker ends it.',
+      slow.longest.find((run) => isSlow(run, workers.at))?.requestId,
     );
   }
   if (counts.pausedUntil !== undefined)

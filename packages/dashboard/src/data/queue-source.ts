@@ -89,7 +89,7 @@ export class QueueSource {
       succeeded: 0,
       failed: 0,
       retried: 0,
-      running: summed.running,
+      running: fleet.busy,
       slots: fleet.slots,
     };
     if (this.index.state.complete) this.#samples.add({ ...point, succeeded: summed.rate });
@@ -107,9 +107,14 @@ export class QueueSource {
       nextDue: summed.nextDue,
       backlog: summed.backlog,
       ready: summed.ready,
+      blocked:
+        pausedUntil === undefined || summed.ready === 0
+          ? summed.blocked
+          : { count: summed.ready, reasons: ['queue paused'] },
       delayed: summed.delayed,
       oldest: summed.oldest,
       errors: groupErrors(errors),
+      errorsRead: errors.length,
       busiest: withSlow(summed.busiest, workers),
       checks: this.#checks.last,
       index: this.index.state,
@@ -135,7 +140,8 @@ export class QueueSource {
   async request(id: string): Promise<RequestView> {
     const [view, workers] = await Promise.all([this.closely(id).view(), this.#workers.get()]);
     const [row = view.row] = withSlow([view.row], workers);
-    return { ...view, row, slots: fleetOf(workers).slots };
+    const { slots, busy } = fleetOf(workers);
+    return { ...view, row, slots, busy };
   }
 
   workers(): Promise<WorkersView> {

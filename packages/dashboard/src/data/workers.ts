@@ -1,4 +1,5 @@
 import type { RegisteredWorker } from 'piecework';
+import { duration } from '../shape/format.js';
 import type { WorkersView, WorkerView } from '../shape/views.js';
 import { cut } from './private.js';
 
@@ -43,13 +44,16 @@ export function slowRequests({ at, workers }: WorkersView): ReadonlySet<string> 
   return new Set(slow.map(({ requestId }) => requestId));
 }
 
-function isSlow(
+export function isSlow(
   { startedAt, medianMs }: { startedAt: number; medianMs?: number | null },
   now: number,
 ): boolean {
   const forMs = now - startedAt;
   return typeof medianMs === 'number' && forMs > Math.max(SLOW_AT_LEAST_MS, SLOW * medianMs);
 }
+
+/** Without tenths: it goes on. */
+const lasted = (ms: number) => duration(Math.floor(ms / 1_000) * 1_000).replace('.0', '');
 
 function workerView(
   worker: RegisteredWorker,
@@ -66,7 +70,7 @@ function workerView(
     reasons.push(`${worker.leftovers} slots are held by handlers that ignore their abort signal`);
   if (slow)
     reasons.push(
-      `sub-request ${slow.index} of ${slow.requestId} runs more than ${SLOW} times its usual time`,
+      `sub-request ${slow.index} of ${slow.requestId} has been running for ${lasted(worker.seenAt - slow.startedAt)}, usually ${duration(slow.medianMs ?? 0)}`,
     );
   const state = isSilent
     ? 'silent'

@@ -65,8 +65,11 @@ export function until(at: number, now: number): string {
     : ago(at, now);
 }
 
+/** One clock everywhere, as on the axes of charts: 14:05, not 2:05 PM. */
+const CLOCK = { hourCycle: 'h23' } as const;
+
 export const time = (at: number) =>
-  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium' });
+  new Date(at).toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium', ...CLOCK });
 
 export function percent(part: number, whole: number): string {
   if (whole === 0) return '0 %';
@@ -91,6 +94,8 @@ export function clockTime(at: number): string {
   const isToday = new Date(at).toDateString() === new Date().toDateString();
   return new Date(at).toLocaleString(
     [],
-    isToday ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' },
+    isToday
+      ? { timeStyle: 'short', ...CLOCK }
+      : { dateStyle: 'medium', timeStyle: 'short', ...CLOCK },
   );
 }

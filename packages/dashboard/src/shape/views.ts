@@ -21,7 +21,7 @@ export interface Shell {
 export interface RowCounts {
   /** Waits for a slot, also at a worker that read it ahead. */
   readonly ready: number;
-  /** Its handler runs. */
+  /** Has the right to run, which the limit bounds: its handler runs, or has ended and is about to be settled. */
   readonly running: number;
   readonly delayed: number;
   readonly succeeded: number;
@@ -63,6 +63,8 @@ export interface Verdict {
   readonly level: 'ok' | 'warning' | 'error';
   readonly what: string;
   readonly cure: string;
+  /** The request that `what` names. */
+  readonly requestId?: string;
 }
 
 /** A point of a chart. */
@@ -71,6 +73,7 @@ export interface Point {
   readonly succeeded: number;
   readonly failed: number;
   readonly retried: number;
+  /** Of a queue: busy slots. Of a request: running sub-requests, and `slots` is its limit. */
   readonly running: number;
   readonly slots: number;
 }
@@ -120,18 +123,24 @@ export interface OverviewView {
     readonly silent: number;
     readonly draining: number;
     readonly slots: number;
+    /** Slots in which a handler ran at the last report of their worker. */
     readonly busy: number;
     readonly stuck: number;
   };
   readonly rate: number;
+  /** By the books of the requests, as in `backlog` and in the rows. `workers.busy` is what the workers report. */
   readonly running: number;
   /** When the next request that is held back is due; null: none is. */
   readonly nextDue: number | null;
   readonly backlog: readonly BacklogBar[];
   readonly ready: number;
+  /** How many of those that are ready cannot start, and for what reasons, in words. */
+  readonly blocked: { readonly count: number; readonly reasons: readonly string[] };
   readonly delayed: number;
   readonly oldest: { readonly id: string; readonly createdAt: number; readonly why: string } | null;
   readonly errors: readonly ErrorGroup[];
+  /** How many errors `errors` counts: the last ones. */
+  readonly errorsRead: number;
   readonly busiest: readonly Row[];
   readonly checks: {
     readonly at: number;
@@ -190,8 +199,9 @@ export interface RequestView {
   readonly failures: readonly FailureGroupView[];
   /** How many failures were read; there may be more. */
   readonly failuresRead: number;
-  /** Slots of the workers that are alive. */
+  /** Slots of the workers that are alive, and how many of them were busy at the last report of their worker. */
   readonly slots: number;
+  readonly busy: number;
 }
 
 export interface WorkerView {

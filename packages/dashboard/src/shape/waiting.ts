@@ -1,3 +1,4 @@
+import { clockTime } from './format.js';
 import type { Row } from './views.js';
 
 /** What somebody can do about what a request waits for. After a lease, other workers take over by themselves. */
@@ -10,7 +11,12 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** Why a request does not move, and what to do; '': it moves, or waits for its turn. */
-export function whyWaiting({ waiting, waitingFor }: Pick<Row, 'waiting' | 'waitingFor'>): string {
+export function whyWaiting({
+  waiting,
+  waitingFor,
+  heldUntil,
+}: Pick<Row, 'waiting' | 'waitingFor' | 'heldUntil'>): string {
+  if (waitingFor === 'time' && heldUntil > 0) return `held back until ${clockTime(heldUntil)}`;
   const advice = ADVICE[waitingFor];
   return advice ? `${waiting}: ${advice}` : waiting;
 }
