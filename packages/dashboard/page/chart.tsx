@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import type { Point } from '../src/shape/views.js';
-import { count, rate } from './format.js';
+import { clockTime, count, rate } from './format.js';
+import type { Drawn } from './live.js';
 import { theme } from './theme.js';
 
 export interface Line {
@@ -10,6 +11,17 @@ export interface Line {
   /** A colour of the stylesheet, without the dashes. */
   readonly colour: string;
   readonly isFilled?: boolean;
+}
+
+/** The hour has a point each ten seconds; the first may be missing. */
+const ABOUT_AN_HOUR_MS = 3_500_000;
+
+/** What time a chart shows: it begins with its first point, which may be young. */
+export function spanOf({ points }: Drawn): string {
+  const [first] = points;
+  const last = points.at(-1);
+  if (!first || !last) return '';
+  return last.at - first.at >= ABOUT_AN_HOUR_MS ? 'last hour' : `since ${clockTime(first.at)}`;
 }
 
 /** Which colour is which line. */
@@ -21,7 +33,7 @@ export function Lines({ lines, span }: { readonly lines: readonly Line[]; readon
           <i class="part" style={{ background: `var(--${colour})` }} /> {name}
         </li>
       ))}
-      <li>{span}</li>
+      {span ? <li>{span}</li> : null}
     </ul>
   );
 }

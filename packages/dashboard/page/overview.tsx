@@ -1,8 +1,8 @@
-import type { OverviewView, Point } from '../src/shape/views.js';
-import { Chart, type Line, Lines, showsCount, showsRate } from './chart.js';
+import type { BacklogBar, OverviewView, Point } from '../src/shape/views.js';
+import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Checks } from './checks.js';
 import { QueuePause } from './control/queue.js';
-import { count, duration, plural, rate, until } from './format.js';
+import { count, duration, perSecond, plural, rate, until } from './format.js';
 import { clock, type Drawn, shell, useLive } from './live.js';
 import {
   Ago,
@@ -13,6 +13,7 @@ import {
   Pending,
   Problem,
   RequestLink,
+  SETTLED,
   Since,
   State,
   Tile,
@@ -26,13 +27,13 @@ export function Overview() {
   if (!data) return <Pending live={live} />;
   return (
     <>
-      <h1 class="hidden">Overview of {queue}</h1>
+      <Heading queue={queue} pausedUntil={data.pausedUntil} />
       {live.problem ? <Problem {...live.problem} /> : null}
       <Verdicts view={data} />
       <Tiles view={data} />
       <div class="grid two">
         <Throughput chart={live.chart} />
-        <Running chart={live.chart} />
+        <Slots chart={live.chart} />
       </div>
       <div class="grid three">
         <Busiest view={data} />
@@ -44,16 +45,35 @@ export function Overview() {
   );
 }
 
+/** The queue by its name, and its own control. */
+function Heading({
+  queue,
+  pausedUntil,
+}: { readonly queue: string } & Pick<OverviewView, 'pausedUntil'>) {
+  return (
+    <div class="line heading">
+      <h1>
+        <span class="hidden">Overview of </span>
+        <bdi>{queue}</bdi>
+      </h1>
+      {pausedUntil !== null || shell.value?.control ? (
+        <QueuePause pausedUntil={pausedUntil} />
+      ) : null}
+    </div>
+  );
+}
+
 function Verdicts({ view }: { readonly view: OverviewView }) {
   const amiss = view.verdicts.filter(({ level }) => level !== 'ok');
   const notes = view.verdicts.filter(({ level }) => level === 'ok');
   const found = view.checks?.findings.filter(({ level }) => level !== 'ok') ?? [];
+  // As many as the list has lines.
+  const all = amiss.length + (found.length > 0 ? 1 : 0);
   const worst = [...amiss, ...found].some(({ level }) => level === 'error')
     ? 'error'
-    : amiss.length + found.length > 0
+    : all > 0
       ? 'warning'
       : 'ok';
-  const all = amiss.length + found.length;
   const title =
     worst === 'ok'
       ? 'All is well'
@@ -63,32 +83,66 @@ function Verdicts({ view }: { readonly view: OverviewView }) {
   return (
     <section class={`verdict ${worst}`} aria-label="Is all well?">
       <p class="answer">{title}</p>
-      <ul>
-        {amiss.map((one) => (
-          <li key={one.what}>
-            {one.what} <span class="more">{one.cure}</span>
-          </li>
+      <div class="said-of">
+        <ul>
+          {amiss.map(({ what, cure, requestId }, i) => (
+            <li key={i}>
+              <Linked text={what} requestId={requestId} />{' '}
+              <span class="more">
+                <Linked text={cure} />
+              </span>
+            </li>
+          ))}
+          {found.length > 0 ? (
+            <li>
+              {plural(found.length, 'finding')} of the checks:{' '}
+              <button type="button" class="as-link" onClick={toChecks}>
+                see below
+              </button>
+            </li>
+          ) : null}
+        </ul>
+        {notes.map(({ what }) => (
+          <p key={what} class="more">
+            {what}
+          </p>
         ))}
-        {found.length > 0 ? (
-          <li>
-            {plural(found.length, 'finding')} of the checks:{' '}
-            <button type="button" class="as-link" onClick={toChecks}>
-              see below
-            </button>
-          </li>
-        ) : null}
-        {notes.map((one) => (
-          <li key={one.what} class="more">
-            {one.what}
-          </li>
-        ))}
-        {worst === 'ok' && notes.length === 0 ? <li class="more">{summary(view)}</li> : null}
-      </ul>
-      {view.pausedUntil !== null || shell.value?.control ? (
-        <QueuePause pausedUntil={view.pausedUntil} />
-      ) : null}
+        {worst === 'ok' && notes.length === 0 ? <p class="more">{summary(view)}</p> : null}
+      </div>
     </section>
   );
+}
+
+/** The pages that a verdict names. */
+const NAMED = { 'See Workers': 'workers', 'See Errors': 'errors' } as const;
+
+/** A text with links to the request, and to the pages, that it names. */
+function Linked({
+  text,
+  requestId = '',
+}: {
+  readonly text: string;
+  readonly requestId?: string | undefined;
+}) {
+  if (requestId !== '' && text.includes(requestId)) {
+    const at = text.indexOf(requestId);
+    return (
+      <>
+        {text.slice(0, at)}
+        <RequestLink id={requestId} />
+        {text.slice(at + requestId.length)}
+      </>
+    );
+  }
+  for (const [words, page] of Object.entries(NAMED))
+    if (text.startsWith(words))
+      return (
+        <>
+          <a href={linkTo(page)}>{words}</a>
+          {text.slice(words.length)}
+        </>
+      );
+  return <>{text}</>;
 }
 
 function toChecks(): void {
@@ -102,8 +156,6 @@ function summary({ open, rate: settled, workers }: OverviewView): string {
 
 function Tiles({ view }: { readonly view: OverviewView }) {
   const { workers, ended, oldest, index } = view;
-  const share = workers.slots > 0 ? `of ${plural(workers.slots, 'slot')}` : 'no slots';
-  const left = view.rate > 0 ? duration(((view.ready + view.running) / view.rate) * 1_000) : '–';
   const trouble = [
     workers.silent > 0 ? `${workers.silent} silent` : '',
     workers.draining > 0 ? `${workers.draining} draining` : '',
@@ -113,19 +165,29 @@ function Tiles({ view }: { readonly view: OverviewView }) {
     <dl class="tiles">
       <Tile
         name="Settled a second"
+        title={SETTLED}
         value={rate(view.rate)}
         more={index.complete ? '' : 'still reading'}
       />
-      <Tile name="Running" value={count(workers.busy)} more={share} />
+      <Tile
+        name="Running"
+        title="Sub-requests that have the right to run, by the books of the requests; the limits bound them. One whose handler has ended counts until it is settled, so a few more may run than there are slots."
+        value={count(view.running)}
+      />
       <Tile
         name="Ready"
+        title="Sub-requests that wait for a slot, also those that are blocked: they cannot start yet, however many slots are free."
         value={count(view.ready)}
-        more={view.ready > 0 ? `${left} at this rate` : ''}
+        more={
+          view.blocked.count > 0
+            ? `${count(view.blocked.count)} blocked: ${view.blocked.reasons.join(', ')}`
+            : ''
+        }
       />
       <Tile
         name="Delayed"
         value={count(view.delayed)}
-        more={view.nextDue === null ? '' : `next request ${until(view.nextDue, clock.value)}`}
+        more={view.nextDue === null ? '' : `next request due ${until(view.nextDue, clock.value)}`}
       />
       <Tile
         name="Open requests"
@@ -135,7 +197,7 @@ function Tiles({ view }: { readonly view: OverviewView }) {
       <Tile
         name="Workers"
         value={count(workers.alive)}
-        more={trouble.join(', ') || 'all alive'}
+        more={[plural(workers.slots, 'slot'), ...trouble].join(', ')}
         tone={workers.silent + workers.stuck > 0 ? 'warn' : ''}
       />
       <Tile
@@ -151,9 +213,6 @@ function Tiles({ view }: { readonly view: OverviewView }) {
     </dl>
   );
 }
-
-const spanOf = ({ from }: Drawn) =>
-  from === 'hour' ? 'last hour' : 'since the dashboard was opened';
 
 function Throughput({ chart }: { readonly chart: Drawn }) {
   const each = chart.from === 'hour' ? 1_000 / chart.intervalMs : 1;
@@ -172,7 +231,11 @@ function Throughput({ chart }: { readonly chart: Drawn }) {
       : []),
   ];
   return (
-    <Panel title="Settled a second" aside={<Lines lines={lines} span={spanOf(chart)} />}>
+    <Panel
+      title="Settled a second"
+      about={SETTLED}
+      aside={<Lines lines={lines} span={spanOf(chart)} />}
+    >
       <Chart
         key={chart.from}
         points={chart.points}
@@ -184,18 +247,22 @@ function Throughput({ chart }: { readonly chart: Drawn }) {
   );
 }
 
-function Running({ chart }: { readonly chart: Drawn }) {
+function Slots({ chart }: { readonly chart: Drawn }) {
   const lines: Line[] = [
     { name: 'slots', of: ({ slots }: Point) => slots, colour: 'quiet' },
-    { name: 'running', of: ({ running }: Point) => running, colour: 'busy', isFilled: true },
+    { name: 'busy', of: ({ running }: Point) => running, colour: 'busy', isFilled: true },
   ];
   return (
-    <Panel title="Running, of all slots" aside={<Lines lines={lines} span={spanOf(chart)} />}>
+    <Panel
+      title="Busy slots"
+      about="Slots in which a handler ran when their worker last reported, each 1 to 5 seconds. An ended handler counts as running until its outcome is settled, so fewer slots may be busy than sub-requests run."
+      aside={<Lines lines={lines} span={spanOf(chart)} />}
+    >
       <Chart
         key={chart.from}
         points={chart.points}
         lines={lines}
-        label="Running"
+        label="Busy slots"
         shows={showsCount}
       />
     </Panel>
@@ -220,12 +287,9 @@ function Busiest({ view }: { readonly view: OverviewView }) {
             <div class="line small">
               <span>
                 <Done counts={row.counts} /> of {count(row.counts.total)}
-                {row.counts.failed > 0 ? (
-                  <b class="bad"> {count(row.counts.failed)} failed</b>
-                ) : null}
               </span>
               <span>
-                {row.rate > 0 ? `${rate(row.rate)}/s` : ''}
+                {row.rate > 0 ? perSecond(row.rate) : ''}
                 {row.etaMs !== null ? `, ${duration(row.etaMs)} left` : ''}
               </span>
             </div>
@@ -236,20 +300,33 @@ function Busiest({ view }: { readonly view: OverviewView }) {
   );
 }
 
+/** The greatest round number, such as 1, 2, 5, 10, that is no greater than `most`. */
+function roundBelow(most: number): number {
+  const power = 10 ** Math.floor(Math.log10(most));
+  return power * ([5, 2, 1].find((n) => n * power <= most) ?? 1);
+}
+
 /** Sub-requests by priority: a column for each of the hundred, and those that are not empty in words. */
 function Backlog({ view }: { readonly view: OverviewView }) {
   const bars = new Map(view.backlog.map((bar) => [bar.priority, bar]));
-  const all = view.backlog.map(({ ready, delayed, running }) => ready + delayed + running);
-  // By the root: a small one beside a big one can be seen.
-  const most = Math.sqrt(Math.max(1, ...all));
-  const top = [...view.backlog].sort((a, b) => b.ready - a.ready).slice(0, 4);
+  const sumOf = ({ ready, delayed, running }: BacklogBar) => ready + delayed + running;
+  const most = Math.max(1, ...view.backlog.map(sumOf));
+  const line = roundBelow(most);
+  const top = [...view.backlog].sort((a, b) => sumOf(b) - sumOf(a)).slice(0, 4);
   return (
     <Panel title="Backlog by priority" aside={<Legend names={['running', 'ready', 'delayed']} />}>
-      <div class="backlog" aria-hidden="true">
+      <div
+        class="backlog"
+        aria-hidden="true"
+        title="Heights are proportional; what would be too small to see is 3 pixels high."
+      >
+        {view.backlog.length > 0 ? (
+          <span class="mark" style={{ bottom: `${(line / most) * 100}%` }}>
+            <span class="mark-at">{count(line)}</span>
+          </span>
+        ) : null}
         {Array.from({ length: 100 }, (_, priority) => {
           const bar = bars.get(priority);
-          const sum = bar ? bar.ready + bar.delayed + bar.running : 0;
-          const height = sum === 0 ? 0 : Math.max(4, (Math.sqrt(sum) / most) * 100);
           return (
             <div
               key={priority}
@@ -259,11 +336,13 @@ function Backlog({ view }: { readonly view: OverviewView }) {
                   : `priority ${priority}: empty`
               }
             >
-              {bar && sum > 0 ? (
-                <span class="column" style={{ height: `${height}%` }}>
-                  <i class="part delayed" style={{ flexGrow: bar.delayed }} />
-                  <i class="part ready" style={{ flexGrow: bar.ready }} />
-                  <i class="part running" style={{ flexGrow: bar.running }} />
+              {bar && sumOf(bar) > 0 ? (
+                <span class="column" style={{ height: `${(sumOf(bar) / most) * 100}%` }}>
+                  {(['delayed', 'ready', 'running'] as const).map((name) =>
+                    bar[name] > 0 ? (
+                      <i key={name} class={`part ${name}`} style={{ flexGrow: bar[name] }} />
+                    ) : null,
+                  )}
                 </span>
               ) : null}
             </div>
@@ -277,7 +356,7 @@ function Backlog({ view }: { readonly view: OverviewView }) {
       </div>
       {view.backlog.length === 0 ? <p class="nothing">Nothing waits.</p> : null}
       <table class="small-table">
-        <caption class="hidden">Priorities with most that is ready</caption>
+        <caption class="hidden">The fullest priorities</caption>
         <thead class={top.length === 0 ? 'hidden' : ''}>
           <tr>
             <th scope="col">Priority</th>
@@ -323,7 +402,15 @@ function Backlog({ view }: { readonly view: OverviewView }) {
 
 function Failing({ view }: { readonly view: OverviewView }) {
   return (
-    <Panel title="Last errors by class" aside={<a href={linkTo('errors')}>all</a>}>
+    <Panel
+      title="Errors by class"
+      aside={
+        <>
+          {view.errorsRead > 0 ? `of the last ${count(view.errorsRead)}; ` : ''}
+          <a href={linkTo('errors')}>all</a>
+        </>
+      }
+    >
       {view.errors.length === 0 ? <p class="nothing">No attempt has failed lately.</p> : null}
       <ul class="errors">
         {view.errors.map((group) => (
@@ -342,14 +429,14 @@ function Failing({ view }: { readonly view: OverviewView }) {
                 )}
               </span>
               <span class="small">
-                {count(group.count)} times, <Ago at={group.lastAt} />
+                {count(group.count)} of {count(view.errorsRead)}, latest <Ago at={group.lastAt} />
               </span>
             </div>
             <p class="message">
               <bdi>{group.message}</bdi>
             </p>
             <p class="small">
-              last of <RequestLink id={group.requestId} />
+              last in <RequestLink id={group.requestId} />
             </p>
           </li>
         ))}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
 import type { Row, RowCounts } from '../src/shape/views.js';
-import { ago, count, duration, percent, time } from './format.js';
+import { ago, clockTime, count, duration, percent, time } from './format.js';
 import { clock, type Live } from './live.js';
 import { linkTo } from './route.js';
 
@@ -27,6 +27,15 @@ export function Since({ at }: { readonly at: number }) {
 export function RequestLink({ id }: { readonly id: string }) {
   return (
     <a class="id" href={linkTo('request', id)} title={id}>
+      <bdi>{id}</bdi>
+    </a>
+  );
+}
+
+/** A worker by the one name that it has everywhere. */
+export function WorkerLink({ id }: { readonly id: string }) {
+  return (
+    <a class="id" href={linkTo('workers', '', { worker: id })}>
       <bdi>{id}</bdi>
     </a>
   );
@@ -84,12 +93,12 @@ const WAITS: Readonly<Record<string, string>> = {
   task: 'task not served',
   time: 'held back',
   lease: 'worker silent',
-  producer: 'waits for items',
+  producer: 'waits for its producer',
 };
 const IN_TROUBLE = ['worker', 'task', 'lease'];
 
 /** How it is, in a word, and the colour of that word. */
-export function stateOf({ outcome, status, waitingFor, counts, slow }: Row): {
+export function stateOf({ outcome, status, waitingFor, heldUntil, counts, slow }: Row): {
   word: string;
   tone: string;
 } {
@@ -100,8 +109,16 @@ export function stateOf({ outcome, status, waitingFor, counts, slow }: Row): {
   const wait = WAITS[waitingFor];
   // What a silent worker has counts as running until its lease ends.
   if (wait !== undefined && (counts.running === 0 || waitingFor === 'lease'))
-    return { word: wait, tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet' };
-  if (slow) return { word: 'slow item', tone: 'warn' };
+    return {
+      word: waitingFor === 'time' && heldUntil > 0 ? `${wait} until ${clockTime(heldUntil)}` : wait,
+      tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet',
+    };
+  if (slow) return { word: 'slow', tone: 'warn' };
+  if (counts.failed > 0)
+    return {
+      word: `${counts.running > 0 ? 'running' : 'waiting'}, ${count(counts.failed)} failed`,
+      tone: 'warn',
+    };
   if (counts.running > 0) return { word: 'running', tone: 'busy' };
   if (counts.total === 0) return { word: 'open, empty', tone: 'quiet' };
   return { word: 'waiting', tone: 'quiet' };
@@ -122,8 +139,17 @@ export function Chip({
   return <span class={`chip ${tone}`}>{children}</span>;
 }
 
+/** What a word means that not everybody knows: on hover, and for those who listen. */
+export function Term({ children, means }: { readonly children: string; readonly means: string }) {
+  return <abbr title={means}>{children}</abbr>;
+}
+
+export const SETTLED = 'Sub-requests that succeeded, failed or were cancelled';
+
 export function Panel(props: {
   readonly title: string;
+  /** What the title means. */
+  readonly about?: string;
   readonly aside?: ComponentChildren;
   readonly class?: string;
   readonly children: ComponentChildren;
@@ -131,7 +157,7 @@ export function Panel(props: {
   return (
     <section class={`panel ${props.class ?? ''}`} aria-label={props.title}>
       <div class="panel-head">
-        <h2>{props.title}</h2>
+        <h2 title={props.about}>{props.title}</h2>
         {props.aside ? <div class="aside">{props.aside}</div> : null}
       </div>
       {props.children}
@@ -142,13 +168,15 @@ export function Panel(props: {
 /** A number with its name. */
 export function Tile(props: {
   readonly name: string;
+  /** What the name means. */
+  readonly title?: string;
   readonly value: ComponentChildren;
   readonly more?: ComponentChildren;
   readonly tone?: string;
 }) {
   return (
     <div class={`tile ${props.tone ?? ''}`}>
-      <dt>{props.name}</dt>
+      <dt title={props.title}>{props.name}</dt>
       <dd>
         <strong>{props.value}</strong>
         {props.more ? <span class="more">{props.more}</span> : null}

@@ -1,19 +1,19 @@
-import { until } from '../format.js';
-import { clock, shell } from '../live.js';
+import { clockTime } from '../format.js';
+import { shell } from '../live.js';
 import { Said, useAct } from './act.js';
+
+const untilWhen = (pausedUntil: number) =>
+  pausedUntil > 0 ? `until ${clockTime(pausedUntil)}` : 'until it is resumed';
 
 /** Pause and resume of the whole queue. */
 export function QueuePause({ pausedUntil }: { readonly pausedUntil: number | null }) {
   const { act, said, isBusy } = useAct();
   const isPaused = pausedUntil !== null;
-  if (!shell.value?.control)
-    return (
-      <p class="more">
-        Paused {pausedUntil ? until(pausedUntil, clock.value) : 'until it is resumed'}.
-      </p>
-    );
+  if (pausedUntil !== null && !shell.value?.control)
+    return <p class="more">Paused {untilWhen(pausedUntil)}</p>;
   return (
     <div class="queue-pause">
+      {isPaused ? <span class="more">Paused {untilWhen(pausedUntil)}</span> : null}
       <Said {...said} />
       {isPaused ? (
         <button
