@@ -13,20 +13,34 @@ interface Event {
 export function Life({ view: { row, generations } }: { readonly view: RequestView }) {
   const now = clock.value;
   const past = generations.flatMap(
-    ({ generation, beganAt, completedAt, outcome, endReason, failed, cancelled, redriven }, i) => {
-      const lost = [
-        ...(failed > 0 ? [`${count(failed)} of its items failed`] : []),
-        ...(cancelled > 0 ? [`${count(cancelled)} cancelled`] : []),
-      ];
+    (
+      {
+        generation,
+        beganAt,
+        completedAt,
+        outcome,
+        endReason,
+        succeeded,
+        failed,
+        cancelled,
+        redriven,
+      },
+      i,
+    ) => {
+      const isAlone = failed === 0 || cancelled === 0;
+      const lost = Object.entries({ failed, cancelled })
+        .filter(([, n]) => n > 0)
+        .map(([word, n]) => (isAlone && word === outcome ? count(n) : `${count(n)} ${word}`));
+      const all = plural(succeeded + failed + cancelled, 'sub-request');
       const began: Event = {
         at: beganAt,
         key: `${generation} began`,
-        what: redriven > 0 ? `redriven: ${plural(redriven, 'item')} again` : 'redriven',
+        what: redriven > 0 ? `redriven: ${plural(redriven, 'sub-request')} again` : 'redriven',
       };
       const ended: Event = {
         at: completedAt ?? 0,
         key: `${generation} ended`,
-        what: `${outcome}${endReason ? ` by ${endReason}` : ''}${lost.length > 0 ? `: ${lost.join(', ')}` : ''}`,
+        what: `${outcome}${endReason ? ` by ${endReason}` : ''}${lost.length > 0 ? `: ${lost.join(', ')} of ${all}` : ''}`,
       };
       // An older generation may be forgotten: then the first that is known began by a redrive, too.
       const isFirst = i === 0 && beganAt === row.createdAt;

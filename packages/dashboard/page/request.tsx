@@ -2,12 +2,24 @@ import { useState } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
 import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { whyWaiting } from '../src/shape/waiting.js';
-import { Chart, type Line, showsCount, showsRate } from './chart.js';
+import { Chart, type Line, showsCount, showsRate, spanOf } from './chart.js';
 import { Control } from './control/request.js';
 import { clockTime, count, duration, percent, plural, rate } from './format.js';
 import { Facts, Life } from './life.js';
 import { ask, clock, type Drawn, shell, useLive } from './live.js';
-import { BOOKS, Books, Panel, Pending, Problem, Scrolls, State, Verbatim } from './parts.js';
+import {
+  BOOKS,
+  Books,
+  Panel,
+  Pending,
+  Problem,
+  Scrolls,
+  SETTLED,
+  State,
+  Term,
+  Verbatim,
+  WorkerLink,
+} from './parts.js';
 import { Results, Value } from './results.js';
 import { linkTo, route } from './route.js';
 
@@ -67,6 +79,8 @@ function Shown({ view, chart }: { readonly view: RequestView; readonly chart: Dr
 
 const titleOf = ({ outcome }: Row) => `${outcome.slice(0, 1).toUpperCase()}${outcome.slice(1)}`;
 
+const READ_AHEAD = 'A worker has them already, and starts them as its slots become free.';
+
 /** 46 of 300 failed. */
 function endOf({ counts: { failed, cancelled, total } }: Row): string {
   const said = [
@@ -90,7 +104,7 @@ function Progress({ row }: { readonly row: Row }) {
       : waits
         ? waits
         : row.status === 'open'
-          ? 'more items may come'
+          ? 'more sub-requests may come'
           : counts.running === 0 && counts.ready > 0
             ? 'it waits for its turn'
             : 'no rate yet';
@@ -105,7 +119,10 @@ function Progress({ row }: { readonly row: Row }) {
             <span class="beside">took {duration(row.completedAt - row.createdAt)}</span>
           ) : (
             <>
-              {rate(row.rate)} <span class="beside">settled a second</span>
+              {rate(row.rate)}{' '}
+              <span class="beside">
+                <Term means={SETTLED}>settled a second</Term>
+              </span>
             </>
           )}
         </p>
@@ -126,7 +143,10 @@ function Progress({ row }: { readonly row: Row }) {
               ) : null}
               {count(counts[name])}
               {name === 'ready' && row.ahead > 0 ? (
-                <span class="beside"> {count(row.ahead)} read ahead</span>
+                <span class="beside">
+                  {' '}
+                  {count(row.ahead)} of them <Term means={READ_AHEAD}>read ahead</Term>
+                </span>
               ) : null}
             </dd>
           </div>
@@ -145,7 +165,7 @@ function Progress({ row }: { readonly row: Row }) {
   );
 }
 
-const SETTLED: readonly Line[] = [
+const SETTLED_LINES: readonly Line[] = [
   { name: 'settled a second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
 ];
 const RUNNING: readonly Line[] = [
@@ -154,16 +174,23 @@ const RUNNING: readonly Line[] = [
 ];
 const RUNNING_ALONE = RUNNING.slice(1);
 
-function Charts({ row, chart: { points } }: { readonly row: Row; readonly chart: Drawn }) {
+function Charts({ row, chart }: { readonly row: Row; readonly chart: Drawn }) {
+  const { points } = chart;
+  const span = (
+    <Term means="The chart grows while a page shows this request.">{spanOf(chart)}</Term>
+  );
   return (
     <div class="grid two">
-      <Panel title="Settled a second" aside="while it is watched">
-        <Chart points={points} lines={SETTLED} label="Throughput" shows={showsRate} height={110} />
+      <Panel title="Settled a second" about={SETTLED} aside={span}>
+        <Chart
+          points={points}
+          lines={SETTLED_LINES}
+          label="Throughput"
+          shows={showsRate}
+          height={110}
+        />
       </Panel>
-      <Panel
-        title={row.limit === null ? 'Running' : 'Running, and its limit'}
-        aside="while it is watched"
-      >
+      <Panel title={row.limit === null ? 'Running' : 'Running, and its limit'} aside={span}>
         <Chart
           key={String(row.limit === null)}
           points={points}
@@ -180,33 +207,37 @@ function Charts({ row, chart: { points } }: { readonly row: Row; readonly chart:
 /** From so many on, the list of what runs is not all of it. */
 const SHOWN = 100;
 
+/** The list is read just after the counts, and short handlers end in between. */
+function shareOf(listed: number, counted: number): string {
+  if (listed === 0) return '';
+  if (listed === counted) return `${count(listed)}, the longest first`;
+  if (listed >= SHOWN) return `the ${listed} longest of ${count(counted)}`;
+  if (listed > counted) return `${listed - counted} of these have started since the counts above`;
+  return `${listed} of ${count(counted)}: the others ended before they could be listed`;
+}
+
+function nothingOf(row: Row): string {
+  if (row.waiting) return `Nothing: ${whyWaiting(row)}.`;
+  const { running } = row.counts;
+  return running > 0
+    ? `The ${count(running)} that ran ended before they could be listed.`
+    : 'Nothing runs at this moment.';
+}
+
 function Running({ view }: { readonly view: RequestView }) {
   const { running, row } = view;
   return (
-    <Panel
-      title="Runs now"
-      aside={
-        row.counts.running <= running.length
-          ? ''
-          : running.length >= SHOWN
-            ? `the ${running.length} longest of ${count(row.counts.running)}`
-            : running.length > 0
-              ? `${running.length} of ${count(row.counts.running)} still ran a moment later`
-              : ''
-      }
-    >
+    <Panel title="Running now" aside={shareOf(running.length, row.counts.running)}>
       {running.length === 0 ? (
-        <p class="nothing">
-          {row.waiting ? `Nothing: ${whyWaiting(row)}.` : 'Nothing runs at this moment.'}
-        </p>
+        <p class="nothing">{nothingOf(row)}</p>
       ) : (
-        <Scrolls label="Runs now, the longest first">
+        <Scrolls label="Running now, the longest first">
           <table class="list dense">
             <caption class="hidden">Running sub-requests, the longest first</caption>
             <thead>
               <tr>
                 <th scope="col" class="n">
-                  Item
+                  Index
                 </th>
                 <th scope="col" class="n">
                   For
@@ -215,7 +246,9 @@ function Running({ view }: { readonly view: RequestView }) {
                   Attempt
                 </th>
                 <th scope="col" class="n">
-                  Progress
+                  <Term means="The last number that the handler passed to context.progress">
+                    Progress
+                  </Term>
                 </th>
                 <th scope="col">Worker</th>
               </tr>
@@ -230,7 +263,7 @@ function Running({ view }: { readonly view: RequestView }) {
                   <td class={one.attempt > 1 ? 'n' : 'n none'}>{one.attempt}</td>
                   <td class={one.progress === null ? 'n none' : 'n'}>{one.progress ?? '–'}</td>
                   <td class="small">
-                    <bdi>{one.worker}</bdi>
+                    <WorkerLink id={one.worker} />
                   </td>
                 </tr>
               ))}
@@ -285,7 +318,7 @@ function Example({ index, id }: { readonly index: number; readonly id: string })
   };
   return (
     <details onToggle={({ currentTarget }) => void open(currentTarget.open)}>
-      <summary>Example: item {index}</summary>
+      <summary>Example: sub-request {index}</summary>
       {detail === undefined ? <p class="pending">Reading …</p> : null}
       {typeof detail === 'string' ? <Problem message={detail} /> : null}
       {typeof detail === 'object' ? (
@@ -297,7 +330,7 @@ function Example({ index, id }: { readonly index: number; readonly id: string })
               : ''}
             {detail.worker ? (
               <>
-                , last on <bdi>{detail.worker}</bdi>
+                , last on <WorkerLink id={detail.worker} />
               </>
             ) : null}
           </p>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { ResultsPage, Row, ValueView } from '../src/shape/views.js';
-import { count, duration } from './format.js';
+import { count, duration, plural } from './format.js';
 import { ask } from './live.js';
 import { Panel, Problem, Scrolls, Verbatim } from './parts.js';
 import { route } from './route.js';
@@ -34,9 +34,14 @@ export function Results({ row }: { readonly row: Row }) {
       setProblem((error as Error).message);
     }
   };
-  const settled = row.counts.succeeded + row.counts.failed;
+  const { succeeded, failed } = row.counts;
+  const settled = succeeded + failed;
+  const said =
+    failed > 0
+      ? `${plural(settled, 'outcome')}: ${count(succeeded)} succeeded, ${count(failed)} failed`
+      : count(succeeded);
   return (
-    <Panel title="Results" aside={row.outcome ? count(settled) : `${count(settled)} so far`}>
+    <Panel title="Results" aside={`${said}${row.outcome ? '' : ' so far'}`}>
       {problem ? <Problem message={problem} /> : null}
       {page === undefined ? (
         settled === 0 ? (
@@ -54,7 +59,7 @@ export function Results({ row }: { readonly row: Row }) {
               <thead>
                 <tr>
                   <th scope="col" class="n">
-                    Item
+                    Index
                   </th>
                   <th scope="col">Outcome</th>
                   <th scope="col">Value</th>

@@ -17,7 +17,7 @@ export function Control({ view }: { readonly view: RequestView }) {
     <>
       {isOver ? null : (
         <>
-          <Limit row={row} slots={view.slots} act={act} />
+          <Limit row={row} slots={view.slots} busy={view.busy} act={act} />
           <Priority row={row} act={act} />
         </>
       )}
@@ -49,7 +49,12 @@ export function Control({ view }: { readonly view: RequestView }) {
           </button>
         )}
         {isOver && row.counts.failed > 0 ? (
-          <button type="button" disabled={isBusy} onClick={() => setAsked('redrive')}>
+          <button
+            type="button"
+            title="Run failed sub-requests again"
+            disabled={isBusy}
+            onClick={() => setAsked('redrive')}
+          >
             Redrive …
           </button>
         ) : null}

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Row } from '../../src/shape/views.js';
-import { count } from '../format.js';
+import { count, plural } from '../format.js';
 import type { Act } from './act.js';
 
 /*
@@ -10,14 +10,22 @@ import type { Act } from './act.js';
 /** While the slider moves, a change is sent at most so often. */
 const SEND_MS = 250;
 
-/** The limit as a slider: each step is sent, and the bar of what runs beside it follows. */
+/** Whether it is the limit, and nothing else, that keeps more from running. */
+function isBound({ counts, ahead, limit, waitingFor }: Row, free: number): boolean {
+  const isUsedUp = limit !== null && counts.running >= limit;
+  return isUsedUp && waitingFor === '' && counts.ready > ahead && free > 0;
+}
+
+/** The limit as a slider: each step is sent, and the bar below it shows on the same scale what runs. */
 export function Limit({
   row,
   slots,
+  busy,
   act,
 }: {
   readonly row: Row;
   readonly slots: number;
+  readonly busy: number;
   readonly act: Act;
 }) {
   const [wanted, setWanted] = useState<number | undefined>(undefined);
@@ -44,28 +52,11 @@ export function Limit({
     sent.current = value;
     send(value);
   };
+  const free = Math.max(0, slots - busy);
   return (
     <div class="limit">
       <div class="line">
         <label for="limit">Limit: how many run at once</label>
-        <output for="limit">{limit === null ? 'none' : count(limit)}</output>
-      </div>
-      <input
-        id="limit"
-        type="range"
-        min="1"
-        max={most}
-        value={limit ?? most}
-        aria-valuetext={limit === null ? 'no limit' : String(limit)}
-        onInput={({ currentTarget }) => choose(currentTarget.valueAsNumber)}
-      />
-      <div class="effect" aria-hidden="true">
-        <span style={{ width: `${Math.min(100, (running / most) * 100)}%` }} />
-      </div>
-      <div class="line small">
-        <span>
-          {count(running)} running; {count(slots)} slots in the fleet
-        </span>
         <span class="exact">
           <input
             type="number"
@@ -88,6 +79,29 @@ export function Limit({
           </button>
         </span>
       </div>
+      <input
+        id="limit"
+        type="range"
+        min="1"
+        max={most}
+        value={limit ?? most}
+        aria-valuetext={limit === null ? 'no limit' : String(limit)}
+        onInput={({ currentTarget }) => choose(currentTarget.valueAsNumber)}
+      />
+      <div class="effect" aria-hidden="true">
+        <span style={{ width: `${Math.max(0, Math.min(1, (running - 1) / (most - 1))) * 100}%` }} />
+      </div>
+      <div class="scale" aria-hidden="true">
+        <span>1</span>
+        <span>{most === slots ? `${count(slots)}, all slots` : count(most)}</span>
+      </div>
+      <p class="small">
+        {count(running)} running.{' '}
+        {isBound(row, free)
+          ? `Only this limit holds it back: ${plural(free, 'slot is', 'slots are')} free. `
+          : ''}
+        A change applies at once.
+      </p>
     </div>
   );
 }
