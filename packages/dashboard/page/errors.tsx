@@ -1,7 +1,7 @@
 import type { ErrorRow, ErrorsView } from '../src/shape/views.js';
 import { count } from './format.js';
 import { useLive } from './live.js';
-import { Ago, Pending, Problem, RequestLink } from './parts.js';
+import { Ago, Pending, Problem, RequestLink, WorkerLink } from './parts.js';
 import { route } from './route.js';
 
 const MOST_CLASSES = 8;
@@ -28,7 +28,7 @@ export function Errors() {
               <th scope="col">Error</th>
               <th scope="col">Request</th>
               <th scope="col" class="n">
-                Item
+                Index
               </th>
               <th scope="col" class="n">
                 Attempt
@@ -56,14 +56,14 @@ export function Errors() {
                     </span>
                   ) : null}
                 </th>
-                <td class="n" data-name="Item">
+                <td class="n" data-name="Index">
                   {error.index}
                 </td>
                 <td class="n" data-name="Attempt">
                   {error.attempt}
                 </td>
                 <td class="small worker" data-name="Worker">
-                  <bdi>{error.worker}</bdi>
+                  <WorkerLink id={error.worker} />
                 </td>
               </tr>
             ))}
@@ -86,7 +86,8 @@ function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
   const sorted = [...groups.values()].sort((a, b) => b.n - a.n);
   if (sorted.length === 0) return null;
   return (
-    <ul class="classes" aria-label="By class">
+    <ul class="classes" aria-label={`By class, of the last ${count(errors.length)}`}>
+      <li class="small">Of the last {count(errors.length)}:</li>
       {sorted.slice(0, MOST_CLASSES).map(({ name, task, n }) => (
         <li key={JSON.stringify([name, task])}>
           {count(n)} ×{' '}

@@ -105,8 +105,8 @@ function Head() {
         <span class={`sign ${connection.value.replace(' ', '-')}`} role="status">
           {SIGNS[connection.value]}
         </span>
-        <span class="visitor" title={control ? 'You may change things' : 'You may only read'}>
-          <bdi>{visitor}</bdi>
+        <span class="visitor" title={whoIs(visitor, control)}>
+          <bdi>{visitor === 'insecure' ? 'no sign-in' : visitor}</bdi>
           {control ? '' : ', reads only'}
         </span>
         <button type="button" class="plain" onClick={switchTheme}>
@@ -115,6 +115,13 @@ function Head() {
       </div>
     </header>
   );
+}
+
+function whoIs(visitor: string, control: boolean): string {
+  const may = control ? 'You may change things' : 'You may only read';
+  return visitor === 'insecure'
+    ? `${may}, and so may everybody on this machine: insecure is set`
+    : may;
 }
 
 function Page() {

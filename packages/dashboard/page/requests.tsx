@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { IndexState, RequestsView, Row } from '../src/shape/views.js';
-import { count, duration, plural, rate } from './format.js';
+import { count, duration, perSecond, plural } from './format.js';
 import { useLive } from './live.js';
 import { Ago, Books, Done, Pending, Problem, RequestLink, State } from './parts.js';
 import { changeParams, route } from './route.js';
@@ -29,10 +29,10 @@ const COLUMNS = [
   ['id', 'Request', ''],
   ['', 'State', ''],
   ['progress', 'Progress', ''],
-  ['total', 'Items', 'n'],
+  ['total', 'Sub-requests', 'n'],
   ['failed', 'Failed', 'n'],
   ['running', 'Running', 'n'],
-  ['rate', 'A second', 'n'],
+  ['rate', 'Rate', 'n'],
   ['left', 'Time left', 'n'],
   ['priority', 'Priority', 'n'],
   ['created', 'Created', 'n'],
@@ -231,7 +231,7 @@ function Table({
                 <Done counts={row.counts} />
               </span>
             </td>
-            <td class="n" data-name="Items">
+            <td class="n" data-name="Sub-requests">
               {count(row.counts.total)}
             </td>
             <td class={row.counts.failed > 0 ? 'n bad' : 'n none'} data-name="Failed">
@@ -240,8 +240,8 @@ function Table({
             <td class={row.counts.running > 0 ? 'n' : 'n none'} data-name="Running">
               {count(row.counts.running)}
             </td>
-            <td class={row.rate > 0 ? 'n' : 'n none'} data-name="A second">
-              {rate(row.rate)}
+            <td class={row.rate > 0 ? 'n' : 'n none'} data-name="Rate">
+              {row.rate > 0 ? perSecond(row.rate) : '0'}
             </td>
             <td class={row.etaMs !== null ? 'n' : 'n none'} data-name="Time left">
               {row.etaMs !== null ? duration(row.etaMs) : '–'}

@@ -1,7 +1,8 @@
+import { useEffect, useRef } from 'preact/hooks';
 import type { WorkersView, WorkerView } from '../src/shape/views.js';
 import { bytes, count, duration, plural } from './format.js';
-import { clock, useLive } from './live.js';
-import { Ago, Chip, Pending, Problem, RequestLink, Since } from './parts.js';
+import { useLive } from './live.js';
+import { Ago, Chip, Pending, Problem, RequestLink, Since, Term } from './parts.js';
 import { route } from './route.js';
 
 const TONES: Readonly<Record<WorkerView['state'], string>> = {
@@ -57,10 +58,10 @@ export function Workers() {
               <th scope="col">Worker</th>
               <th scope="col">State</th>
               <th scope="col">Slots</th>
-              <th scope="col">Runs longest</th>
+              <th scope="col">Longest running</th>
               {common === undefined ? <th scope="col">Tasks</th> : null}
               <th scope="col" class="n">
-                Loop delay
+                <Term means={LOOP_DELAY}>Loop delay</Term>
               </th>
               <th scope="col" class="n">
                 Memory
@@ -84,6 +85,15 @@ export function Workers() {
   );
 }
 
+const LOOP_DELAY =
+  'How late the event loop of its process was: high when handlers compute for long without await';
+
+/** How long it had run at the last sign of life: a shorter one may have ended since. */
+function lasted({ seenAt }: WorkerView, { startedAt }: WorkerView['longest'][number]): string {
+  const ms = seenAt - startedAt;
+  return ms < 1_000 ? 'under 1 s' : duration(ms).replace('.0', '');
+}
+
 const tasksOf = ({ tasks }: WorkerView) => (tasks === null ? 'all tasks' : tasks.join(', '));
 
 function Line({
@@ -94,14 +104,16 @@ function Line({
   readonly showsTasks: boolean;
 }) {
   const [run, ...others] = worker.longest;
+  const isNamed = route.value.params.get('worker') === worker.id;
+  const at = useRef<HTMLTableRowElement>(null);
+  useEffect(() => {
+    if (isNamed) at.current?.scrollIntoView({ block: 'center' });
+  }, [isNamed]);
   return (
-    <tr>
+    <tr ref={at} class={isNamed ? 'named' : ''}>
       <th scope="row" class="name">
-        <span class="id" title={worker.id}>
-          <bdi>{worker.host}</bdi>
-        </span>
-        <span class="task">
-          process {worker.pid}, <bdi>{worker.id.slice(`${worker.host}-${worker.pid}-`.length)}</bdi>
+        <span class="id" title={`process ${worker.pid} on ${worker.host}`}>
+          <bdi>{worker.id}</bdi>
         </span>
       </th>
       <td data-name="State">
@@ -117,17 +129,15 @@ function Line({
       <td data-name="Slots">
         <Slots {...worker} />
       </td>
-      <td class="wide" data-name="Runs longest">
+      <td class="wide" data-name="Longest running">
         {run ? (
           <>
             <RequestLink id={run.requestId} />
             <span class="small">
               {' '}
-              item {run.index}, <Since at={run.startedAt} />
-              {run.medianMs !== null && clock.value - run.startedAt > 3 * run.medianMs
-                ? `, usually ${duration(run.medianMs)}`
-                : ''}
-              {others.length > 0 ? ` and ${others.length} more` : ''}
+              sub-request {run.index}, {lasted(worker, run)}
+              {run.medianMs !== null ? `, usually ${duration(run.medianMs)}` : ''}
+              {others.length > 0 ? `; and ${plural(others.length, 'other request')}` : ''}
             </span>
           </>
         ) : (

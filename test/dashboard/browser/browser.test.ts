@@ -53,15 +53,99 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await page.context().close();
   });
 
-  it('never scrolls sideways on a phone', async () => {
+  it('never scrolls sideways on a phone, and shows which page it is, however narrow', async () => {
     for (const hash of Object.values(PAGES)) {
       const page = await open(hash, { viewport: { width: 390, height: 844 } });
       const wide = 'document.documentElement.scrollWidth';
       const seen = 'document.documentElement.clientWidth';
       const [inner, outer] = await page.evaluate<[number, number]>(`[${wide}, ${seen}]`);
       expect([hash, inner]).toEqual([hash, outer]);
+      for (const width of [390, 320]) {
+        await page.setViewportSize({ width, height: 844 });
+        const tab = await page.locator('nav a[aria-current]').boundingBox();
+        const isSeen = tab !== null && tab.x >= 0 && tab.x + tab.width <= width;
+        expect([hash, width, isSeen]).toEqual([hash, width, true]);
+      }
       await page.context().close();
     }
+  });
+
+  it('has colours that can be told from the ground, and clear placeholders, in both themes', async () => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const page = await open('#/req/requests', { colorScheme });
+      const found = await page.evaluate<Record<string, number>>(`(() => {
+        const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+        const of = (colour) => {
+          canvas.fillStyle = colour;
+          canvas.fillRect(0, 0, 1, 1);
+          const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => {
+            const share = byte / 255;
+            return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+          });
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        };
+        const style = getComputedStyle(document.documentElement);
+        const panel = of(style.getPropertyValue('--panel'));
+        const contrast = (colour) => {
+          const [least, most] = [of(colour), panel].sort((a, b) => a - b);
+          return (most + 0.05) / (least + 0.05);
+        };
+        const parts = ['succeeded', 'failed', 'cancelled', 'running', 'ready-edge', 'delayed'];
+        const input = document.querySelector('input[type=search]');
+        return {
+          ...Object.fromEntries(parts.map((name) => [name, contrast(style.getPropertyValue('--' + name))])),
+          placeholder: contrast(getComputedStyle(input, '::placeholder').color) - 1.5,
+        };
+      })()`);
+      for (const [name, contrast] of Object.entries(found))
+        expect([colorScheme, name, contrast >= 3]).toEqual([colorScheme, name, true]);
+      await page.context().close();
+    }
+  });
+
+  it('links a verdict to the pages and requests that it names, and counts its lines', async () => {
+    const page = await open('#/req/overview');
+    const verdict = page.getByRole('region', { name: 'Is all well?' });
+    await verdict.getByRole('link', { name: 'mail-2026-11-20' }).waitFor();
+    const shown = verdict.getByRole('listitem');
+    const title = (await verdict.locator('.answer').textContent()) ?? '';
+    expect(title).toMatch(/^(\d+) things? to look at$/);
+    expect(Number.parseInt(title, 10)).toBe(await shown.count());
+    await verdict.getByRole('link', { name: 'See Workers' }).first().click();
+    await page.waitForURL(/#\/req\/workers/);
+    await page.context().close();
+  });
+
+  it('leads from a worker, wherever it is named, to its row', async () => {
+    const page = await open('#/req/errors');
+    const link = page.locator('.errors-table td.worker a').first();
+    const name = (await link.textContent()) ?? '';
+    await link.click();
+    expect(await page.locator('tr.named th').textContent()).toBe(name);
+    await page.context().close();
+  });
+
+  it('draws what runs below the slider on the same scale', async () => {
+    const { id } = await fleet.pw.submit(items(20_000), {
+      ...{ id: 'to-compare', task: 'embed-text', limit: 4, priority: 0 },
+    });
+    const page = await open(`#/req/request/${id}`);
+    await expect
+      .poll(
+        () =>
+          page.evaluate(`(() => {
+            const slider = document.querySelector('#limit').getBoundingClientRect();
+            const bar = document.querySelector('.effect span').getBoundingClientRect();
+            const { min, max, value } = document.querySelector('#limit');
+            const thumb = 16;
+            const middle = slider.left + thumb / 2 + ((value - min) / (max - min)) * (slider.width - thumb);
+            return Math.abs(bar.right - middle) < 2;
+          })()`),
+        { timeout: 15_000 },
+      )
+      .toBe(true);
+    await fleet.pw.request(id).cancel();
+    await page.context().close();
   });
 
   it('shows what users wrote as text, and runs nothing of it', async () => {
@@ -92,7 +176,7 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await look();
     for (const [i, hostile] of HOSTILE.entries()) {
       await page.goto(`${fleet.url}#/req/request/hostile-${i}`);
-      await page.getByText('Example: item 0').click();
+      await page.getByText('Example: sub-request 0').click();
       await page.locator('.detail pre').first().waitFor();
       const shown = await page.locator('.message').first().textContent();
       expect(shown?.slice(0, 1_000)).toBe(hostile.slice(0, 1_000));
