@@ -50,6 +50,12 @@ test('a request whose worker is silent says when others take over', async ({ flo
   await dropped(scene);
 });
 
+test('a request that is held back says until when, on a clock of 24 hours', () => {
+  const heldUntil = new Date().setHours(20, 5, 0, 0);
+  const row = { waiting: 'it waits until then', waitingFor: 'time', heldUntil };
+  expect(whyWaiting(row)).toBe('held back until 20:05');
+});
+
 test('a request that waits for its producer says since when, what follows, and what to do', async ({
   flow,
 }) => {

@@ -187,7 +187,7 @@ function Tiles({ view }: { readonly view: OverviewView }) {
       <Tile
         name="Delayed"
         value={count(view.delayed)}
-        more={view.nextDue === null ? '' : `next request due ${until(view.nextDue, clock.value)}`}
+        more={view.nextDue === null ? '' : `next request ${until(view.nextDue, clock.value)}`}
       />
       <Tile
         name="Open requests"

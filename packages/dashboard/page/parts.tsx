@@ -35,7 +35,7 @@ export function RequestLink({ id }: { readonly id: string }) {
 /** A worker by the one name that it has everywhere. */
 export function WorkerLink({ id }: { readonly id: string }) {
   return (
-    <a class="id" href={linkTo('workers', '', { worker: id })}>
+    <a class="id of-worker" href={linkTo('workers', '', { worker: id })}>
       <bdi>{id}</bdi>
     </a>
   );

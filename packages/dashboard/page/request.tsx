@@ -213,14 +213,15 @@ function shareOf(listed: number, counted: number): string {
   if (listed === counted) return `${count(listed)}, the longest first`;
   if (listed >= SHOWN) return `the ${listed} longest of ${count(counted)}`;
   if (listed > counted) return `${listed - counted} of these have started since the counts above`;
-  return `${listed} of ${count(counted)}: the others ended before they could be listed`;
+  const others = counted - listed === 1 ? 'the other one' : 'the others';
+  return `${listed} of ${count(counted)}: ${others} ended before the list was read`;
 }
 
 function nothingOf(row: Row): string {
   if (row.waiting) return `Nothing: ${whyWaiting(row)}.`;
   const { running } = row.counts;
   return running > 0
-    ? `The ${count(running)} that ran ended before they could be listed.`
+    ? `The ${count(running)} that ran ended before the list was read.`
     : 'Nothing runs at this moment.';
 }
 

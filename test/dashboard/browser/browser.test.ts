@@ -107,6 +107,11 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     const page = await open('#/req/overview');
     const verdict = page.getByRole('region', { name: 'Is all well?' });
     await verdict.getByRole('link', { name: 'mail-2026-11-20' }).waitFor();
+    // The queue is younger than an hour.
+    await page
+      .getByText(/^since \d\d:\d\d$/)
+      .first()
+      .waitFor();
     const shown = verdict.getByRole('listitem');
     const title = (await verdict.locator('.answer').textContent()) ?? '';
     expect(title).toMatch(/^(\d+) things? to look at$/);

@@ -72,7 +72,9 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
     }
     if (row.waitingFor === 'resume') total.paused += 1;
     if (row.waitingFor === 'task') unserved.add(row.task || 'requests without a task');
-    const waits = counts.ready > 0 && counts.running === 0 && row.waitingFor !== 'resume';
+    // If it is settling, it is only between two turns.
+    const isStill = counts.running === 0 && row.rate < 1;
+    const waits = counts.ready > 0 && isStill && row.waitingFor !== 'resume';
     if (waits && row.waitingFor !== 'time' && row.createdAt < (oldest?.createdAt ?? Infinity))
       oldest = row;
   }
