@@ -39,7 +39,8 @@ end
 -- Whether the stream was left by this generation or a later one, whose retention was shorter than the window or which was
 -- deleted by hand. Returns the generation of its last entry then.
 local function endedBefore()
-  local info = redis.call('XINFO', 'STREAM', work)
+  local info = redis.pcall('XINFO', 'STREAM', work)
+  -- Of what is packed the generation is not known: its state was deleted by hand.
   for i = 1, #info, 2 do
     local last = info[i] == 'last-generated-id' and tonumber(info[i + 1]:match('^%d+')) or 0
     if tonumber(generation) <= last then

@@ -34,7 +34,7 @@
 -- REPEAT  'ok' with the permits that it has now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
---- @include now, state, books, tokens, read-some, share, forgotten, live
+--- @include now, state, packed, unpack-work, books, tokens, read-some, share, forgotten, live
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
@@ -112,6 +112,9 @@ if op > known then
     spare = 0
   end
   local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
+  if state.packed and --[[cure: a permit has a stream to read]] grant > 0 then
+    unpackWork(work, generation)
+  end
   if count > 0 and books.dueNow == 0 then
     for _, entry in ipairs((readSome(work, worker, count, largest))) do
       entries[#entries + 1] = entry[1]

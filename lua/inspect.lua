@@ -13,7 +13,7 @@
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include now, state, books
+--- @include now, state, packed, books
 
 local request, work, due, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local fields = ARGV

@@ -17,11 +17,14 @@
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include record-id
+--- @include record-id, only-record
 
 local request, results = KEYS[1], KEYS[2]
 local from, to, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
+if redis.call('TYPE', results).ok == 'string' then
+  return { 'read', unpack(onlyRecord(redis.call('GET', results), from, to)) }
+end
 -- A settle of an earlier version does not say how long its record is; no record of a present one is longer than this
 -- where none is noted.
 local UNNOTED, BYTES = 65536, 1000000

@@ -60,7 +60,7 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, forgotten, record-id, last-read, books, share, read-some, read-new, usual, live
+--- @include now, state, forgotten, record-id, last-read, packed, unpack-work, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -85,6 +85,11 @@ end
 local at = state.at
 local permits, known = tonumber(hasPermits) or 0, tonumber((lastOp or '0'):match('^%d+'))
 local late = op and op <= known
+-- The server lost the enter of a worker that has none.
+-- cure: a settle finds a stream
+if permits == 0 and redis.call('TYPE', work).ok == 'string' then
+  unpackWork(work, generation)
+end
 contested = noteForgotten(request, permits, known, answered) or contested
 state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
 local settledBefore, failedBefore = state.settled, state.failed

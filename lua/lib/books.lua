@@ -1,12 +1,15 @@
+--- @needs packed
 -- The books of an unfinished request (I1). Pending in the group is what was delivered and is not settled; of that, what
 -- is in `due` does not run. Unread is what is neither settled nor pending. That is reckoned rather than asked for,
 -- because the stream's own lag turns null after some XDELs (Redis 7.0.15).
--- `inDue`: how many are in `due`, if the caller knows.
+-- `inDue`: how many are in `due`, if the caller knows. Sets `state.packed`: the sub-requests are still packed.
 local function readBooks(state, work, due, at, inDue)
   local pending = 0
   if state.granted == 0 and state.total <= 32 then
     -- A shorter reply than the other, as few workers can own anything.
-    pending = redis.call('XPENDING', work, 'workers')[1]
+    local known = redis.pcall('XPENDING', work, 'workers')
+    state.packed = isPacked(known)
+    pending = state.packed and 0 or known[1] or redis.call('XPENDING', work, 'workers')[1]
   else
     local group = redis.call('XINFO', 'GROUPS', work)[1]
     for i = 1, #group, 2 do

@@ -15,7 +15,8 @@ local function isUsualEnd(state, values, due, tries, progress, failed)
 end
 
 -- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes
--- the settles before wrote · `isOnly`: whether this is the only record. Returns the outcome.
+-- the settles before wrote · `isOnly`: whether this is the only record. A short one is a string (lib/only-record): a
+-- stream of it would take five kilobytes for as long as it is kept. Returns the outcome.
 local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly, values, channel)
   if not state.keepResults then
     values = ''
@@ -31,7 +32,13 @@ local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly
   local records
   if values ~= '' then
     local record = recordId(state)
-    redis.call('XADD', keys.results, record, 'ok', values)
+    if
+      -- cure: only the only record is a string
+      isOnly and #values <= TOLD_BYTES then
+      redis.call('SET', keys.results, record .. values)
+    else
+      redis.call('XADD', keys.results, record, 'ok', values)
+    end
     records = isOnly and recordText(record, values) or nil
   end
   local spent = { kept = { keys.results }, keys = { keys.work }, gone = keys.progress }

@@ -3,6 +3,7 @@ import { Agenda } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import { type Flow, numbers, test } from '../support/flow.js';
+import { payloadsIn } from '../support/payloads.js';
 import { startProgram } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -35,8 +36,8 @@ async function twenty(flow: Flow, submissions: object[], lose: boolean): Promise
 
 /** It has each item once, in order. */
 async function expectOne(flow: Flow, id: string, total: number): Promise<void> {
-  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  expect(rows.map(([, [, payload = '']]) => JSON.parse(payload))).toEqual(numbers(total));
+  const { work } = flow.request(id).keys;
+  expect(await payloadsIn(flow.connection.client, work)).toEqual(numbers(total));
   expect(await flow.request(id).state()).toMatchObject({ status: 'sealed', total });
 }
 

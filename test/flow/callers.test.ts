@@ -10,6 +10,7 @@ import { describe, expect } from 'vitest';
 import { freePort } from '../../packages/embedded/src/free-port.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { LossyRedis } from '../support/lossy-redis.js';
+import { payloadsIn } from '../support/payloads.js';
 import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
 
@@ -31,10 +32,8 @@ function lossy(flow: Flow): LossyRedis {
 }
 
 /** The payloads of a request in the order of their index. */
-async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
-  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  return rows.map(([, [, payload = '']]) => JSON.parse(payload));
-}
+const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
+  payloadsIn(flow.connection.client, flow.request(id).keys.work);
 
 describe('a submission whose reply got lost', () => {
   test.for(sources)(

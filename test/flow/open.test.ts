@@ -9,13 +9,12 @@ import {
 import { DelayedTasks, Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
+import { payloadsIn } from '../support/payloads.js';
 import { startProgram } from '../support/processes.js';
 import { until } from '../support/until.js';
 
-async function payloadsOf(flow: Flow, id: string): Promise<number[]> {
-  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  return rows.map(([, [, payload]]) => JSON.parse(payload as string));
-}
+const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
+  payloadsIn(flow.connection.client, flow.request(id).keys.work);
 
 describe('an open request', () => {
   test('takes items until it is sealed, in the order in which they were appended', async ({

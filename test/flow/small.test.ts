@@ -9,6 +9,7 @@ import { buildScripts } from '../../scripts/lua-source.mjs';
 import { apart } from '../support/apart.js';
 import { type Flow, numbers, test } from '../support/flow.js';
 import { connected, fieldsOf, given, items } from '../support/given.js';
+import { payloadsIn } from '../support/payloads.js';
 
 // Opened before the first test counts its connections.
 beforeAll(async () => (await connected()).check());
@@ -85,10 +86,8 @@ async function tokensOf(flow: Flow, id: string): Promise<string[]> {
   return tokens.filter((token) => token.startsWith(`${id}~`));
 }
 
-async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
-  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  return rows.map(([, [, payload = '']]) => JSON.parse(payload));
-}
+const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
+  payloadsIn(flow.connection.client, flow.request(id).keys.work);
 
 describe('a small submission', () => {
   test('takes one round trip; one that is not small takes more', async ({ flow }) => {

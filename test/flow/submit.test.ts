@@ -9,14 +9,13 @@ import {
 } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
+import { payloadsIn } from '../support/payloads.js';
 import { interceptScripts } from '../support/script-calls.js';
 import { until } from '../support/until.js';
 
 /** What a request holds, in the order of its indexes; nobody may have worked on it. */
-async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
-  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  return rows.map(([, [, payload]]) => JSON.parse(payload as string));
-}
+const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
+  payloadsIn(flow.connection.client, flow.request(id).keys.work);
 
 async function statusOf(flow: Flow, id: string): Promise<string | undefined> {
   return (await flow.request(id).state())?.status;

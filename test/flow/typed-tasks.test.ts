@@ -9,6 +9,7 @@ import {
 } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { payloadsIn } from '../support/payloads.js';
 import { until } from '../support/until.js';
 
 interface Deed {
@@ -76,10 +77,8 @@ async function thrownBy(call: Promise<unknown>): Promise<PayloadError> {
   return error as PayloadError;
 }
 
-async function payloadsOf(flow: Flow, id: string): Promise<unknown[]> {
-  const rows = await flow.connection.client.xrange(flow.request(id).keys.work, '-', '+');
-  return rows.map(([, [, payload = '']]) => JSON.parse(payload));
-}
+const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
+  payloadsIn(flow.connection.client, flow.request(id).keys.work);
 
 test('a submission that is aborted has the reason of the signal as its cause', async ({ flow }) => {
   const pw = piecework(flow);

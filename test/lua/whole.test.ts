@@ -2,6 +2,7 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
+import { readFileSync } from 'node:fs';
 import { createField } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
@@ -57,6 +58,15 @@ async function byParts(scene: Scene, options: Options, call: string): Promise<nu
   await request.seal(generation, OWNER, payloads.length + 1);
   if (appended.mint > 0) await queue.push({ id, generation, ...appended });
   return generation;
+}
+
+const UNPACK = readFileSync(new URL('../../lua/lib/unpack-work.lua', import.meta.url), 'utf8');
+
+/** Does what the first worker does to sub-requests that are packed. */
+async function unpack({ connection, request }: Scene, generation: number): Promise<void> {
+  const { work } = request.keys;
+  if ((await connection.client.type(work)) !== 'string') return;
+  await connection.client.eval(`${UNPACK}\nunpackWork(KEYS[1], ARGV[1])`, 1, work, generation);
 }
 
 /** All that Redis holds of a scene, with its times, which are whole seconds here. */
@@ -115,6 +125,7 @@ describe('a request that is submitted in one call', () => {
       const expected = await stateOf(scene);
       await remove(scene);
       expect(await submitWhole(scene, { ...options, owner: OWNER }, call)).toBe(generation);
+      await unpack(scene, generation);
       expect(await stateOf(scene)).toEqual(expected);
     });
   }

@@ -32,6 +32,9 @@ const NOTICES = 'notices and what callers remember are not modelled: they read t
 const TOLD =
   'a roll back of the model loses no reply that was received: submitters and their replies are outside';
 
+const STORED =
+  'how Redis stores sub-requests and results is not modelled; test/lua/whole and usual-settle compare the forms';
+
 /** @type {{ cure: string, why: string }[]} */
 export const unmodelled = [
   ...[
@@ -44,6 +47,16 @@ export const unmodelled = [
     'the last report of a worker counts once',
     'a server that lost what it knew of a worker does not count all of it again',
   ].map((cure) => ({ cure, why: SERIES })),
+  ...[
+    'a permit has a stream to read',
+    'what is packed is cancelled',
+    'nobody has what is packed',
+    'a settle finds a stream',
+    'only the only record is a string',
+    'the only record is read once',
+    'the only record is not read before its place',
+    'a redriven request has a stream of results',
+  ].map((cure) => ({ cure, why: STORED })),
   { cure: 'a failure whose error is lost is read again', why: NOTICES },
   { cure: 'a drop of what is gone is forgotten by the queue', why: SERIES },
   { cure: 'handlers start only in slots that the session occupies', why: SLOTS },

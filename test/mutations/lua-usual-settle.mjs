@@ -1,6 +1,7 @@
-/* Cures of the scripts: when a settle or an end is not usual (lua/lib/usual.lua, usual-end.lua), and how the state of a request is stored. */
+/* Cures of the scripts: when a settle or an end is not usual (lua/lib/usual.lua, usual-end.lua), and how a request is stored. */
 
 const USUAL = 'test/lua/cures-usual.test.ts';
+const PACKED = 'test/lua/cures-packed.test.ts';
 
 /** @type {import('./cures.mjs').LuaCure[]} */
 export const luaUsualSettle = [
@@ -80,5 +81,45 @@ export const luaUsualSettle = [
     test: USUAL,
     history:
       'the state of a large request is a table, in which no field costs a look at all others',
+  },
+  {
+    cure: 'a permit has a stream to read',
+    test: PACKED,
+    history: 'who has a permit of a packed request reads its sub-requests',
+  },
+  {
+    cure: 'what is packed is cancelled',
+    test: PACKED,
+    history: 'a packed request is cancelled as a whole',
+  },
+  {
+    cure: 'nobody has what is packed',
+    test: PACKED,
+    history: 'a packed request is tended, and stays packed',
+  },
+  {
+    cure: 'a settle finds a stream',
+    test: PACKED,
+    history: 'a settle that finds its enter lost is answered',
+  },
+  {
+    cure: 'only the only record is a string',
+    test: PACKED,
+    history: 'results of two settles are a stream',
+  },
+  {
+    cure: 'the only record is read once',
+    test: PACKED,
+    history: 'the results of a small request are read from any place',
+  },
+  {
+    cure: 'the only record is not read before its place',
+    test: PACKED,
+    history: 'the results of a small request are not read beyond the end of a reader',
+  },
+  {
+    cure: 'a redriven request has a stream of results',
+    test: PACKED,
+    history: 'a redrive keeps the results of a small request',
   },
 ];

@@ -62,7 +62,12 @@ async function submit() {
 /** How often each index was recorded, by the stream of results as it is. */
 async function recordsOf(id) {
   const times = new Map();
-  for (const [, fields] of await client.xrange(`results:{${id}}`, '-', '+')) {
+  const key = `results:{${id}}`;
+  const records =
+    (await client.type(key)) === 'string'
+      ? [['', ['ok', await client.get(key)]]]
+      : await client.xrange(key, '-', '+');
+  for (const [, fields] of records) {
     for (let i = 0; i < fields.length; i += 2) {
       const texts =
         fields[i] === 'ok' ? fields[i + 1].split('\x1e').slice(1) : [fields[i].slice(1)];

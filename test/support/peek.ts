@@ -2,6 +2,7 @@ import { indexOf, PRIORITIES, type ResultRecord } from '@piecework/protocol';
 import { clockOffset } from './clock.js';
 import type { Scene } from './given.js';
 import { keysLeft } from './leaks.js';
+import { unpacked } from './payloads.js';
 
 /*
  * Reads the whole state of a request and of a queue back, in the words of the domain, by plain
@@ -91,12 +92,17 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
       ['hgetall', keys.tries],
       ['hgetall', keys.failed],
       ['xrange', keys.results, '-', '+'],
+      ['get', keys.results],
+      ['getBuffer', keys.work],
       ['eval', "local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000", 1, keys.request],
     ])
     .exec()) as Replies;
   const reply = (i: number) => (replies[i]?.[0] ? null : replies[i]?.[1]);
   const fields = toRecord(reply(0));
-  const stream = ((reply(1) ?? []) as [string, string[]][]).map(([entry]) => entry);
+  const packed = unpacked((reply(10) as Buffer | null) ?? Buffer.alloc(0));
+  const stream = reply(1)
+    ? (reply(1) as [string, string[]][]).map(([entry]) => entry)
+    : packed.map((_, index) => `${fields['generation']}-${index}`);
   const group = toRecord((reply(2) as unknown[][] | null)?.[0] ?? []);
   const consumers = ((reply(3) ?? []) as unknown[][]).map((one) => toRecord(one)['name'] ?? '');
   const pending = ((reply(4) ?? []) as [string, string, number, number][]).map(
@@ -107,7 +113,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   for (let i = 0; i < flatDue.length; i += 2) {
     due[indexOf(flatDue[i] as string)] = Number(flatDue[i + 1]);
   }
-  const now = Number(reply(9)) + clockOffset();
+  const now = Number(reply(11)) + clockOffset();
   const delivered = indexAfter(group['last-delivered-id']);
   const unread = stream.filter((entry) => indexOf(entry) > delivered).length;
   const held = Object.values(due);
@@ -140,14 +146,26 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     crashes,
     alone,
     failed: toRecord(reply(7)),
-    results: ((reply(8) ?? []) as [string, string[]][]).flatMap(([position, flat]) =>
-      recordsOf(flat).filter((record) => !takenBack(record, position, fields, toRecord(reply(7)))),
+    results: ((reply(8) ?? onlyRecord(reply(9))) as [string, string[]][]).flatMap(
+      ([position, flat]) =>
+        recordsOf(flat).filter(
+          (record) => !takenBack(record, position, fields, toRecord(reply(7))),
+        ),
     ),
     work: stream.map(indexOf),
     consumers,
     fields,
     now,
   };
+}
+
+const SEPARATOR = '\u001e';
+
+/** A short record that is the only one is a string (lua/lib/only-record). */
+function onlyRecord(text: unknown): [string, string[]][] {
+  const [position, ...values] = String(text ?? '').split(SEPARATOR);
+  const record = [position, ['ok', values.map((value) => SEPARATOR + value).join('')]];
+  return values.length > 0 ? [record as [string, string[]]] : [];
 }
 
 /** What is kept of the runs that came to nothing: failed attempts, and crashes. */
@@ -367,6 +385,11 @@ export async function snapshot(scene: Scene): Promise<Record<string, string>> {
     else if (type === 'zset')
       values.push(await client.call('zrange', key, '0', '-1', 'WITHSCORES'));
     else if (type === 'list') values.push(await client.lrange(key, 0, -1));
+    else if (key === scene.request.keys.results && type === 'string') {
+      // As if it were a stream: it differs in nothing else.
+      values.splice(0, 1, 'stream');
+      values.push(onlyRecord(await client.get(key)));
+    } else if (type === 'string') values.push(await client.get(key));
     else {
       values.push(await client.call('xrange', key, '-', '+'));
       const groups = (await client.call('xinfo', 'GROUPS', key)) as unknown[][];

@@ -109,3 +109,12 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
 /** Whether the error says that a stream or its consumer group does not exist. */
 export const isGone = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);
+
+/**
+ * For a command about the workers of a request: none has come to it yet if its sub-requests are still packed into a string
+ * (lua/lib/packed).
+ */
+export function noneIfPacked(error: unknown): [] {
+  if (/^WRONGTYPE/.test((error as Error).message)) return [];
+  throw error;
+}

@@ -1,6 +1,6 @@
 import { indexOf, type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
-import { isGone, redisError } from '../../redis/redis-error.js';
+import { isGone, noneIfPacked, redisError } from '../../redis/redis-error.js';
 
 /** A sub-request that a worker has. */
 export interface OwnedEntry {
@@ -42,7 +42,9 @@ export class RunningCommands {
   /** The workers that have sub-requests of it, and how many; 'gone': no such request, or it is complete. */
   async owners(): Promise<{ readonly worker: string; readonly pending: number }[] | 'gone'> {
     const { client } = this.#connection;
-    const consumers = await this.#read(() => client.xinfo('CONSUMERS', this.keys.work, 'workers'));
+    const consumers = await this.#read(() =>
+      client.xinfo('CONSUMERS', this.keys.work, 'workers').catch(noneIfPacked),
+    );
     if (consumers === 'gone') return 'gone';
     return (consumers as unknown[][])
       .map((flat) => ({
@@ -65,7 +67,9 @@ export class RunningCommands {
     let from = '-';
     for (;;) {
       const rows = await this.#read(() =>
-        client.xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker),
+        client
+          .xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker)
+          .catch(noneIfPacked),
       );
       if (rows === 'gone') return;
       const page = rows as [string, string, number][];

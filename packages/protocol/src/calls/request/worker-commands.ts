@@ -2,7 +2,7 @@ import type { CrashCause } from '../../contract/kept-error.js';
 import { indexOf } from '../../contract/keys.js';
 import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
-import { isGone, redisError } from '../../redis/redis-error.js';
+import { isGone, noneIfPacked, redisError } from '../../redis/redis-error.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
 import {
   type Entry,
@@ -76,7 +76,9 @@ export class WorkerCommands extends RequestReads {
     try {
       const { work } = this.keys;
       const { client } = this.connection;
-      const rows = await client.xpending(work, 'workers', '-', '+', count, worker);
+      const rows = await client
+        .xpending(work, 'workers', '-', '+', count, worker)
+        .catch(noneIfPacked);
       return (rows as [string][]).map(([entry]) => entry);
     } catch (error) {
       if (isGone(error)) return [];

@@ -112,12 +112,14 @@ function requestSide(replies: Replies) {
   const [group] = optional(replies[1]) as unknown[][];
   const consumers = (optional(replies[2]) as unknown[][]).map(recordOf);
   const [, last] = unwrap(replies[6]) as string[];
+  const fields = recordOf(unwrap(replies[0])) as Record<string, string>;
   const returned = consumers.find(({ name }) => name === '~')?.['pending'];
   return {
-    fields: recordOf(unwrap(replies[0])) as Record<string, string>,
+    fields,
     pending: Number(recordOf(group ?? [])['pending'] ?? 0),
     returned: Number(returned ?? 0),
-    entries: Number(unwrap(replies[3])),
+    // What is packed for the first worker is there as a whole.
+    entries: isPacked(replies[3]) ? Number(fields['total']) : Number(unwrap(replies[3])),
     due: Number(unwrap(replies[4])),
     dueNow: Number(unwrap(replies[5])),
     dueLast: last === undefined ? undefined : Number(last),
@@ -129,7 +131,12 @@ function unwrap(reply: Replies[number] | undefined): unknown {
   return reply?.[1];
 }
 
+/** Whether the sub-requests are still a string (lua/lib/packed). */
+const isPacked = (reply: Replies[number] | undefined): boolean =>
+  /^WRONGTYPE/.test(reply?.[0]?.message ?? '');
+
 function optional(reply: Replies[number] | undefined): unknown {
+  if (isPacked(reply)) return [];
   return /no such key|NOGROUP/.test(reply?.[0]?.message ?? '') ? [] : unwrap(reply);
 }
 

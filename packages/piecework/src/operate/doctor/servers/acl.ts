@@ -20,10 +20,9 @@ const OPERANDS: Readonly<Record<string, string>> = {
   ),
   ...Object.fromEntries(['acl|whoami', 'client|id', 'exec'].map((name) => [name, ''])),
   ...Object.fromEntries(
-    ['hgetall', 'hkeys', 'hlen', 'hvals', 'llen', 'persist', 'xlen', 'zcard'].map((name) => [
-      name,
-      'k',
-    ]),
+    ['get', 'hgetall', 'hkeys', 'hlen', 'hvals', 'llen', 'persist', 'type', 'xlen', 'zcard'].map(
+      (name) => [name, 'k'],
+    ),
   ),
   ...Object.fromEntries(
     ['hget', 'hexists', 'lindex', 'zscore', 'pexpire', 'spublish'].map((name) => [name, 'k x']),
