@@ -3,6 +3,7 @@
 -- KEYS
 --   request  hash    state of the request
 --   work     stream  its sub-requests; group 'workers'
+--   results  stream  outcomes in the order of settling
 -- ARGV
 --   generation  int     from intent
 --   owner       string  name of this submission; tells a repetition from another submitter
@@ -24,7 +25,7 @@
 
 --- @include now, options
 
-local request, work = KEYS[1], KEYS[2]
+local request, work, results = KEYS[1], KEYS[2], KEYS[3]
 local generation, owner, windowMs, leaseMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local fields = { unpack(ARGV, 5) }
@@ -39,8 +40,11 @@ end
 -- Whether the stream was left by this generation or a later one, whose retention was shorter than the window or which was
 -- deleted by hand. Returns the generation of its last entry then.
 local function endedBefore()
-  local info = redis.pcall('XINFO', 'STREAM', work)
-  -- Of what is packed the generation is not known: its state was deleted by hand.
+  if redis.call('TYPE', work).ok == 'string' then
+    -- Of what is packed the generation is not known: its state was deleted by hand.
+    return
+  end
+  local info = redis.call('XINFO', 'STREAM', work)
   for i = 1, #info, 2 do
     local last = info[i] == 'last-generated-id' and tonumber(info[i + 1]:match('^%d+')) or 0
     if tonumber(generation) <= last then
@@ -58,6 +62,9 @@ end
 
 -- Writes the state of a new request, and the empty stream of its sub-requests.
 local function open(at)
+  -- There are results without a state if somebody deleted that.
+  -- cure: a new request has no results
+  redis.call('UNLINK', results)
   redis.call('DEL', work)
   redis.call('XGROUP', 'CREATE', work, 'workers', 0, 'MKSTREAM')
   redis.call('HSET', request, 'generation', generation, 'owner', owner, 'status', 'open', 'total', 0,

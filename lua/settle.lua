@@ -87,7 +87,7 @@ local permits, known = tonumber(hasPermits) or 0, tonumber((lastOp or '0'):match
 local late = op and op <= known
 -- The server lost the enter of a worker that has none.
 -- cure: a settle finds a stream
-if permits == 0 and redis.call('TYPE', work).ok == 'string' then
+if permits == 0 and isPacked(state, work) then
   unpackWork(work, generation)
 end
 contested = noteForgotten(request, permits, known, answered) or contested

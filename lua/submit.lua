@@ -1,7 +1,8 @@
 --- Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`,
---- `append` and `seal` leave it, and pushes its first token. One call, for a server that has both sides. The requests
---- of one call have the same options. An id of which anything is there is left alone: those calls find out what it is.
---- Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it.
+--- `append` and `seal` leave it (a small one packed, see lib/packed), and pushes its first token. One call, for a server
+--- that has both sides. The requests of one call have the same options. An id of which anything is there is left alone:
+--- those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses
+--- its last writes loses all of it.
 --
 -- KEYS
 --   open         hash  id -> generation of every open request
@@ -9,7 +10,7 @@
 --   counters     hash  counts of this queue, as in `intent`
 --   pushed       hash  priority -> tokens ever pushed to its list
 --   list         list  tokens of the priority; with `expedite` among the options, its lane
---   requests...  any   of each request: its state (hash), and its sub-requests (stream)
+--   requests...  any   of each request: its state (hash), its sub-requests (string or stream), and its results
 -- ARGV
 --   graceMs         int     until the first tend
 --   idleMs          int     an unused queue forgets its counts after this time
@@ -35,11 +36,11 @@ local requests, submissions = { unpack(KEYS, 6) }, { unpack(ARGV, 8) }
 -- What is asked for, in the order of the keys, and the ids.
 local function asked()
   local all, ids, next = {}, {}, 1
-  for i = 1, #requests, 2 do
+  for i = 1, #requests, 3 do
     local id, owner, call, count = unpack(submissions, next, next + 3)
     all[#all + 1] = {
-      request = requests[i], work = requests[i + 1], id = id, owner = owner, call = call, first = next + 4,
-      count = tonumber(count),
+      request = requests[i], work = requests[i + 1], results = requests[i + 2], id = id, owner = owner, call = call,
+      first = next + 4, count = tonumber(count),
     }
     ids[#ids + 1] = id
     next = next + 4 + count
@@ -65,7 +66,7 @@ local function decide(all, ids, at, last)
     local opened = tonumber(known[i])
     if seen[one.id] then
       generations[i] = 0
-    elseif not none and --[[cure: what is there of an id is left alone]] redis.call('EXISTS', one.request, one.work) > 0
+    elseif not none and --[[cure: what is there of an id is left alone]] redis.call('EXISTS', one.request, one.work, one.results) > 0
     then
       generations[i] = madeBefore(one, known[i])
     elseif opened and --[[cure: an id that was opened long ago is left alone]] at - opened > windowMs then

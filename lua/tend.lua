@@ -33,7 +33,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, state, record-id, packed, unpack-work, books, tokens, cancel, exceeded, replace, complete, void-intent, terms, outage
+--- @include now, state, record-id, packed, books, tokens, cancel, exceeded, replace, complete, void-intent, terms, outage
 --- @include some-at-a-time, tend-page, leases, crashes, reclaim, ended-early, producer-lease, audit, next-tend
 
 local request, work, due, tries, progress, failed, results =
@@ -87,6 +87,11 @@ end
 -- Withdraws ended leases and takes back what nobody works on. Returns whether there is more of it, and when the next
 -- lease ends.
 local function takeBackFromWorkers(grace)
+  if
+    -- cure: nobody has what is packed
+    isPacked(state, work) then
+    return false, math.huge
+  end
   local page = readWorkers(request, work, cursor)
   local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)
   local more = reclaim(batch, state, ended, holding, causes, page.names)

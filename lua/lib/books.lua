@@ -5,11 +5,12 @@
 -- `inDue`: how many are in `due`, if the caller knows. Sets `state.packed`: the sub-requests are still packed.
 local function readBooks(state, work, due, at, inDue)
   local pending = 0
-  if state.granted == 0 and state.total <= 32 then
+  state.packed = isPacked(state, work)
+  if state.packed then
+    pending = 0
+  elseif state.granted == 0 and state.total <= 32 then
     -- A shorter reply than the other, as few workers can own anything.
-    local known = redis.pcall('XPENDING', work, 'workers')
-    state.packed = isPacked(known)
-    pending = state.packed and 0 or known[1] or redis.call('XPENDING', work, 'workers')[1]
+    pending = redis.call('XPENDING', work, 'workers')[1]
   else
     local group = redis.call('XINFO', 'GROUPS', work)[1]
     for i = 1, #group, 2 do

@@ -1,4 +1,4 @@
---- @needs packed, some-at-a-time, crashes
+--- @needs some-at-a-time, crashes
 -- The consumers to be checked, each with its name and how many entries it has pending. Of a page of workers (`names`)
 -- they are those without a permit, and only whether they have any is known.
 local function consumersOf(work, names, holding)
@@ -9,11 +9,7 @@ local function consumersOf(work, names, holding)
       consumers[#consumers + 1] = { name, --[[cure: a crash is one at any page]] some[1] and math.huge or 0 }
     end
   end
-  local listed = names and {} or redis.pcall('XINFO', 'CONSUMERS', work, 'workers')
-  if listed.err and --[[cure: nobody has what is packed]] not isPacked(listed) then
-    redis.call('XINFO', 'CONSUMERS', work, 'workers')
-  end
-  for _, consumer in ipairs(listed) do
+  for _, consumer in ipairs(names and {} or redis.call('XINFO', 'CONSUMERS', work, 'workers')) do
     local name, pending = nil, 0
     for i = 1, #consumer, 2 do
       if consumer[i] == 'name' then

@@ -62,7 +62,7 @@ const traces: Record<string, Trace> = {
       });
       expect((await peek(scene)).counts.cancelled).toBe(3);
     },
-    without: [{ script: 'cancel', cure: 'what is packed is cancelled', change: 'never' }],
+    without: [{ script: 'cancel', cure: 'what is packed is cancelled', change: 'always' }],
   },
 
   'a packed request is tended, and stays packed': {
@@ -73,7 +73,7 @@ const traces: Record<string, Trace> = {
       });
       expect(await scene.connection.client.type(scene.request.keys.work)).toBe('string');
     },
-    without: [{ script: 'tend', cure: 'nobody has what is packed', change: 'always' }],
+    without: [{ script: 'tend', cure: 'nobody has what is packed', change: 'never' }],
   },
 
   'a settle that finds its enter lost is answered': {
@@ -145,19 +145,22 @@ const traces: Record<string, Trace> = {
     ],
   },
 
-  'an id whose state was deleted by hand is submitted again': {
+  'an id whose state was deleted by hand begins anew': {
     async play() {
-      const scene = await packed();
-      await scene.connection.client.unlink(scene.request.keys.request);
-      moveClock(5);
-      const { queue, request, id } = scene;
-      const generation = await queue.intent(id);
-      expect(await request.create(generation, 'owner', 30_000, [])).toMatchObject({
-        verdict: 'created',
-      });
-      expect(await scene.connection.client.type(request.keys.work)).toBe('stream');
+      for (const scene of [await packed(), await ended()]) {
+        const { queue, request, id, connection } = scene;
+        const { client } = connection;
+        await client.unlink(request.keys.request);
+        moveClock(5);
+        expect(await submitWhole(scene)).toBe(0);
+        const generation = await queue.intent(id);
+        const created = request.create(generation, 'owner', 30_000, []);
+        expect(await answerOf(created)).toMatchObject({ verdict: 'created' });
+        expect(await client.type(request.keys.work)).toBe('stream');
+        expect(await client.type(request.keys.results)).toBe('none');
+      }
     },
-    without: [],
+    without: [{ script: 'create', cure: 'a new request has no results' }],
   },
 };
 

@@ -41,9 +41,13 @@ async function clockStands(): Promise<void> {
 }
 
 /** The calls of a small submission, one after the other. */
-async function byParts(scene: Scene, options: Options, call: string): Promise<number> {
+async function byParts(
+  scene: Scene,
+  options: Options,
+  call: string,
+  payloads: readonly string[] = items(options.items ?? 3),
+): Promise<number> {
   const { id, queue, request } = scene;
-  const payloads = items(options.items ?? 3);
   const generation = await queue.intent(id);
   const fields = [...fieldsOf(options, queue.keys.queue), ...createField(OWNER)];
   if (call !== '') fields.push('createdBy', call);
@@ -65,7 +69,6 @@ const UNPACK = readFileSync(new URL('../../lua/lib/unpack-work.lua', import.meta
 /** Does what the first worker does to sub-requests that are packed. */
 async function unpack({ connection, request }: Scene, generation: number): Promise<void> {
   const { work } = request.keys;
-  if ((await connection.client.type(work)) !== 'string') return;
   await connection.client.eval(`${UNPACK}\nunpackWork(KEYS[1], ARGV[1])`, 1, work, generation);
 }
 
@@ -96,9 +99,22 @@ async function remove(scene: Scene): Promise<void> {
 }
 
 const MANY: Options = { items: 200, limit: 40, window: 1_000, maxCrashes: 9, attempts: 4 };
-const all: Record<string, { options: Options; call?: string }> = {
+interface Case {
+  readonly options: Options;
+  readonly call?: string;
+  readonly payloads?: readonly string[];
+}
+const isPacked = ({ options, payloads = items(options.items ?? 3) }: Case) =>
+  payloads.length <= 32 && Buffer.byteLength(payloads.join('')) <= 2_048;
+/** 2,048 bytes, with `more`. */
+const odd = (more: number) => ['ä'.repeat(1_000), '7:x\0', '', 'y'.repeat(44 + more)];
+const all: Record<string, Case> = {
   'of one item': { options: { items: 1 } },
   'of many items': { options: MANY },
+  'of as many items as are packed': { options: { items: 32 } },
+  'of one item more': { options: { items: 33 } },
+  'of as long items as are packed': { options: {}, payloads: odd(0) },
+  'of a byte more': { options: {}, payloads: odd(1) },
   'under a new id': { options: {}, call: '' },
   'of a task': { options: { task: 'census ünïcödé \u001e', toleratedFailures: '10%' } },
   'of the first priority': { options: { priority: 0, limit: 9_007_199_254_740_991 } },
@@ -117,15 +133,20 @@ const all: Record<string, { options: Options; call?: string }> = {
 };
 
 describe('a request that is submitted in one call', () => {
-  for (const [which, { options, call = 'call' }] of Object.entries(all)) {
+  for (const [which, one] of Object.entries(all)) {
+    const { options, call = 'call', payloads } = one;
     it(`is what the separate calls make of it, ${which}`, async () => {
       await clockStands();
       const scene = await given.nothing();
-      const generation = await byParts(scene, options, call);
+      const generation = await byParts(scene, options, call, payloads);
       const expected = await stateOf(scene);
       await remove(scene);
-      expect(await submitWhole(scene, { ...options, owner: OWNER }, call)).toBe(generation);
-      await unpack(scene, generation);
+      expect(await submitWhole(scene, { ...options, owner: OWNER }, call, payloads)).toBe(
+        generation,
+      );
+      const form = await scene.connection.client.type(scene.request.keys.work);
+      expect(form).toBe(isPacked(one) ? 'string' : 'stream');
+      if (isPacked(one)) await unpack(scene, generation);
       expect(await stateOf(scene)).toEqual(expected);
     });
   }

@@ -56,6 +56,7 @@ export const unmodelled = [
     'the only record is read once',
     'the only record is not read before its place',
     'a redriven request has a stream of results',
+    'a new request has no results',
   ].map((cure) => ({ cure, why: STORED })),
   { cure: 'a failure whose error is lost is read again', why: NOTICES },
   { cure: 'a drop of what is gone is forgotten by the queue', why: SERIES },

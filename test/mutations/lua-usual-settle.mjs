@@ -118,6 +118,11 @@ export const luaUsualSettle = [
     history: 'the results of a small request are not read beyond the end of a reader',
   },
   {
+    cure: 'a new request has no results',
+    test: PACKED,
+    history: 'an id whose state was deleted by hand begins anew',
+  },
+  {
     cure: 'a redriven request has a stream of results',
     test: PACKED,
     history: 'a redrive keeps the results of a small request',

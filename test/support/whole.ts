@@ -13,8 +13,9 @@ export function bodyOf(
   { id }: Pick<Scene, 'id'>,
   { items: n = 3, owner = 'maker' }: Options = {},
   call = 'call',
+  payloads: readonly string[] = items(n),
 ): SubmitBody {
-  return { id, owner, call, payloads: items(n) };
+  return { id, owner, call, payloads };
 }
 
 /** Submits the request of a scene in one call; answers its generation. */
@@ -22,9 +23,10 @@ export async function submitWhole(
   scene: Scene,
   options: Options = {},
   call = 'call',
+  payloads?: readonly string[],
 ): Promise<number> {
   const { queue } = scene;
   const head = headOf(options, queue.keys.queue);
-  const [generation = -1] = await queue.submit(head, [bodyOf(scene, options, call)]);
+  const [generation = -1] = await queue.submit(head, [bodyOf(scene, options, call, payloads)]);
   return generation;
 }

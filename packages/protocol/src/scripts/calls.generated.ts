@@ -118,7 +118,8 @@ export const calls = {
     keys: (k: {
       /** state of the request */ readonly request: string;
       /** its sub-requests; group 'workers' */ readonly work: string;
-    }): string[] => [k.request, k.work],
+      /** outcomes in the order of settling */ readonly results: string;
+    }): string[] => [k.request, k.work, k.results],
     args: (a: {
       /** from intent */ readonly generation: number;
       /** name of this submission; tells a repetition from another submitter */ readonly owner: string;
@@ -1101,7 +1102,7 @@ export const calls = {
       }
     },
   },
-  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it, and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
+  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it (a small one packed, see lib/packed), and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
   'submit': {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;
@@ -1109,7 +1110,7 @@ export const calls = {
       /** counts of this queue, as in `intent` */ readonly counters: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** tokens of the priority; with `expedite` among the options, its lane */ readonly list: string;
-      /** of each request: its state (hash), and its sub-requests (stream) */ readonly requests: readonly string[];
+      /** of each request: its state (hash), its sub-requests (string or stream), and its results */ readonly requests: readonly string[];
     }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, ...k.requests],
     args: (a: {
       /** until the first tend */ readonly graceMs: number;

@@ -80,8 +80,8 @@ export class QueueCommands extends QueueTokens {
     const requests: string[] = [];
     const submissions: Argument[] = [];
     for (const { id, owner, call, payloads } of bodies) {
-      const { request, work } = requestKeys(id);
-      requests.push(request, work);
+      const { request, work, results } = requestKeys(id);
+      requests.push(request, work, results);
       submissions.push(id, owner, call, payloads.length, ...payloads);
     }
     const { intentGraceMs: graceMs, historyMs: idleMs, createWindowMs: windowMs } = TIMES;
