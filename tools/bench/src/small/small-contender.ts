@@ -65,7 +65,7 @@ const bullmqAdd: SmallContender = {
     return {
       async request(payloads) {
         const jobs = await Promise.all(payloads.map((payload) => queue.add('job', payload)));
-        return Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
+        return Promise.all(jobs.map((job) => finished(job, events)));
       },
       close: () => Promise.all([events.close(), queue.close()]),
     };
@@ -95,12 +95,28 @@ const bullmqFlow: SmallContender = {
       async request(payloads) {
         const children = payloads.map((data) => ({ name: 'child', queueName, data }));
         const parent = { name: 'parent', queueName: parentsOf(queueName), children };
-        return (await producer.add(parent)).job.waitUntilFinished(events);
+        return finished((await producer.add(parent)).job, events);
       },
       close: () => Promise.all([events.close(), producer.close()]),
     };
   },
 };
+
+const LOST_MS = 5_000;
+
+/**
+ * The first read of QueueEvents begins at what is new by then, so events of the first jobs may be lost. Asked again, a job
+ * that has ended answers at once.
+ */
+async function finished<Result>(job: Job<unknown, Result>, events: QueueEvents): Promise<Result> {
+  for (;;) {
+    try {
+      return await job.waitUntilFinished(events, LOST_MS);
+    } catch (error) {
+      if (!String(error).includes('timed out before finishing')) throw error;
+    }
+  }
+}
 
 const parentsOf = (queue: string) => `${queue}-parents`;
 const connectionOf = (address: Address) => ({ ...address, maxRetriesPerRequest: null });
