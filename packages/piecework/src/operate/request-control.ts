@@ -98,13 +98,7 @@ export class RequestControl {
   async drop(id: string): Promise<void> {
     const patience = await this.#reach(id);
     const commands = new ControlCommands(this.#connection, id);
-    const seen = await patience.call(() => commands.state());
-    if (!seen) {
-      // The tombstone of a drop that was cut off may have expired before it was repeated: the queue still lists the end.
-      // cure: a drop of what is gone is forgotten by the queue
-      await patience.call(() => this.#shards.of(id).finish(id, 0, 'dropped'));
-    }
-    if (!seen || seen.status === 'void') throw new NotFoundError(id);
+    const seen = await this.#stateToDrop(id, commands, patience);
     for (let { generation } = seen, finished = false; !finished; ) {
       // A server that took over may have lost the drop; a repetition finds the request dropped, or gone.
       const { epoch } = this.#connection;
@@ -116,6 +110,26 @@ export class RequestControl {
       const queue = this.#shards.named(dropped.queue);
       finished = await patience.call(() => queue.finish(id, generation, 'dropped', 0, epoch));
       if (finished) await this.#channelOf(queue).notifyWorkers('drop', id, generation);
+    }
+  }
+
+  /**
+   * The state of a request that is to be dropped. If there is none, the tombstone of a drop that was cut off may have
+   * expired before the drop was repeated. The queue still lists the end then, and is told.
+   * @throws NotFoundError
+   */
+  async #stateToDrop(id: string, commands: ControlCommands, patience: Patience) {
+    for (;;) {
+      // A server that took over may have the state again.
+      const { epoch } = this.#connection;
+      const seen = await patience.call(() => commands.state());
+      if (seen?.status === 'void') throw new NotFoundError(id);
+      if (seen) return seen;
+      const queue = this.#shards.of(id);
+      // cure: a drop of what is gone is forgotten by the queue
+      if (await patience.call(() => queue.finish(id, 0, 'dropped', 0, epoch))) {
+        throw new NotFoundError(id);
+      }
     }
   }
 
