@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import { IdQueue, Piecework, RetryQueue, Worker } from 'piecework';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { ChartNews } from '../../packages/dashboard/dist/data/chart-news.js';
-import { sum } from '../../packages/dashboard/dist/data/overview.js';
+import { sum, verdictsOf } from '../../packages/dashboard/dist/data/overview.js';
 import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
 import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.js';
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
@@ -690,6 +690,24 @@ describe('what is shown', () => {
     const { ready, blocked } = sum(rows as never);
     expect(ready).toBe(60);
     expect(blocked).toEqual({ count: 40, reasons: ['paused', 'held back', 'not served'] });
+  });
+
+  it.each([
+    [['mail'], 'No worker serves mail. Start workers with handlers for it.'],
+    [['mail', 'pages'], 'No worker serves mail, pages. Start workers with handlers for them.'],
+    [
+      ['a', 'b', 'c', 'd'],
+      'No worker serves a, b, c and others. Start workers with handlers for them.',
+    ],
+  ])('of tasks that no worker serves: %j', (tasks, said) => {
+    const workers = { total: 1, states: { idle: 1 }, workers: [], at: 0 };
+    const verdicts = verdictsOf(
+      { open: 1 } as never,
+      workers as never,
+      { ...sum([]), unserved: tasks },
+      [],
+    );
+    expect(verdicts.map(({ what, cure }) => `${what} ${cure}`)).toEqual([said]);
   });
 
   it('of what runs: one number in the tile, the table and the rows, by the books', async () => {

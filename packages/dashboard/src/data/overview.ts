@@ -174,7 +174,7 @@ export function verdictsOf(
     add(
       'warning',
       `No worker serves ${unserved.slice(0, 3).join(', ')}${unserved.length > 3 ? ' and others' : ''}.`,
-      'Start workers with handlers for it.',
+      `Start workers with handlers for ${unserved.length > 1 ? 'them' : 'it'}.`,
     );
   if (paused > 0) add('ok', `${plural(paused, 'request is', 'requests are')} paused.`, '');
   const slots = workers.workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
