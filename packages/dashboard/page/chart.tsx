@@ -78,6 +78,9 @@ export function Chart({ points, lines, label, height = 132, shows }: ChartProps)
   return <div class="chart" ref={at} role="img" aria-label={`${label}: ${said.join('; ')}`} />;
 }
 
+/** Seconds between two times below a chart. Whole ones: the times name no part of a second. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600];
+
 /** Points that are further apart are not joined: nobody watched in between. */
 const GAP_MS = 15_000;
 
@@ -114,7 +117,7 @@ function optionsOf(
     padding: [8, 26, 0, 0],
     scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     axes: [
-      { ...axis, space: 90, size: 24, values: (_, ticks) => ticks.map(timeOf) },
+      { ...axis, space: 90, size: 24, incrs: STEPS, values: (_, ticks) => ticks.map(timeOf) },
       { ...axis, space: 28, size: 44, values: (_, ticks) => ticks.map(shows) },
     ],
     series: [
