@@ -161,33 +161,34 @@ function Tiles({ view }: { readonly view: OverviewView }) {
     workers.draining > 0 ? `${workers.draining} draining` : '',
     workers.stuck > 0 ? `${plural(workers.stuck, 'slot')} stuck` : '',
   ].filter(Boolean);
+  // What is added up over the requests is a part of it until all are read.
+  const soFar = index.complete ? '' : `of ${plural(index.rows, 'request')} read`;
   return (
     <dl class="tiles">
-      <Tile
-        name="Settled a second"
-        title={SETTLED}
-        value={rate(view.rate)}
-        more={index.complete ? '' : 'still reading'}
-      />
+      <Tile name="Settled a second" title={SETTLED} value={rate(view.rate)} more={soFar} />
       <Tile
         name="Running"
         title="Sub-requests that have the right to run, by the books of the requests; the limits bound them. One whose handler has ended counts until it is settled, so a few more may run than there are slots."
         value={count(view.running)}
+        more={soFar}
       />
       <Tile
         name="Ready"
         title="Sub-requests that wait for a slot, also those that are blocked: they cannot start yet, however many slots are free."
         value={count(view.ready)}
         more={
-          view.blocked.count > 0
+          soFar ||
+          (view.blocked.count > 0
             ? `${count(view.blocked.count)} blocked: ${view.blocked.reasons.join(', ')}`
-            : ''
+            : '')
         }
       />
       <Tile
         name="Delayed"
         value={count(view.delayed)}
-        more={view.nextDue === null ? '' : `next request ${until(view.nextDue, clock.value)}`}
+        more={
+          soFar || (view.nextDue === null ? '' : `next request ${until(view.nextDue, clock.value)}`)
+        }
       />
       <Tile
         name="Open requests"
