@@ -429,8 +429,8 @@ describe('chunks', () => {
   test('that Redis refuses fail the submission, which can be repeated', async ({ flow }) => {
     const { client } = flow.connection;
     const end = interceptScripts(client, async (call, send) => {
-      // The only script here with three keys that begin with the request is append.
-      if (call[1] === '3' && call[2] === flow.request(flow.id('full')).keys.request) {
+      // The only script here whose three keys end with what is due is append.
+      if (call[1] === '3' && call[4] === flow.request(flow.id('full')).keys.due) {
         throw new Error("OOM command not allowed when used memory > 'maxmemory'");
       }
       return send();

@@ -474,7 +474,7 @@ async function gone() {
 async function spent() {
   const id = 'spent';
   const generation = await queue().intent(id);
-  await create(id, generation, 'me', { retentionMs: 5_000 });
+  await create(id, generation, 'me', { retentionMs: 600_000 });
   await request(id).append(generation, 'me', 0, items(1));
   await request(id).seal(generation, 'me', 1);
   await request(id).enter({
@@ -491,7 +491,7 @@ async function spent() {
   await settle(id, generation, 2, 0, [success(entry!, `"${'x'.repeat(17_000_000)}"`)]);
   await request(id).results('-', 1);
   await request(id).unlinkSpent(generation);
-  moveClock(5_001);
+  moveClock(600_001);
   await request(id).unlinkSpent(generation);
   await request(id).unlinkSpent(generation);
 }
