@@ -40,10 +40,6 @@ end
 -- Whether the stream was left by this generation or a later one, whose retention was shorter than the window or which was
 -- deleted by hand. Returns the generation of its last entry then.
 local function endedBefore()
-  if redis.call('TYPE', work).ok == 'string' then
-    -- Of what is packed the generation is not known: its state was deleted by hand.
-    return
-  end
   local info = redis.call('XINFO', 'STREAM', work)
   for i = 1, #info, 2 do
     local last = info[i] == 'last-generated-id' and tonumber(info[i + 1]:match('^%d+')) or 0
@@ -103,7 +99,7 @@ elseif at - generation > windowMs then
   redis.call('PEXPIRE', request, windowMs)
   return { 'void', tonumber(generation) }
 -- cure: a generation is remembered until its create is too old
-elseif redis.call('EXISTS', work) == 1 then
+elseif redis.call('TYPE', work).ok == 'stream' then
   local last = endedBefore()
   if last then
     return { 'void', last }

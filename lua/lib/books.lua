@@ -6,12 +6,10 @@
 local function readBooks(state, work, due, at, inDue)
   local pending = 0
   state.packed = isPacked(state, work)
-  if state.packed then
-    pending = 0
-  elseif state.granted == 0 and state.total <= 32 then
+  if not state.packed and state.granted == 0 and state.total <= 32 then
     -- A shorter reply than the other, as few workers can own anything.
     pending = redis.call('XPENDING', work, 'workers')[1]
-  else
+  elseif not state.packed then
     local group = redis.call('XINFO', 'GROUPS', work)[1]
     for i = 1, #group, 2 do
       if group[i] == 'pending' then

@@ -85,6 +85,7 @@ export class Request {
   /** When its drop as a control step was first requested, and acknowledged. */
   droppedEarlyMs = Number.POSITIVE_INFINITY;
   goneMs = Number.POSITIVE_INFINITY;
+  /** When a producer last announced that it submits it. */
   lastOpenMs = Number.NEGATIVE_INFINITY;
   /** When its cancel was first requested, when that was acknowledged, and its earliest possible deadline. */
   cancelMs = Number.POSITIVE_INFINITY;
