@@ -149,7 +149,7 @@ export const unmodelled = [
   { cure: 'only the call that made a request relies on the channel that it named', why: NOTICES },
   { cure: 'a process that does not await its requests is not told of their ends', why: NOTICES },
   { cure: 'results that a message brings are all of them', why: NOTICES },
-  { cure: 'a second pass reads the stream', why: NOTICES },
+  { cure: 'results that a message brings are those of different sub-requests', why: NOTICES },
   { cure: 'results that expire soon are read', why: NOTICES },
   { cure: 'a message brings no record of a failure', why: NOTICES },
   { cure: 'a message without a read has the only record', why: NOTICES },

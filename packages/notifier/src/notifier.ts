@@ -157,6 +157,7 @@ export class Notifier implements AsyncDisposable {
       checked,
       this.#closing.signal,
       () => this.#whyWaiting(id, generation),
+      () => this.#waiters.endWithResults(id, { seen: generation, named }),
     );
   }
 

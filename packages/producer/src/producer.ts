@@ -166,7 +166,12 @@ export class Producer implements AsyncDisposable {
     const id = options.dedupe ? await this.#idOfKey(options.dedupe, options, ownId) : ownId;
     const isNewId = givenId === undefined && id === ownId;
     return new Submission(this.#context, {
-      ...{ id, isNewId, digest, options, notify, small },
+      id,
+      isNewId,
+      digest,
+      options,
+      notify,
+      small,
       owner: name ?? this.#retryable.get(id) ?? nanoid(12),
       named: name !== undefined,
       // Another call with the same key may make the request under an id that this call made up.

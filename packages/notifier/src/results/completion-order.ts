@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@piecework/protocol';
+import { InvalidOptionError, type ResultsEntry } from '@piecework/protocol';
 import type { ReadEntry, ReadItem } from './read-entry.js';
 import { type ResultItem, resultItem } from './result-item.js';
 import type { ResultReader } from './result-reader.js';
@@ -56,6 +56,17 @@ function* itemsOf<Result>(
       // cure: results are given once in the order of completion
       if (!seen.add(item, position) || n < done) continue;
       if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
+    }
+  }
+}
+
+/** The items of a request without failures, from all its results. */
+export function* allSucceeded<Result>(
+  results: readonly ResultsEntry[],
+): Generator<ResultItem<Result>> {
+  for (const { position, records } of results) {
+    for (const [n, { index, value }] of records.entries()) {
+      yield resultItem({ index, kind: 'succeeded', text: value }, `c${position}.${n + 1}`);
     }
   }
 }

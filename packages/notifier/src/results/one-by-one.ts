@@ -5,26 +5,42 @@
  */
 export class OneByOne<Item> implements AsyncGenerator<Item, void, undefined> {
   readonly #runs: AsyncGenerator<Iterable<Item>, void, undefined>;
+  /** Asked once, when the first item is wanted. */
+  #atHand: (() => Iterable<Item> | undefined) | undefined;
   #run: Iterator<Item> | undefined;
+  #isLast = false;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(runs: AsyncGenerator<Iterable<Item>, void, undefined>) {
+  /** `atHand`: all items, if they are known when the first is asked for; then `runs` is not begun. */
+  constructor(
+    runs: AsyncGenerator<Iterable<Item>, void, undefined>,
+    atHand?: () => Iterable<Item> | undefined,
+  ) {
     this.#runs = runs;
+    this.#atHand = atHand;
   }
 
   next(): Promise<IteratorResult<Item, void>> {
     if (this.#waiting > 0) return this.#inTurn(() => this.#nextOf());
     try {
+      if (this.#atHand) this.#beginAtHand(this.#atHand);
       const result = this.#run?.next();
-      if (result && !result.done) return Promise.resolve(result);
+      if (result && (!result.done || this.#isLast)) return Promise.resolve(result);
     } catch (error) {
       return this.#inTurn(() => this.#end(error));
     }
     return this.#inTurn(() => this.#nextOf());
   }
 
+  #beginAtHand(atHand: () => Iterable<Item> | undefined): void {
+    this.#atHand = undefined;
+    this.#run = atHand()?.[Symbol.iterator]();
+    this.#isLast = this.#run !== undefined;
+  }
+
   return(): Promise<IteratorResult<Item, void>> {
+    this.#atHand = undefined;
     return this.#inTurn(async () => {
       this.#run = undefined;
       await this.#runs.return();
@@ -72,6 +88,7 @@ export class OneByOne<Item> implements AsyncGenerator<Item, void, undefined> {
 
   /** Releases the source, and fails. */
   async #end(error: unknown): Promise<never> {
+    this.#atHand = undefined;
     this.#run = undefined;
     await this.#runs.return();
     throw error;

@@ -1,8 +1,9 @@
-import type { ReaderCommands } from '@piecework/protocol';
+import { ClosedError, type ReaderCommands, type WaitOptions } from '@piecework/protocol';
 import { CompletionOutcome } from '../waiting/outcome.js';
 import type { Subscription } from '../waiting/subscription.js';
 import { WaitScope } from '../waiting/wait-scope.js';
-import { completionCursor, inCompletionOrder } from './completion-order.js';
+import type { EndWithResults } from '../waiting/waiters.js';
+import { allSucceeded, completionCursor, inCompletionOrder } from './completion-order.js';
 import { Following } from './following.js';
 import { indexCursor, inIndexOrder } from './index-order.js';
 import { OneByOne } from './one-by-one.js';
@@ -26,8 +27,9 @@ class LiveResults<Item> extends OneByOne<Item> implements Results<Item> {
   constructor(
     runs: AsyncGenerator<Iterable<Item>, void, undefined>,
     outcome: () => CompletionOutcome | undefined,
+    atHand: () => Iterable<Item> | undefined,
   ) {
-    super(runs);
+    super(runs, atHand);
     this.#outcome = outcome;
   }
 
@@ -38,7 +40,8 @@ class LiveResults<Item> extends OneByOne<Item> implements Results<Item> {
 
 /**
  * Results of a request, live. Wrong arguments throw here, at once; nothing is opened before the first item is
- * asked for, and everything is released when the consumer's loop ends. `why`: what is waited for, in words.
+ * asked for, and everything is released when the consumer's loop ends. `why`: what is waited for, in words · `known`: how
+ * the request ended, with all its results, if that is known.
  */
 export function resultsOf<Result>(
   request: ReaderCommands,
@@ -46,6 +49,7 @@ export function resultsOf<Result>(
   options: CheckedResultsOptions,
   closing: AbortSignal,
   why: () => Promise<string | undefined>,
+  known: () => EndWithResults | undefined,
 ): Results<ResultItem<Result>> {
   const { order, failed, cursor, bufferBytes, live } = options;
   const read =
@@ -57,7 +61,22 @@ export function resultsOf<Result>(
           inCompletionOrder<Result>(reader, { failed, from }),
         );
   let outcome: CompletionOutcome | undefined;
-  return new LiveResults(runs(), () => outcome);
+  return new LiveResults(runs(), () => outcome, atHand);
+
+  function atHand() {
+    // Whoever bounds the wait, or continues behind an item, gets them by the general way.
+    if (order === 'index' || cursor !== undefined || isBounded(options)) return undefined;
+    const end = closing.aborted ? undefined : known();
+    return end && itemsAtHand(end);
+  }
+
+  function* itemsAtHand({ state, results }: EndWithResults): Generator<ResultItem<Result>> {
+    for (const item of allSucceeded<Result>(results)) {
+      if (closing.aborted) throw new ClosedError(closing.reason);
+      yield item;
+    }
+    outcome = new CompletionOutcome(request.keys.id, state);
+  }
 
   async function* runs() {
     using scope = new WaitScope(`results of ${request.keys.id}`, options, closing);
@@ -77,6 +96,9 @@ export function resultsOf<Result>(
     }
   }
 }
+
+const isBounded = ({ signal, timeoutMs }: WaitOptions) =>
+  signal !== undefined || timeoutMs !== undefined;
 
 /** Checks the scope before each item: a consumer may take long between two of them. */
 function* untilEnded<Item>(scope: WaitScope, run: Iterable<Item>): Generator<Item> {

@@ -56,6 +56,9 @@ export interface Joining {
   readonly awaits?: boolean;
 }
 
+/** How a request ended, and all its results. */
+export type EndWithResults = Required<RecentEnd> & { readonly results: readonly ResultsEntry[] };
+
 export class Waiters {
   readonly #connection: Connection;
   readonly #queue: Shards;
@@ -125,6 +128,15 @@ export class Waiters {
     if (known || (watch.isTold && !hearsAll)) this.#ask([channel]);
     void this.#expectRedis();
     return subscription;
+  }
+
+  /** The end of a request with all its results, if the message of its completion brought them lately. */
+  endWithResults(id: string, { seen = 0, named }: Joining): EndWithResults | undefined {
+    if (named) this.#listen(id);
+    const { channel } = new RequestReads(this.#connection, id).keys;
+    const recent = this.#watches.has(channel) ? undefined : this.#recentEnd(id, false);
+    if (!recent?.results || recent.state.generation < seen) return undefined;
+    return { state: recent.state, results: recent.results };
   }
 
   #recentEnd(id: string, awaits: boolean): RecentEnd | undefined {

@@ -216,10 +216,10 @@ function taskOf<Payload, Result>(
   if (typeof task === 'object' && task !== null) {
     return {
       schema: task.schema as StandardSchemaV1 | undefined,
-      plain: { ...rest, task: task.name },
+      plain: { task: task.name, ...rest },
     };
   }
-  return { schema: undefined, plain: { ...rest, task } };
+  return { schema: undefined, plain: { task, ...rest } };
 }
 
 /** An array is checked before anything is written; a stream as it is read. */

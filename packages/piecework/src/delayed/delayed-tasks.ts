@@ -126,10 +126,10 @@ export class DelayedTasks<Tasks extends TaskArguments<Tasks> = Record<string, an
     const { producer, mover } = this.#place(queue);
     const { id, generation } = await producer
       .submit([args], {
-        ...(isDelayed ? { ...checked, expedite: true } : undelayed),
         task: name,
         limit: 1,
         results: 'discard',
+        ...(isDelayed ? { expedite: true, ...checked } : undelayed),
       })
       .catch((error: unknown) => {
         throw errorOfTask(error);

@@ -130,7 +130,7 @@ export class TimedCommands {
   ): Promise<Taken | { verdict: 'late'; number: number }> {
     const call = callOf(
       'timed-take',
-      { ...this.keys, taker: this.keys.caller(taker), conditionKeys: this.#conditionKeys },
+      { taker: this.keys.caller(taker), conditionKeys: this.#conditionKeys, ...this.keys },
       // A step of the clock that expires the taker's record also ends its lease, so others may take the keys then.
       { name: taker, number, count, leaseMs, rememberMs: this.#rememberMs },
     );
@@ -143,7 +143,7 @@ export class TimedCommands {
     if (reply.verdict === 'refused') throw new ConditionError(this.name, reply.message);
     const { keys, ...rest } = reply;
     const taken = keys.map(({ key, at, task }) => ({ key, at, ...parseTask(task) }));
-    return { ...rest, token: `${taker}~${number}`, taken };
+    return { token: `${taker}~${number}`, taken, ...rest };
   }
 
   #uncompiled(error: unknown): ConditionError | undefined {

@@ -106,5 +106,6 @@ function prioritiesOf(text: string | number): number[] {
 export type Placed<Of> = Omit<Of, 'priority'> & Place;
 
 export function placed<Of extends { readonly priority: string }>(reply: Of): Placed<Of> {
-  return { ...reply, ...placeOf(reply.priority) };
+  const { priority, due } = placeOf(reply.priority);
+  return { due, ...reply, priority };
 }

@@ -93,7 +93,7 @@ function quicklyChecked(table: OptionTable, input: unknown): object | undefined 
   try {
     if (!isOrdinary(input)) return undefined;
     const { specs, defaults } = readTable(table);
-    const checked = { ...defaults };
+    const checked: Record<string, unknown> = Object.assign({}, defaults);
     for (const name of Object.keys(input)) {
       const spec = specs.get(name);
       const value = input[name];

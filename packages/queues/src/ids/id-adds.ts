@@ -81,7 +81,9 @@ export class IdAdds {
         // then an unknown number does not mean that writes were lost.
         const known = Date.now() - answeredAt < this.#keepMs / 2;
         const numbered = {
-          ...{ sender: this.#sender, number, keepMs: this.#keepMs + TIMES.longestStepMs },
+          sender: this.#sender,
+          number,
+          keepMs: this.#keepMs + TIMES.longestStepMs,
           first: known ? first : number,
         };
         const chunk = chunks[i] as string[];

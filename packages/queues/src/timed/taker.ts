@@ -26,7 +26,7 @@ export class Taker {
       const reply = await this.#commands.take(this.#id, this.#number, count, leaseMs);
       if (reply.verdict === 'taken') {
         this.#number += 1;
-        return { ...reply, sentMs };
+        return { sentMs, ...reply };
       }
       this.#number = reply.number + 1;
     }

@@ -62,13 +62,20 @@ export class SessionCalls {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
     this.#epoch = this.#context.connection.epoch;
-    const entered = await this.#insist(() =>
-      this.#commands.enter({
-        ...{ generation: this.#generation, worker, op, want, leaseMs, epochs },
-        ...{ tasks: handlers.served, most: READ_AT_ENTER, awaited, ahead },
-        answered: this.#answered,
-      }),
-    );
+    const args = {
+      generation: this.#generation,
+      worker,
+      op,
+      want,
+      leaseMs,
+      epochs,
+      tasks: handlers.served,
+      most: READ_AT_ENTER,
+      awaited,
+      ahead,
+      answered: this.#answered,
+    };
+    const entered = await this.#insist(() => this.#commands.enter(args));
     this.#answered = op;
     return entered;
   }
@@ -171,7 +178,7 @@ export class SessionCalls {
   /** The request is complete, as the last enter or settle answered. Nobody waits for it. */
   complete(complete: Complete): void {
     const epoch = this.#epoch;
-    const ended = { ...complete, generation: this.#generation };
+    const ended = { generation: this.#generation, ...complete };
     this.#context.later(this.#id, () =>
       finishOnQueue(epoch, this.#shard.queue, this.#commands, ended),
     );

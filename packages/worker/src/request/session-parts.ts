@@ -81,19 +81,25 @@ export function partsOf(
   const calls = new SessionCalls(context, shard, id, generation);
   const row = context.renewal.rowOf(id, generation);
   const room = new MemoryRoom(context, calls, context.growths.of(id, generation));
-  const about = { requestId: id, shard, slots, calls, room, row, usual, log };
   const holdRequest = async (ms: number) => {
     await calls.holdRequest(ms);
     // cure: a hold starts nothing of what was read ahead
     reading.returnAhead();
   };
   const holds = { request: holdRequest, queue: hooks.holdQueue };
-  const attempts: Attempts = new Attempts(context, {
-    ...{ ...about, holds },
-    onEnd: callbacks.onAttemptEnd,
-  });
+  const onEnd = callbacks.onAttemptEnd;
+  const ofAttempts = { requestId: id, slots, row, usual, log, holds, onEnd };
+  const attempts: Attempts = new Attempts(context, ofAttempts);
   const lease = new SessionLease(context, calls, attempts, row, callbacks);
-  const settling = new Settling(context, { ...about, attempts });
+  const settling = new Settling(context, {
+    requestId: id,
+    shard,
+    calls,
+    attempts,
+    room,
+    usual,
+    log,
+  });
   const suspects = new Suspects(context, session, mode, log, {
     run: callbacks.runSuspects,
     giveBack: (entry) => settling.giveBack(entry),
@@ -105,7 +111,16 @@ export function partsOf(
   const pace = new Pace(usual, context.lately, context.settleDelayMs, () => lease.permits);
   const remainder = new Remainder(pace, () => lease.permits);
   const reading: Reading = new Reading({
-    ...{ mode, lease, attempts, suspects, settling, slots, account, calls, pace, remainder },
+    mode,
+    lease,
+    attempts,
+    suspects,
+    settling,
+    slots,
+    account,
+    calls,
+    pace,
+    remainder,
     // A consumer that pulls asks for each, and waits for the answer to each.
     mayReadAhead: context.settleDelayMs > 0 && !context.handlers.pulled,
     quantumMs: context.quantumMs,
@@ -131,6 +146,19 @@ export function partsOf(
       onHandOver: callbacks.onHandOver,
     },
   );
-  const parts = { log, calls, room, attempts, lease, settling, suspects, pace, reading, slice };
-  return { ...parts, tokens, account, handOver };
+  return {
+    log,
+    calls,
+    room,
+    attempts,
+    lease,
+    settling,
+    suspects,
+    pace,
+    reading,
+    slice,
+    tokens,
+    account,
+    handOver,
+  };
 }

@@ -89,8 +89,12 @@ export class QueueCommands extends QueueTokens {
       this.connection.client,
       'submit',
       {
-        ...{ open, agenda, counters, pushed, requests },
         list: isExpedited ? lane(priority) : list(priority),
+        open,
+        agenda,
+        counters,
+        pushed,
+        requests,
       },
       { graceMs, idleMs, windowMs, leaseMs, priority, channel: control, options, submissions },
     );
@@ -191,7 +195,7 @@ export class QueueCommands extends QueueTokens {
       runBehind(
         this.connection,
         epoch,
-        callOf('finish', { ...this.keys, lists }, { ...args, named }),
+        callOf('finish', { ...this.keys, lists }, { named, ...args }),
       ),
     );
   }
