@@ -69,12 +69,19 @@ export const codeClients = [
     cure: 'results that a message brings are all of them',
     test: OWN,
     name: 'brings all of them, or none',
+    change: 'always',
   },
   {
-    cure: 'results that a message brings are those of different sub-requests',
+    cure: 'results at hand are those of different sub-requests',
     test: OWN,
     name: 'in which one is twice is not believed: the stream is read',
-    change: 'always',
+    change: { becomes: 'end && itemsAtHand(end)' },
+  },
+  {
+    cure: 'a second pass reads the stream',
+    test: OWN,
+    name: 'in which one is twice is not believed: the stream is read',
+    change: { becomes: '!results' },
   },
   {
     cure: 'a drop of what is gone is forgotten by the queue',

@@ -30,6 +30,10 @@ export type ResultItem<Result = unknown> = SucceededItem<Result> | FailedItem;
 export function resultItem<Result>(item: ReadItem, cursor: string): ResultItem<Result> {
   const { index, kind, text } = item;
   if (kind !== 'succeeded') return { index, status: 'failed', ...decodeFailure(text), cursor };
-  const { value, ...timing } = decodeResult(text);
-  return { index, status: kind, value: value as Result, ...timing, cursor };
+  const decoded = decodeResult(text);
+  const value = decoded.value as Result;
+  const { timing } = decoded;
+  return timing
+    ? { index, status: kind, value, timing, cursor }
+    : { index, status: kind, value, cursor };
 }

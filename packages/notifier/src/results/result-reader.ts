@@ -33,6 +33,8 @@ export class ResultReader {
   readonly #failed: boolean;
   readonly #following: Following | undefined;
   #charsPerEntry = PAGE_CHARS / FIRST_PAGE;
+  /** Whether the results that a message brought were used. */
+  #hasUsedBrought = false;
 
   /** `failed`: whether the errors of failed sub-requests are wanted · `following`: if each result is wanted at once */
   constructor(
@@ -109,10 +111,13 @@ export class ResultReader {
     }
   }
 
-  /** All entries, if the message of the completion brought them. */
+  /** All entries, if the message of the completion brought them; for one pass. */
   #brought(): ReadEntry[] | undefined {
     const { results } = this.#subscription;
-    return results?.map(({ position, records }) => ({
+    // cure: a second pass reads the stream
+    if (!results || this.#hasUsedBrought) return undefined;
+    this.#hasUsedBrought = true;
+    return results.map(({ position, records }) => ({
       position,
       items: records.map((record) => itemOf(record, NO_ERRORS)),
     }));

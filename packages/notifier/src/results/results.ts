@@ -1,4 +1,9 @@
-import { ClosedError, type ReaderCommands, type WaitOptions } from '@piecework/protocol';
+import {
+  ClosedError,
+  type ReaderCommands,
+  type ResultsEntry,
+  type WaitOptions,
+} from '@piecework/protocol';
 import { CompletionOutcome } from '../waiting/outcome.js';
 import type { Subscription } from '../waiting/subscription.js';
 import { WaitScope } from '../waiting/wait-scope.js';
@@ -64,10 +69,11 @@ export function resultsOf<Result>(
   return new LiveResults(runs(), () => outcome, atHand);
 
   function atHand() {
-    // Whoever bounds the wait, or continues behind an item, gets them by the general way.
+    // Other orders, cursors and bounds of the wait are for the general way.
     if (order === 'index' || cursor !== undefined || isBounded(options)) return undefined;
     const end = closing.aborted ? undefined : known();
-    return end && itemsAtHand(end);
+    // cure: results at hand are those of different sub-requests
+    return end && areDistinct(end.results) ? itemsAtHand(end) : undefined;
   }
 
   function* itemsAtHand({ state, results }: EndWithResults): Generator<ResultItem<Result>> {
@@ -95,6 +101,11 @@ export function resultsOf<Result>(
       subscription.leave();
     }
   }
+}
+
+function areDistinct(results: readonly ResultsEntry[]): boolean {
+  const indexes = results.flatMap(({ records }) => records.map(({ index }) => index));
+  return new Set(indexes).size === indexes.length;
 }
 
 const isBounded = ({ signal, timeoutMs }: WaitOptions) =>

@@ -47,7 +47,7 @@ export function noticeOf(message: string): Notice {
   return { kind: 'complete', state, ...resultsIn(records, total) };
 }
 
-/** The results in a message; nothing unless each is there once. */
+/** The results in a message; nothing unless they are all there. */
 function resultsIn(
   texts: readonly string[],
   total: number,
@@ -57,11 +57,9 @@ function resultsIn(
     const end = text.indexOf(SEPARATOR);
     return { position: text.slice(0, end), records: recordsOf(['ok', text.slice(end)]) };
   });
-  const indexes = results.flatMap(({ records }) => records.map(({ index }) => index));
+  const count = results.reduce((sum, { records }) => sum + records.length, 0);
   // cure: results that a message brings are all of them
-  if (indexes.length !== total) return {};
-  // cure: results that a message brings are those of different sub-requests
-  return new Set(indexes).size === total ? { results } : {};
+  return count === total ? { results } : {};
 }
 
 type Four = [number, number, number, number];

@@ -107,5 +107,6 @@ export type Placed<Of> = Omit<Of, 'priority'> & Place;
 
 export function placed<Of extends { readonly priority: string }>(reply: Of): Placed<Of> {
   const { priority, due } = placeOf(reply.priority);
+  // No reply has a `due` of its own.
   return { due, ...reply, priority };
 }

@@ -53,7 +53,7 @@ export class WorkerCommands extends RequestReads {
     args: EnterArguments,
   ): Promise<Entered | Placed<Extract<Reply<'enter'>, { verdict: 'unserved' }>> | Complete | Gone> {
     const { most = 0, awaited = 0, answered = 0, ahead = 0 } = args;
-    // By name: V8 takes about 1 µs for each property that follows a spread (docs/decisions/0048-client-cpu.md).
+    // By name: V8 takes about 1 µs for each new property behind a spread (docs/decisions/0048-client-cpu.md).
     const reply = await run(this.connection.client, 'enter', this.keys, {
       generation: args.generation,
       worker: args.worker,
