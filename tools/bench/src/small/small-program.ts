@@ -5,6 +5,9 @@ import { Tally } from '../tally.js';
 import { type Caller, smallContenders } from './small-contender.js';
 import type { SmallOrder, SmallReport, SmallWord } from './small-order.js';
 
+/** Also of rows that make one request at a time: one after the other, the warm-up would take minutes. */
+const WARM_UP_AT_ONCE = 20;
+
 /*
  * One process of a row of `small-request`: the callers, the worker, or both.
  */
@@ -14,7 +17,7 @@ await answerWords<SmallOrder, SmallWord>(async (order) => {
   const { redis, queue, slots } = order;
   const worker = order.works ? await contender.startWorker(redis, queue, slots) : undefined;
   const caller = order.calls ? await contender.openCaller(redis, queue) : undefined;
-  if (caller) await callAll(caller, order, order.warmUpCount);
+  if (caller) await callAll(caller, { ...order, atOnce: WARM_UP_AT_ONCE }, order.warmUpCount);
 
   let cpuBefore = process.cpuUsage();
   let sentBefore: Sent = sent();
