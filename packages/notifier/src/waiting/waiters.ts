@@ -57,7 +57,7 @@ export interface Joining {
 }
 
 /** How a request ended, and all its results. */
-export type EndWithResults = Required<RecentEnd> & { readonly results: readonly ResultsEntry[] };
+export type EndWithResults = RecentEnd & { readonly results: readonly ResultsEntry[] };
 
 export class Waiters {
   readonly #connection: Connection;
