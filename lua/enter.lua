@@ -20,6 +20,8 @@
 --   answered    int     number of its last call for this request that was answered; 0: none
 --   ahead       int     how many it may read for each new permit beyond that, if it gets all that the limit
 --                       allows and the request has no more
+--   quick       int     the same, also if it does not get all that the limit allows: its handlers are so short that
+--                       these have run before another worker could have entered
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
 --   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, task: text, attempts: int, ends: int,
@@ -39,7 +41,8 @@
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local most, awaited, answered, ahead = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local most, awaited, answered, ahead, quick =
+  tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
 local grantField = 'since:' .. worker
 
@@ -66,8 +69,8 @@ noteForgotten(request, permits, known, answered)
 -- cure: op number in enter
 if op > known then
   -- Tokens of before the last two epochs were given up, as when the priority changed: they die here.
-  local stale = #ARGV >= 11
-  for i = 11, #ARGV do
+  local stale = #ARGV >= 12
+  for i = 12, #ARGV do
     local counted = tonumber(ARGV[i])
     stale = stale and counted < state.epoch - 1
     if counted == state.epoch and state.out > 0 then
@@ -101,12 +104,15 @@ if op > known then
   end
   state.maxCrashes = tonumber(maxCrashes) or 3
   -- Until a slot is free, what is read here for it is read ahead. While one worker has all that the limit allows, no
-  -- other could run what it reads ahead. It does so only to the end of the request: of a longer one it reads ahead when
-  -- it has settled something, by its share.
-  local spare = grant * ahead
+  -- other could run what it reads ahead; if its handlers are short, no other would be sooner. It does so only to the end
+  -- of the request: of a longer one it reads ahead when it has settled something, by its share.
+  local spare = grant * math.max(ahead, quick)
   if
     -- cure: an enter reads ahead only under the whole limit
-    permits < state.limit or
+    permits < state.limit then
+    spare = grant * quick
+  end
+  if
     -- cure: an enter reads ahead only to the end
     books.unread > grant + spare then
     spare = 0

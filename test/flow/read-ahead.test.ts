@@ -175,6 +175,22 @@ async function oneAhead(
   return undefined;
 }
 
+/** A worker with `slots` slots whose last handlers took no time, and what it does next. */
+async function quickWorker(flow: Flow, slots: number) {
+  const redis = clientOf(flow, LossyRedis);
+  const next: { handler: (n: number) => unknown } = { handler: (n) => n };
+  const worker = flow.worker({
+    ...{ redis, concurrency: slots, leaseMs: LONG_MS, quantumMs: LONG_MS },
+    handler: async (n: number) => next.handler(n),
+  });
+  flow.after(() => worker.close());
+  await worker.start();
+  await heard(flow);
+  const { id } = await flow.producer().submit(numbers(TOTAL), {});
+  await flow.complete(id);
+  return { redis, worker, next };
+}
+
 const state = (flow: Flow, id: string) => flow.request(id).inspect();
 
 /** Waits until the worker owns nothing of the request any more. */
@@ -206,6 +222,43 @@ describe('a fleet of small workers', { tags: ['one-server'] }, () => {
     expect(await flow.complete(id)).toMatchObject({ succeeded: 300 });
     const calls = clients.reduce((sum, client) => sum + client.callsOf('settle'), 0);
     expect(calls).toBeLessThan(150);
+  });
+
+  test('enters and settles a small request of short handlers once', async ({ flow }) => {
+    const { redis } = await quickWorker(flow, 2);
+    const counted = () => [redis.callsOf('enter'), redis.callsOf('settle'), redis.callsOf('push')];
+    // Handlers seem long after a stall of the machine.
+    await until(
+      async () => {
+        const before = counted();
+        const { id } = await flow.producer().submit(numbers(40), {});
+        expect(await flow.complete(id)).toMatchObject({ succeeded: 40, failed: 0 });
+        return `${counted().map((count, i) => count - before[i]!)}` === '1,1,0';
+      },
+      { everyMs: 2, what: 'one enter, one settle, no push' },
+    );
+  });
+
+  test('takes from one another what was taken for short', async ({ flow }) => {
+    const { worker, next } = await quickWorker(flow, 2);
+    const flowing = gate<void>();
+    const started: number[] = [];
+    let running = 0;
+    const handler = async (n: number) => {
+      started.push(n);
+      running += 1;
+      await flowing.opened;
+      return n;
+    };
+    next.handler = handler;
+    flow.after(() => flowing.open());
+    const { id } = await flow.producer().submit(numbers(10), {});
+    await until(async () => (await owned(flow, id, worker.id)).permits === 2, { everyMs: 2 });
+    const other = flow.worker({ concurrency: 8, leaseMs: LONG_MS, handler });
+    await other.start();
+    await until(() => running === 10, { what: 'all run, eight of them in the other worker' });
+    flowing.open();
+    await ranOnce(flow, id, started, 10);
   });
 
   test('holds nothing beyond its permits where no outcome may wait', async ({ flow }) => {

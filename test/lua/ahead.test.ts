@@ -114,6 +114,36 @@ describe('an enter for slots that are still in use', () => {
   });
 });
 
+describe('an enter of a worker with short handlers', () => {
+  const enter = (scene: Scene, most = 16) =>
+    scene.request.enter({
+      ...{ generation: scene.generation, worker: 'worker', op: 1, want: 2, leaseMs: LEASE_MS },
+      ...{ tasks: '*', epochs: ['1'], most, ahead: 1, quick: 4 },
+    });
+  const read = ({ entries, permits, ready, mint }: Entered) => [
+    entries.length,
+    permits,
+    ready,
+    mint,
+  ];
+
+  it('reads the request to its end although others could run it, and mints no token', async () => {
+    const scene = await given.sealed({ items: 10, limit: 9 });
+    expect(read((await enter(scene)) as Entered)).toEqual([10, 2, 0, 0]);
+    expect((await inspect(scene)).counts).toMatchObject({ inFlight: 10, ready: 0 });
+  });
+
+  it('reads for its permits where the first crash is final, and mints tokens for the rest', async () => {
+    const scene = await given.sealed({ items: 10, limit: 9, maxCrashes: 1 });
+    expect(read((await enter(scene)) as Entered)).toEqual([2, 2, 8, 2]);
+  });
+
+  it('reads no more than it may carry, and mints tokens for the rest', async () => {
+    const scene = await given.sealed({ items: 10, limit: 9 });
+    expect(read((await enter(scene, 7)) as Entered)).toEqual([7, 2, 3, 2]);
+  });
+});
+
 describe('the share of a worker in what nobody has read', () => {
   it('is all of it for the only worker', async () => {
     const { scene, hand } = await running(4);

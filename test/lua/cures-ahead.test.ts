@@ -22,8 +22,15 @@ async function redriven() {
   return { scene, hand };
 }
 
-/** An enter of a worker that wants so many permits, of a request of limit 2, and would read four ahead for each. */
-async function readByEnter({ items, want }: { items: number; want: number }) {
+/**
+ * An enter of a worker that wants so many permits, of a request of limit 2, and would read four ahead for each, or
+ * `quick` if others could run them.
+ */
+async function readByEnter({
+  items,
+  want,
+  quick = 0,
+}: Record<'items' | 'want', number> & { quick?: number }) {
   const { request, generation } = await given.sealed({ items, limit: 2 });
   const about = {
     generation,
@@ -34,7 +41,7 @@ async function readByEnter({ items, want }: { items: number; want: number }) {
     awaited: 0,
     answered: 0,
   };
-  const reply = await request.enter({ ...about, want, epochs: ['1'], most: 16, ahead: 4 });
+  const reply = await request.enter({ ...about, want, epochs: ['1'], most: 16, ahead: 4, quick });
   if (reply.verdict !== 'ok') throw new Error(reply.verdict);
   return { permits: reply.permits, read: reply.entries.length };
 }
@@ -69,6 +76,7 @@ const traces: Record<string, Trace> = {
   'an enter reads ahead of a request that it can read to the end, and of no other': {
     async play() {
       expect(await readByEnter({ items: 11, want: 5 })).toEqual({ permits: 2, read: 2 });
+      expect(await readByEnter({ items: 7, want: 1, quick: 5 })).toEqual({ permits: 1, read: 1 });
     },
     without: [{ script: 'enter', cure: 'an enter reads ahead only to the end', change: 'never' }],
   },

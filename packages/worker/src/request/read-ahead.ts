@@ -1,9 +1,5 @@
 import type { Entry } from '@piecework/protocol';
 
-/** After how long what is read ahead goes back if no handler ends meanwhile, in ms, and in multiples of its pace. */
-const LEAST_WAIT_MS = 200;
-const WAITS = 4;
-
 /**
  * Sub-requests that this worker owns and has not started: each starts when a handler has ended, without a call. If
  * none ends for much longer than expected, they go back, so that they do not wait here while other workers are idle.
@@ -15,7 +11,7 @@ export class ReadAhead {
   #timer: NodeJS.Timeout | undefined;
   /** When something was added or started last, as performance.now(). */
   #movedAt = 0;
-  #waitMs = LEAST_WAIT_MS;
+  #patienceMs = 0;
 
   constructor(onOverdue: () => void) {
     this.#onOverdue = onOverdue;
@@ -33,12 +29,12 @@ export class ReadAhead {
     return this.#entries.keys();
   }
 
-  /** `expectedMs`: for how long it is expected to wait. */
-  add(entry: Entry, now: number, expectedMs: number): void {
+  /** `patienceMs`: after how long without any start all of them go back. */
+  add(entry: Entry, now: number, patienceMs: number): void {
     this.#entries.set(entry.entry, entry);
     this.#movedAt = now;
-    this.#waitMs = Math.max(LEAST_WAIT_MS, WAITS * expectedMs);
-    this.#timer ??= this.#wait(this.#waitMs);
+    this.#patienceMs = patienceMs;
+    this.#timer ??= this.#wait(patienceMs);
   }
 
   /** The one that was read first. */
@@ -65,7 +61,7 @@ export class ReadAhead {
   #check(): void {
     this.#timer = undefined;
     if (this.#entries.size === 0) return;
-    const leftMs = this.#movedAt + this.#waitMs - performance.now();
+    const leftMs = this.#movedAt + this.#patienceMs - performance.now();
     if (leftMs > 0) {
       this.#timer = this.#wait(leftMs);
       return;

@@ -13,7 +13,7 @@ import type { Suspects } from './suspects.js';
 
 /** Most that one settle is to bring, in characters of payloads: Redis keeps it several times meanwhile. */
 const MOST = 1_048_576;
-/** How many are read as long as nothing is known of their payloads; as many as an `enter` may bring. */
+/** How many are read as long as nothing is known of their payloads. */
 const FIRST = 16;
 
 /** How many sub-requests to read at once, by permits, slots and size; and what becomes of each that was read. */
@@ -133,6 +133,12 @@ export class Reading {
   /** How many an enter may read for each permit beyond it, where no other worker could run them. */
   get aheadAtEnter(): number {
     return this.#pace.fitsSlice(this.#quantumMs) && this.#mayReadAhead ? PER_PERMIT : 0;
+  }
+
+  /** The same, where other workers could run them. */
+  get quickAtEnter(): number {
+    const may = this.#mayReadAhead && this.#account.withoutSlot === 0;
+    return may ? this.#pace.quickFor(this.#quantumMs) : 0;
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
@@ -283,7 +289,7 @@ export class Reading {
         continue;
       }
       if (!entry.suspect && this.#mode.working && this.#mayReadAhead && this.#share >= 0) {
-        this.#ahead.add(entry, now, this.#pace.delayMs);
+        this.#ahead.add(entry, now, this.#pace.patienceMs(this.#account.withoutSlot > 0));
         continue;
       }
       // cure: give-back of unstarted reads

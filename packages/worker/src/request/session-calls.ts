@@ -10,9 +10,11 @@ import {
 } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { WorkerContext } from '../shared/worker-context.js';
+import type { Reading } from './reading.js';
 
-/** Most sub-requests that come with the permits. */
+/** Most sub-requests that come with the permits; and if these are run at once. */
 const READ_AT_ENTER = 16;
+const QUICK_AT_ENTER = 128;
 
 /** Between the time when something is due by this process's clock and by the server's. */
 export const SLACK_MS = 20;
@@ -57,7 +59,7 @@ export class SessionCalls {
     epochs: readonly string[],
     want: number,
     { withoutSlot: awaited }: { readonly withoutSlot: number },
-    { aheadAtEnter: ahead }: { readonly aheadAtEnter: number },
+    { aheadAtEnter: ahead, quickAtEnter: quick }: Pick<Reading, 'aheadAtEnter' | 'quickAtEnter'>,
   ) {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
@@ -70,9 +72,10 @@ export class SessionCalls {
       leaseMs,
       epochs,
       tasks: handlers.served,
-      most: READ_AT_ENTER,
+      most: quick > 0 ? QUICK_AT_ENTER : READ_AT_ENTER,
       awaited,
       ahead,
+      quick,
       answered: this.#answered,
     };
     const entered = await this.#insist(() => this.#commands.enter(args));

@@ -34,7 +34,7 @@ export interface Entered extends Placed<Omit<Ok<'enter'>, 'entries' | 'live'>> {
   readonly entries: readonly Entry[];
 }
 
-type Counts = 'most' | 'awaited' | 'answered' | 'ahead';
+type Counts = 'most' | 'awaited' | 'answered' | 'ahead' | 'quick';
 export type EnterArguments = Omit<Arguments<'enter'>, Counts> &
   Partial<Pick<Arguments<'enter'>, Counts>>;
 
@@ -47,13 +47,13 @@ export class WorkerCommands extends RequestReads {
    * Turns tokens into permits. `tasks`: ' name name ' or '*' · `most`: how many sub-requests it may read in the same
    * call · `awaited`: how many of the wanted slots are still in use · `answered`: number of this worker's last call for
    * this request that was answered · `ahead`: how many it may read for each new permit beyond that, if the worker has
-   * all that the limit allows.
+   * all that the limit allows · `quick`: the same, also if it has not.
    */
   async enter(
     args: EnterArguments,
   ): Promise<Entered | Placed<Extract<Reply<'enter'>, { verdict: 'unserved' }>> | Complete | Gone> {
-    const { most = 0, awaited = 0, answered = 0, ahead = 0 } = args;
-    const all = { ...args, most, awaited, answered, ahead };
+    const { most = 0, awaited = 0, answered = 0, ahead = 0, quick = 0 } = args;
+    const all = { ...args, most, awaited, answered, ahead, quick };
     const reply = await run(this.connection.client, 'enter', this.keys, all);
     if (reply.verdict === 'unserved') return placed(reply);
     if (reply.verdict !== 'ok') return reply;
