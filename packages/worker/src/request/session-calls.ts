@@ -10,7 +10,6 @@ import {
 } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { WorkerContext } from '../shared/worker-context.js';
-import type { Reading } from './reading.js';
 
 /** Most sub-requests that come with the permits; and if these are run at once. */
 const READ_AT_ENTER = 16;
@@ -59,7 +58,10 @@ export class SessionCalls {
     epochs: readonly string[],
     want: number,
     { withoutSlot: awaited }: { readonly withoutSlot: number },
-    { aheadAtEnter: ahead, quickAtEnter: quick }: Pick<Reading, 'aheadAtEnter' | 'quickAtEnter'>,
+    {
+      aheadAtEnter: ahead,
+      quickAtEnter: quick,
+    }: { readonly aheadAtEnter: number; readonly quickAtEnter: number },
   ) {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
