@@ -1,7 +1,10 @@
 import type { BesideView } from '../src/shape/views.js';
 import { count, until } from './format.js';
 import { clock, useLive } from './live.js';
-import { Ago, Panel, Pending, Problem } from './parts.js';
+import { Ago, Panel, Pending, Problem, Since, Tile } from './parts.js';
+
+/** What is due for longer than this is late, in ms: whoever takes it is slow, or there is nobody. */
+const LATE_MS = 10_000;
 
 export function Beside() {
   const live = useLive<BesideView>({ view: 'beside' });
@@ -19,27 +22,9 @@ export function Beside() {
               {queue.problem ? <Problem message={queue.problem} /> : null}
               <dl class="tiles tight">
                 {queue.counts.map(({ label, n }) => (
-                  <div class="tile" key={label}>
-                    <dt>{label}</dt>
-                    <dd>
-                      <strong>{count(n)}</strong>
-                    </dd>
-                  </div>
+                  <Tile key={label} name={label} value={count(n)} />
                 ))}
-                <div class="tile">
-                  <dt>{queue.nextIs}</dt>
-                  <dd>
-                    <strong>
-                      {queue.next === null
-                        ? '–'
-                        : queue.next <= clock.value
-                          ? queue.kind === 'id queue'
-                            ? 'overdue'
-                            : 'now'
-                          : until(queue.next, clock.value)}
-                    </strong>
-                  </dd>
-                </div>
+                <Next queue={queue} />
               </dl>
               {queue.failures.length > 0 ? (
                 <ul class="errors">
@@ -66,4 +51,13 @@ export function Beside() {
       </div>
     </>
   );
+}
+
+/** When the next is due, and for how long it has been. */
+function Next({ queue: { nextIs, next } }: { readonly queue: BesideView['queues'][number] }) {
+  if (next === null) return <Tile name={nextIs} value="–" />;
+  const lateMs = clock.value - next;
+  if (lateMs > LATE_MS)
+    return <Tile name={nextIs} value="overdue" more={<Since at={next} />} tone="warn" />;
+  return <Tile name={nextIs} value={lateMs >= 0 ? 'now' : until(next, clock.value)} />;
 }

@@ -13,6 +13,7 @@ import {
   Pending,
   Problem,
   RequestLink,
+  RUNNING,
   SETTLED,
   Since,
   State,
@@ -166,12 +167,7 @@ function Tiles({ view }: { readonly view: OverviewView }) {
   return (
     <dl class="tiles">
       <Tile name="Settled a second" title={SETTLED} value={rate(view.rate)} more={soFar} />
-      <Tile
-        name="Running"
-        title="Sub-requests that have the right to run, by the books of the requests; the limits bound them. One whose handler has ended counts until it is settled, so a few more may run than there are slots."
-        value={count(view.running)}
-        more={soFar}
-      />
+      <Tile name="Running" title={RUNNING} value={count(view.running)} more={soFar} />
       <Tile
         name="Ready"
         title="Sub-requests that wait for a slot, also those that are blocked: they cannot start yet, however many slots are free."
@@ -313,7 +309,8 @@ function Backlog({ view }: { readonly view: OverviewView }) {
   const sumOf = ({ ready, delayed, running }: BacklogBar) => ready + delayed + running;
   const most = Math.max(1, ...view.backlog.map(sumOf));
   const line = roundBelow(most);
-  const top = [...view.backlog].sort((a, b) => sumOf(b) - sumOf(a)).slice(0, 4);
+  const fullest = [...view.backlog].sort((a, b) => sumOf(b) - sumOf(a)).slice(0, 4);
+  const top = fullest.sort((a, b) => a.priority - b.priority);
   return (
     <Panel title="Backlog by priority" aside={<Legend names={['running', 'ready', 'delayed']} />}>
       <div

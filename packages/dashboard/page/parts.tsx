@@ -145,6 +145,8 @@ export function Term({ children, means }: { readonly children: string; readonly 
 }
 
 export const SETTLED = 'Sub-requests that succeeded, failed or were cancelled';
+export const RUNNING =
+  'Sub-requests that have the right to run, by the books of the requests; the limits bound them. One whose handler has ended counts until it is settled, and one that takes over a slot counts before the slot is free, so more may run than there are slots.';
 
 export function Panel(props: {
   readonly title: string;

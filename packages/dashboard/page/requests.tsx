@@ -2,7 +2,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { IndexState, RequestsView, Row } from '../src/shape/views.js';
 import { count, duration, perSecond, plural } from './format.js';
 import { useLive } from './live.js';
-import { Ago, Books, Done, Pending, Problem, RequestLink, State } from './parts.js';
+import { Ago, Books, Done, Pending, Problem, RequestLink, RUNNING, State } from './parts.js';
 import { changeParams, route } from './route.js';
 
 const STATES = [
@@ -200,6 +200,7 @@ function Table({
                   <button
                     type="button"
                     class="sort"
+                    title={name === 'running' ? RUNNING : undefined}
                     onClick={() => changeParams({ sort: name, descending: String(next), page: '' })}
                   >
                     {words}

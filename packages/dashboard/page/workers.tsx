@@ -64,7 +64,7 @@ export function Workers() {
                 <Term means={LOOP_DELAY}>Loop delay</Term>
               </th>
               <th scope="col" class="n">
-                Memory
+                <Term means={MEMORY}>Memory</Term>
               </th>
               <th scope="col" class="n">
                 Up
@@ -86,7 +86,8 @@ export function Workers() {
 }
 
 const LOOP_DELAY =
-  'How late the event loop of its process was: high when handlers compute for long without await';
+  'How late the event loop of its process was: high when handlers compute for long without await; the same for all workers of a process';
+const MEMORY = 'Resident memory of its process: the same for all workers of a process';
 
 /** How long it had run at the last sign of life: a shorter one may have ended since. */
 function lasted({ seenAt }: WorkerView, { startedAt }: WorkerView['longest'][number]): string {
