@@ -20,8 +20,8 @@
 --   answered    int     number of its last call for this request that was answered; 0: none
 --   ahead       int     how many it may read for each new permit beyond that, if it gets all that the limit
 --                       allows and the request has no more
---   quick       int     the same, also if it does not get all that the limit allows: its handlers are so short that
---                       these have run before another worker could have entered
+--   quick       int     the same, also if it does not get all that the limit allows, where a sub-request fails only
+--                       by its third crash: handlers are so short that these run before another worker could enter
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
 --   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, task: text, attempts: int, ends: int,
@@ -106,6 +106,11 @@ if op > known then
   -- Until a slot is free, what is read here for it is read ahead. While one worker has all that the limit allows, no
   -- other could run what it reads ahead; if its handlers are short, no other would be sooner. It does so only to the end
   -- of the request: of a longer one it reads ahead when it has settled something, by its share.
+  if
+    -- cure: with few crashes allowed only one worker reads ahead
+    state.maxCrashes < 3 then
+    quick = 0
+  end
   local spare = grant * math.max(ahead, quick)
   if
     -- cure: an enter reads ahead only under the whole limit
@@ -114,7 +119,7 @@ if op > known then
   end
   if
     -- cure: an enter reads ahead only to the end
-    books.unread > grant + spare then
+    books.unread > math.min(grant + spare, most) then
     spare = 0
   end
   local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)

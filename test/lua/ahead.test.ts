@@ -138,9 +138,9 @@ describe('an enter of a worker with short handlers', () => {
     expect(read((await enter(scene)) as Entered)).toEqual([2, 2, 8, 2]);
   });
 
-  it('reads no more than it may carry, and mints tokens for the rest', async () => {
+  it('reads for its permits what does not fit into its reply, and mints tokens for the rest', async () => {
     const scene = await given.sealed({ items: 10, limit: 9 });
-    expect(read((await enter(scene, 7)) as Entered)).toEqual([7, 2, 3, 2]);
+    expect(read((await enter(scene, 9)) as Entered)).toEqual([2, 2, 8, 2]);
   });
 });
 

@@ -30,8 +30,14 @@ async function readByEnter({
   items,
   want,
   quick = 0,
-}: Record<'items' | 'want', number> & { quick?: number }) {
-  const { request, generation } = await given.sealed({ items, limit: 2 });
+  maxCrashes = 3,
+}: {
+  items: number;
+  want: number;
+  quick?: number;
+  maxCrashes?: number;
+}) {
+  const { request, generation } = await given.sealed({ items, limit: 2, maxCrashes });
   const about = {
     generation,
     worker: 'w',
@@ -72,6 +78,22 @@ const traces: Record<string, Trace> = {
       },
     ],
   },
+
+  'an enter for short handlers reads ahead where three crashes fail a sub-request, and not where two do':
+    {
+      async play() {
+        const about = { items: 5, want: 1, quick: 4 };
+        expect(await readByEnter(about)).toEqual({ permits: 1, read: 5 });
+        expect(await readByEnter({ ...about, maxCrashes: 2 })).toEqual({ permits: 1, read: 1 });
+      },
+      without: [
+        {
+          script: 'enter',
+          cure: 'with few crashes allowed only one worker reads ahead',
+          change: 'never',
+        },
+      ],
+    },
 
   'an enter reads ahead of a request that it can read to the end, and of no other': {
     async play() {

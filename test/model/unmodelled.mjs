@@ -77,6 +77,8 @@ export const unmodelled = [
   { cure: 'the lease is checked before what was read ahead starts', why: AHEAD },
   { cure: 'what waits behind slow handlers goes back', why: TIME },
   { cure: 'others are not read for what goes back', why: TIME },
+  { cure: 'what was taken for short and is not goes back', why: TIME },
+  { cure: 'handlers that block do not run on when they were taken for short', why: TIME },
   { cure: 'a slow worker reads nothing ahead that others would end sooner', why: TIME },
   { cure: 'a slow worker leaves the last sub-requests to others', why: TIME },
   { cure: 'who stands back takes part again', why: TIME },
@@ -91,6 +93,7 @@ export const unmodelled = [
   { cure: 'nothing is read ahead above a lowered limit', why: FIXED },
   { cure: 'nothing is read ahead where the first crash is final', why: AHEAD },
   { cure: 'an enter reads ahead only under the whole limit', why: AHEAD },
+  { cure: 'with few crashes allowed only one worker reads ahead', why: AHEAD },
   { cure: 'an enter reads ahead only to the end', why: AHEAD },
   { cure: 'after a redrive the unread are counted', why: LIFE },
   ...[

@@ -278,6 +278,16 @@ export const codeWorker = [
     name: 'goes back without others being read for it',
   },
   {
+    cure: 'what was taken for short and is not goes back',
+    test: AHEAD,
+    name: 'takes from one another what was taken for short and is not',
+  },
+  {
+    cure: 'handlers that block do not run on when they were taken for short',
+    test: AHEAD,
+    name: 'leaves to others what was taken for short, and blocks',
+  },
+  {
     cure: 'what was read ahead is known',
     test: AHEAD,
     name: 'is known when the reply to a settle was lost',

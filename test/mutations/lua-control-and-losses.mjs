@@ -385,6 +385,12 @@ export const luaControlAndLosses = [
       'an enter reads ahead for a worker that has all that the limit allows, and for no other',
   },
   {
+    cure: 'with few crashes allowed only one worker reads ahead',
+    test: AHEAD,
+    history:
+      'an enter for short handlers reads ahead where three crashes fail a sub-request, and not where two do',
+  },
+  {
     cure: 'an enter reads ahead only to the end',
     test: AHEAD,
     history: 'an enter reads ahead of a request that it can read to the end, and of no other',

@@ -223,7 +223,7 @@ export const calls = {
       /** how many of the free slots are still in use, by handlers of other requests that end soon */ readonly awaited: number;
       /** number of its last call for this request that was answered; 0: none */ readonly answered: number;
       /** how many it may read for each new permit beyond that, if it gets all that the limit allows and the request has no more */ readonly ahead: number;
-      /** the same, also if it does not get all that the limit allows: its handlers are so short that these have run before another worker could have entered */ readonly quick: number;
+      /** the same, also if it does not get all that the limit allows, where a sub-request fails only by its third crash: handlers are so short that these run before another worker could enter */ readonly quick: number;
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
     }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, a.quick, ...a.epochs],
     reply(r: readonly unknown[]):

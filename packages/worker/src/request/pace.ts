@@ -21,13 +21,6 @@ export const PER_PERMIT = 4;
 const QUICK_MS = 2;
 /** Most of these for each permit. */
 const QUICK_PER_PERMIT = 32;
-/**
- * After how long what is read ahead goes back if no handler ends meanwhile, in ms, and in multiples of what was
- * expected; the shorter time if only handlers of other requests tell what to expect.
- */
-const PATIENCE_MS = 200;
-const SHORT_PATIENCE_MS = 20;
-const PATIENCE = 4;
 /** Handlers are short if they take no longer than this on average, in ms: a slot is free soon. */
 const SHORT_MS = 150;
 /** Over about how many calls the round trip is averaged. */
@@ -110,24 +103,13 @@ export class Pace {
   }
 
   /**
-   * How many sub-requests one permit runs, one after the other, before another worker could have entered; 0: not known, or
-   * a time slice of `quantumMs` is shorter.
+   * How many sub-requests one permit runs, one after the other, before another worker could have entered; 0: none, not
+   * known, or a time slice of `quantumMs` is shorter.
    */
   quickFor(quantumMs: number): number {
     const averageMs = this.#usual.averageMs ?? this.#lately.averageMs;
     if (averageMs === undefined || quantumMs < QUICK_MS) return 0;
     return Math.min(QUICK_PER_PERMIT, Math.floor(QUICK_MS / averageMs));
-  }
-
-  /**
-   * After how long what is read ahead goes back if no handler ends meanwhile, in ms. `awaits`: some of it waits for slots
-   * that another request still uses.
-   */
-  patienceMs(awaits: boolean): number {
-    const lately = this.#lately.averageMs;
-    if (this.#usual.averageMs === undefined && lately !== undefined && !awaits)
-      return Math.max(SHORT_PATIENCE_MS, PATIENCE * lately);
-    return Math.max(PATIENCE_MS, PATIENCE * this.delayMs);
   }
 
   /** The time from one start to the next while all permits are in use, in ms; 0: not known. */

@@ -13,6 +13,7 @@ import type { Suspects } from './suspects.js';
 
 /** Most that one settle is to bring, in characters of payloads: Redis keeps it several times meanwhile. */
 const MOST = 1_048_576;
+const NOTHING_AHEAD = { ahead: 0, quick: 0 };
 /** How many are read as long as nothing is known of their payloads. */
 const FIRST = 16;
 
@@ -71,12 +72,7 @@ export class Reading {
     this.#mayReadAhead = parts.mayReadAhead;
     this.#quantumMs = parts.quantumMs;
     this.#onReturned = parts.onReturned;
-    this.#ahead = new ReadAhead(() => {
-      // cure: others are not read for what goes back
-      this.#share = 0;
-      this.#account.renounce();
-      this.returnAhead();
-    });
+    this.#ahead = new ReadAhead(() => this.#giveUpAhead());
   }
 
   /** How many sub-requests need a permit. */
@@ -130,15 +126,15 @@ export class Reading {
     return Math.max(0, most - this.#ahead.size);
   }
 
-  /** How many an enter may read for each permit beyond it, where no other worker could run them. */
-  get aheadAtEnter(): number {
-    return this.#pace.fitsSlice(this.#quantumMs) && this.#mayReadAhead ? PER_PERMIT : 0;
-  }
-
-  /** The same, where other workers could run them. */
-  get quickAtEnter(): number {
-    const may = this.#mayReadAhead && this.#account.withoutSlot === 0;
-    return may ? this.#pace.quickFor(this.#quantumMs) : 0;
+  /**
+   * How many an enter may read for each permit beyond it. `ahead`: where no other worker could run them · `quick`: also
+   * where others could, as they run at once.
+   */
+  get atEnter(): { readonly ahead: number; readonly quick: number } {
+    if (!this.#mayReadAhead || this.#share < 0) return NOTHING_AHEAD;
+    const ahead = this.#pace.fitsSlice(this.#quantumMs) ? PER_PERMIT : 0;
+    const waits = this.#account.withoutSlot > 0;
+    return { ahead, quick: waits ? 0 : this.#pace.quickFor(this.#quantumMs) };
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
@@ -265,6 +261,13 @@ export class Reading {
     this.start(entries, this.#share < 0 ? spare : this.#lease.permits - this.busy);
   }
 
+  /** Starts what an enter brought. `quick`: what it read ahead is to run at once. */
+  startEntered(entries: readonly Entry[], quick: boolean): void {
+    this.start(entries);
+    // cure: what was taken for short and is not goes back
+    if (quick) this.#ahead.expire(performance.now());
+  }
+
   /** Starts up to `most` of these, as far as there are permits; gives the rest back unstarted. */
   start(entries: readonly Entry[], most = entries.length): void {
     const end = this.busy + most;
@@ -289,7 +292,7 @@ export class Reading {
         continue;
       }
       if (!entry.suspect && this.#mode.working && this.#mayReadAhead && this.#share >= 0) {
-        this.#ahead.add(entry, now, this.#pace.patienceMs(this.#account.withoutSlot > 0));
+        this.#ahead.add(entry, now, this.#pace.delayMs);
         continue;
       }
       // cure: give-back of unstarted reads
@@ -304,6 +307,9 @@ export class Reading {
       if (this.#settling.outcomes.isMuch) return;
       // cure: the lease is checked before what was read ahead starts
       const now = this.#lease.fence();
+      // Handlers that do not await run one after the other here, and no timer meanwhile.
+      // cure: handlers that block do not run on when they were taken for short
+      if (this.#ahead.isExpired(now)) this.#giveUpAhead();
       // Without a lease nothing is left.
       const entry = this.#ahead.take(now);
       if (entry) this.#attempts.start(entry, now);
@@ -324,6 +330,14 @@ export class Reading {
     if (entries.length > 0) this.#onReturned();
   }
 
+  /** What was read ahead waits for too long: it goes back. */
+  #giveUpAhead(): void {
+    // cure: others are not read for what goes back
+    this.#share = 0;
+    this.#account.renounce();
+    this.returnAhead();
+  }
+
   /** Forgets what was read ahead, as the request has ended. */
   clear(): void {
     this.#ahead.takeAll();
@@ -333,7 +347,12 @@ export class Reading {
   async giveBackUnknown(): Promise<void> {
     const { outcomes } = this.#settling;
     const owned = this.#attempts.size + outcomes.size + this.#ahead.size;
-    const pending = await this.#calls.pending(owned + 100);
+    let count = owned + 100;
+    let pending = await this.#calls.pending(count);
+    while (pending.length === count) {
+      count *= 4;
+      pending = await this.#calls.pending(count);
+    }
     // Read after the answer: what ended meanwhile is among the outcomes.
     const known = new Set([...outcomes.entries(), ...this.#attempts.entries()]);
     for (const { entry } of this.#suspects.waiting) known.add(entry);

@@ -141,7 +141,11 @@ export class RequestSession {
     // Without an answer, the next renewal reads it.
     const now = () => this.lease.renew(0).catch(() => {});
     void now();
-    if (this.#mailbox.isBusy) this.#mailbox.run(now);
+    if (!this.#mailbox.isBusy) return;
+    this.#mailbox.run(() => {
+      this.#reading.returnAhead();
+      return now();
+    });
   }
 
   /**
@@ -185,11 +189,14 @@ export class RequestSession {
 
   async #enter(epochs: readonly string[], want: number, awaits: boolean): Promise<void> {
     let [wanted, sentAt, granted] = [0, 0, 0];
+    let atEnter = { ahead: 0, quick: 0 };
     let entered: Entered;
     try {
       wanted = await this.#room.permitsFor(this.shard.takesWork ? want : 0);
       sentAt = performance.now();
-      entered = await this.#calls.enter(epochs, wanted, this.#account, this.#reading);
+      // On a server that is nearly full it takes a single one, to see how much that needs.
+      if (wanted === want) atEnter = this.#reading.atEnter;
+      entered = await this.#calls.enter(epochs, wanted, this.#account, atEnter);
       if (entered.verdict === 'ok') granted = entered.permits - this.lease.permits;
     } finally {
       this.#account.answered(want, awaits ? Math.max(0, want - granted) : 0);
@@ -214,7 +221,7 @@ export class RequestSession {
     if (this.lease.permits > 0) {
       this.#log.begun(this.lease.permits);
       if (begins) this.lease.compareFrom(this.#slice.begin());
-      this.#reading.start(entered.entries);
+      this.#reading.startEntered(entered.entries, atEnter.quick > 0);
       this.#reading.note(entered.entries);
       this.#occupySlots();
       if (entered.entries.length > 0 && entered.ready === 0) this.#mode.runDry();

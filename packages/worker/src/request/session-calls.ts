@@ -11,7 +11,7 @@ import {
 import type { Shard } from '../fetch/shard.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 
-/** Most sub-requests that come with the permits; and if these are run at once. */
+/** Most sub-requests that come with the permits; and most where handlers are so short that they are read ahead. */
 const READ_AT_ENTER = 16;
 const QUICK_AT_ENTER = 128;
 
@@ -58,10 +58,7 @@ export class SessionCalls {
     epochs: readonly string[],
     want: number,
     { withoutSlot: awaited }: { readonly withoutSlot: number },
-    {
-      aheadAtEnter: ahead,
-      quickAtEnter: quick,
-    }: { readonly aheadAtEnter: number; readonly quickAtEnter: number },
+    { ahead, quick }: { readonly ahead: number; readonly quick: number },
   ) {
     const { id: worker, leaseMs, handlers } = this.#context;
     const op = this.#context.nextOp();
