@@ -13,7 +13,6 @@ import type { Suspects } from './suspects.js';
 
 /** Most that one settle is to bring, in characters of payloads: Redis keeps it several times meanwhile. */
 const MOST = 1_048_576;
-const NOTHING_AHEAD = { ahead: 0, quick: 0 };
 /** How many are read as long as nothing is known of their payloads. */
 const FIRST = 16;
 
@@ -37,6 +36,8 @@ export class Reading {
   #share = 0;
   /** While a settle is under way: as many may run as it says; the reply may leave permits for no more. */
   #ceiling = Number.POSITIVE_INFINITY;
+  /** How many the last enter could read ahead for each permit, to be run at once. */
+  #quick = 0;
   /** How many sub-requests wait for their next attempt and are due, as the server answered last. */
   dueNow = 0;
   #averageSize: number | undefined;
@@ -127,14 +128,16 @@ export class Reading {
   }
 
   /**
-   * How many an enter may read for each permit beyond it. `ahead`: where no other worker could run them · `quick`: also
-   * where others could, as they run at once.
+   * An enter is sent: how many it may read for each permit beyond it. `ahead`: where no other worker could run them ·
+   * `quick`: also where others could, as they run at once. `wantsAll`: false if a server that is nearly full gets no more
+   * than one, to see how much that needs.
    */
-  get atEnter(): { readonly ahead: number; readonly quick: number } {
-    if (!this.#mayReadAhead || this.#share < 0) return NOTHING_AHEAD;
-    const ahead = this.#pace.fitsSlice(this.#quantumMs) ? PER_PERMIT : 0;
-    const waits = this.#account.withoutSlot > 0;
-    return { ahead, quick: waits ? 0 : this.#pace.quickFor(this.#quantumMs) };
+  entering(wantsAll: boolean): { readonly ahead: number; readonly quick: number } {
+    const may = this.#mayReadAhead && this.#share >= 0 && wantsAll;
+    const ahead = may && this.#pace.fitsSlice(this.#quantumMs) ? PER_PERMIT : 0;
+    const runsAtOnce = may && this.#account.withoutSlot === 0;
+    this.#quick = runsAtOnce ? this.#pace.quickFor(this.#quantumMs) : 0;
+    return { ahead, quick: this.#quick };
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
@@ -240,17 +243,6 @@ export class Reading {
     if (this.#share < 0) this.returnAhead();
   }
 
-  /** These were read. */
-  note(entries: readonly Entry[]): void {
-    if (entries.length === 0) return;
-    let length = 0;
-    for (const { payload } of entries) length += payload.length;
-    const average = length / entries.length;
-    // What came last counts as much as everything before: payloads that grow are noticed soon.
-    this.#averageSize =
-      this.#averageSize === undefined ? average : (this.#averageSize + average) / 2;
-  }
-
   /**
    * Starts what was read ahead, then these, which a settle brought that left `spare` permits without a handler. Above a
    * lowered limit, or on a paused request, a handler that has ended since that call was sent makes no room: its permit
@@ -259,13 +251,15 @@ export class Reading {
   startSettled(entries: readonly Entry[], spare: number): void {
     this.startAhead();
     this.start(entries, this.#share < 0 ? spare : this.#lease.permits - this.busy);
+    this.#note(entries);
   }
 
-  /** Starts what an enter brought. `quick`: what it read ahead is to run at once. */
-  startEntered(entries: readonly Entry[], quick: boolean): void {
+  /** Starts what an enter brought. */
+  startEntered(entries: readonly Entry[]): void {
     this.start(entries);
+    this.#note(entries);
     // cure: what was taken for short and is not goes back
-    if (quick) this.#ahead.expire(performance.now());
+    if (this.#quick > 0) this.#ahead.expire(performance.now());
   }
 
   /** Starts up to `most` of these, as far as there are permits; gives the rest back unstarted. */
@@ -341,6 +335,16 @@ export class Reading {
   /** Forgets what was read ahead, as the request has ended. */
   clear(): void {
     this.#ahead.takeAll();
+  }
+
+  #note(entries: readonly Entry[]): void {
+    if (entries.length === 0) return;
+    let length = 0;
+    for (const { payload } of entries) length += payload.length;
+    const average = length / entries.length;
+    // What came last counts as much as everything before: payloads that grow are noticed soon.
+    this.#averageSize =
+      this.#averageSize === undefined ? average : (this.#averageSize + average) / 2;
   }
 
   /** Gives back what the server believes this worker owns and it never saw, because a reply got lost. */

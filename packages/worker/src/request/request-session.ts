@@ -137,15 +137,12 @@ export class RequestSession {
    * behind a call that is under way, because that may have brought more to run.
    */
   refresh(): void {
-    this.#reading.returnAhead();
-    // Without an answer, the next renewal reads it.
-    const now = () => this.lease.renew(0).catch(() => {});
-    void now();
-    if (!this.#mailbox.isBusy) return;
-    this.#mailbox.run(() => {
+    const now = () => {
       this.#reading.returnAhead();
-      return now();
-    });
+      return this.lease.renew(0).catch(() => {});
+    };
+    void now();
+    if (this.#mailbox.isBusy) this.#mailbox.run(now);
   }
 
   /**
@@ -189,14 +186,12 @@ export class RequestSession {
 
   async #enter(epochs: readonly string[], want: number, awaits: boolean): Promise<void> {
     let [wanted, sentAt, granted] = [0, 0, 0];
-    let atEnter = { ahead: 0, quick: 0 };
     let entered: Entered;
     try {
       wanted = await this.#room.permitsFor(this.shard.takesWork ? want : 0);
       sentAt = performance.now();
-      // On a server that is nearly full it takes a single one, to see how much that needs.
-      if (wanted === want) atEnter = this.#reading.atEnter;
-      entered = await this.#calls.enter(epochs, wanted, this.#account, atEnter);
+      const ahead = this.#reading.entering(wanted === want);
+      entered = await this.#calls.enter(epochs, wanted, this.#account, ahead);
       if (entered.verdict === 'ok') granted = entered.permits - this.lease.permits;
     } finally {
       this.#account.answered(want, awaits ? Math.max(0, want - granted) : 0);
@@ -221,8 +216,7 @@ export class RequestSession {
     if (this.lease.permits > 0) {
       this.#log.begun(this.lease.permits);
       if (begins) this.lease.compareFrom(this.#slice.begin());
-      this.#reading.startEntered(entered.entries, atEnter.quick > 0);
-      this.#reading.note(entered.entries);
+      this.#reading.startEntered(entered.entries);
       this.#occupySlots();
       if (entered.entries.length > 0 && entered.ready === 0) this.#mode.runDry();
       // It may own entries that it never saw.
@@ -257,7 +251,6 @@ export class RequestSession {
     if (settled.permits < running) this.#lose('the lease was withdrawn');
     this.#reading.settled(settled, read > 0);
     this.#reading.startSettled(entries, settled.permits - running);
-    this.#reading.note(entries);
     if (settled.cancelling) this.#cancel();
     const room = Math.min(read, settled.permits - running + (settled.share < 0 ? 0 : counts.ahead));
     // cure: a read that large payloads cut short is not dry
