@@ -192,7 +192,9 @@ export class Rules {
       Math.min(Math.max(4, Math.min(32, Math.floor(picture.granted / 4))), picture.granted),
     );
     const missing = Math.min(wanted - picture.granted, most) - picture.out - picture.outBefore;
-    if (!parked && missing > 0) wrong.push(`${missing} tokens were never minted`);
+    // What failed while the clock was ahead is due again as time passes, and minted for by the tend that is scheduled.
+    const isLater = this.#stage.clockSteps.length > 0 && Object.keys(picture.due).length > 0;
+    if (!parked && missing > 0 && !isLater) wrong.push(`${missing} tokens were never minted`);
     return wrong;
   }
 
