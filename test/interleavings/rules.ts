@@ -150,7 +150,8 @@ export class Rules {
       if (this.#isTaskWorld || picture.status === 'cancelling') continue;
       const spare = picture.limit - picture.granted;
       if (readyOf(picture) > 0 && spare > 0 && pops.some(({ actor }) => !actor.frozen)) {
-        held.set(`${id}: nobody takes what is ready`, IDLE_MS);
+        // A worker with slow handlers leaves the last ones to others, for no longer than one of its handlers takes.
+        held.set(`${id}: nobody takes what is ready`, Math.max(IDLE_MS, this.#cast.longestMs));
       }
     }
     for (const what of this.#since.keys()) if (!held.has(what)) this.#since.delete(what);
@@ -192,8 +193,11 @@ export class Rules {
       Math.min(Math.max(4, Math.min(32, Math.floor(picture.granted / 4))), picture.granted),
     );
     const missing = Math.min(wanted - picture.granted, most) - picture.out - picture.outBefore;
-    // What failed while the clock was ahead is due again as time passes, and minted for by the tend that is scheduled.
-    const isLater = this.#stage.clockSteps.length > 0 && Object.keys(picture.due).length > 0;
+    // What failed while the clock was ahead is due again as time passes, and a hold ends as time passes: the tend that is
+    // scheduled for then mints.
+    const wasHeld = Number(picture.fields['heldUntil'] ?? 0) > 0;
+    const isLater =
+      wasHeld || (this.#stage.clockSteps.length > 0 && Object.keys(picture.due).length > 0);
     if (!parked && missing > 0 && !isLater) wrong.push(`${missing} tokens were never minted`);
     return wrong;
   }
@@ -239,6 +243,10 @@ export class Rules {
   }
 
   #bury(actor: Actor, sends: boolean): void {
+    for (const [id, { alone }] of this.#stage.pictures)
+      // Noted to run alone, it may not have begun: its end counts as its own all the same.
+      for (const [index, who] of Object.entries(alone))
+        if (who === actor.name) this.#cast.runs.of(id, Number(index)).isolated = true;
     if (sends) return;
     for (const [id, picture] of this.#stage.pictures) {
       const { status, permits, pending, crashes, fields } = picture;
