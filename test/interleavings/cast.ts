@@ -13,7 +13,6 @@ import type { Scene } from '../support/given.js';
 import { Actor } from './actor.js';
 import { gatedClient } from './gated-client.js';
 import { QUEUE, type Stage } from './stage.js';
-import { virtualNow } from './virtual-time.js';
 
 /*
  * The real roles (test/cast/roles) on a stage, each in a process of its own, and what they were seen to do.
@@ -40,8 +39,6 @@ interface Errand {
 export class Cast {
   readonly #stage: Stage;
   readonly running = new Set<Run>();
-  /** How long the longest handler has taken until now. */
-  longestMs = 0;
   /** All runs of handlers. */
   readonly runs = new Runs();
   /** What the waiters received. */
@@ -190,7 +187,6 @@ export class Cast {
       const { requestId: id, index } = context;
       const run = { actor, id, index, context };
       this.running.add(run);
-      const begunAt = virtualNow();
       this.#began.add(`${actor.name} ${id} ${index}`);
       const step = {
         actor,
@@ -207,7 +203,6 @@ export class Cast {
           return new Promise(() => {});
         }
         this.running.delete(run);
-        this.longestMs = Math.max(this.longestMs, virtualNow() - begunAt);
         return handled(payload);
       });
     };

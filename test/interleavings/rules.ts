@@ -149,9 +149,8 @@ export class Rules {
       }
       if (this.#isTaskWorld || picture.status === 'cancelling') continue;
       const spare = picture.limit - picture.granted;
-      if (readyOf(picture) > 0 && spare > 0 && pops.some(({ actor }) => !actor.frozen)) {
-        // A worker with slow handlers leaves the last ones to others, for no longer than one of its handlers takes.
-        held.set(`${id}: nobody takes what is ready`, Math.max(IDLE_MS, this.#cast.longestMs));
+      if (readyOf(picture) > 0 && spare > 0 && pops.some(({ actor }) => this.#mayTake(actor))) {
+        held.set(`${id}: nobody takes what is ready`, IDLE_MS);
       }
     }
     for (const what of this.#since.keys()) if (!held.has(what)) this.#since.delete(what);
@@ -162,6 +161,13 @@ export class Rules {
       if (now - since > most) wrong.push(`${what}, for ${now - since} ms`);
     }
     return wrong;
+  }
+
+  /** Whether it lives and has a free slot: a pop that it gave up may still be under way. */
+  #mayTake(actor: Actor): boolean {
+    if (actor.dead || actor.frozen) return false;
+    const slots = this.#cast.workers.find((worker) => worker.actor === actor)?.slots ?? 0;
+    return [...this.#cast.running].filter((run) => run.actor === actor).length < slots;
   }
 
   #wrongState(id: string, picture: Picture): string[] {
@@ -243,8 +249,8 @@ export class Rules {
   }
 
   #bury(actor: Actor, sends: boolean): void {
+    // Noted to run alone, it may not have begun: its end counts as its own all the same.
     for (const [id, { alone }] of this.#stage.pictures)
-      // Noted to run alone, it may not have begun: its end counts as its own all the same.
       for (const [index, who] of Object.entries(alone))
         if (who === actor.name) this.#cast.runs.of(id, Number(index)).isolated = true;
     if (sends) return;
