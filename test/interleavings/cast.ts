@@ -39,6 +39,8 @@ interface Errand {
 export class Cast {
   readonly #stage: Stage;
   readonly running = new Set<Run>();
+  /** Whose worker has closed. */
+  readonly closed = new Set<Actor>();
   /** All runs of handlers. */
   readonly runs = new Runs();
   /** What the waiters received. */
@@ -164,6 +166,7 @@ export class Cast {
     this.#errand(actor, async () => {
       await this.#chosen(actor, 'is told to close');
       await worker.close({ timeoutMs: 1_000 });
+      this.closed.add(actor);
       this.worker(`${name}'`, options);
     });
   }

@@ -3,6 +3,7 @@ import type { Actor } from './actor.js';
 import type { Cast } from './cast.js';
 import { LIVE, readyOf } from './judge.js';
 import type { Done, Stage } from './stage.js';
+import type { Trip } from './trip.js';
 import { serverNow, virtualNow } from './virtual-time.js';
 
 /*
@@ -131,7 +132,8 @@ export class Rules {
       }
       if (!LIVE.includes(picture.status)) continue;
       for (const { actor } of this.#cast.workers) {
-        if (actor.dead || actor.frozen) continue;
+        // A call that arrives after its worker has closed takes permits, and entries, until the lease ends.
+        if (actor.dead || actor.frozen || this.#cast.closed.has(actor)) continue;
         const runs = this.#cast.runsOf(actor, id);
         const permits = picture.permits[actor.name] ?? 0;
         const counting = Object.keys(picture.crashes).length > 0;
@@ -149,7 +151,7 @@ export class Rules {
       }
       if (this.#isTaskWorld || picture.status === 'cancelling') continue;
       const spare = picture.limit - picture.granted;
-      if (readyOf(picture) > 0 && spare > 0 && pops.some(({ actor }) => this.#mayTake(actor))) {
+      if (readyOf(picture) > 0 && spare > 0 && pops.some((pop) => this.#mayTake(pop))) {
         held.set(`${id}: nobody takes what is ready`, IDLE_MS);
       }
     }
@@ -163,9 +165,9 @@ export class Rules {
     return wrong;
   }
 
-  /** Whether it lives and has a free slot: a pop that it gave up may still be under way. */
-  #mayTake(actor: Actor): boolean {
-    if (actor.dead || actor.frozen) return false;
+  /** Whether it has arrived, and its worker lives and has a free slot: one that was given up may be under way. */
+  #mayTake({ actor, notBefore = 0 }: Trip): boolean {
+    if (actor.dead || actor.frozen || notBefore > virtualNow()) return false;
     const slots = this.#cast.workers.find((worker) => worker.actor === actor)?.slots ?? 0;
     return [...this.#cast.running].filter((run) => run.actor === actor).length < slots;
   }
