@@ -277,7 +277,6 @@ describe('a fleet of small workers', { tags: ['one-server'] }, () => {
     letOne();
     await until(() => started.length === 3);
     clock.move(AT_ONCE_MS);
-    clock.go();
     await until(async () => (await owned(flow, id, worker.id)).pending === 2);
     expect(started).toHaveLength(3);
     const other = flow.worker({ concurrency: 8, leaseMs: LONG_MS, handler });
