@@ -167,8 +167,9 @@ export const longer: Record<string, World> = {
     atOnce: false,
     withinMs: 2_000,
     enter: (cast) => {
-      cast.worker('w1', {}, 'tax');
-      cast.worker('w2', { concurrency: 1 }, 'census');
+      // In so short a slice none reads the request whole, so that tokens matter.
+      cast.worker('w1', { quantumMs: 1 }, 'tax');
+      cast.worker('w2', { concurrency: 1, quantumMs: 1 }, 'census');
     },
   },
   'a long one among short ones': {
