@@ -49,7 +49,6 @@ const authorize: DashboardOptions['authorize'] = ({ headers }) =>
       ? { name: 'guest', control: false }
       : undefined;
 
-/** An application with the dashboard below a prefix, on a queue of its own. */
 /** A client that notes its commands: 'hlen open' for the key `{<queue>}:open`. */
 class Noting extends Redis {
   readonly seen: string[] = [];
@@ -63,6 +62,7 @@ class Noting extends Redis {
   }
 }
 
+/** An application with the dashboard below a prefix, on a queue of its own. */
 async function given(options: Partial<DashboardOptions> = {}) {
   const redis = await testUrl();
   const queue = freshName('dash');

@@ -134,7 +134,7 @@ export class RequestSession {
 
   /**
    * Reads the state of the request at once, as a notice says that it was cancelled, dropped, paused or changed; again
-   * behind a call that is under way, because that may have brought more to run.
+   * behind a call that is under way, as that may have brought more. Without an answer, the next renewal reads it.
    */
   refresh(): void {
     const now = () => {
