@@ -20,6 +20,11 @@ export const codeCommandLine = [
     name: 'end when their worker is killed',
   },
   {
+    cure: 'output is read before its pipe is closed',
+    test: 'test/flow/cli-exec-program.test.ts',
+    name: 'is read whole when this process does something else for long after the program ended',
+  },
+  {
     cure: 'running handlers may finish after the first Ctrl-C',
     test: 'test/flow/cli-fleet.test.ts',
     name: 'that are running may end after the first Ctrl-C, each in its time',

@@ -1,6 +1,7 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { backoff, pause } from '@piecework/protocol/contract';
 import pTimeout from 'p-timeout';
 import { guarded, guardGroup, releaseGroup } from './guard.js';
@@ -145,6 +146,10 @@ export class ExecProgram {
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     await pTimeout(closed, { milliseconds: OUTPUT_MS, message: false });
+    // What the program wrote may still be unread: on a busy machine, Node can tell that a process has ended before it
+    // reads the output. Between timers and immediates it reads all pipes.
+    // cure: output is read before its pipe is closed
+    await setImmediate();
     // Nobody waits for other processes of the group, or for pipes that others keep open.
     this.#signal('SIGKILL');
     if (child.pid) releaseGroup(child.pid);
