@@ -38,7 +38,7 @@
 --   successes    int     how many there are
 --   grantNo      string  number of the grant under which they were read, from enter; '' when unsure
 --   newest       int     greatest index among all outcomes; -1: there are none
---   values       string  RS, index, space, result of each success, in their order; '' when none are kept
+--   values       value   RS, index, space, result of each success, in their order; '' when none are kept
 --   read         int     sub-requests to read; never more than permits are left without a handler and `ahead`, nor
 --                        more than about a mebibyte of them
 --   ahead        int     how many of these may have no permit: the worker starts each when a handler has ended

@@ -323,6 +323,22 @@ describe('results of a request that is complete', () => {
     const values = items.map((item) => item.status === 'succeeded' && item.value);
     expect(values).toEqual([undefined, '', JSON.parse(large)]);
   });
+
+  // A long call is written from a buffer: the items of a whole submission, or chunks of them, and joined results.
+  test.for([10, 40])(
+    'and so are long ones with characters of all lengths: %i',
+    async (count, { flow }) => {
+      const items = Array.from({ length: count }, (_, n) => ({
+        n,
+        text: 'aü€😀'.repeat(4_000 + n),
+      }));
+      await flow.worker({ queue: flow.queue, handler: async (item) => item }).start();
+      const id = flow.id('long');
+      await flow.producer().submit(items, { id });
+      const results = await all(notifierOf(flow).results(id, { order: 'index' }));
+      expect(results.map((item) => item.status === 'succeeded' && item.value)).toEqual(items);
+    },
+  );
 });
 
 describe('reading results ends', () => {

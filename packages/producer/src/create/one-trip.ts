@@ -5,12 +5,12 @@ import {
   type PipelineReply,
   reopenIfClosed,
 } from '@piecework/protocol';
-import { CHUNK_BYTES, CHUNK_ITEMS } from '../items/chunk-size.js';
+import { CHUNK_ITEMS, WHOLE_BYTES } from '../items/chunk-size.js';
 import type { KnownItems } from '../items/known-items.js';
 import { confirmed, type Site, tryOrLeaveToTick } from '../seal/seal-request.js';
 
 /*
- * A submission whose items are known beforehand and fit into one chunk is submitted in one call (`submit`) where one
+ * A submission whose items are known beforehand and fit into one call is submitted in one call (`submit`) where one
  * server has both sides. Elsewhere it is created, filled and sealed in one round trip, after its intent. Whether a
  * submission is small depends on its items and options alone: so a repetition numbers its items in the same way, whether
  * or not it takes one trip.
@@ -21,7 +21,7 @@ export function smallOf(known: KnownItems, window: number): readonly string[] | 
   if (known.length === 0 || known.length > CHUNK_ITEMS) return undefined;
   // As for the chunks of a long submission: several have to fit into the window.
   if (window > 0 && known.length * 4 > window) return undefined;
-  return known.within(CHUNK_BYTES);
+  return known.within(WHOLE_BYTES);
 }
 
 /** The number that the producer gives to the first item of a submission. */

@@ -5,7 +5,7 @@ import {
   type SubmitBody,
   type SubmitHead,
 } from '@piecework/protocol';
-import { CHUNK_BYTES, CHUNK_ITEMS } from '../items/chunk-size.js';
+import { CHUNK_ITEMS, WHOLE_BYTES } from '../items/chunk-size.js';
 
 /*
  * Small submissions that come in one turn of the event loop go to the server together: those with the same options
@@ -100,7 +100,7 @@ function bounded(group: readonly Waiting[]): Waiting[][] {
     const [count, size] = [one.body.payloads.length, sizeOf(one)];
     const last = calls.at(-1);
     const fits = last && last.length < REQUESTS && items + count <= CHUNK_ITEMS;
-    if (fits && units + size <= CHUNK_BYTES) {
+    if (fits && units + size <= WHOLE_BYTES) {
       last.push(one);
       items += count;
       units += size;

@@ -4,4 +4,4 @@ import type { Cluster, Redis } from 'ioredis';
 export type Client = Redis | Cluster;
 
 /** One argument of a command. */
-export type Argument = string | number;
+export type Argument = string | number | Buffer;

@@ -1053,7 +1053,7 @@ export const calls = {
       /** how many there are */ readonly successes: number;
       /** number of the grant under which they were read, from enter; '' when unsure */ readonly grantNo: string;
       /** greatest index among all outcomes; -1: there are none */ readonly newest: number;
-      /** RS, index, space, result of each success, in their order; '' when none are kept */ readonly values: string;
+      /** RS, index, space, result of each success, in their order; '' when none are kept */ readonly values: Argument;
       /** sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them */ readonly read: number;
       /** how many of these may have no permit: the worker starts each when a handler has ended */ readonly ahead: number;
       /** number of this worker's last call for the request that was answered; 0: none */ readonly answered: number;

@@ -84,13 +84,28 @@ export async function runCall<Name extends ScriptName>(
 }
 
 /** `script`: its digest, or its text. */
-const commandArgs = (script: string, keys: readonly string[], args: readonly Argument[]) => [
-  script,
-  keys.length,
-  ...keys,
-  ...args,
-  ...build.clock(),
-];
+function commandArgs(
+  script: string,
+  keys: readonly string[],
+  args: readonly Argument[],
+): Argument[] {
+  const all: Argument[] = [script, keys.length, ...keys, ...args, ...build.clock()];
+  // One Buffer among the arguments has ioredis write all of them into a buffer, and not join them to a text.
+  if (isLong(args)) all[0] = Buffer.from(script);
+  return all;
+}
+
+/**
+ * V8 keeps a text of more than 131,000 bytes apart from the others, and to make and write one takes three times the CPU
+ * time for each byte (docs/decisions/0051-bytes-of-payloads.md). In characters.
+ */
+export const LONG_TEXT = 120_000;
+
+function isLong(args: readonly Argument[]): boolean {
+  let length = 0;
+  for (const arg of args) if (typeof arg === 'string') length += arg.length;
+  return length > LONG_TEXT;
+}
 
 /** As the methods of the client do, without their copies of the arguments and their options. */
 const send = (client: Client, name: 'evalsha' | 'eval', args: Argument[]) =>
@@ -136,10 +151,10 @@ export async function runCalls<const Calls extends readonly ScriptCall[]>(
   client: Client,
   together: Calls,
 ): Promise<Replies<Calls>> {
-  const commands = together.map(({ name, keys, args }) => {
-    const { sha } = build.scripts[name];
-    return ['evalsha', sha, keys.length, ...keys, ...args, ...build.clock()];
-  });
+  const commands = together.map(({ name, keys, args }) => [
+    'evalsha',
+    ...commandArgs(build.scripts[name].sha, keys, args),
+  ]);
   const answers = await client
     .pipeline(commands)
     .exec()

@@ -1,6 +1,6 @@
 import { indexOf } from '../../contract/keys.js';
 import type { Argument } from '../../redis/client.js';
-import type { Arguments } from '../../scripts/run-script.js';
+import { type Arguments, LONG_TEXT } from '../../scripts/run-script.js';
 import type { StreamRow } from '../../scripts/script-values.js';
 
 /*
@@ -67,15 +67,16 @@ export function reportOf(
 ): Pick<Arguments<'settle'>, 'successes' | 'newest' | 'values' | 'outcomes'> {
   const outcomes: Argument[] = [];
   let newest = -1;
-  let values = '';
+  const results = new Joined();
   for (const outcome of all) {
     const index = outcome.entry.slice(cut);
     newest = Math.max(newest, Number(index));
     if (outcome.kind !== 's') continue;
     outcomes.push(outcome.entry);
-    values += `${SEPARATOR}${index} ${outcome.value}`;
+    results.add(`${SEPARATOR}${index} ${outcome.value}`);
   }
   const successes = outcomes.length;
+  const values = results.all();
   if (successes === all.length) return { successes, newest, values, outcomes };
   for (const outcome of all) {
     if (outcome.kind === 'f')
@@ -83,6 +84,24 @@ export function reportOf(
     else if (outcome.kind === 'b') outcomes.push(outcome.entry.slice(cut), 'b', '', 0);
   }
   return { successes, newest, values, outcomes };
+}
+
+/** Joins texts. What is long becomes a Buffer, piece by piece: see LONG_TEXT. */
+class Joined {
+  #text = '';
+  readonly #before: Buffer[] = [];
+
+  add(text: string): void {
+    this.#text += text;
+    if (this.#text.length < LONG_TEXT) return;
+    this.#before.push(Buffer.from(this.#text));
+    this.#text = '';
+  }
+
+  all(): string | Buffer {
+    if (this.#before.length === 0) return this.#text;
+    return Buffer.concat([...this.#before, Buffer.from(this.#text)]);
+  }
 }
 
 export function recordsOf(flat: readonly string[]): ResultRecord[] {

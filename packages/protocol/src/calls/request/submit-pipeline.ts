@@ -33,7 +33,7 @@ export interface WholeRequest {
 }
 
 /** The field that such a create writes in addition to the options. */
-export const createField = (owner: string): readonly Argument[] => [`sent:${owner}`, BEHIND_CREATE];
+export const createField = (owner: string): [string, number] => [`sent:${owner}`, BEHIND_CREATE];
 
 /**
  * Creates a request with all its items, and seals it: `create`, `append` and `seal` in one round trip. Answers
