@@ -330,7 +330,7 @@ describe('results of a request that is complete', () => {
     async (count, { flow }) => {
       const items = Array.from({ length: count }, (_, n) => ({
         n,
-        text: 'aü€😀'.repeat(4_000 + n),
+        text: 'aü€😀'.repeat(12_000 + n),
       }));
       await flow.worker({ queue: flow.queue, handler: async (item) => item }).start();
       const id = flow.id('long');

@@ -1,5 +1,5 @@
 /**
- * A submission that fits into one chunk: one call where one server has both sides, else two round trips and a push.
+ * A submission that fits into one call: one call where one server has both sides, else two round trips and a push.
  * @module-tag one-server
  */
 import { type Argument, createField, RequestExistsError, ServerError } from '@piecework/protocol';

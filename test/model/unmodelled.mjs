@@ -412,6 +412,7 @@ export const unmodelled = [
   { cure: 'a worker process that ended is started again', why: OUTSIDE },
   { cure: 'programs end with their worker', why: OUTSIDE },
   { cure: 'output is read before its pipe is closed', why: OUTSIDE },
+  { cure: 'an answer that has arrived is not late', why: OUTSIDE },
   { cure: 'a handler has time after its abort', why: OUTSIDE },
   { cure: 'a flood of log lines is counted', why: OUTSIDE },
   { cure: 'workers log sub-requests that failed by crashes', why: OUTSIDE },

@@ -34,6 +34,12 @@ export const codeProtocol = [
     change: 'never',
   },
   {
+    cure: 'an answer that has arrived is not late',
+    test: 'test/flow/late-timers.test.ts',
+    name: 'is answered if its answer arrived while the event loop stood still beyond the bound',
+    change: { becomes: 'isLate' },
+  },
+  {
     cure: 'long timers are set in parts',
     test: SIGNALS,
     name: 'is waited for in parts',

@@ -14,9 +14,9 @@ export function interceptScripts(
   const original = client.sendCommand.bind(client);
   client.sendCommand = (...[command, stream]: Parameters<Client['sendCommand']>) => {
     if (command.name !== 'evalsha' || stream) return original(command, stream);
-    const args = command.args as string[];
+    const { args } = command;
     const send = () => original(new Command('evalsha', [...args], { replyEncoding: 'utf8' }));
-    return carryOut(args, send as () => Promise<unknown>);
+    return carryOut(args.map(String), send as () => Promise<unknown>);
   };
   return () => {
     client.sendCommand = original;

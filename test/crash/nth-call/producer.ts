@@ -19,7 +19,7 @@ type Submit = (producer: Producer, id: string) => Promise<unknown>;
 const submitted: Submit = (producer, id) =>
   producer.submit(payloads(ITEMS), { ...OPTIONS, id, window: 8 });
 
-/** All in one chunk: in one call, or, where the sides are apart, created, filled and sealed in one round trip. */
+/** All in one call, or, where the sides are apart, created, filled and sealed in one round trip. */
 const atOnce: Submit = (producer, id) => producer.submit(payloads(ITEMS), { ...OPTIONS, id });
 
 /** By a key, which stands for the id already, as whoever had it first died. */

@@ -16,7 +16,8 @@ export function meetFate({ signal, at, when, sha: only }, cluster) {
   let sent = 0;
   const meet = (n, command) => {
     // Synchronous: nothing that is buffered outlives the signal.
-    const sha = command.name === 'evalsha' ? command.args[0] : undefined;
+    // A long call has a Buffer there.
+    const sha = command.name === 'evalsha' ? String(command.args[0]) : undefined;
     writeSync(1, `${JSON.stringify({ met: n, command: command.name, sha })}\n`);
     process.kill(process.pid, signal);
   };
@@ -26,7 +27,7 @@ export function meetFate({ signal, at, when, sha: only }, cluster) {
     if (isIoredis(command, cluster) || counted.has(command))
       return sendCommand.call(this, command, stream);
     counted.add(command);
-    if (only && command.args[0] !== only) return sendCommand.call(this, command, stream);
+    if (only && String(command.args[0]) !== only) return sendCommand.call(this, command, stream);
     sent += 1;
     const n = sent;
     if (n === at && when === 'before') meet(n, command);

@@ -73,6 +73,13 @@ export interface ProcessOptions {
   readonly onMetrics?: ((metrics: Snapshot) => void) | undefined;
 }
 
+/**
+ * Calls after OUTPUT_MS, and after what had arrived by then was read: when this process was kept from that, Node runs
+ * timers first, then reads, then runs immediates.
+ */
+const afterReading = (then: () => void): NodeJS.Timeout =>
+  setTimeout(() => setImmediate(then), OUTPUT_MS);
+
 /** Calls when all messages of a process that has ended were received: its end may be noticed before them. */
 function afterMessages(child: ChildProcess, then: () => void): void {
   if (!child.connected) {
@@ -85,7 +92,7 @@ function afterMessages(child: ChildProcess, then: () => void): void {
     if (!called) then();
     called = true;
   };
-  const late = setTimeout(once, OUTPUT_MS);
+  const late = afterReading(once);
   child.once('disconnect', once);
 }
 
@@ -132,10 +139,10 @@ export class WorkerProcess {
       child.once('close', () => resolve());
       child.once('exit', (code, signal) => {
         clearInterval(this.#watch);
-        setTimeout(() => {
+        afterReading(() => {
           child.stdout?.destroy();
           child.stderr?.destroy();
-        }, OUTPUT_MS).unref();
+        }).unref();
         afterMessages(child, () => onEnd(this.#endOf(code, signal)));
       });
       child.once('error', (error) => {

@@ -41,7 +41,7 @@ export interface Creation {
   readonly owner: string;
   readonly digest: string;
   readonly options: CheckedOptions;
-  /** All its items, encoded, when they are known and fit into one chunk. */
+  /** All its items, encoded, when they are known and fit into one call. */
   readonly small?: readonly string[] | undefined;
   /** Whether no other process knows the id. */
   readonly isNewId?: boolean;

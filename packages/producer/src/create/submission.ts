@@ -37,7 +37,7 @@ export interface ProducerContext {
 
 /** What is submitted, and in which way. */
 export interface AskedSubmission extends Asked {
-  /** All its items, encoded, when they are known and fit into one chunk. */
+  /** All its items, encoded, when they are known and fit into one call. */
   readonly small?: readonly string[] | undefined;
   /** Whether this call generated the id, so that no other process knows it. */
   readonly isNewId?: boolean;

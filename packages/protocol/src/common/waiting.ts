@@ -44,23 +44,31 @@ export class LongTimer {
  */
 export function within<T>(ms: number, call: Promise<T>, late: () => T | Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
+    let ended = false;
+    const isLate = () => {
+      if (ended) return;
+      try {
+        resolve(late());
+      } catch (error) {
+        reject(error);
+      }
+    };
     const timer = setTimeout(
-      () => {
-        try {
-          resolve(late());
-        } catch (error) {
-          reject(error);
-        }
-      },
+      // cure: an answer that has arrived is not late
+      () => setImmediate(isLate),
       Math.min(ms, LONGEST_TIMER_MS),
     );
+    const end = () => {
+      ended = true;
+      clearTimeout(timer);
+    };
     call.then(
       (answer) => {
-        clearTimeout(timer);
+        end();
         resolve(answer);
       },
       (error: unknown) => {
-        clearTimeout(timer);
+        end();
         reject(error);
       },
     );

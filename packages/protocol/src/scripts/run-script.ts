@@ -2,6 +2,7 @@ import type { PieceworkError } from '../contract/errors.js';
 import type { Argument, Client } from '../redis/client.js';
 import { Command, type Redis } from '../redis/ioredis.js';
 import { sendOnce } from '../redis/ioredis-internals/send-once.js';
+import { LONG_TEXT } from '../redis/long-text.js';
 import { redisError } from '../redis/redis-error.js';
 import { calls } from './calls.generated.js';
 import { type ScriptName, scripts } from './scripts.generated.js';
@@ -94,12 +95,6 @@ function commandArgs(
   if (isLong(args)) all[0] = Buffer.from(script);
   return all;
 }
-
-/**
- * V8 keeps a text of more than 131,000 bytes apart from the others, and to make and write one takes three times the CPU
- * time for each byte (docs/decisions/0051-bytes-of-payloads.md). In characters.
- */
-export const LONG_TEXT = 120_000;
 
 function isLong(args: readonly Argument[]): boolean {
   let length = 0;

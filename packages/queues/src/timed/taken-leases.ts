@@ -36,7 +36,8 @@ export class TakenLeases {
 
   add(item: TakenItem): void {
     this.#items.add(item);
-    this.#timer ??= setInterval(() => this.#checkAll(), this.#beatMs);
+    // After what has arrived by then is read: the answer to a renewal may be among it.
+    this.#timer ??= setInterval(() => setImmediate(() => this.#checkAll()), this.#beatMs);
   }
 
   delete(item: TakenItem): void {

@@ -37,7 +37,9 @@ export class Heartbeat {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#beat(), leaseCheckMs(this.#leaseMs));
+    // After what has arrived by then is read: the answer to a renewal may be among it.
+    const beat = () => setImmediate(() => this.#beat());
+    this.#timer ??= setInterval(beat, leaseCheckMs(this.#leaseMs));
   }
 
   close(): void {
@@ -46,6 +48,7 @@ export class Heartbeat {
   }
 
   #beat(): void {
+    if (this.#timer === undefined) return;
     for (const session of this.#sessions()) {
       session.lease.fence();
       session.attempts.noteSlow();

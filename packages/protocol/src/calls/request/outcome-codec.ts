@@ -1,6 +1,7 @@
 import { indexOf } from '../../contract/keys.js';
 import type { Argument } from '../../redis/client.js';
-import { type Arguments, LONG_TEXT } from '../../scripts/run-script.js';
+import { LONG_TEXT } from '../../redis/long-text.js';
+import type { Arguments } from '../../scripts/run-script.js';
 import type { StreamRow } from '../../scripts/script-values.js';
 
 /*

@@ -1,12 +1,13 @@
 import type { Client } from '../client.js';
 import { Cluster, type Redis } from '../ioredis.js';
+import { LONG_TEXT } from '../long-text.js';
 
 /*
  * ioredis hands each command to its socket as soon as it is called, and each is a system call of its own. Here all
  * commands that are called in one turn of the event loop share one write, once the promises of that turn have run.
  * A handler of the user may block the loop, so `sendGathered` is called before it starts.
  * (`enableAutoPipelining` of ioredis is no alternative: it holds commands back until the pipeline before is answered.)
- * This relies on ioredis writing each command as one string to `client.stream`, which is a new one at each 'connect'.
+ * This relies on ioredis writing each command as one text, or as one Buffer, to `client.stream`, which is a new one at each 'connect'.
  */
 
 type Stream = Redis['stream'];
@@ -41,6 +42,7 @@ class Gathered {
   }
 
   #add(text: string): boolean {
+    if (this.text.length + text.length > LONG_TEXT) this.send();
     if (this.text === '' && waiting.push(this) === 1) queueMicrotask(sendAfterPromises);
     this.text += text;
     return true;
