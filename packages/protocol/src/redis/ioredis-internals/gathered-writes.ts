@@ -7,7 +7,8 @@ import { LONG_TEXT } from '../long-text.js';
  * commands that are called in one turn of the event loop share one write, once the promises of that turn have run.
  * A handler of the user may block the loop, so `sendGathered` is called before it starts.
  * (`enableAutoPipelining` of ioredis is no alternative: it holds commands back until the pipeline before is answered.)
- * This relies on ioredis writing each command as one text, or as one Buffer, to `client.stream`, which is a new one at each 'connect'.
+ * This relies on ioredis writing each command as one text, or as one Buffer, to `client.stream`, which is a new one at
+ * each 'connect'. Texts are joined up to LONG_TEXT characters.
  */
 
 type Stream = Redis['stream'];
