@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { Connection, sendGathered } from '@piecework/protocol';
+import { Connection, sendGathered, whenLate } from '@piecework/protocol';
 import { expect, onTestFinished, test } from 'vitest';
-import { whenLate } from '../../packages/worker/src/fetch/watchdog.js';
 import { Stalls } from '../../packages/worker/src/report/stalls.js';
 import { gate, Log, mastersOf } from '../support/flow.js';
 import { testConnection } from '../support/redis.js';

@@ -37,7 +37,7 @@ export const codeProtocol = [
     cure: 'an answer that has arrived is not late',
     test: 'test/flow/late-timers.test.ts',
     name: 'is answered if its answer arrived while the event loop stood still beyond the bound',
-    change: { becomes: 'isLate' },
+    change: { becomes: 'then' },
   },
   {
     cure: 'long timers are set in parts',

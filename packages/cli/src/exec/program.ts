@@ -1,8 +1,7 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
-import { backoff, pause } from '@piecework/protocol/contract';
+import { backoff, nextTurn, pause } from '@piecework/protocol/contract';
 import pTimeout from 'p-timeout';
 import { guarded, guardGroup, releaseGroup } from './guard.js';
 import type { LiveStderr } from './live-stderr.js';
@@ -149,7 +148,7 @@ export class ExecProgram {
     // What the program wrote may still be unread: on a busy machine, Node can tell that a process has ended before it
     // reads the output. Between timers and immediates it reads all pipes.
     // cure: output is read before its pipe is closed
-    await setImmediate();
+    await nextTurn();
     // Nobody waits for other processes of the group, or for pipes that others keep open.
     this.#signal('SIGKILL');
     if (child.pid) releaseGroup(child.pid);

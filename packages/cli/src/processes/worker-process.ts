@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Snapshot } from '@piecework/metrics/fleet';
-import type { CrashCause } from '@piecework/protocol/contract';
+import { afterReading, type CrashCause } from '@piecework/protocol/contract';
 import type { WorkerHealth } from '@piecework/worker';
 import { causeOf, type EndedWorker } from './worker-end.js';
 
@@ -73,13 +73,6 @@ export interface ProcessOptions {
   readonly onMetrics?: ((metrics: Snapshot) => void) | undefined;
 }
 
-/**
- * Calls after OUTPUT_MS, and after what had arrived by then was read: when this process was kept from that, Node runs
- * timers first, then reads, then runs immediates.
- */
-const afterReading = (then: () => void): NodeJS.Timeout =>
-  setTimeout(() => setImmediate(then), OUTPUT_MS);
-
 /** Calls when all messages of a process that has ended were received: its end may be noticed before them. */
 function afterMessages(child: ChildProcess, then: () => void): void {
   if (!child.connected) {
@@ -92,7 +85,7 @@ function afterMessages(child: ChildProcess, then: () => void): void {
     if (!called) then();
     called = true;
   };
-  const late = afterReading(once);
+  const late = afterReading(OUTPUT_MS, once);
   child.once('disconnect', once);
 }
 
@@ -139,7 +132,7 @@ export class WorkerProcess {
       child.once('close', () => resolve());
       child.once('exit', (code, signal) => {
         clearInterval(this.#watch);
-        afterReading(() => {
+        afterReading(OUTPUT_MS, () => {
           child.stdout?.destroy();
           child.stderr?.destroy();
         }).unref();

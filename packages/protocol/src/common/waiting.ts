@@ -39,36 +39,52 @@ export class LongTimer {
 }
 
 /**
+ * Calls after `ms`, and after what had arrived by then was read: behind a blocked event loop, Node runs timers first, then
+ * reads, then runs immediates.
+ */
+export const afterReading = (ms: number, then: () => void): NodeJS.Timeout =>
+  setTimeout(
+    // cure: an answer that has arrived is not late
+    () => setImmediate(then),
+    ms,
+  );
+
+/**
+ * Calls `onLate` after `ms`, unless the function that it returns is called before. An event loop that was blocked
+ * first reads what has arrived meanwhile: then only the loop itself was late.
+ */
+export function whenLate(ms: number, onLate: () => void): () => void {
+  let came = false;
+  const check = () => {
+    if (!came) onLate();
+  };
+  const timer = afterReading(ms, check);
+  return () => {
+    came = true;
+    clearTimeout(timer);
+  };
+}
+
+/**
  * As `call` ends; when it has not ended after `ms`, as `late` says. For calls that are made all the time: it makes no
  * error before one is needed, because that costs more than everything else here.
  */
 export function within<T>(ms: number, call: Promise<T>, late: () => T | Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    let ended = false;
-    const isLate = () => {
-      if (ended) return;
+    const ended = whenLate(Math.min(ms, LONGEST_TIMER_MS), () => {
       try {
         resolve(late());
       } catch (error) {
         reject(error);
       }
-    };
-    const timer = setTimeout(
-      // cure: an answer that has arrived is not late
-      () => setImmediate(isLate),
-      Math.min(ms, LONGEST_TIMER_MS),
-    );
-    const end = () => {
-      ended = true;
-      clearTimeout(timer);
-    };
+    });
     call.then(
       (answer) => {
-        end();
+        ended();
         resolve(answer);
       },
       (error: unknown) => {
-        end();
+        ended();
         reject(error);
       },
     );

@@ -1,4 +1,11 @@
-import { backoff, type Connection, nextTurn, pause, type QueueCommands } from '@piecework/protocol';
+import {
+  backoff,
+  type Connection,
+  nextTurn,
+  pause,
+  type QueueCommands,
+  whenLate,
+} from '@piecework/protocol';
 import type { Redis } from 'ioredis';
 import pTimeout from 'p-timeout';
 import type { Logger } from 'pino';
@@ -8,7 +15,6 @@ import type { Unblocking } from '../shared/unblocking.js';
 import { BlockingConnection, DISPOSABLE } from './blocking-connection.js';
 import { isMoving } from './migrating-pop.js';
 import { SlotMove } from './slot-move.js';
-import { whenLate } from './watchdog.js';
 
 /** How long one blocking pop waits on the server. */
 const BLOCK_SECONDS = 5;

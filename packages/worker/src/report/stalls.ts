@@ -1,4 +1,4 @@
-import { ConnectionError } from '@piecework/protocol';
+import { afterReading, ConnectionError } from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Events } from './events.js';
 
@@ -108,7 +108,7 @@ export class Stalls {
 
   /** After what has arrived by then is read: a handler that blocks the event loop delays answers. */
   #checkIn(ms: number): void {
-    this.#timer = setTimeout(() => setImmediate(() => this.#check()), ms).unref();
+    this.#timer = afterReading(ms, () => this.#check()).unref();
   }
 }
 

@@ -1,3 +1,4 @@
+import { afterReading } from '../../common/waiting.js';
 import type { Client } from '../client.js';
 import { Cluster, type Redis } from '../ioredis.js';
 import { endWithoutNodes } from '../ioredis-internals/cluster-internals.js';
@@ -54,7 +55,7 @@ export function retryHangs(cluster: Cluster): void {
       if (cluster.status === 'connect') cluster.disconnect(true);
     };
     // After the replies that have already arrived are read.
-    timer = setTimeout(() => setImmediate(again), READY_MS).unref();
+    timer = afterReading(READY_MS, again).unref();
   });
 }
 
