@@ -4,7 +4,10 @@ import { connectedClients, usedMemory } from './redis-figures.js';
 import type { MemoryReport } from './run-order.js';
 import type { Stage } from './stage.js';
 
-/** Memory of waiting sub-requests: measured after their producer has disconnected, so without its buffers. */
+/**
+ * Memory of waiting sub-requests: measured after their producer has disconnected, so without its buffers. Redis frees
+ * the buffers of idle connections in between (up to 50 KB a connection), so the figure needs thousands of sub-requests.
+ */
 export async function measureMemory(stage: Stage): Promise<MemoryReport> {
   const { order, probe } = stage;
   const others = await connectedClients(probe);
