@@ -14,7 +14,7 @@ test('piecework dashboard serves its page until it is stopped, and names what it
   const open = await run('dashboard', '--insecure', '--host', '0.0.0.0', '--port', '0');
   expect([open.code, open.stderr]).toEqual([
     2,
-    'piecework: dashboard: insecure is only for this machine, and others may reach 0.0.0.0; give a token or users\n',
+    'piecework: dashboard: insecure is only for this machine, and others may reach 0.0.0.0; listen at 127.0.0.1, or give a token or users\n',
   ]);
 
   const token = 'a-token-of-more-than-16';

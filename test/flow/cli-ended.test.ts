@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished } from 'vitest';
-import { STARTS, startCli } from '../support/cli.js';
+import { endAtOnce, STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, test } from '../support/command-line.js';
 import { keysOf } from '../support/leaks.js';
 import { startOwnRedis } from '../support/redis.js';
@@ -29,9 +29,10 @@ describe('a run that is ended at once', () => {
     const args = ['run', '--input', input, '--exec', command, '-j', '4', '--format', format];
     const { child, said, finished } = startCli([...args, '--out', out, '--joblog', log]);
     await until(async () => (await count(log)) === TOTAL, { what: 'all but one ended', ...STARTS });
-    child.kill('SIGINT');
-    await until(() => said.stderr.includes('Ctrl-C again ends at once'));
-    child.kill('SIGINT');
+    await endAtOnce(
+      () => child.kill('SIGINT'),
+      () => said.stderr,
+    );
     return { out, ...(await finished) };
   }
 
@@ -96,7 +97,7 @@ describe('a run that is stopped lets running sub-requests end, and starts no oth
       const { child, said, finished } = startCli(args, { redis: commandLine.redis });
       await run();
       child.kill(signal);
-      await until(() => said.stderr.includes('stopping: what runs may end'));
+      await until(() => said.stderr.includes('stopping: what runs has 30s, '));
       await goOn();
       expect((await finished).code).toBe(code);
       expect([await count(began), await count(out)]).toEqual([AT_ONCE, AT_ONCE]);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { QueueCommands } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
-import { STARTS, startCli } from '../support/cli.js';
+import { endAtOnce, STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import { runs } from '../support/processes.js';
@@ -294,9 +294,10 @@ describe('programs of --exec', () => {
       const args = ['run', '--input', input, '--exec', command, ...(mode as string[])];
       const { child, said, finished } = startCli(args);
       const all = await shells(pids, 4);
-      child.kill('SIGINT');
-      await until(() => said.stderr.includes('Ctrl-C again ends at once'));
-      child.kill('SIGINT');
+      await endAtOnce(
+        () => child.kill('SIGINT'),
+        () => said.stderr,
+      );
       expect((await finished).code).toBe(130);
       await until(() => !all.some(runs), { what: 'all programs have ended' });
     },
@@ -312,7 +313,7 @@ describe('programs of --exec', () => {
     const { child, said, finished } = startCli(args);
     await until(() => ['a', 'b'].every((one) => existsSync(join(folder, `began-${one}`))), STARTS);
     child.kill('SIGINT');
-    await until(() => said.stderr.includes('stopping: what runs may end'));
+    await until(() => said.stderr.includes('stopping: what runs has 30s, '));
     const written = async () => (await readFile(out, 'utf8')).trim().split('\n');
     await file('go-a', '');
     await until(async () => (await written())[0]?.includes('"value":"a"'));

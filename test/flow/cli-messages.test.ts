@@ -37,6 +37,8 @@ const FILES: Readonly<Record<string, string>> = {
   'no-function.mjs': 'export default { resize: 1 };\n',
   'array.mjs': "export default [{ task: 'resize' }];\n",
   'backoff.mjs': 'export default async (x) => x;\nexport const backoff = 1;\n',
+  'tasks.mjs': 'export default { resize: async (x) => x, crop: async (x) => x };\n',
+  'common.mjs': 'module.exports = async (x) => x;\n',
   'data.json': '{}',
   'commonjs/package.json': '{ "type": "commonjs" }',
   'commonjs/module.js': 'export default async (x) => x;\n',
@@ -58,7 +60,16 @@ const HANDLERS: readonly Case[] = [
   [handled('imports-syntax.mjs'), 2, /^--handler imports-syntax\.mjs: syntax\.mjs:3: SyntaxError/],
   [handled('syntax.cjs'), 2, /: syntax\.cjs:1: SyntaxError: /],
   [handled('no-export.mjs'), 2, /: no-export\.mjs:1: SyntaxError: .* named 'b'$/],
-  [handled('types.tsx'), 2, /does not run TypeScript; .*tsx/],
+  [
+    handled('types.tsx'),
+    2,
+    /: Node does not run \.tsx files; compile it with tsc, or run it by tsx: /,
+  ],
+  [
+    handled('common.mjs'),
+    2,
+    /: common\.mjs:1:1: module is not defined .*; write export default …, or name the file \.cjs$/,
+  ],
   [handled('program.py'), 2, /does not run \.py files; run a program by --exec/],
   [handled('no-file.mjs'), 2, /imports cannot be found: .*missing\.mjs.*correct the path/],
   [handled('no-package.mjs'), 2, /imports cannot be found: .*npm install no-such-package/],
@@ -75,6 +86,16 @@ const HANDLERS: readonly Case[] = [
   [handled('no-function.mjs'), 2, /in its default export, resize is not a function/],
   [handled('array.mjs'), 2, /defineTask\(…\)\.handler\(fn\)$/],
   [handled('backoff.mjs'), 2, /its export backoff is not a function$/],
+  [
+    [...RUN, '--handler', 'tasks.mjs', '--task', 'resiez'],
+    2,
+    /^--task: "resiez" is not allowed; allowed: a task that tasks\.mjs has: resize, crop$/,
+  ],
+  [
+    [...RUN, '--handler', 'tasks.mjs'],
+    2,
+    /^--task is missing; allowed: a task that tasks\.mjs has: resize, crop$/,
+  ],
   [handled('data.json'), 2, /it is not a JavaScript module$/],
   [handled('commonjs/module.js'), 2, /commonjs\/module\.js:1: .*name it \.mjs, or put/],
   [
@@ -238,7 +259,10 @@ describe('a server that cannot be used', () => {
       `redis://127.0.0.1:${port}`,
     );
     await refused([list, 1, /ENOENT .*: there is no such socket; /], '/no/such/socket');
-    await refused([list, 2, /^--redis is missing|REDIS_URL/], 'http://127.0.0.1');
+    const wrong = /^REDIS_URL: .* allowed: a Redis URL such as redis:\/\/localhost:6379/;
+    await refused([list, 2, wrong], 'http://127.0.0.1');
+    await refused([run(), 2, wrong], 'localhost:6379');
+    await refused([list, 2, /^--redis is missing; .* piecework dev starts a Redis to try$/], '');
   });
 
   test('speaks TLS and is asked without, or the reverse', async () => {

@@ -3,7 +3,7 @@ import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { queueKeys } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
-import { STARTS, startCli } from '../support/cli.js';
+import { endAtOnce, STARTS, startCli } from '../support/cli.js';
 import { type CommandLine, jsonLines, runCli, saysIn, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
 import type { Heard } from '../support/listen.js';
@@ -161,9 +161,10 @@ describe('a run that was ended by a second Ctrl-C', () => {
   const LEASE = ['--lease-ms', '600000'];
 
   async function endedTwice(first: ReturnType<Given['start']>): Promise<void> {
-    first.child.kill('SIGINT');
-    await saysIn({ ...first, pid: 0, kill: () => {} }, 'stderr', /stopping: /);
-    first.child.kill('SIGINT');
+    await endAtOnce(
+      () => first.child.kill('SIGINT'),
+      () => first.said.stderr,
+    );
     await first.finished;
   }
 

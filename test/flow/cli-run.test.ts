@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -192,6 +192,26 @@ describe('on a full disk', () => {
     const [, path = ''] = /^all results: (.+)$/m.exec(stderr) ?? [];
     expect(jsonLines(await readFile(path, 'utf8'))).toHaveLength(50);
     await rm(path);
+  });
+
+  test('submit and run --json say that their output was lost', async ({
+    commandLine: { file, queue, redis },
+  }) => {
+    const input = await file('few.txt', lines(2));
+    const full = openSync('/dev/full', 'w');
+    const said = async (...args: string[]) => {
+      const { child, finished } = startCli([...args, '--queue', queue], { redis, stdout: full });
+      const { stderr } = await finished;
+      return { code: child.exitCode, stderr };
+    };
+    const lost = {
+      code: 1,
+      stderr: expect.stringContaining('piecework: standard output cannot be written: ENOSPC'),
+    };
+    expect(await said('submit', '--input', input, '--id', `${unique}-lost`)).toEqual(lost);
+    const work = ['--exec', 'cat', '--id', `${unique}-json`, '--json'];
+    expect(await said('run', '--input', input, ...work)).toEqual(lost);
+    closeSync(full);
   });
 
   test('submit --wait says how its results can be fetched', async ({

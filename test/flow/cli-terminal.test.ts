@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { QueueCommands } from '@piecework/protocol';
 import { Admin } from 'piecework';
 import { describe, expect } from 'vitest';
-import { STARTS } from '../support/cli.js';
+import { endAtOnce, STARTS } from '../support/cli.js';
 import { type CommandLine, jsonLines, saysIn, test } from '../support/command-line.js';
 import { hasTerminals, screenOf, startOnTerminal } from '../support/terminal.js';
 import { until } from '../support/until.js';
@@ -63,7 +63,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     await run.finished;
     const screen = screenOf(run.said.stdout);
     expect(screen.slice(-3)).toEqual([
-      'stopping: what runs may end, the rest is cancelled; Ctrl-C again ends at once',
+      'stopping: what runs has 30s, the rest is cancelled; Ctrl-C again ends at once',
       expect.stringMatching(/^cancelled: \d+ succeeded, 0 failed, [\d,]+ cancelled of 2,000 in/),
       '',
     ]);
@@ -80,9 +80,10 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     const flags = ['--input', input, '--handler', handler, '--queue', queue];
     const run = startOnTerminal(['run', ...flags], { redis });
     await until(() => run.said.stdout.includes('0/20'), { what: 'a bar is shown', ...STARTS });
-    run.type('\x03');
-    await until(() => run.said.stdout.includes('stopping:'), { what: 'it is stopping', ...STARTS });
-    run.type('\x03');
+    await endAtOnce(
+      () => run.type('\x03'),
+      () => run.said.stdout,
+    );
     const { code, stdout } = await run.finished;
     expect(code).toBe(130);
     const screen = screenOf(stdout);
@@ -99,6 +100,40 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     const [left] = await admin.workers();
     await new QueueCommands(connection, queue).deregister(left?.id ?? '');
   });
+
+  test.for([
+    ['watch', (id: string) => ['watch', id]],
+    ['submit --wait', (_: string, input: string) => ['submit', '--input', input, '--wait']],
+    ['redrive --wait', (id: string) => ['redrive', id, '--wait']],
+  ] as const)(
+    'Ctrl-C during %s shows the cursor again',
+    async ([command, args], { commandLine }) => {
+      const { file, redis, queue, run } = commandLine;
+      const input = await file('one.txt', 'a\n');
+      const fails = await file('fails.mjs', "export default () => { throw new Error('no'); };");
+      const id = `cursor-${queue}`;
+      if (command === 'watch') await run('submit', '--id', id, '--input', input);
+      if (command === 'redrive --wait') {
+        const worker = commandLine.start('worker', '--handler', fails);
+        await run('submit', '--id', id, '--input', input, '--attempts', '1', '--wait');
+        worker.kill('SIGTERM');
+        await worker.finished;
+      }
+      const { said, finished, type } = startOnTerminal([...args(id, input), '--queue', queue], {
+        redis,
+      });
+      await until(() => /its queue has no worker/.test(said.stdout), {
+        what: 'it says why nothing moves',
+        ...STARTS,
+      });
+      type('\x03');
+      await finished;
+      expect(said.stdout.lastIndexOf('\u001b[?25h')).toBeGreaterThan(
+        said.stdout.lastIndexOf('\u001b[?25l'),
+      );
+      expect(said.stdout).toContain('\u001b[?25l');
+    },
+  );
 
   test('tables fit 80 columns, texts are shortened in their middle, and grow with the terminal', async ({
     commandLine,

@@ -88,11 +88,11 @@ describe('a request that would not be tended', () => {
     await client.zrem(scene.queue.keys.agenda, scene.id);
     await client.zrem(scene.queue.keys.wait, scene.id);
     const found = await examine(queueOf(scene));
-    expect(wrong(found, 'tokens')).toEqual([`error ${scene.id}: it is not on the agenda`]);
+    expect(wrong(found, 'tokens')).toEqual([`error ${scene.id}: no process will look after it`]);
     const repaired = await examine(queueOf(scene), { repair: true });
     expect(repaired[0]).toMatchObject({
       check: 'repair',
-      what: expect.stringContaining(`put on the agenda: ${scene.id}`),
+      what: expect.stringContaining(`taken up again: ${scene.id}`),
     });
     expect(wrong(repaired, 'tokens')).toEqual([]);
   });
@@ -102,7 +102,7 @@ describe('a request that would not be tended', () => {
     const { keys } = scene.queue;
     await scene.connection.client.zrem(keys.wait, scene.id);
     await scene.connection.client.zadd(keys.agenda, Date.now() - 60_000, scene.id);
-    expect(wrong(await examine(queueOf(scene)), 'tokens').join()).toMatch(/6\d s overdue/);
+    expect(wrong(await examine(queueOf(scene)), 'tokens').join()).toMatch(/looked after 6\d s ago/);
     expect(wrong(await examine(queueOf(scene), { repair: true }), 'tokens')).toEqual([]);
   });
 
@@ -115,7 +115,7 @@ describe('a request that would not be tended', () => {
     await client.zrem(keys.wait, scene.id);
     await client.zadd(keys.agenda, Date.now() + 900_000, scene.id);
     expect(wrong(await examine(queueOf(scene)), 'tokens').join()).toContain(
-      'ready work and neither token nor permit',
+      'ready work, and no worker hears of it for another 900 s',
     );
     await examine(queueOf(scene), { repair: true });
     expect(await client.llen(keys.list(50))).toBe(1);

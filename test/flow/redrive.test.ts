@@ -121,6 +121,20 @@ describe('a redrive', () => {
     await flow.complete(id);
   });
 
+  test('stays in the queue of the request, whichever queue its caller has', async ({ flow }) => {
+    const failing = new Map([[1, 'NetError']]);
+    await working(flow, failing);
+    const id = flow.id('elsewhere');
+    await (await pieceworkOf(flow).submit(numbers(3), { id })).completion();
+    failing.clear();
+    const elsewhere = new Piecework({ redis: flow.redis, queue: `${flow.queue}-other` });
+    flow.after(() => elsewhere.close());
+    const request = elsewhere.request(id);
+    expect(await request.redrive()).toMatchObject({ redriven: 1 });
+    expect(await request.completion()).toMatchObject({ status: 'succeeded' });
+    await flow.complete(id);
+  });
+
   test('selects by indexes, by the name of the error, or by a predicate', async ({ flow }) => {
     const names = ['NetError', 'TypeError', 'NetError', 'TypeError', 'NetError'];
     const failing = new Map(names.map((name, n) => [n, name]));

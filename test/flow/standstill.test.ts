@@ -1,5 +1,6 @@
 import { Notifier } from '@piecework/notifier';
 import { Shards } from '@piecework/protocol';
+import { Admin } from 'piecework';
 import { beforeAll, describe, expect } from 'vitest';
 import { Stall } from '../../packages/notifier/dist/progress/stall.js';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -91,6 +92,28 @@ describe('status', () => {
     moveClock(2_000);
     expect((await notifier.status(scene.id)).waitingFor).toBe('worker');
     await flow.queueCommands.deregister('dead');
+    await scene.request.drop();
+    await scene.queue.finish(scene.id, scene.generation, 'dropped');
+  });
+
+  test('asks the queue of the request, also when the caller has another queue', async ({
+    flow,
+  }) => {
+    const elsewhere = new Notifier({ redis: flow.redis, queue: `${flow.queue}-other` });
+    flow.after(() => elsewhere.close());
+    const scene = await given.sealed({ queue: flow.queue, items: 1 });
+    expect(await elsewhere.status(scene.id)).toMatchObject({ waitingFor: 'worker' });
+    const own = new Admin({ redis: flow.redis, queue: flow.queue });
+    flow.after(() => own.close());
+    await own.pauseQueue();
+    expect(await elsewhere.status(scene.id)).toMatchObject({ waitingFor: 'queue' });
+    await own.resumeQueue();
+    // A pause of the caller's queue is nothing to this request.
+    const other = new Admin({ redis: flow.redis, queue: `${flow.queue}-other` });
+    flow.after(() => other.close());
+    await other.pauseQueue();
+    expect(await elsewhere.status(scene.id)).toMatchObject({ waitingFor: 'worker' });
+    await other.resumeQueue();
     await scene.request.drop();
     await scene.queue.finish(scene.id, scene.generation, 'dropped');
   });

@@ -238,6 +238,11 @@ export const codeClients = [
     change: { becomes: 'open' },
   },
   {
+    cure: 'a redriven request stays in its queue, and in its shard',
+    test: 'test/flow/redrive.test.ts',
+    name: 'stays in the queue of the request, whichever queue its caller has',
+  },
+  {
     cure: 'what was redriven since was complete',
     test: 'test/flow/redrive-crossings.test.ts',
     name: 'knows that it was carried out, when another redrive followed it',

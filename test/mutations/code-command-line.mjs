@@ -30,6 +30,17 @@ export const codeCommandLine = [
     name: 'that are running may end after the first Ctrl-C, each in its time',
   },
   {
+    cure: 'one Ctrl-C that arrives twice is one',
+    test: 'test/flow/stop-signals.test.ts',
+    name: 'counts once when npm or npx passes it on to the command that has it from the terminal',
+    change: 'never',
+  },
+  {
+    cure: 'a signal that ends the process leaves the terminal with a cursor',
+    test: 'test/flow/cli-terminal.test.ts',
+    name: 'Ctrl-C during watch shows the cursor again',
+  },
+  {
     cure: 'one run of a name at a time',
     test: 'test/flow/cli-resume.test.ts',
     name: 'is not run a second time, and is not disturbed',

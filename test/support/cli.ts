@@ -1,8 +1,10 @@
 import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Finished, type Heard, listen } from './listen.js';
+import { until } from './until.js';
 
 /*
  * The command line, run as a user would.
@@ -21,18 +23,36 @@ function environment(redis?: string): NodeJS.ProcessEnv {
   return redis ? { ...env, REDIS_URL: redis } : env;
 }
 
-/** Starts `piecework …`, without a Redis unless `redis` is given. `input` null: its standard input stays open. */
+interface StartOptions {
+  readonly redis?: string;
+  /** Null: its standard input stays open. */
+  readonly input?: string | null;
+  readonly cwd?: string;
+  /** Or a file descriptor that its standard output goes to. */
+  readonly stdout?: number | 'pipe';
+}
+
+/** Starts `piecework …`, without a Redis unless `redis` is given. */
 export function startCli(
   args: readonly string[],
-  { redis, input, cwd }: { redis?: string; input?: string | null; cwd?: string } = {},
+  { redis, input, cwd, stdout = 'pipe' }: StartOptions = {},
 ): Heard {
   const child = spawn(process.execPath, [PROGRAM, ...args], {
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', stdout, 'pipe'],
     env: environment(redis),
     ...(cwd ? { cwd } : {}),
   });
-  if (input !== null) child.stdin.end(input ?? '');
+  if (input !== null) child.stdin?.end(input ?? '');
   return listen(child);
+}
+
+/** Presses Ctrl-C twice. Within half a second the second would be none, and a third would cut the end short. */
+export async function endAtOnce(press: () => void, said: () => string): Promise<void> {
+  press();
+  const isStopping = () => said().includes('Ctrl-C again ends at once');
+  await until(isStopping, { what: 'it is stopping', ...STARTS });
+  await sleep(600);
+  press();
 }
 
 /** Runs `piecework …` to its end. */

@@ -44,6 +44,10 @@ if (word !== '--version' && word !== '-V') await addCommands(program, word);
 addExamples(program);
 
 const json = process.argv.includes('--json');
+/** Whether results go to standard output. */
+const OUT_HERE = process.argv.some(
+  (arg, i, all) => arg === '--out=-' || (arg === '-' && all[i - 1] === '--out'),
+);
 /** The command that was used wrongly. */
 let misused = program;
 for (const command of [program, ...program.commands]) {
@@ -66,13 +70,17 @@ process.stderr.on('error', () => {});
 
 // The reader of our output may close it early, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  // These commands clean up first, and notice it themselves.
   const command = process.argv[2] ?? '';
-  if (['run', 'submit'].includes(command)) return;
-  if (error.code === 'EPIPE') process.exit(0);
-  if (command === 'results') return;
+  const goesOn = ['run', 'submit'].includes(command);
+  if (error.code === 'EPIPE' && !goesOn) process.exit(0);
+  // These notice it themselves, where they write results.
+  if (error.code === 'EPIPE' || command === 'results' || OUT_HERE) return;
   console.error(`piecework: standard output cannot be written: ${error.message}`);
-  process.exit(1);
+  if (!goesOn) process.exit(1);
+  // These clean up first; then their own exit code is known.
+  process.once('exit', () => {
+    process.exitCode ||= 1;
+  });
 });
 
 try {

@@ -91,7 +91,7 @@ function credentialsOf(
   if (users !== undefined) return { users: parseUsers(users) };
   if (!isLoopback(host))
     throw new TypeError(
-      `insecure is only for this machine, and others may reach ${host}; give a token or users`,
+      `insecure is only for this machine, and others may reach ${host}; listen at 127.0.0.1, or give a token or users`,
     );
   return undefined;
 }

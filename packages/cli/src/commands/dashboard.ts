@@ -8,9 +8,9 @@ import { commonFlags } from '../flags/common-flags.js';
 import { dashboardFlags } from '../flags/dashboard-flags.js';
 import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { existingRedis } from '../flags/redis-url.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
-import { existingRedis } from './redis-url.js';
 import { servePage } from './serve-page.js';
 
 interface DashboardValues {
@@ -66,8 +66,8 @@ async function accessOf(values: DashboardValues): Promise<Access> {
   const ways = [tokenFile, authFile, insecure || undefined].filter((one) => one !== undefined);
   if (ways.length > 1)
     throw new InvalidOptionError(
-      '--insecure',
-      true,
+      authFile === undefined ? '--insecure' : '--auth-file',
+      authFile ?? true,
       'one of --token-file, --auth-file, --insecure',
     );
   if (tokenFile !== undefined) return { token: (await read('--token-file', tokenFile)).trim() };

@@ -4,8 +4,8 @@ import type { Piecework } from 'piecework/client';
 import { commonFlags } from '../flags/common-flags.js';
 import { doctorFlags, usersOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { existingRedis } from '../flags/redis-url.js';
 import { otherShards, SAME_SHARDS } from './other-shards.js';
-import { existingRedis } from './redis-url.js';
 
 interface DoctorValues {
   redis?: string;

@@ -3,10 +3,10 @@ import { commonFlags } from '../flags/common-flags.js';
 import { exporterFlags } from '../flags/exporter-flags.js';
 import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { existingRedis } from '../flags/redis-url.js';
 import { listening } from '../processes/endpoints.js';
 import { defaultLogFormat, type LogFormat } from '../terminal/log-format.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
-import { existingRedis } from './redis-url.js';
 
 interface ExporterValues {
   redis?: string;

@@ -1,5 +1,5 @@
 import type { Piecework } from 'piecework/client';
-import { existingRedis } from './redis-url.js';
+import { existingRedis } from '../flags/redis-url.js';
 
 /**
  * Opens Piecework for a command that does not start a Redis.

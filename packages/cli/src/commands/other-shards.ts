@@ -1,4 +1,4 @@
-import { existingRedis } from './redis-url.js';
+import { existingRedis } from '../flags/redis-url.js';
 
 /**
  * Says in words when a queue without open requests seems to have another number of shards: then there is a queue with

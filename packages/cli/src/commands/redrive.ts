@@ -36,7 +36,11 @@ export function redriveCommand(program: Command): void {
       );
       return;
     }
-    const outcome = await request.completion();
+    const { showProgress } = await import('../terminal/progress-bar.js');
+    const [outcome] = await Promise.all([
+      request.completion(),
+      json ? undefined : showProgress(request.progress()),
+    ]);
     const { status, counts } = outcome;
     if (json)
       console.log(JSON.stringify({ id, status, counts, generation: outcome.generation, redriven }));

@@ -1,9 +1,10 @@
 import type { RequestOptions } from '@piecework/producer';
-import { InvalidOptionError, PieceworkError } from '@piecework/protocol/contract';
+import { AbortError, InvalidOptionError, PieceworkError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { waitFlag } from '../flags/control-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { existingRedis } from '../flags/redis-url.js';
 import { requestFlags, requestOf } from '../flags/request-flags.js';
 import { outFlags } from '../flags/run-flags.js';
 import type { InputValues } from '../input/input.js';
@@ -13,7 +14,6 @@ import { say } from '../terminal/say.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { withCause } from '../terminal/with-cause.js';
 import { openPiecework } from './open-piecework.js';
-import { existingRedis } from './redis-url.js';
 
 interface SubmitValues extends RequestOptions, InputValues {
   redis?: string;
@@ -27,8 +27,12 @@ interface SubmitValues extends RequestOptions, InputValues {
   wait: boolean;
 }
 
-/** Says what to do about a submission with an id that was cut off: no other process can continue it. */
+const STOPPED =
+  'stopped: the request is cancelled if it was made already; items that were in may have run';
+
+/** Says what became of a submission that was cut off, and what to do: no other process can continue it. */
 function unfinished(error: unknown, id: string | undefined): unknown {
+  if (error instanceof AbortError) return new PieceworkError(STOPPED, { code: error.code });
   if (id === undefined || !(error instanceof PieceworkError) || !error.retryable) return error;
   const advice = `a part of it may have been submitted; drop that before you submit it again: piecework drop ${id}`;
   const { code, retryable } = error;
@@ -87,6 +91,7 @@ export function submitCommand(program: Command): void {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
       return;
     }
+    if (!values.json) say(`${request.id} is submitted; Ctrl-C ends this command only`);
     const { showProgress } = await import('../terminal/progress-bar.js');
     const [outcome, , cut] = await Promise.all([
       request.completion(),

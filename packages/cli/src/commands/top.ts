@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { topFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { existingRedis } from '../flags/redis-url.js';
 import { hasColours, painter } from '../terminal/colour.js';
 import { openPiecework } from './open-piecework.js';
-import { existingRedis } from './redis-url.js';
 
 interface TopValues {
   redis?: string;

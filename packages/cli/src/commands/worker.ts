@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { commonFlags } from '../flags/common-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { existingRedis } from '../flags/redis-url.js';
 import { healthFlags, metricsFlags, workerFlags } from '../flags/work-flags.js';
 import { defaultLogFormat } from '../terminal/log-format.js';
 import { withCause } from '../terminal/with-cause.js';
 import { checkWork } from '../work/check-work.js';
 import type { WorkerValues } from '../work/worker-values.js';
-import { existingRedis } from './redis-url.js';
 
 /** `piecework worker`: runs sub-requests until it is stopped. */
 export function workerCommand(program: Command): void {

@@ -72,7 +72,7 @@ export const doctorFlags: readonly Flag[] = [
   ),
   flag(
     '--repair',
-    'first repair: tend lost requests again, and process the agenda',
+    'first repair: take up requests that the queue has lost, and do what is overdue',
     doctorOptions['repair'],
     'switch',
   ),

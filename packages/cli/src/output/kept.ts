@@ -37,4 +37,5 @@ export function keptLines(kept: Kept): string[] {
 }
 
 /** Others may see a terminal, so a URL with a password is not printed. */
-export const shownUrl = (url: string) => (/:\/\/[^/]*@/.test(url) ? 'URL' : `'${url}'`);
+export const shownUrl = (url: string) =>
+  /:\/\/\S*@|[?&](sentinel)?password=/i.test(url) ? 'URL' : `'${url}'`;

@@ -3,6 +3,8 @@ import type { RequestOptions } from '@piecework/producer';
 import { pause, RequestExistsError } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { type OpenHandle, Piecework, type RequestHandle } from 'piecework/client';
+import prettyMs from 'pretty-ms';
+import { existingRedis } from '../flags/redis-url.js';
 import { requestOf } from '../flags/request-flags.js';
 import type { Input } from '../input/input.js';
 import { type Kept, keptLines } from '../output/kept.js';
@@ -49,7 +51,7 @@ export interface RunParts {
 export async function run(parts: RunParts): Promise<number> {
   const startedMs = performance.now();
   const url = parts.values.redis || process.env['REDIS_URL'];
-  const redis = url ? givenRedis(url) : await privateRedis();
+  const redis = url ? givenRedis(existingRedis(url)) : await privateRedis();
   return await new Run(parts, redis, startedMs).toItsEnd();
 }
 
@@ -180,20 +182,14 @@ class Run {
       const here = this.#lock.followsEnded;
       const work = persistent ? 'persistent programs' : exec ? 'programs' : 'handler';
       const redis = this.#redis.url;
-      await freeLeftovers(this.#lock.connection, {
-        redis,
-        queue,
-        shards,
-        id: status.id,
-        here,
-        work,
-      });
+      const from = { redis, queue, shards, id: status.id };
+      await freeLeftovers(this.#lock.connection, { ...from, here, work });
     }
     return { open, isComplete, retries: isComplete && retryFailed };
   }
 
   async #startFleet(): Promise<void> {
-    this.#fleet = await startFleet(this.#redis.url, this.#values, () => {
+    this.#fleet = await startFleet(this.#pw, this.#redis.url, this.#values, () => {
       this.#discarded = true;
     });
     this.#metrics = await serveFleetMetrics(this.#fleet, this.#values);
@@ -205,7 +201,8 @@ class Run {
       (signal) => {
         this.#stoppedBy = signal;
         const rest = this.#named ? 'the rest stays' : 'the rest is cancelled';
-        say(`stopping: what runs may end, ${rest}; Ctrl-C again ends at once`);
+        const time = prettyMs(this.#values.drainMs);
+        say(`stopping: what runs has ${time}, ${rest}; Ctrl-C again ends at once`);
         this.#stopping.abort();
       },
       () => {

@@ -26,6 +26,7 @@ export interface RunValues extends RequestOptions, InputValues, WorkValues {
   concurrency: number;
   maxRestarts: number;
   retentionMs: number;
+  drainMs: number;
   logLevel: string;
   logFormat?: LogFormat;
   metricsPort?: number;

@@ -3,6 +3,7 @@ import type { ProgressReport } from '@piecework/notifier';
 import cliTruncate from 'cli-truncate';
 import { bar as drawn } from './bar.js';
 import { sayAbove } from './say.js';
+import { ALL_SIGNALS } from './stop-signals.js';
 
 /** In whole seconds, at least one. */
 const eta = (etaMs: number | null) =>
@@ -24,6 +25,9 @@ export async function showProgress(reports: AsyncIterable<ProgressReport>): Prom
   else await showLines(reports);
 }
 
+/** The listeners of bars. Any other listener of a signal decides what it means. */
+const ends = new Set<unknown>();
+
 async function showBar(reports: AsyncIterable<ProgressReport>): Promise<void> {
   const { MultiBar } = await import('cli-progress');
   let latest: ProgressReport | undefined;
@@ -42,14 +46,26 @@ async function showBar(reports: AsyncIterable<ProgressReport>): Promise<void> {
     bar.update();
     bar.stop();
   };
+  const end = (signal: NodeJS.Signals) => {
+    if (process.listeners(signal).some((one) => !ends.has(one))) return;
+    stop();
+    process.off(signal, end);
+    process.kill(process.pid, signal);
+  };
   bar.create(1, 0);
   sayAbove(bar);
   process.once('exit', stop);
+  ends.add(end);
+  // Before listeners that are called once, which remove themselves when they are called.
+  // cure: a signal that ends the process leaves the terminal with a cursor
+  for (const signal of ALL_SIGNALS) process.prependListener(signal, end);
   try {
     for await (const report of reports) latest = report;
   } finally {
     sayAbove(undefined);
     process.off('exit', stop);
+    for (const signal of ALL_SIGNALS) process.off(signal, end);
+    ends.delete(end);
     stop();
   }
 }

@@ -5,6 +5,12 @@ type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 /** With SIGHUP: a terminal that is closed also stops a command in good order. */
 export const ALL_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+/**
+ * For so long after a signal, another one of the same kind is the same Ctrl-C: a terminal signals all its processes, and
+ * npm and npx pass their signal on to the command that they started; in ms.
+ */
+const SAME_MS = 500;
+
 /** The exit code of a process that a signal ended. */
 export const codeOf = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
@@ -19,7 +25,12 @@ export function onStopSignals(
   signals: readonly StopSignal[] = ['SIGINT', 'SIGTERM'],
 ): () => void {
   let asked = 0;
+  let last: { signal: NodeJS.Signals; atMs: number } | undefined;
   const listener = (signal: NodeJS.Signals) => {
+    const atMs = performance.now();
+    // cure: one Ctrl-C that arrives twice is one
+    if (last?.signal === signal && atMs - last.atMs < SAME_MS) return;
+    last = { signal, atMs };
     asked += 1;
     if (asked === 1) return onStop(signal);
     const end = () => process.exit(codeOf(signal));

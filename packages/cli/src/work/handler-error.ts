@@ -31,6 +31,12 @@ export function whyNotLoaded(file: string, url: string, thrown: unknown): Handle
     );
   if (/^ERR_IMPORT_(ASSERTION|ATTRIBUTE)/.test(String(code)))
     return new HandlerError(file, 'it is not a JavaScript module');
+  if (NO_MODULE.test(first)) {
+    const place = placeOfCode(stack) ?? file;
+    const cure = first.startsWith('require') ? 'use import' : 'write export default …';
+    const why = `${first.split(',')[0]}; ${cure}, or name the file .cjs`;
+    return new HandlerError(file, `${place}: ${why}`);
+  }
   if (name !== 'SyntaxError' && code !== 'ERR_INVALID_TYPESCRIPT_SYNTAX')
     return new HandlerError(file, threw(stack, name, first), 'HANDLER_THREW');
   // A syntax error is not in the code that ran.
@@ -40,6 +46,9 @@ export function whyNotLoaded(file: string, url: string, thrown: unknown): Handle
   const at = text ? `${text}: ` : '';
   return new HandlerError(file, `${at}${name}: ${first}${isModule(first) ? AS_MODULE : ''}`);
 }
+
+/** CommonJS in a file that Node takes for an ES module. */
+const NO_MODULE = /^(module|exports|require) is not defined in ES module scope/;
 
 const AS_MODULE = '; name it .mjs, or put "type": "module" into the package.json beside it';
 
@@ -54,8 +63,10 @@ function unknownKind(file: string): string {
   const node = `Node ${process.versions.node}`;
   if (!/^\.[cm]?tsx?$/.test(kind))
     return `Node does not run ${kind} files; run a program by --exec instead: --exec './${file}'`;
+  if (kind.endsWith('x'))
+    return `Node does not run ${kind} files; compile it with tsc, or ${BY_TSX}`;
   const flag = '--experimental-strip-types';
-  if (process.allowedNodeEnvironmentFlags.has(flag) && !kind.endsWith('x'))
+  if (process.allowedNodeEnvironmentFlags.has(flag))
     return `${node} runs TypeScript only with a flag: NODE_OPTIONS=${flag} piecework …`;
   return `${node} does not run TypeScript; use Node 22.18 or newer, compile it with tsc, or ${BY_TSX}`;
 }

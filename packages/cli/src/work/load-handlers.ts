@@ -16,15 +16,32 @@ export type Loaded = ({ handler: Handler } | { handlers: TaskHandler[] }) & {
 export async function loadHandlers(file: string): Promise<Loaded> {
   const { href } = pathToFileURL(resolve(file));
   withoutHint();
-  const module = await import(href).catch((thrown: unknown) => {
+  const loaded: HandlerModule = await import(href).catch((thrown: unknown) => {
     throw whyNotLoaded(file, href, thrown);
   });
-  const { default: exported, backoff } = module as { default?: unknown; backoff?: unknown };
+  const { default: exported, backoff } = ofCompiled(loaded);
   if (backoff !== undefined && typeof backoff !== 'function')
     throw new HandlerError(file, 'its export backoff is not a function');
   const beside = backoff === undefined ? {} : { backoff: backoff as BackoffFunction };
   if (typeof exported === 'function') return { handler: exported as Handler, ...beside };
   return { handlers: handlersOf(file, exported), ...beside };
+}
+
+interface HandlerModule {
+  readonly default?: unknown;
+  readonly backoff?: unknown;
+}
+
+/**
+ * tsc compiles `export default` for CommonJS to a property of `module.exports` beside `__esModule`, and Node gives all of
+ * `module.exports` as the default export.
+ */
+function ofCompiled(module: HandlerModule): HandlerModule {
+  const exported = module.default as (HandlerModule & { __esModule?: unknown }) | null | undefined;
+  const isCompiled =
+    typeof exported === 'object' && exported?.__esModule === true && 'default' in exported;
+  if (!isCompiled) return module;
+  return { default: exported.default, backoff: exported.backoff ?? module.backoff };
 }
 
 /** Suppresses a warning of Node about ES modules: our own error says more. */

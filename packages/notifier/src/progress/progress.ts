@@ -1,4 +1,4 @@
-import { type Inspected, pause, type RequestReads, type Shards } from '@piecework/protocol';
+import { type Inspected, pause, type RequestReads } from '@piecework/protocol';
 import { type Counts, finalCounts } from '../waiting/outcome.js';
 import { persist } from '../waiting/persist.js';
 import type { Subscription } from '../waiting/subscription.js';
@@ -6,7 +6,7 @@ import { WaitScope } from '../waiting/wait-scope.js';
 import type { ProgressOptions } from './progress-options.js';
 import { Rate } from './rate.js';
 import { Stall } from './stall.js';
-import type { Standstill, WaitingFor } from './standstill.js';
+import type { Standstill, StandstillQueue, WaitingFor } from './standstill.js';
 import { COUNT_FIELDS, countsOf, type RequestPhase, runningOf } from './status.js';
 
 /** One report of `progress`. */
@@ -29,7 +29,7 @@ export interface ProgressReport {
 /** Reports until the completion, which is the last report. */
 export async function* progressOf(
   request: RequestReads,
-  queue: Pick<Shards, 'serves' | 'of'>,
+  queue: StandstillQueue,
   join: () => Subscription,
   options: ProgressOptions & { everyMs: number },
   closing: AbortSignal,

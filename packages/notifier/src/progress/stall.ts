@@ -1,5 +1,11 @@
-import type { Inspected, RequestReads, Shards } from '@piecework/protocol';
-import { STANDSTILL_FIELDS, type Standstill, silentWorkersOf, standstillOf } from './standstill.js';
+import type { Inspected, RequestReads } from '@piecework/protocol';
+import {
+  STANDSTILL_FIELDS,
+  type Standstill,
+  type StandstillQueue,
+  silentWorkersOf,
+  standstillOf,
+} from './standstill.js';
 import { COUNT_FIELDS } from './status.js';
 
 /** After so long without a settled sub-request its cause is looked for, and then again as often; in ms. */
@@ -9,13 +15,13 @@ const FIELDS = [...new Set([...COUNT_FIELDS, ...STANDSTILL_FIELDS])];
 /** Notices that a request does not move, and finds out why. As long as it moves, that costs no call. */
 export class Stall {
   readonly #request: RequestReads;
-  readonly #queue: Pick<Shards, 'serves' | 'of'>;
+  readonly #queue: StandstillQueue;
   #place = '';
   /** When it last moved, or when it was last found out why it does not. */
   #since = 0;
   #found: Standstill | undefined;
 
-  constructor(request: RequestReads, queue: Pick<Shards, 'serves' | 'of'>) {
+  constructor(request: RequestReads, queue: StandstillQueue) {
     this.#request = request;
     this.#queue = queue;
   }
@@ -39,6 +45,6 @@ export class Stall {
     const seen = await this.#request.inspect(FIELDS);
     if (!seen) return undefined;
     const silent = await silentWorkersOf(this.#request, seen);
-    return standstillOf(seen, this.#queue.of(this.#request.keys.id), this.#queue, silent);
+    return standstillOf(this.#request.keys.id, seen, this.#queue, silent);
   }
 }

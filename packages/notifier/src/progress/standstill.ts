@@ -1,7 +1,6 @@
 import {
   type Inspected,
   leaseCheckMs,
-  type QueueCommands,
   type RequestReads,
   renewAfterMs,
   type Shards,
@@ -41,7 +40,7 @@ export interface ProducerSigns {
 
 /** What to read of the state for `standstillOf` and `producerOf`. */
 export const STANDSTILL_FIELDS = [
-  ...['task', 'parked', 'paused', 'heldUntil', 'granted'],
+  ...['queue', 'task', 'parked', 'paused', 'heldUntil', 'granted'],
   ...['producerUntil', 'leaseMs', 'onProducerLost'],
 ];
 
@@ -74,15 +73,24 @@ export function producerOf({ state }: Inspected): ProducerSigns | undefined {
   return { seenAt: leaseEndsAt - leaseMs, leaseEndsAt, ifLost };
 }
 
-/** Asks the queue only if nothing of the request runs although something could: one round trip. */
+/** What the cause of a standstill is asked of. */
+export type StandstillQueue = Pick<Shards, 'serves' | 'of' | 'named' | 'has'>;
+
+/**
+ * Asks the queue of the request, which may be another than `shards`, and only if nothing of the request runs although
+ * something could: one round trip.
+ */
 export async function standstillOf(
+  id: string,
   seen: Inspected,
-  shard: Pick<QueueCommands, 'standstill'>,
-  queue: Pick<Shards, 'serves'>,
+  shards: StandstillQueue,
   silent: readonly SilentWorker[],
 ): Promise<Standstill | undefined> {
   const { state, now, ready, inFlight, delayed } = seen;
   const task = state['task'] ?? '';
+  const own = state['queue'] ?? '';
+  const shard = own === '' ? shards.of(id) : shards.named(own);
+  const queue = own === '' || shards.has(own) ? shards : shard;
   if (state['paused'] === '1') return { waiting: 'it is paused', waitingFor: 'resume' };
   const mayMove = ready > 0 && inFlight === 0 && isActive(seen);
   const { pausedUntil, workers } = mayMove ? await shard.standstill(now) : MOVES;

@@ -17,6 +17,7 @@ import {
   producerOf,
   type SilentWorker,
   STANDSTILL_FIELDS,
+  type StandstillQueue,
   silentWorkersOf,
   standstillOf,
   type WaitingFor,
@@ -94,7 +95,7 @@ export const STATUS_FIELDS = [
 ];
 
 /** What reading a status asks of the queue. */
-export type StatusQueue = Pick<Shards, 'whereabouts' | 'serves' | 'of'>;
+export type StatusQueue = Pick<Shards, 'whereabouts'> & StandstillQueue;
 
 /**
  * @param generation one that is known to have begun, or 0
@@ -118,8 +119,7 @@ export async function statusIn(
   const { state } = seen;
   const task = state['task'] || undefined;
   const silentWorkers = await silentWorkersOf(request, seen);
-  const { waiting, waitingFor } =
-    (await standstillOf(seen, queue.of(id), queue, silentWorkers)) ?? {};
+  const { waiting, waitingFor } = (await standstillOf(id, seen, queue, silentWorkers)) ?? {};
   const reported = Object.entries(seen.progress).map(([index, n]) => [index, Number(n)]);
   return {
     id,

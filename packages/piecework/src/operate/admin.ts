@@ -301,7 +301,8 @@ export class Admin implements AsyncDisposable {
   /**
    * Checks the servers and the queue while they work: version, memory, persistence, replicas, cluster, clocks,
    * rights, workers, and every open request. Each finding says what to do.
-   * @throws InvalidOptionError · ConnectionError when Redis cannot be reached
+   * @throws InvalidOptionError · ConnectionError when Redis cannot be reached · ServerError when it answers no
+   *   question, as for a wrong password
    */
   async doctor(options: DoctorOptions = {}): Promise<Finding[]> {
     const checked = checkOptions<CheckedOptions>(doctorOptions, options);

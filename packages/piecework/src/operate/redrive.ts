@@ -92,11 +92,9 @@ export class Redrive {
 
   async run(options: RedriveOptions): Promise<Redriven> {
     const { queue, all } = this.#shards;
-    if (all.length > 1) {
-      // It stays in its shard, even if the number of shards has changed since.
-      const { queue: own } = await this.#patience.call(() => this.#request.fields('queue'));
-      if (own) this.#queue = this.#shards.named(own);
-    }
+    const { queue: own } = await this.#patience.call(() => this.#request.fields('queue'));
+    // cure: a redriven request stays in its queue, and in its shard
+    if (own) this.#queue = this.#shards.named(own);
     const { generation: complete } = await this.#completeState();
     await using notifier = new Notifier({ redis: this.#connection, queue, shards: all.length });
     let opened: SealOf | undefined;

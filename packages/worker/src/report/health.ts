@@ -57,14 +57,16 @@ export function judge(seen: Vitals): Pick<WorkerHealth, 'live' | 'ready' | 'why'
   if (state === 'starting') why.push('the worker is starting');
   if (state === 'closing') why.push('the worker is closing: running sub-requests end');
   const broken = state === 'running' && seen.intakeEnded;
-  if (broken) why.push('the loop that takes tokens has ended');
+  if (broken) why.push('it takes no more work: the loop that fetches it has ended');
   if (state === 'running' && !broken) {
     if (seen.intakeDown !== '') why.push(`no blocking connection to Redis: ${seen.intakeDown}`);
     if (seen.intakeMoving) why.push(seen.intakeMoving);
     if (seen.silentMs > 0) {
       why.push(`Redis has not answered for ${Math.round(seen.silentMs / 1_000)} s`);
     } else if (seen.sinceTickMs > seen.tickLateMs) {
-      why.push(`no tick of the agenda has succeeded for ${Math.round(seen.sinceTickMs / 1_000)} s`);
+      why.push(
+        `it has not looked after its queue for ${Math.round(seen.sinceTickMs / 1_000)} s: its calls fail`,
+      );
     }
   }
   const { leftovers = 0, concurrency = Infinity } = seen;

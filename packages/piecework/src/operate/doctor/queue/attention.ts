@@ -4,15 +4,15 @@ import type { RequestSnapshot } from './request-snapshot.js';
 
 const seconds = (ms: number) => `${Math.round(ms / 1_000)} s`;
 
-/** Why a request will not be tended in time; undefined: it will. `now`: time of the queue's server. */
+/** Why nobody will look after a request in time; undefined: somebody will. `now`: time of the queue's server. */
 export function whyUnattended(snapshot: RequestSnapshot, now: number): string | undefined {
   const { agenda, asleep } = snapshot;
-  if (agenda === undefined && !asleep) return 'it is not on the agenda';
+  if (agenda === undefined && !asleep) return 'no process will look after it';
   if (agenda === undefined) return undefined;
   const overdue = now - agenda;
-  if (overdue > TIMES.auditMs) return `its tend is ${seconds(overdue)} overdue`;
+  if (overdue > TIMES.auditMs) return `it should have been looked after ${seconds(overdue)} ago`;
   if (waitsForWorker(snapshot, now) && -overdue > 2 * TIMES.slowMs)
-    return `it has ready work and neither token nor permit, and is not tended for ${seconds(-overdue)}`;
+    return `it has ready work, and no worker hears of it for another ${seconds(-overdue)}`;
   return undefined;
 }
 

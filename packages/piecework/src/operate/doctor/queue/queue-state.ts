@@ -111,8 +111,8 @@ function sinceTickMs(
 
 function kept(open: number, sinceMs: number | undefined, seldomMs: number): Finding {
   if (open === 0 || (sinceMs !== undefined && sinceMs <= seldomMs))
-    return ok('agenda', open === 0 ? 'nothing is open' : 'what is due is tended');
+    return ok('agenda', open === 0 ? 'nothing is open' : 'what is due is done in time');
   const since = sinceMs === undefined ? 'ever' : `for ${Math.round(sinceMs / 1_000)} s`;
-  const what = `no process has ticked the agenda ${since}: no retry, deadline or lost worker is noticed`;
-  return error('agenda', what, 'start a worker; `piecework doctor --repair` ticks once');
+  const what = `no process has looked after the queue ${since}: no retry, deadline or lost worker is noticed`;
+  return error('agenda', what, 'start a worker; `piecework doctor --repair` does once what is due');
 }

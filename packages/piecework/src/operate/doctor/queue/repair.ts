@@ -28,12 +28,14 @@ export async function repair(
   const { tended, failed } = await tickNow(connection, queue);
   const done = [
     ...(lost.length > 0 ? [`opened again: ${some(lost)}`] : []),
-    ...(noted.length > 0 ? [`put on the agenda: ${some(noted)}`] : []),
-    `${many(tended, 'request')} tended`,
+    ...(noted.length > 0 ? [`taken up again: ${some(noted)}`] : []),
+    `${many(tended, 'request')} looked after`,
   ];
   const findings = [ok('repair', done.join('; '))];
   if (failed.length > 0)
-    findings.push(warning('repair', `some could not be tended: ${some(failed)}`, 'run it again'));
+    findings.push(
+      warning('repair', `some could not be looked after: ${some(failed)}`, 'run it again'),
+    );
   return findings;
 }
 

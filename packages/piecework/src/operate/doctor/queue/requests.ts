@@ -57,9 +57,9 @@ export async function checkRequests(
       advice:
         'drop it and submit it again; its server lost writes, or another program wrote to its keys: check who may',
     }),
-    ...tell(of('tokens'), 'tokens', 'every open request is tended in time', {
+    ...tell(of('tokens'), 'tokens', 'every open request is looked after in time', {
       level: error,
-      advice: 'run `piecework doctor --repair`, which tends it now, or start a worker',
+      advice: 'run `piecework doctor --repair`, which looks after it now, or start a worker',
     }),
     ...tell(of('clocks'), 'clocks', 'no lease ends later than its duration allows', {
       level: warning,
@@ -72,7 +72,7 @@ export async function checkRequests(
     }),
     ...tell(of('orphans'), 'orphans', 'every open id has its request', {
       level: warning,
-      advice: 'run `piecework doctor --repair`; the next tick of the agenda clears it up, too',
+      advice: 'run `piecework doctor --repair`; a running worker clears it up soon, too',
     }),
   ];
 }

@@ -1,0 +1,38 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { onStopSignals } from '../../packages/cli/dist/terminal/stop-signals.js';
+
+/** What a command heard of signals. The process of the test is to stay, so its end never comes. */
+function listening(): string[] {
+  const heard: string[] = [];
+  const onHard = () => {
+    heard.push('end at once');
+    return new Promise<void>(() => {});
+  };
+  const onStop = (signal: NodeJS.Signals) => heard.push(`stop by ${signal}`);
+  onTestFinished(onStopSignals(onStop, onHard, ['SIGINT', 'SIGHUP']));
+  return heard;
+}
+
+const signal = (name: NodeJS.Signals) => process.emit(name, name);
+
+describe('a signal that stops a command', () => {
+  test('counts once when npm or npx passes it on to the command that has it from the terminal', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const heard = listening();
+    signal('SIGINT');
+    vi.advanceTimersByTime(100);
+    signal('SIGINT');
+    expect(heard).toEqual(['stop by SIGINT']);
+    vi.advanceTimersByTime(1_000);
+    signal('SIGINT');
+    expect(heard).toEqual(['stop by SIGINT', 'end at once']);
+  });
+
+  test('counts at once when it is another one', () => {
+    const heard = listening();
+    signal('SIGHUP');
+    signal('SIGINT');
+    expect(heard).toEqual(['stop by SIGHUP', 'end at once']);
+  });
+});
