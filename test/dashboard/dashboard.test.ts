@@ -647,6 +647,49 @@ describe('what is shown', () => {
       },
     });
     expect(broken.text).not.toContain('tango');
+    const late = await run({
+      showPayloads: true,
+      mask: async () => Promise.reject(new Error('no')),
+    });
+    expect(late.text).not.toContain('tango');
+    expect(late.failure.payload.text).toContain('answered with a promise');
+  });
+
+  it('nothing to a page that left while authorize was asked, and its place is free', async () => {
+    let asked = 0;
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const slowly: DashboardOptions['authorize'] = async ({ headers, url }) => {
+      if (url.includes('leaves')) {
+        asked += 1;
+        await answered;
+      }
+      return authorize?.({ headers } as never);
+    };
+    const { app, queue } = await given({ authorize: slowly });
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = app.server.address() as { port: number };
+    const query = new URLSearchParams({ queue, view: 'overview', leaves: 'yes' });
+    const leaving = new AbortController();
+    // As many as there may be at a time.
+    const left = Array.from({ length: 100 }, () =>
+      fetch(`http://127.0.0.1:${port}/pw/api/events?${query}`, {
+        headers: signedIn,
+        signal: leaving.signal,
+      }).catch(() => {}),
+    );
+    await until(() => asked === 100);
+    leaving.abort();
+    await Promise.all(left);
+    const connections = () =>
+      new Promise<number>((resolve) => app.server.getConnections((_, n) => resolve(n)));
+    await until(async () => (await connections()) === 0);
+    answer();
+    const stream = await openStream(app, { queue, view: 'overview' });
+    expect(await stream.next()).toBeDefined();
+    stream.close();
   });
 
   it('of a worker: those in trouble first, with the reason, and no address of a server', () => {

@@ -1,4 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, PieceworkError } from '@piecework/protocol';
+import { Redis } from 'ioredis';
+import { DelayedTasks } from 'piecework';
 import { describe, expect } from 'vitest';
 import { gate, numbers, test } from '../support/flow.js';
 import { ownClock } from '../support/own-clock.js';
@@ -259,6 +262,26 @@ describe('closing a worker', () => {
     const closing = expect(producer.close()).rejects.toMatchObject({ code: 'CLOSED' });
     await Promise.all([worker.close({ timeoutMs: 10 }), closing]);
     await refused;
+  });
+
+  test('ends with DelayedTasks although Redis has gone, also with a client that was passed in', {
+    tags: 'own-server',
+    timeout: 60_000,
+  }, async ({ flow }) => {
+    const server = await startOwnRedis();
+    flow.after(() => server.close());
+    // It would wait for as long as Redis is away.
+    const client = new Redis(server.url, { maxRetriesPerRequest: null });
+    flow.after(() => client.disconnect());
+    client.on('error', () => {});
+    const tasks = new DelayedTasks({ redis: client, moves: [flow.queue] });
+    await tasks.executeLater(flow.queue, 'note', [], { delayMs: 100 });
+    await server.kill('SIGKILL');
+    const ended = tasks.completion(flow.queue, 'nobody').catch((error) => error);
+    // By then the tick of the due task waits for Redis: its timer was set before this one.
+    await sleep(500);
+    await tasks.close();
+    expect(await ended).toBeInstanceOf(ClosedError);
   });
 
   test('never closes a client that was passed in', async ({ flow }) => {

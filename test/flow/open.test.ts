@@ -362,6 +362,35 @@ describe('a producer', () => {
     expect(await ended).toBeInstanceOf(ClosedError);
   });
 
+  test('ends a submission whose source does not answer when it is closed', async ({ flow }) => {
+    const producer = flow.producer();
+    const silent = (first: number[]) => ({
+      released: false,
+      [Symbol.asyncIterator]() {
+        return {
+          next: async () => {
+            const value = first.shift();
+            return value === undefined ? new Promise<never>(() => {}) : { value, done: false };
+          },
+          return: async () => {
+            this.released = true;
+            return { value: undefined, done: true as const };
+          },
+        };
+      },
+    });
+    const sources = [silent([]), silent([1])];
+    const id = flow.id('silent');
+    const [none, one] = [
+      producer.submit(sources[0] as never).catch((error) => error),
+      producer.submit(sources[1] as never, { id }).catch((error) => error),
+    ];
+    await until(async () => (await flow.request(id).state())?.status === 'open');
+    await producer.close();
+    for (const error of [await none, await one]) expect(error).toBeInstanceOf(ClosedError);
+    expect(sources.map(({ released }) => released)).toEqual([true, true]);
+  });
+
   test('never closes a connection that it was given', async ({ flow }) => {
     const producer = flow.producer({ redis: flow.connection });
     await producer.submit([1], { id: flow.id('given') });

@@ -1,4 +1,5 @@
 import { Connection, isRedisUrl, sentinelsOf } from '@piecework/protocol';
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 
 describe('a URL of Sentinels', () => {
@@ -51,6 +52,27 @@ it('of nodes of a cluster names IPv6 addresses as they are connected to', () => 
       { host: '2001:db8::5', port: 6_379 },
     ],
   });
+});
+
+it('with a percent sign that begins no encoding says so, and shows no password', () => {
+  for (const url of ['redis://:50%off@cache', 'redis://a%:p@cache:1,redis://cache:2'])
+    expect(() => Connection.open(url), url).toThrow(
+      expect.objectContaining({
+        field: 'redis',
+        message: expect.stringMatching(
+          /^(?!.*50%off).*with user and password %-encoded: % as %25$/,
+        ),
+      }),
+    );
+  const { client } = Connection.open('redis://:50%25off@127.0.0.1:1');
+  expect(client.options).toMatchObject({ password: '50%off' });
+  client.disconnect();
+});
+
+it('is no cluster client of another copy of ioredis', () => {
+  // All that distinguishes one.
+  const other = Object.assign(new Redis({ lazyConnect: true }), { isCluster: true });
+  expect(() => Connection.open(other)).toThrow(/npm ls ioredis/);
 });
 
 it('with a port that there is none of says so', () => {

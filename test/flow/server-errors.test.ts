@@ -4,7 +4,9 @@
  * @module-tag own-server
  * @module-tag processes
  */
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Notifier } from '@piecework/notifier';
@@ -12,6 +14,7 @@ import { Connection, redisError, requestKeys, ServerError } from '@piecework/pro
 import { RetryQueue, Scheduler } from '@piecework/queues';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
+import { freePort, releasePort } from '../../packages/embedded/dist/free-port.js';
 import { cli, STARTS, startCli } from '../support/cli.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
@@ -293,6 +296,28 @@ it('tells what may be tried again from what may not', () => {
   for (const message of ['NOAUTH Authentication required.', 'WRONGTYPE …', 'NOPERM …']) {
     expect(redisError(new Error(message), 'x'), message).toMatchObject({ retryable: false });
   }
+});
+
+test('a host with several addresses, as localhost, at which nobody listens is a lost connection', async () => {
+  const port = await freePort();
+  const socket = connect({
+    ...{ host: 'two.example', port, autoSelectFamily: true },
+    // One of each family: of both, Node tries one after the other.
+    lookup: (_host, _options, found) =>
+      found(null, [
+        { address: '127.0.0.1', family: 4 },
+        { address: '::ffff:127.0.0.2', family: 6 },
+      ]),
+  });
+  const [error] = (await once(socket, 'error')) as [Error];
+  releasePort(port);
+  // That is what makes it a case of its own.
+  expect(error.message).toBe('');
+  const known = redisError(error, 'connect');
+  expect(known).toMatchObject({ code: 'CONNECTION', retryable: true });
+  expect(known.message).toMatch(
+    /^connect: ECONNREFUSED 127\.0\.0\.1:\d+, E\w+ \S*127\.0\.0\.2:\d+.*: nothing listens there; /,
+  );
 });
 
 test('a listener of a timed queue receives a broken connection as an error with a code', async ({

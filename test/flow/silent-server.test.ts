@@ -6,7 +6,7 @@
 import { Notifier } from '@piecework/notifier';
 import { Connection, ConnectionError, QueueCommands, TIMES } from '@piecework/protocol';
 import { describe, expect } from 'vitest';
-import { type Flow, gate, numbers, test } from '../support/flow.js';
+import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 import { SwallowingProxy } from '../support/swallowing-proxy.js';
 import { until } from '../support/until.js';
@@ -102,6 +102,31 @@ describe('a connection that went silent', () => {
     // No lease ended meanwhile, so nothing was run twice.
     expect(ran.length).toBe(1_400);
     await Promise.all([worker.close(), producer.close(), notifier.close()]);
+  });
+
+  test('is not what a worker without work waits for, whatever the time limits of its client', async ({
+    flow,
+  }) => {
+    const { proxy, redis } = await proxied(flow);
+    const worker = flow.worker({ redis, handler: () => {} });
+    const errors: unknown[] = [];
+    worker.on('error', (error) => errors.push(error));
+    const pops = async () =>
+      Number(
+        /cmdstat_blmpop:calls=(\d+)/.exec(await flow.connection.client.info('commandstats'))?.[1] ??
+          0,
+      );
+    await worker.start();
+    // Its blocking connection and its control channel are there.
+    await until(() => worker.health().ready);
+    await heard(flow);
+    const [before, accepted] = [await pops(), proxy.accepted];
+    // As many as take longer than a call may.
+    await until(async () => (await pops()) - before >= 3, { timeoutMs: 60_000 });
+    expect(errors).toEqual([]);
+    expect(worker.health().ready).toBe(true);
+    expect(proxy.accepted).toBe(accepted);
+    await worker.close();
   });
 
   test('keeps no worker from closing for as long as it would be waited for', async ({ flow }) => {

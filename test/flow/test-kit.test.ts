@@ -123,6 +123,18 @@ describe('drain', () => {
 });
 
 describe('the clock', () => {
+  test('is what runAt and a deadline are compared by', async () => {
+    await kit.clock.advance(2 * HOUR_MS);
+    const now = await kit.clock.now();
+    const request = await pw.submit([1], {
+      ...{ task: 'square', runAt: now + 1_000, deadlineMs: 60_000 },
+    });
+    expect((await request.status()).deadline).toBeGreaterThan(now + 50_000);
+    const over = pw.submit([1], { task: 'square', runAt: now + HOUR_MS, deadlineMs: 60_000 });
+    await expect(over).rejects.toMatchObject({ field: 'deadlineMs' });
+    await request.drop();
+  });
+
   test('ends a deadline', async () => {
     const request = await pw.submit([1], { task: 'nobody', deadlineMs: HOUR_MS });
     await kit.clock.advance(HOUR_MS - 60_000);

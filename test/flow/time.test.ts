@@ -58,6 +58,8 @@ describe('a delayed request', () => {
     await expect(producer.submit([1], both)).rejects.toMatchObject({ field: 'runAt' });
     const over = { delayMs: 500, deadlineMs: 500 };
     await expect(producer.open(over)).rejects.toMatchObject({ field: 'deadlineMs' });
+    const late = { runAt: new Date(Date.now() + 600_000), deadlineMs: 60_000 };
+    await expect(producer.submit([1], late)).rejects.toMatchObject({ field: 'deadlineMs' });
     expect(await flow.keys()).toEqual([]);
   });
 });

@@ -271,6 +271,16 @@ describe('an item that is no payload', () => {
 });
 
 describe('a task', () => {
+  test('refuses what is no task, or has no items to check', async ({ flow }) => {
+    const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
+    flow.after(() => pw.close());
+    for (const task of [{}, { handler: () => {} }, Promise.resolve(1)])
+      await expect(pw.submit([1], { task } as never)).rejects.toMatchObject({ field: 'task' });
+    const task = defineTask('checked', { payload: schemaOf() });
+    const items = { items: [1] };
+    await expect(pw.submit(items as never, { task })).rejects.toMatchObject({ field: 'items' });
+  });
+
   test('refuses an option that it does not know, and a schema that is none', () => {
     const refused = (options: unknown) => () => defineTask('deed', options as never);
     const schema = schemaOf();

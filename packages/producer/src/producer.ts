@@ -5,6 +5,7 @@ import {
   IndeterminateError,
   LostError,
   type OptionTable,
+  onAbort,
   option,
   type RedisInput,
   SealedError,
@@ -128,6 +129,8 @@ export class Producer implements AsyncDisposable {
     // An array can be encoded before anything is written; of a stream, the first item can.
     const known = isArray(items) ? new KnownItems(items, encode) : undefined;
     let source: Source | undefined;
+    const end = () => source?.end(closedError(this.#connection));
+    const unlisten = known ? undefined : onAbort(this.#closing.signal, end);
     const begin: Begin = async () => {
       source?.release();
       source = new Source(known ?? items, known ? encoded : encode, checked.signal);
@@ -152,6 +155,7 @@ export class Producer implements AsyncDisposable {
         // The server lost it while it was under way; all items are at hand, and the same name adds none twice.
       }
     } finally {
+      unlisten?.();
       source?.release();
     }
   }

@@ -12,6 +12,7 @@ export * from './contract/errors.js';
 export type { CrashCause } from './contract/kept-error.js';
 export { limitOption } from './contract/limit.js';
 export * from './contract/options.js';
+export { serverTimeMs } from './contract/server-time.js';
 export * from './contract/shapes.js';
 export * from './contract/shard-names.js';
 export * from './contract/telemetry.js';

@@ -8,6 +8,7 @@ import { ProducerCommands } from './calls/request/producer-commands.js';
 import { RequestReads } from './calls/request/request-reads.js';
 import { TendCommands } from './calls/request/tend-commands.js';
 import { WorkerCommands } from './calls/request/worker-commands.js';
+import { moveServerTime } from './contract/server-time.js';
 import type { Argument } from './redis/client.js';
 import { useBuild } from './scripts/run-script.js';
 import { scripts as released, type ScriptName } from './scripts/scripts.generated.js';
@@ -22,11 +23,13 @@ export function installTestClock(
   scripts: Readonly<Record<ScriptName, { readonly sha: string; readonly lua: string }>>,
 ): void {
   useBuild({ scripts, clock: () => [offsetMs()] });
+  moveServerTime(() => Number(offsetMs()));
 }
 
 /** Runs the scripts as they are released again. */
 export function removeTestClock(): void {
   useBuild({ scripts: released, clock: () => [] });
+  moveServerTime(() => 0);
 }
 
 /** Moves the scripts' clock of this process ahead of the server's by so many ms, absolute. Returns the offset before. */

@@ -1,5 +1,4 @@
-import { type Connection, pause } from '@piecework/protocol';
-import pTimeout from 'p-timeout';
+import { type Connection, pause, within } from '@piecework/protocol';
 import type { ControlListener } from './control-listener.js';
 import type { Dispatcher } from './dispatcher.js';
 import type { Shard } from './fetch/shard.js';
@@ -102,7 +101,7 @@ export class Closing {
       this.#hangs = true;
       return false;
     };
-    return pTimeout(done, { milliseconds: reachable ? GIVE_BACK_MS : UNREACHABLE_MS, fallback });
+    return within(reachable ? GIVE_BACK_MS : UNREACHABLE_MS, done, fallback);
   }
 
   /** Resolves when `work` is done for each shard; a failure for one does not delay the others. */

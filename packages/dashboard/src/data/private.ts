@@ -45,7 +45,11 @@ export class Privacy {
   #masked(value: unknown, about: Masked): unknown {
     if (!this.#mask) return value;
     try {
-      return this.#mask(value, about);
+      const masked = this.#mask(value, about);
+      const { then } = (masked ?? {}) as { then?: unknown };
+      if (typeof then !== 'function') return masked;
+      Promise.resolve(masked).catch(() => {});
+      return '(hidden: the mask function answered with a promise)';
     } catch {
       return '(hidden: the mask function failed)';
     }

@@ -27,6 +27,8 @@ export function addEvents(instance: FastifyInstance, sources: Sources, rounds: R
     if (rounds.size >= MOST_TOPICS && !rounds.has(key))
       throw new Refused(503, 'Pages look at too many different things.');
     reply.hijack();
+    // The page has left while `authorize` was asked; nothing would say so again.
+    if (reply.raw.destroyed) return;
     const stream = new Stream(reply.raw);
     streams.add(stream);
     const listener: Listener = {

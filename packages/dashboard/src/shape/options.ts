@@ -50,7 +50,7 @@ export interface DashboardOptions {
   readonly showPayloads?: boolean | undefined;
   /**
    * Replaces each value of a user before it is shown or searched: payloads, results, metadata, and messages and stacks
-   * of errors. If it throws, the value is hidden. @default shows them as they are
+   * of errors. If it throws, or returns a promise, the value is hidden. @default shows them as they are
    */
   readonly mask?: ((value: unknown, about: Masked) => unknown) | undefined;
 }

@@ -1,11 +1,5 @@
 import { type NamedChannel, Notifier } from '@piecework/notifier';
-import {
-  type Items,
-  isArray,
-  type OpenRequest,
-  Producer,
-  type RequestOptions,
-} from '@piecework/producer';
+import { type Items, type OpenRequest, Producer, type RequestOptions } from '@piecework/producer';
 import {
   Connection,
   checkOption,
@@ -22,6 +16,7 @@ import {
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { Admin, adminOptions } from '../operate/admin.js';
 import type { QueueEvent, QueueEventsOptions } from '../operate/queue-events/queue-event.js';
+import { checkedItems } from './checked-items.js';
 import { RequestHandle } from './request-handle.js';
 import { SubmittedRequest } from './submitted-request.js';
 import { check, type Task } from './task.js';
@@ -65,14 +60,15 @@ export interface HandleOptions<Result> {
   readonly task?: string | Task<any, Result, any> | undefined;
 }
 
-const isTask = (task: unknown) =>
-  typeof (task as Partial<Task<unknown, unknown>>).handler === 'function';
+const isName = option.name().fits;
+const isTask = (task: unknown): boolean => {
+  if (typeof task !== 'object' || task === null) return false;
+  const { name, handler } = task as Partial<Task<unknown, unknown>>;
+  return typeof handler === 'function' && isName(name);
+};
 
 const handleOptions: OptionTable = {
-  task: option.custom(
-    shape.either(option.name().fits, (task) => task instanceof Object && isTask(task)),
-    `a task, or the name of one`,
-  ),
+  task: option.custom(shape.either(isName, isTask), 'a task, or the name of one'),
 };
 
 /** An open request; `handle` waits for it and reads it. */
@@ -159,7 +155,8 @@ export class Piecework implements AsyncDisposable {
 
   /**
    * Checks once whether Redis can be reached and can serve Piecework; every submission does so too.
-   * @throws ConnectionError · ServerError TOO_OLD, EVICTING, CLUSTER
+   * @throws ConnectionError · ServerError, whose code says why: TOO_OLD, EVICTING, CLUSTER, CLUSTER_DOWN, NO_DB,
+   *   NO_RIGHT, or REDIS, as for a wrong password
    */
   check(): Promise<void> {
     return this.#connection.check();
@@ -214,35 +211,13 @@ function taskOf<Payload, Result>(
   const { task, ...rest } = copyOf(options);
   if (task === undefined) return { schema: undefined, plain: rest };
   if (typeof task === 'object' && task !== null) {
+    checkOptions(handleOptions, { task });
     return {
       schema: task.schema as StandardSchemaV1 | undefined,
       plain: { task: task.name, ...rest },
     };
   }
   return { schema: undefined, plain: { task, ...rest } };
-}
-
-/** An array is checked before anything is written; a stream as it is read. */
-async function checkedItems<Payload>(
-  items: Items<Payload>,
-  schema: StandardSchemaV1,
-): Promise<Items<Payload>> {
-  if (isArray(items)) {
-    for (const [index, item] of items.entries()) await check(schema, item, index);
-    return items;
-  }
-  if (typeof items !== 'object' || items === null) {
-    throw new InvalidOptionError('items', items, 'an Iterable, AsyncIterable or ReadableStream');
-  }
-  async function* checked() {
-    let index = 0;
-    for await (const item of items as AsyncIterable<Payload>) {
-      await check(schema, item, index);
-      index += 1;
-      yield item;
-    }
-  }
-  return checked();
 }
 
 /** A copy; reading options may throw. @throws InvalidOptionError */

@@ -57,8 +57,8 @@ export class RequestHandle<Result = unknown> {
   /**
    * Waits for the completion, or returns at once if the request is complete. While Redis is away the wait continues;
    * if Redis was never reached, it fails at once.
-   * @throws TimeoutError · AbortError · NotFoundError · ExpiredError · LostError · DroppedError ·
-   *   ConnectionError, ServerError: no Redis was ever reached, or it cannot serve Piecework as it is
+   * @throws InvalidOptionError · TimeoutError · AbortError · ClosedError · NotFoundError · ExpiredError · LostError ·
+   *   DroppedError · ConnectionError, ServerError: no Redis was ever reached, or it cannot serve Piecework as it is
    */
   completion(options: WaitOptions = {}): Promise<CompletionOutcome> {
     const wait = () => this.#notifier.completion(this.id, options, this.#generation, this.#named);
@@ -73,7 +73,8 @@ export class RequestHandle<Result = unknown> {
    * They end when the request is complete, without an error, however it ended. Sub-requests that failed, or were
    * cancelled because the request was cancelled or its deadline passed, have no result. So check `outcome` behind the
    * loop: `const results = request.results(); for await (…) …; results.outcome?.throwIfFailed()`.
-   * @throws as completion
+   * @throws InvalidOptionError at once; in the loop as completion, and ResultsDiscardedError: the request keeps no
+   *   results, and `failed` is not set · ResultsLostError: Redis lost its last writes
    */
   results(options?: SuccessesOptions): Results<SucceededItem<Result>>;
   results(options: ResultsOptions): Results<ResultItem<Result>>;
@@ -111,7 +112,11 @@ export class RequestHandle<Result = unknown> {
     return this.#notifier.events<Result>(this.id, options, this.#generation, this.#named);
   }
 
-  /** Everything known about the request now. @throws NotFoundError · ExpiredError · LostError · DroppedError */
+  /**
+   * Everything known about the request now.
+   * @throws NotFoundError · ExpiredError · LostError · DroppedError · ConnectionError, ServerError after
+   *   `unavailableMs`, or at once if Redis was never reached
+   */
   status(): Promise<RequestDetails> {
     return this.#notifier.status(this.id, this.#generation);
   }

@@ -8,6 +8,7 @@ import {
   NAME,
   type OptionTable,
   option,
+  serverTimeMs,
   shape,
   TIMES,
   type ToleratedFailures,
@@ -75,7 +76,7 @@ export interface RequestOptions {
   readonly attemptTimeoutMs?: number | undefined;
   /**
    * How long the whole request may take from its creation, in ms. Then the request ends as failed: what runs may
-   * still succeed, the rest is cancelled. Must be longer than `delayMs`. Between 1 and a year.
+   * still succeed, the rest is cancelled. Must be longer than `delayMs`, or than it is until `runAt`. Between 1 and a year.
    * @default no bound
    */
   readonly deadlineMs?: number | undefined;
@@ -235,6 +236,11 @@ export function checkRequestOptions(options: RequestOptions): WithId {
     throw new InvalidOptionError('expedite', expedite, 'delayMs or runAt beside it');
   if (deadlineMs !== undefined && deadlineMs <= (delayMs ?? 0))
     throw new InvalidOptionError('deadlineMs', deadlineMs, `longer than delayMs, ${delayMs}`);
+  const untilRunMs = runAt === undefined ? 0 : Number(runAt) - serverTimeMs();
+  if (deadlineMs !== undefined && deadlineMs <= untilRunMs) {
+    const allowed = `longer than it is until runAt, ${untilRunMs} ms: it counts from the submission`;
+    throw new InvalidOptionError('deadlineMs', deadlineMs, allowed);
+  }
   checkDedupe(checked);
   return checked;
 }

@@ -31,8 +31,8 @@ export class SourceFailure extends Error {}
 
 /**
  * The items of one submission, read one after the other and encoded. The source may have a file or a socket open, so
- * its `return` is called if it is not read to its end. It may also never answer again, so a signal ends the
- * wait for it.
+ * its `return` is called if it is not read to its end. It may also never answer again, so a signal, or `end`, ends
+ * the wait for it.
  */
 export class Source {
   readonly #iterator: AsyncIterator<unknown> | Iterator<unknown>;
@@ -40,6 +40,8 @@ export class Source {
   readonly #signal: AbortSignal | undefined;
   #count = 0;
   #ended = false;
+  #over: Error | undefined;
+  #giveUp: ((error: Error) => void) | undefined;
 
   /** @throws InvalidOptionError when `items` cannot be iterated, or is a string */
   constructor(
@@ -69,9 +71,16 @@ export class Source {
    * @throws SourceFailure when the source threw · PayloadError · AbortError
    */
   next(): string | undefined | Promise<string | undefined> {
+    if (this.#over) throw this.#over;
     if (this.#signal?.aborted) throw this.#aborted();
     const { read, arrives } = this.#read();
     return arrives ? this.#arrived(arrives).then((it) => this.#item(it)) : this.#item(read);
+  }
+
+  /** The submission is over: the read that waits, and every later one, throws `error`. */
+  end(error: Error): void {
+    this.#over ??= error;
+    this.#giveUp?.(error);
   }
 
   /** Calls `return` of a source that was not read to its end; does not wait for its answer. */
@@ -112,10 +121,17 @@ export class Source {
   }
 
   async #arrived(reading: Promise<IteratorResult<unknown>>): Promise<IteratorResult<unknown>> {
+    // A close ends the wait for a source that does not answer.
+    const answered = new Promise<IteratorResult<unknown>>((resolve, reject) => {
+      this.#giveUp = reject;
+      Promise.resolve(reading).then(resolve, reject);
+    });
     try {
-      return await (this.#signal ? this.#unlessAborted(reading, this.#signal) : reading);
+      return await (this.#signal ? this.#unlessAborted(answered, this.#signal) : answered);
     } catch (error) {
-      throw this.#failed(error);
+      throw this.#over && error === this.#over ? error : this.#failed(error);
+    } finally {
+      this.#giveUp = undefined;
     }
   }
 

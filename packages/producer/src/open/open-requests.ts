@@ -1,4 +1,4 @@
-import { Agenda, type QueueCommands } from '@piecework/protocol';
+import { Agenda, afterReading, type QueueCommands } from '@piecework/protocol';
 import { firstNumber } from '../create/one-trip.js';
 import { type AskedSubmission, closedError, type ProducerContext } from '../create/submission.js';
 import { type ItemCheck, OpenRequest } from './open-request.js';
@@ -71,7 +71,7 @@ export class OpenRequests {
     const giveUp = () => {
       for (const request of handles) request.leave();
     };
-    const timer = setTimeout(giveUp, FLUSH_MS);
+    const timer = afterReading(FLUSH_MS, giveUp);
     const closed = await Promise.allSettled(handles.map((request) => request.close()));
     clearTimeout(timer);
     const errors = closed.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { onAbort } from '../common/abort.js';
+import { within } from '../common/waiting.js';
 import { ConnectionError } from '../contract/errors.js';
 import type { Connection } from './connection.js';
 
@@ -78,14 +79,10 @@ export class Line {
 
   /** Pings the server; without an answer in `withinMs` the line counts as lost. */
   ping(withinMs: number): void {
-    const timer = setTimeout(() => this.lose(new ConnectionError('no answer to a ping')), withinMs);
-    this.#client.ping().then(
-      () => clearTimeout(timer),
-      (error: unknown) => {
-        clearTimeout(timer);
-        this.lose(error);
-      },
-    );
+    const silent = () => {
+      throw new ConnectionError('no answer to a ping');
+    };
+    within(withinMs, this.#client.ping(), silent).catch((error: unknown) => this.lose(error));
   }
 
   /** Closes the connection without calling `onLost`. */

@@ -4,6 +4,7 @@ import { InvalidOptionError } from '../contract/errors.js';
 import type { Client } from './client.js';
 import { Cluster, Redis } from './ioredis.js';
 import {
+  hasWrongEscape,
   hasWrongPort,
   isDb,
   isRedisUrl,
@@ -191,6 +192,8 @@ export function checkInput(input: RedisInput): void {
     if (hasWrongPort(input))
       throw new InvalidOptionError('redis', input, 'as port a whole number up to 65535');
     if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
+    if (hasWrongEscape(input))
+      throw new InvalidOptionError('redis', input, 'with user and password %-encoded: % as %25');
     for (const url of nodeUrls(input)) refuse(queryOf(url));
     return;
   }
@@ -201,6 +204,14 @@ export function checkInput(input: RedisInput): void {
     const allowed =
       'an ioredis client (Redis or Cluster), or a URL or options, of which one is made';
     throw new InvalidOptionError('redis', 'a client of another library', allowed);
+  }
+  if (
+    isClient(input) &&
+    (input as { isCluster?: unknown }).isCluster &&
+    !(input instanceof Cluster)
+  ) {
+    const allowed = `a Cluster of the ioredis that piecework uses (npm ls ioredis shows each copy), or { nodes, options }`;
+    throw new InvalidOptionError('redis', 'a Cluster of another copy of ioredis', allowed);
   }
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;

@@ -15,7 +15,7 @@ const NO_DB = /^ERR (DB index is out of range|invalid DB index)/;
 const NO_REDIS = /^(Unknown RESP type|Protocol error, got)/;
 
 const CONNECTION =
-  /Connection is closed|due to connection close|Socket timeout|ECONN|EHOST|ENET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Cluster isn't ready|Cluster is ended|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes/i;
+  /Connection is closed|due to connection close|Socket (connection )?timeout|ECONN|EHOST|ENET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ENOENT|max retries|Stream isn't writeable|Cluster isn't ready|Cluster is ended|Command timed out|Failed to refresh slots|All .*attempts failed|None of startup nodes/i;
 
 /** What the user should do, for replies that do not say so. */
 const CURES: readonly (readonly [said: RegExp, cure: string])[] = [
@@ -38,7 +38,7 @@ const WAYS: readonly (readonly [code: string, why: string])[] = [
 
 function whyUnreachable(message: string): string {
   const why = WAYS.find(([code]) => message.includes(code))?.[1];
-  const said = message.replace(/^(connect|getaddrinfo) (?=E)/, '');
+  const said = message.replace(/(^|, )(?:connect|getaddrinfo) (?=E)/g, '$1');
   return why ? `${said}: ${why}` : said;
 }
 

@@ -46,6 +46,21 @@ export function hasWrongPort(text: string): boolean {
   });
 }
 
+/** Whether user or password of a URL have a percent sign that begins no valid encoding. */
+export function hasWrongEscape(text: string): boolean {
+  if (namesSentinels(text)) return false;
+  return nodeUrls(text).some((url) => {
+    if (!/^rediss?:/.test(url) || !URL.canParse(url)) return false;
+    const { username, password } = new URL(url);
+    try {
+      decodeURIComponent(`${username}:${password}`);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}
+
 /** The db of a URL, as ioredis reads it: the path takes precedence over the query. */
 function dbOf(url: string): string | undefined {
   const named = new URLSearchParams(url.split('?')[1]).get('db') ?? undefined;

@@ -21,7 +21,7 @@ export function connectError(error: unknown, client: Client): PieceworkError {
     return new NoSentinel(
       `connect: no Sentinel of ${named} names a server of '${name}'; see that the name is right`,
     );
-  const why = redisError(new Error(last), `connect: by the Sentinels ${named}`);
+  const why = redisError(new Error(last || 'ECONNREFUSED'), `connect: by the Sentinels ${named}`);
   if (!(why instanceof ConnectionError)) return why;
   return new NoSentinel(
     `connect: none of the Sentinels ${named} answers; see that they run, and that hosts and ports are right`,

@@ -200,7 +200,10 @@ export class RetryQueue<T = unknown> implements AsyncDisposable {
     }
   }
 
-  /** Numbers of items. `next`: when the next one may be taken, by the server's clock, in ms since 1970. */
+  /**
+   * Numbers of items. `next`: when the next one may be taken, by the server's clock, in ms since 1970.
+   * @throws ClosedError · ConnectionError, ServerError
+   */
   counts(): Promise<{
     waiting: number;
     leased: number;

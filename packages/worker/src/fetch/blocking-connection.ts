@@ -20,6 +20,12 @@ export const DISPOSABLE = {
   disconnectTimeout: 50,
 };
 
+/** How long the server may take to answer a call before the client gives up the call, or the connection; in ms. */
+export function longestAnswerMs({ options }: Redis): number {
+  const given = [options.commandTimeout, options.socketTimeout].filter((ms) => ms !== undefined);
+  return Math.min(...given.filter((ms) => ms > 0));
+}
+
 /** The connection on which a token fetcher waits: to the server that has the hash slot of its queue. */
 export class BlockingConnection {
   readonly #connection: Connection;

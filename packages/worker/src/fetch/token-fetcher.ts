@@ -12,7 +12,7 @@ import type { Logger } from 'pino';
 import type { Events } from '../report/events.js';
 import type { Slots } from '../shared/slots.js';
 import type { Unblocking } from '../shared/unblocking.js';
-import { BlockingConnection, DISPOSABLE } from './blocking-connection.js';
+import { BlockingConnection, DISPOSABLE, longestAnswerMs } from './blocking-connection.js';
 import { isMoving } from './migrating-pop.js';
 import { SlotMove } from './slot-move.js';
 
@@ -237,7 +237,9 @@ export class TokenFetcher {
   }
 
   async #popWaiting(client: Redis): Promise<string[]> {
-    const seconds = this.#move.isUnderWay ? BLOCK_WHILE_MOVING_SECONDS : BLOCK_SECONDS;
+    const most = this.#move.isUnderWay ? BLOCK_WHILE_MOVING_SECONDS : BLOCK_SECONDS;
+    // Within the time limits of the user's client.
+    const seconds = Math.min(most, longestAnswerMs(client) / 2_000);
     const ended = new AbortController();
     this.#popping = ended;
     try {

@@ -124,7 +124,10 @@ function storeCause(one: Asked, silentMs: number): void {
 }
 
 connection.client.on('ready', () => report(''));
-connection.client.on('error', (error: Error) => report(error.message));
+connection.client.on('error', (error: NodeJS.ErrnoException) => {
+  // Of a host with several addresses it has no message.
+  report(error.message || (error.code ?? 'no connection'));
+});
 connection.client.on('end', () => report('the connection has ended'));
 // It tries again by itself; 'error' reported what went wrong.
 connection.client.connect().catch(() => {});

@@ -16,8 +16,20 @@ export function messageWithCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const last = LAST_REDIRECTION.exec(error.message)?.[1];
   if (last) return last;
-  const { lastNodeError } = error as { lastNodeError?: { message?: string } };
-  return lastNodeError?.message ? `${error.message} ${lastNodeError.message}` : error.message;
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  return [error, lastNodeError].map(ownMessage).filter(Boolean).join(' ');
+}
+
+/** Node tries each address of a host, as those of localhost; the error about all of them has no message of its own. */
+function ownMessage(error: unknown): string {
+  const {
+    message = '',
+    errors,
+    code = '',
+  } = (error ?? {}) as { message?: string; errors?: unknown; code?: string };
+  if (message !== '') return message;
+  const each = new Set((Array.isArray(errors) ? errors : []).map(ownMessage).filter(Boolean));
+  return each.size > 0 ? [...each].join(', ') : code;
 }
 
 /**
