@@ -114,8 +114,8 @@ describe('a request that would not be tended', () => {
     await client.del(keys.list(50));
     await client.zrem(keys.wait, scene.id);
     await client.zadd(keys.agenda, Date.now() + 900_000, scene.id);
-    expect(wrong(await examine(queueOf(scene)), 'tokens').join()).toContain(
-      'ready work, and no worker hears of it for another 900 s',
+    expect(wrong(await examine(queueOf(scene)), 'tokens').join()).toMatch(
+      /ready work, and no worker hears of it for another (89\d|900) s/,
     );
     await examine(queueOf(scene), { repair: true });
     expect(await client.llen(keys.list(50))).toBe(1);
