@@ -14,7 +14,7 @@ import { RequestIndex } from '../../packages/dashboard/dist/data/request-index.j
 import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
 import type { Chart } from '../../packages/dashboard/dist/data/samples.js';
 import { search } from '../../packages/dashboard/dist/data/search.js';
-import { slowRequests, workersView } from '../../packages/dashboard/dist/data/workers.js';
+import { overdueRequests, workersView } from '../../packages/dashboard/dist/data/workers.js';
 import type {
   BesideView,
   ChartView,
@@ -48,6 +48,15 @@ const authorize: DashboardOptions['authorize'] = ({ headers }) =>
     : headers.authorization === 'guest'
       ? { name: 'guest', control: false }
       : undefined;
+
+/** What the overview adds up of a request that waits for something. */
+function waitingRow(id: string, waitingFor: string, task = '') {
+  const counts = { ready: 1, running: 0, delayed: 0, succeeded: 0, failed: 0, cancelled: 0 };
+  return {
+    ...{ id, waitingFor, task, status: 'sealed', priority: 50, rate: 0 },
+    ...{ createdAt: 1, heldUntil: 0, counts: { ...counts, total: 1 } },
+  };
+}
 
 /** A client that notes its commands: 'hlen open' for the key `{<queue>}:open`. */
 class Noting extends Redis {
@@ -704,7 +713,7 @@ describe('what is shown', () => {
       [
         worker,
         { ...worker, id: 'drains', draining: true },
-        { ...worker, id: 'slow', longest: [run] },
+        { ...worker, id: 'overdue', longest: [run] },
         {
           ...worker,
           id: 'unwell',
@@ -722,9 +731,9 @@ describe('what is shown', () => {
     expect(workers[3]?.why).toEqual([
       'sub-request 7 of r has been running for 1 min, usually 50 ms',
     ]);
-    expect(slowRequests(view)).toEqual(new Set(['r']));
+    expect(overdueRequests(view)).toEqual(new Set(['r']));
     expect(workers.map(({ id, state }) => (id === 'w' ? state : id))).toEqual([
-      ...['silent', 'stuck', 'unwell', 'slow', 'drains', 'works', 'idle'],
+      ...['silent', 'stuck', 'unwell', 'overdue', 'drains', 'works', 'idle'],
     ]);
     expect(states).toMatchObject({ silent: 1, works: 1 });
     expect(workers[2]?.why).toEqual(['server 1 and server 2 are away']);
@@ -749,21 +758,52 @@ describe('what is shown', () => {
   });
 
   it.each([
-    [['mail'], 'No worker serves mail. Start workers with handlers for it.'],
-    [['mail', 'pages'], 'No worker serves mail, pages. Start workers with handlers for them.'],
+    [['mail'], 'No worker serves mail: r0 waits. Start workers with handlers for it.'],
+    [
+      ['mail', 'pages'],
+      'No worker serves mail, pages: r0 and 1 other request wait. Start workers with handlers for them.',
+    ],
     [
       ['a', 'b', 'c', 'd'],
-      'No worker serves a, b, c and others. Start workers with handlers for them.',
+      'No worker serves a, b, c and others: r0 and 3 other requests wait. Start workers with handlers for them.',
     ],
   ])('of tasks that no worker serves: %j', (tasks, said) => {
     const workers = { total: 1, states: { idle: 1 }, workers: [], at: 0 };
-    const verdicts = verdictsOf(
-      { open: 1 } as never,
-      workers as never,
-      { ...sum([]), unserved: tasks },
-      [],
-    );
+    const rows = tasks.map((task, i) => ({ row: waitingRow(`r${i}`, 'task', task) }));
+    const verdicts = verdictsOf({ open: 1 } as never, workers as never, sum(rows as never), [], []);
     expect(verdicts.map(({ what, cure }) => `${what} ${cure}`)).toEqual([said]);
+    expect(verdicts[0]?.requestId).toBe('r0');
+  });
+
+  it.each([
+    [1, 'r0 is paused.'],
+    [3, 'r0 and 2 other requests are paused.'],
+  ])('of %i paused requests: which', (n, said) => {
+    const workers = { total: 1, states: { idle: 1 }, workers: [], at: 0 };
+    const rows = Array.from({ length: n }, (_, i) => ({ row: waitingRow(`r${i}`, 'resume') }));
+    const verdicts = verdictsOf({ open: n } as never, workers as never, sum(rows as never), [], []);
+    expect(verdicts).toEqual([{ level: 'ok', what: said, cure: '', requestId: 'r0' }]);
+  });
+
+  it('of failed attempts: as many as the workers have reported, not only those of the list', () => {
+    const now = 10_000_000;
+    const workers = { total: 1, states: { works: 1 }, workers: [], at: now };
+    const error = { at: now - 1_000, name: 'HttpError', message: 'busy', requestId: 'r', task: '' };
+    const errors = Array.from({ length: 100 }, (_, index) => ({ ...error, index, attempt: 1 }));
+    const said = (history: readonly object[]) =>
+      verdictsOf(
+        { open: 1 } as never,
+        workers as never,
+        sum([]),
+        errors as never,
+        history as never,
+        now,
+      ).map(({ what }) => what);
+    const end = 'attempts failed in the last five minutes, most of the latest by HttpError.';
+    expect(said([])).toEqual([`At least 100 ${end}`]);
+    const point = { failed: 400, retried: 800 };
+    const before = { ...point, at: now - 600_000 };
+    expect(said([before, { ...point, at: now - 20_000 }])).toEqual([`1,200 ${end}`]);
   });
 
   it('of what runs: one number in the tile, the table and the rows, by the books', async () => {

@@ -34,6 +34,8 @@ test('failures shows failures, of one error name or grouped, with payloads if as
   const lines = async (...args: string[]) =>
     jsonLines((await run('failures', id, '--json', ...args)).stdout);
   expect(await lines('--error', 'RangeError')).toEqual([{ ...second, cursor: 'f3' }]);
+  expect(await lines('--index', '2,7')).toEqual([{ ...second, cursor: 'f3' }]);
+  expect((await run('failures', id, '--index', '7')).stdout).toBe('no such failures\n');
   expect(await lines('--cursor', 'f2', '--payload')).toEqual([
     { ...second, payload: 7, cursor: 'f3' },
   ]);
@@ -49,6 +51,7 @@ test('failures shows failures, of one error name or grouped, with payloads if as
     /^error +count +first +message of the first\nRangeError +1 +2 +no\n/,
   );
   expect(await run('failures', id, '--group', '--cursor', 'f2')).toMatchObject({ code: 2 });
+  expect(await run('failures', id, '--group', '--index', '2')).toMatchObject({ code: 2 });
   expect(await run('failures', `${id}-no`)).toMatchObject({ code: 1 });
 });
 

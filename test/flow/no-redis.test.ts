@@ -10,11 +10,12 @@ import { startRedis } from '@piecework/embedded';
 import { Connection } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { IdQueue, Piecework, RetryQueue, Scheduler } from 'piecework';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { cli } from '../support/cli.js';
 import { type Flow, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 async function firstOf(items: AsyncIterable<unknown>): Promise<unknown> {
   for await (const item of items) return item;
@@ -168,6 +169,28 @@ describe('where nothing listens', () => {
       message: expect.stringMatching(/ECONNREFUSED .*: nothing listens there; /),
     });
     expect(client.listenerCount('error')).toBe(0);
+  });
+
+  test('also with one that would wait for ever: it did not connect, and nothing else is said', async ({
+    flow,
+  }) => {
+    const client = new Redis({ port: await freePort(), maxRetriesPerRequest: null });
+    flow.after(() => client.disconnect());
+    let refusals = 0;
+    client.on('error', () => {
+      refusals += 1;
+    });
+    await until(() => refusals > 0);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    flow.after(() => vi.useRealTimers());
+    const thrown = thrownBy(Connection.open(client).check());
+    const before = refusals;
+    // The timer of its next attempt is a real one.
+    while (refusals === before) await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(((await thrown) as Error).message).toMatch(
+      /^connect: no answer within 10 s from localhost:\d+: ECONNREFUSED .*: nothing listens there; /,
+    );
   });
 });
 

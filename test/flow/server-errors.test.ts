@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Notifier } from '@piecework/notifier';
 import { Connection, redisError, requestKeys, ServerError } from '@piecework/protocol';
-import { RetryQueue, Scheduler } from '@piecework/queues';
+import { IdQueue, RetryQueue, Scheduler } from '@piecework/queues';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { freePort, releasePort } from '../../packages/embedded/dist/free-port.js';
@@ -244,7 +244,8 @@ describe('a server that answers', () => {
     await load(server);
     const { url: redis } = started;
     const patient = flow.producer({ redis }).submit([1], { id: flow.id('patient') });
-    patient.catch(() => {});
+    const joining = IdQueue.join(flow.queue, { redis });
+    for (const call of [patient, joining]) call.catch(() => {});
     // Longer than the first look at a server may take, so that the other one is past it too.
     const hasty = await flow
       .producer({ redis })
@@ -255,6 +256,7 @@ describe('a server that answers', () => {
     expect((hasty as Error).message).toMatch(/LOADING/);
     await loaded(server);
     expect(await patient).toMatchObject({ id: flow.id('patient') });
+    await (await joining).close();
   });
 });
 

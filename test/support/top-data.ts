@@ -46,7 +46,7 @@ export function rowOf(
       heldUntil: 0,
       deadline: 0,
       rate: 0,
-      slow: false,
+      overdue: false,
       etaMs: null,
       metadata: '',
       ahead: 0,

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import type { Point } from '../src/shape/views.js';
@@ -17,15 +18,22 @@ export interface Line {
 const ABOUT_AN_HOUR_MS = 3_500_000;
 
 /** What time a chart shows: it begins with its first point, which may be young. */
-export function spanOf({ points }: Drawn): string {
+export function spanOf({ points, from }: Drawn): string {
   const [first] = points;
   const last = points.at(-1);
   if (!first || !last) return '';
+  if (from === 'here') return `watched since ${timeOf(first.at / 1_000, true)}`;
   return last.at - first.at >= ABOUT_AN_HOUR_MS ? 'last hour' : `since ${clockTime(first.at)}`;
 }
 
 /** Which colour is which line. */
-export function Lines({ lines, span }: { readonly lines: readonly Line[]; readonly span: string }) {
+export function Lines({
+  lines,
+  span,
+}: {
+  readonly lines: readonly Line[];
+  readonly span: ComponentChildren;
+}) {
   return (
     <ul class="legend">
       {lines.map(({ name, colour }) => (
@@ -117,7 +125,7 @@ function optionsOf(
     padding: [8, 26, 0, 0],
     scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     axes: [
-      { ...axis, space: 90, size: 24, incrs: STEPS, values: (_, ticks) => ticks.map(timeOf) },
+      { ...axis, space: 90, size: 24, incrs: STEPS, values: (_, ticks) => timesOf(ticks) },
       { ...axis, space: 28, size: 44, values: (_, ticks) => ticks.map(shows) },
     ],
     series: [
@@ -133,11 +141,14 @@ function optionsOf(
   };
 }
 
-/** 14:05, or 14:05:20 between full minutes. */
-function timeOf(seconds: number): string {
-  const [hours, minutes, rest] = new Date(seconds * 1_000).toTimeString().slice(0, 8).split(':');
-  return rest === '00' ? `${hours}:${minutes}` : `${hours}:${minutes}:${rest}`;
+/** All as 14:05, or all as 14:05:20 if one of them is between full minutes. */
+function timesOf(ticks: readonly number[]): string[] {
+  const hasSeconds = ticks.some((seconds) => seconds % 60 !== 0);
+  return ticks.map((seconds) => timeOf(seconds, hasSeconds));
 }
+
+const timeOf = (seconds: number, hasSeconds: boolean) =>
+  new Date(seconds * 1_000).toTimeString().slice(0, hasSeconds ? 8 : 5);
 
 export const showsRate = rate;
 export const showsCount = count;

@@ -1,7 +1,7 @@
 import type { ErrorRow, ErrorsView } from '../src/shape/views.js';
 import { count } from './format.js';
 import { useLive } from './live.js';
-import { Ago, Pending, Problem, RequestLink, WorkerLink } from './parts.js';
+import { Clock, Pending, Problem, RequestLink, WorkerLink } from './parts.js';
 import { route } from './route.js';
 
 const MOST_CLASSES = 8;
@@ -40,7 +40,7 @@ export function Errors() {
             {data.errors.map((error) => (
               <tr key={`${error.requestId} ${error.index} ${error.attempt} ${error.at}`}>
                 <td data-name="When" class="when">
-                  <Ago at={error.at} />
+                  <Clock at={error.at} />
                 </td>
                 <td class="wide" data-name="Error">
                   <b class="bad">
@@ -74,7 +74,7 @@ export function Errors() {
   );
 }
 
-/** What they have in common: each class and task once, the most frequent first. */
+/** What they have in common: each name and task once, the most frequent first. */
 function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
   const groups = new Map<string, { readonly name: string; readonly task: string; n: number }>();
   for (const { name, task } of errors) {
@@ -86,7 +86,7 @@ function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
   const sorted = [...groups.values()].sort((a, b) => b.n - a.n);
   if (sorted.length === 0) return null;
   return (
-    <ul class="classes" aria-label={`By class, of the last ${count(errors.length)}`}>
+    <ul class="classes" aria-label={`By name, of the last ${count(errors.length)}`}>
       <li class="small">Of the last {count(errors.length)}:</li>
       {sorted.slice(0, MOST_CLASSES).map(({ name, task, n }) => (
         <li key={JSON.stringify([name, task])}>
@@ -102,9 +102,7 @@ function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
           ) : null}
         </li>
       ))}
-      {sorted.length > MOST_CLASSES ? (
-        <li>and {sorted.length - MOST_CLASSES} more classes</li>
-      ) : null}
+      {sorted.length > MOST_CLASSES ? <li>and {sorted.length - MOST_CLASSES} more</li> : null}
     </ul>
   );
 }

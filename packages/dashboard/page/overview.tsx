@@ -103,11 +103,16 @@ function Verdicts({ view }: { readonly view: OverviewView }) {
             </li>
           ) : null}
         </ul>
-        {notes.map(({ what }) => (
-          <p key={what} class="more">
-            {what}
+        {notes.length > 0 ? (
+          <p class="more">
+            {amiss.length > 0 ? 'Also: ' : ''}
+            {notes.map(({ what, requestId }) => (
+              <span key={what}>
+                <Linked text={what} requestId={requestId} />{' '}
+              </span>
+            ))}
           </p>
-        ))}
+        ) : null}
         {worst === 'ok' && notes.length === 0 ? <p class="more">{summary(view)}</p> : null}
       </div>
     </section>
@@ -166,8 +171,18 @@ function Tiles({ view }: { readonly view: OverviewView }) {
   const soFar = index.complete ? '' : `of ${plural(index.rows, 'request')} read`;
   return (
     <dl class="tiles">
-      <Tile name="Settled a second" title={SETTLED} value={rate(view.rate)} more={soFar} />
-      <Tile name="Running" title={RUNNING} value={count(view.running)} more={soFar} />
+      <Tile
+        name="Settled a second"
+        title={`${SETTLED}: now, smoothed over about 8 seconds`}
+        value={rate(view.rate)}
+        more={soFar}
+      />
+      <Tile
+        name="Running"
+        title={RUNNING}
+        value={count(view.running)}
+        more={soFar || (view.running > workers.slots ? 'with some that have just ended' : '')}
+      />
       <Tile
         name="Ready"
         title="Sub-requests that wait for a slot, also those that are blocked: they cannot start yet, however many slots are free."
@@ -182,8 +197,12 @@ function Tiles({ view }: { readonly view: OverviewView }) {
       <Tile
         name="Delayed"
         value={count(view.delayed)}
+        title="Sub-requests that wait for their next attempt."
         more={
-          soFar || (view.nextDue === null ? '' : `next request ${until(view.nextDue, clock.value)}`)
+          soFar ||
+          (view.nextDue === null
+            ? ''
+            : `next held-back request starts ${until(view.nextDue, clock.value)}`)
         }
       />
       <Tile
@@ -199,6 +218,7 @@ function Tiles({ view }: { readonly view: OverviewView }) {
       />
       <Tile
         name="Oldest waiting"
+        title="The oldest request with ready sub-requests of which none runs; not those that are paused or held back."
         value={oldest ? <Since at={oldest.createdAt} /> : 'none'}
         more={oldest ? <RequestLink id={oldest.id} /> : ''}
       />
@@ -222,8 +242,8 @@ function Throughput({ chart }: { readonly chart: Drawn }) {
     },
     ...(chart.from === 'hour'
       ? [
-          { name: 'failed', of: (point: Point) => point.failed * each, colour: 'bad' },
           { name: 'tried again', of: (point: Point) => point.retried * each, colour: 'warn' },
+          { name: 'failed', of: (point: Point) => point.failed * each, colour: 'bad' },
         ]
       : []),
   ];
@@ -246,13 +266,13 @@ function Throughput({ chart }: { readonly chart: Drawn }) {
 
 function Slots({ chart }: { readonly chart: Drawn }) {
   const lines: Line[] = [
-    { name: 'slots', of: ({ slots }: Point) => slots, colour: 'quiet' },
     { name: 'busy', of: ({ running }: Point) => running, colour: 'busy', isFilled: true },
+    { name: 'slots', of: ({ slots }: Point) => slots, colour: 'quiet' },
   ];
   return (
     <Panel
-      title="Busy slots"
-      about="Slots in which a handler ran when their worker last reported, each 1 to 5 seconds. An ended handler counts as running until its outcome is settled, so fewer slots may be busy than sub-requests run."
+      title="Busy slots, as reported"
+      about="Slots in which a handler ran at the moment when their worker reported, each 1 to 5 seconds; what ran in between is not seen. An ended handler counts as running until its outcome is settled, so fewer slots may be busy than sub-requests run."
       aside={<Lines lines={lines} span={spanOf(chart)} />}
     >
       <Chart
@@ -401,7 +421,7 @@ function Backlog({ view }: { readonly view: OverviewView }) {
 function Failing({ view }: { readonly view: OverviewView }) {
   return (
     <Panel
-      title="Errors by class"
+      title="Errors by name"
       aside={
         <>
           {view.errorsRead > 0 ? `of the last ${count(view.errorsRead)}; ` : ''}
@@ -434,7 +454,7 @@ function Failing({ view }: { readonly view: OverviewView }) {
               <bdi>{group.message}</bdi>
             </p>
             <p class="small">
-              last in <RequestLink id={group.requestId} />
+              the latest, in <RequestLink id={group.requestId} />
             </p>
           </li>
         ))}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
 import type { Row, RowCounts } from '../src/shape/views.js';
-import { ago, clockTime, count, duration, percent, time } from './format.js';
+import { ago, clockSeconds, clockTime, count, duration, percent, time } from './format.js';
 import { clock, type Live } from './live.js';
 import { linkTo } from './route.js';
 
@@ -12,6 +12,18 @@ export function Ago({ at }: { readonly at: number }) {
     <time dateTime={new Date(at).toISOString()} title={time(at)}>
       {ago(at, clock.value)}
     </time>
+  );
+}
+
+/** When, by the clock, and how long ago. */
+export function Clock({ at }: { readonly at: number }) {
+  return (
+    <>
+      {clockSeconds(at)}{' '}
+      <span class="small">
+        <Ago at={at} />
+      </span>
+    </>
   );
 }
 
@@ -98,7 +110,7 @@ const WAITS: Readonly<Record<string, string>> = {
 const IN_TROUBLE = ['worker', 'task', 'lease'];
 
 /** How it is, in a word, and the colour of that word. */
-export function stateOf({ outcome, status, waitingFor, heldUntil, counts, slow }: Row): {
+export function stateOf({ outcome, status, waitingFor, heldUntil, counts, overdue }: Row): {
   word: string;
   tone: string;
 } {
@@ -113,7 +125,7 @@ export function stateOf({ outcome, status, waitingFor, heldUntil, counts, slow }
       word: waitingFor === 'time' && heldUntil > 0 ? `${wait} until ${clockTime(heldUntil)}` : wait,
       tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet',
     };
-  if (slow) return { word: 'slow', tone: 'warn' };
+  if (overdue) return { word: 'overdue', tone: 'warn' };
   if (counts.failed > 0)
     return {
       word: `${counts.running > 0 ? 'running' : 'waiting'}, ${count(counts.failed)} failed`,

@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks';
 import { doneOf } from '../src/shape/counts.js';
 import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { whyWaiting } from '../src/shape/waiting.js';
-import { Chart, type Line, showsCount, showsRate, spanOf } from './chart.js';
+import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Control } from './control/request.js';
-import { clockTime, count, duration, percent, plural, rate } from './format.js';
+import { clockTime, count, duration, left, percent, plural, rate } from './format.js';
 import { Facts, Life } from './life.js';
 import { ask, clock, type Drawn, shell, useLive } from './live.js';
 import {
@@ -100,7 +100,7 @@ function Progress({ row }: { readonly row: Row }) {
   const words = isOver
     ? `${endOf(row)}${row.endReason ? `, ended by ${row.endReason}` : ''}`
     : row.etaMs !== null
-      ? `about ${duration(row.etaMs)} left, until ${clockTime(clock.value + row.etaMs)}`
+      ? `about ${left(row.etaMs)} left, until ${clockTime(Math.round((clock.value + row.etaMs) / 60_000) * 60_000)}`
       : waits
         ? waits
         : row.status === 'open'
@@ -169,15 +169,17 @@ const SETTLED_LINES: readonly Line[] = [
   { name: 'settled a second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
 ];
 const RUNNING: readonly Line[] = [
-  { name: 'limit', of: ({ slots }) => slots, colour: 'quiet' },
   { name: 'running', of: ({ running }) => running, colour: 'busy', isFilled: true },
+  { name: 'limit', of: ({ slots }) => slots, colour: 'quiet' },
 ];
-const RUNNING_ALONE = RUNNING.slice(1);
+const RUNNING_ALONE = RUNNING.slice(0, 1);
 
 function Charts({ row, chart }: { readonly row: Row; readonly chart: Drawn }) {
   const { points } = chart;
   const span = (
-    <Term means="The chart grows while a page shows this request.">{spanOf(chart)}</Term>
+    <Term means="The chart grows while a page shows this request; when nobody looks, nothing is recorded.">
+      {spanOf(chart)}
+    </Term>
   );
   return (
     <div class="grid two">
@@ -190,7 +192,10 @@ function Charts({ row, chart }: { readonly row: Row; readonly chart: Drawn }) {
           height={110}
         />
       </Panel>
-      <Panel title={row.limit === null ? 'Running' : 'Running, and its limit'} aside={span}>
+      <Panel
+        title="Running"
+        aside={row.limit === null ? span : <Lines lines={RUNNING} span={span} />}
+      >
         <Chart
           key={String(row.limit === null)}
           points={points}
@@ -295,6 +300,7 @@ function Failures({ view }: { readonly view: RequestView }) {
               <span class="small">{plural(group.count, 'time')}</span>
             </div>
             <p class="message">
+              <span class="small">sub-request {group.index}: </span>
               <bdi>{group.message}</bdi>
             </p>
             <Example key={group.index} index={group.index} id={row.id} />

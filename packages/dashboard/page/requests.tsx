@@ -16,6 +16,8 @@ const STATES = [
   'failed',
   'cancelled',
 ];
+/** What a state is called where its name says too little. */
+const WORDS: Readonly<Record<string, string>> = { failing: 'open, with failures' };
 const AGES = [
   ['', 'Any age'],
   ['younger-3600000', 'Last hour'],
@@ -123,7 +125,7 @@ function Filters({
               checked={name === state}
               onChange={() => change({ state: name === 'any' ? '' : name })}
             />
-            {name}
+            {WORDS[name] ?? name}
             <span class="n">{states[name] === undefined ? '' : count(states[name])}</span>
           </label>
         ))}

@@ -9,13 +9,16 @@ const TONES: Readonly<Record<WorkerView['state'], string>> = {
   silent: 'bad',
   stuck: 'bad',
   unwell: 'warn',
-  slow: 'warn',
+  overdue: 'warn',
   drains: 'quiet',
   works: 'busy',
   idle: 'quiet',
 };
 /** The states as people say them. */
-const WORDS: Readonly<Record<string, string>> = { works: 'working', drains: 'draining' };
+const WORDS: Readonly<Record<string, string>> = {
+  works: 'working',
+  drains: 'draining',
+};
 const wordOf = (state: string) => WORDS[state] ?? state;
 /** More slots than this are drawn as one bar. */
 const MOST_CELLS = 100;
@@ -27,6 +30,9 @@ export function Workers() {
   if (!data) return <Pending live={live} />;
   const slots = data.workers.reduce((n, { concurrency }) => n + concurrency, 0);
   const busy = data.workers.reduce((n, { running }) => n + running, 0);
+  const perProcess = new Map<string, number>();
+  for (const worker of data.workers)
+    perProcess.set(processOf(worker), (perProcess.get(processOf(worker)) ?? 0) + 1);
   const served = new Set(data.workers.map(tasksOf));
   // Said once where it is the same for all.
   const common = served.size === 1 ? [...served][0] : undefined;
@@ -76,7 +82,12 @@ export function Workers() {
           </thead>
           <tbody>
             {data.workers.map((worker) => (
-              <Line key={worker.id} worker={worker} showsTasks={common === undefined} />
+              <Line
+                key={worker.id}
+                worker={worker}
+                mates={(perProcess.get(processOf(worker)) ?? 1) - 1}
+                showsTasks={common === undefined}
+              />
             ))}
           </tbody>
         </table>
@@ -92,19 +103,28 @@ const MEMORY = 'Resident memory of its process: the same for all workers of a pr
 /** How long it had run at the last sign of life: a shorter one may have ended since. */
 function lasted({ seenAt }: WorkerView, { startedAt }: WorkerView['longest'][number]): string {
   const ms = seenAt - startedAt;
-  return ms < 1_000 ? 'under 1 s' : duration(ms).replace('.0', '');
+  return duration(ms).replace('.0', '');
 }
+
+const processOf = ({ host, pid }: WorkerView) => `${host} ${pid}`;
 
 const tasksOf = ({ tasks }: WorkerView) => (tasks === null ? 'all tasks' : tasks.join(', '));
 
 function Line({
   worker,
+  mates,
   showsTasks,
 }: {
   readonly worker: WorkerView;
+  /** How many other workers share its process, and so its memory and loop delay. */
+  readonly mates: number;
   readonly showsTasks: boolean;
 }) {
   const [run, ...others] = worker.longest;
+  // Of what the last column says, not again.
+  const isSaid = (why: string) =>
+    run !== undefined && why.startsWith(`sub-request ${run.index} of ${run.requestId} `);
+  const reasons = worker.why.filter((why) => !isSaid(why));
   const isNamed = route.value.params.get('worker') === worker.id;
   const at = useRef<HTMLTableRowElement>(null);
   useEffect(() => {
@@ -113,15 +133,19 @@ function Line({
   return (
     <tr ref={at} class={isNamed ? 'named' : ''}>
       <th scope="row" class="name">
-        <span class="id" title={`process ${worker.pid} on ${worker.host}`}>
+        <span class="id">
           <bdi>{worker.id}</bdi>
+        </span>
+        <span class="task">
+          process {worker.pid} on <bdi>{worker.host}</bdi>
+          {mates > 0 ? `, with ${plural(mates, 'other worker')}` : ''}
         </span>
       </th>
       <td data-name="State">
         <Chip tone={TONES[worker.state]}>{wordOf(worker.state)}</Chip>
-        {worker.why.length > 0 ? (
+        {reasons.length > 0 ? (
           <ul class="why">
-            {worker.why.map((why) => (
+            {reasons.map((why) => (
               <li key={why}>{why}</li>
             ))}
           </ul>

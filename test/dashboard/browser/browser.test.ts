@@ -126,7 +126,7 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     const link = page.locator('.errors-table td.worker a').first();
     const name = (await link.textContent()) ?? '';
     await link.click();
-    expect(await page.locator('tr.named th').textContent()).toBe(name);
+    expect(await page.locator('tr.named th .id').textContent()).toBe(name);
     await page.context().close();
   });
 

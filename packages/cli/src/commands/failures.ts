@@ -2,7 +2,7 @@ import type { Failure, FailureGroup, FailuresOptions } from '@piecework/notifier
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
-import { failuresFlags } from '../flags/query-flags.js';
+import { failuresFlags, indexesOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { openPiecework } from './open-piecework.js';
 
@@ -11,6 +11,7 @@ interface FailuresValues {
   queue: string;
   shards: number;
   json: boolean;
+  index?: string;
   error?: string;
   group: boolean;
   payload: boolean;
@@ -49,7 +50,8 @@ export function failureCommands(program: Command): void {
 }
 
 async function showGroups(id: string, values: FailuresValues): Promise<void> {
-  const { error, cursor, payload, json } = values;
+  const { index, error, cursor, payload, json } = values;
+  if (index !== undefined) throw new InvalidOptionError('--index', index, 'without --group');
   if (error !== undefined) throw new InvalidOptionError('--error', error, 'without --group');
   if (cursor !== undefined) throw new InvalidOptionError('--cursor', cursor, 'without --group');
   if (values.stack) throw new InvalidOptionError('--stack', true, 'without --group');
@@ -64,9 +66,10 @@ async function showGroups(id: string, values: FailuresValues): Promise<void> {
 }
 
 async function showFailures(id: string, values: FailuresValues): Promise<void> {
-  const { error, cursor, payload, json } = values;
+  const { index, error, cursor, payload, json } = values;
   const options: FailuresOptions = {
     payload,
+    ...indexesOf(index),
     ...(error === undefined ? {} : { name: error }),
     ...(cursor === undefined ? {} : { cursor }),
   };
@@ -78,7 +81,8 @@ async function showFailures(id: string, values: FailuresValues): Promise<void> {
     console.log(json ? JSON.stringify(shown(failure, payload)) : failureLine(failure, payload));
     if (values.stack && !json) console.log(stackOf(failure));
   }
-  if (none && !json) console.log('no failures');
+  if (none && !json)
+    console.log(index === undefined && error === undefined ? 'no failures' : 'no such failures');
 }
 
 function shown(failure: Omit<Failure, 'cursor'>, withPayload: boolean) {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { redriveFlags, waitFlag } from '../flags/control-flags.js';
+import { indexesOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { openPiecework } from './open-piecework.js';
 
@@ -27,7 +28,7 @@ export function redriveCommand(program: Command): void {
     await using pw = await openPiecework(values);
     const request = pw.request(id);
     const { generation, redriven } = await request.redrive({
-      ...(index === undefined ? {} : { indexes: index.split(',').map(Number) }),
+      ...indexesOf(index),
       ...(error === undefined ? {} : { name: error }),
     });
     if (!wait) {

@@ -2,13 +2,10 @@ import { failuresOptions } from '@piecework/notifier/options';
 import { type OptionSpec, option } from '@piecework/protocol/contract';
 import { pauseQueueOptions, updateOptions } from 'piecework/options';
 import { custom, type Flag, flag, isText, orNone } from './flag.js';
+import { indexFlag } from './query-flags.js';
 
 export const redriveFlags: readonly Flag[] = [
-  flag(
-    '--index <list>',
-    'only failures with these indexes, separated by commas',
-    custom((v) => isText(v) && /^\d{1,15}(,\d{1,15})*$/.test(String(v)), 'indexes like 3,17,20'),
-  ),
+  indexFlag,
   flag('--error <name>', 'only failures with an error of this name', failuresOptions['name']),
 ];
 

@@ -17,7 +17,19 @@ export const resultsFlags: readonly Flag[] = [
   ),
 ];
 
+/** Of `failures` and `redrive`. */
+export const indexFlag = flag(
+  '--index <list>',
+  'only failures with these indexes, separated by commas',
+  custom((v) => isText(v) && /^\d{1,15}(,\d{1,15})*$/.test(String(v)), 'indexes like 3,17,20'),
+);
+
+/** '3,17' as the option `indexes`; undefined: no option. */
+export const indexesOf = (list: string | undefined): { readonly indexes?: readonly number[] } =>
+  list === undefined ? {} : { indexes: list.split(',').map(Number) };
+
 export const failuresFlags: readonly Flag[] = [
+  indexFlag,
   flag('--error <name>', 'only failures with an error of this name', failuresOptions['name']),
   flag(
     '--group',

@@ -8,7 +8,7 @@ import type { Data } from './state.js';
 import { cureText, markOf } from './words.js';
 
 const WORKER_TONES: Readonly<Record<string, Tone>> = {
-  ...{ silent: 'bad', stuck: 'warning', unwell: 'warning', slow: 'warning' },
+  ...{ silent: 'bad', stuck: 'warning', unwell: 'warning', overdue: 'warning' },
   ...{ works: 'busy', idle: 'quiet', drains: 'quiet' },
 };
 

@@ -6,7 +6,7 @@ import { oneLine } from '../terminal/plain-text.js';
 
 /** What a row is called in the column of states. */
 export function stateOf(row: Row, now: number): readonly [word: string, tone: Tone | undefined] {
-  const { outcome, status, waitingFor, heldUntil, counts, slow } = row;
+  const { outcome, status, waitingFor, heldUntil, counts, overdue } = row;
   if (outcome === 'succeeded') return [outcome, 'good'];
   if (outcome === 'failed') return [outcome, 'bad'];
   if (outcome !== '') return [oneLine(outcome), 'quiet'];
@@ -14,7 +14,7 @@ export function stateOf(row: Row, now: number): readonly [word: string, tone: To
   if (waitingFor === 'time') return [`due ${until(heldUntil, now)}`, 'quiet'];
   const word = WAITS[waitingFor];
   if (word) return [word, 'warning'];
-  if (slow) return ['slow', 'warning'];
+  if (overdue) return ['overdue', 'warning'];
   if (counts.running > 0) return ['running', 'busy'];
   return status === 'open' ? ['open', undefined] : ['waiting', undefined];
 }

@@ -42,6 +42,7 @@ export function Control({ view }: { readonly view: RequestView }) {
         {isOver ? null : (
           <button
             type="button"
+            title="Nothing more of it starts; results and failures stay"
             disabled={isBusy || row.status === 'cancelling'}
             onClick={() => setAsked('cancel')}
           >
@@ -58,7 +59,13 @@ export function Control({ view }: { readonly view: RequestView }) {
             Redrive …
           </button>
         ) : null}
-        <button type="button" class="danger" disabled={isBusy} onClick={() => setAsked('drop')}>
+        <button
+          type="button"
+          class="danger"
+          title="Removes it with its results, failures and everything else"
+          disabled={isBusy}
+          onClick={() => setAsked('drop')}
+        >
           Drop …
         </button>
       </div>

@@ -71,7 +71,7 @@ function retrySource(
         return {
           counts: [
             { label: 'waiting', n: waiting },
-            { label: 'taken', n: leased },
+            { label: 'in progress', n: leased },
             { label: 'discarded', n: failures },
           ],
           nextIs: 'next due',
@@ -92,7 +92,7 @@ function schedulerSource(redis: RedisInput, name: string, onProblem: OnProblem):
         return {
           counts: [
             { label: 'waiting', n: waiting },
-            { label: 'taken', n: locked },
+            { label: 'in progress', n: locked },
           ],
           nextIs: 'next due',
           next: next ?? null,
@@ -118,7 +118,7 @@ function idQueueSource(
         return {
           counts: [
             { label: 'pending', n: counts.pending },
-            { label: 'taken', n: counts.running },
+            { label: 'in progress', n: counts.running },
             { label: 'completed', n: counts.completed },
             { label: 'failed', n: counts.failures },
           ],

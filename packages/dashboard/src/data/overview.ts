@@ -1,15 +1,20 @@
 import type { QueueCounts } from 'piecework';
+import { count } from '../shape/format.js';
 import type {
   BacklogBar,
   ErrorGroup,
   ErrorRow,
   OverviewView,
+  Point,
   Row,
   Verdict,
   WorkersView,
 } from '../shape/views.js';
 import type { KeptRow } from './row.js';
-import { isSlow } from './workers.js';
+import { isOverdue } from './workers.js';
+
+/** Failed attempts of this time are a reason to look, in ms. */
+const LATELY_MS = 300_000;
 
 /** Most rows of each list of the overview. */
 const MOST = { busiest: 6, errors: 6 };
@@ -26,8 +31,10 @@ export interface Summed {
   readonly oldest: OverviewView['oldest'];
   readonly nextDue: number | null;
   readonly busiest: readonly Row[];
-  readonly unserved: readonly string[];
-  readonly paused: number;
+  /** Tasks of which requests wait and no worker has a handler, and these requests. */
+  readonly unserved: { readonly tasks: readonly string[]; readonly ids: readonly string[] };
+  /** Their ids. */
+  readonly paused: readonly string[];
 }
 
 /** Of what a request can wait although sub-requests of it are ready, and how that is called. */
@@ -43,9 +50,10 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const bars = new Map<number, { -readonly [K in keyof BacklogBar]: BacklogBar[K] }>();
   const open: Row[] = [];
   let oldest: Row | undefined;
-  const total = { ready: 0, delayed: 0, running: 0, rate: 0, paused: 0 };
+  const total = { ready: 0, delayed: 0, running: 0, rate: 0 };
   const done = { succeeded: 0, failed: 0 };
-  const unserved = new Set<string>();
+  const unserved = { tasks: new Set<string>(), ids: [] as string[] };
+  const paused: string[] = [];
   let nextDue = Number.POSITIVE_INFINITY;
   let blocked = 0;
   const blocks = new Set<string>();
@@ -70,8 +78,11 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
       blocked += counts.ready;
       blocks.add(row.waitingFor);
     }
-    if (row.waitingFor === 'resume') total.paused += 1;
-    if (row.waitingFor === 'task') unserved.add(row.task || 'requests without a task');
+    if (row.waitingFor === 'resume') paused.push(row.id);
+    if (row.waitingFor === 'task') {
+      unserved.tasks.add(row.task || 'requests without a task');
+      unserved.ids.push(row.id);
+    }
     // If it is settling, it is only between two turns.
     const isStill = counts.running === 0 && row.rate < 1;
     const waits = counts.ready > 0 && isStill && row.waitingFor !== 'resume';
@@ -101,7 +112,8 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
       : null,
     nextDue: Number.isFinite(nextDue) ? nextDue : null,
     busiest: open.slice(0, MOST.busiest),
-    unserved: [...unserved].slice(0, 10),
+    unserved: { tasks: [...unserved.tasks].slice(0, 10), ids: unserved.ids },
+    paused,
   };
 }
 
@@ -123,6 +135,7 @@ export function verdictsOf(
   workers: WorkersView,
   { unserved, ready, running, rate, oldest, paused }: Summed,
   errors: readonly ErrorRow[],
+  history: readonly Point[],
   now = Date.now(),
 ): Verdict[] {
   const verdicts: Verdict[] = [];
@@ -151,17 +164,17 @@ export function verdictsOf(
       `${plural(states['unwell'], 'worker is', 'workers are')} not well.`,
       'See Workers for the reason.',
     );
-  const [slow, ...alsoSlow] = workers.workers.filter(({ state }) => state === 'slow');
-  if (slow) {
+  const [overdue, ...alsoOverdue] = workers.workers.filter(({ state }) => state === 'overdue');
+  if (overdue) {
     const others =
-      alsoSlow.length > 0
-        ? `; so on ${plural(alsoSlow.length, 'other worker', 'other workers')}`
+      alsoOverdue.length > 0
+        ? `; so on ${plural(alsoOverdue.length, 'other worker', 'other workers')}`
         : '';
     add(
       'warning',
-      `${sentence(slow.why.at(-1) ?? '')}${others}.`,
-      'See Workers for where; a restart of that worker ends it.',
-      slow.longest.find((run) => isSlow(run, workers.at))?.requestId,
+      `${sentence(overdue.why.at(-1) ?? '')}${others}.`,
+      'See Workers for where. A restart of that process ends it, and whatever else runs there.',
+      overdue.longest.find((run) => isOverdue(run, workers.at))?.requestId,
     );
   }
   if (counts.pausedUntil !== undefined)
@@ -170,13 +183,15 @@ export function verdictsOf(
       'The queue is paused: nothing new starts.',
       'Resume the queue when you are ready.',
     );
-  if (unserved.length > 0 && alive > 0)
+  const { tasks, ids } = unserved;
+  if (tasks.length > 0 && alive > 0)
     add(
       'warning',
-      `No worker serves ${unserved.slice(0, 3).join(', ')}${unserved.length > 3 ? ' and others' : ''}.`,
-      `Start workers with handlers for ${unserved.length > 1 ? 'them' : 'it'}.`,
+      `No worker serves ${tasks.slice(0, 3).join(', ')}${tasks.length > 3 ? ' and others' : ''}: ${named(ids, 'waits', 'wait')}.`,
+      `Start workers with handlers for ${tasks.length > 1 ? 'them' : 'it'}.`,
+      ids[0],
     );
-  if (paused > 0) add('ok', `${plural(paused, 'request is', 'requests are')} paused.`, '');
+  if (paused.length > 0) add('ok', `${named(paused, 'is', 'are')} paused.`, '', paused[0]);
   const slots = workers.workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
   if (
     ready > 0 &&
@@ -186,7 +201,7 @@ export function verdictsOf(
     now - oldest.createdAt > 60_000 &&
     alive > 0 &&
     counts.pausedUntil === undefined &&
-    unserved.length === 0
+    tasks.length === 0
   )
     add(
       'warning',
@@ -196,13 +211,19 @@ export function verdictsOf(
   const busy = workers.workers.reduce((sum, worker) => sum + worker.running, 0);
   if (slots > 0 && busy >= slots * 0.98 && ready > slots * 20)
     add('ok', 'Every slot is busy; more workers would make it quicker.', '');
-  const lately = errors.filter(({ at }) => now - at < 300_000).length;
+  const isLate = ({ at }: { readonly at: number }) => now - at < LATELY_MS;
+  const listed = errors.filter(isLate).length;
+  const reported = history
+    .filter(isLate)
+    .reduce((n, { failed, retried }) => n + failed + retried, 0);
+  // The list has the last ones only. The history has all that the workers have reported.
+  const lately = Math.max(listed, reported);
   const [most] = groupErrors(errors);
   if (lately >= 20 && most) {
     const where = most.task === '' ? '' : ` in ${most.task}`;
     add(
       'warning',
-      `${lately === errors.length ? 'At least ' : ''}${lately} attempts failed in the last five minutes, most by ${most.name}${where}.`,
+      `${lately === errors.length ? 'At least ' : ''}${count(lately)} attempts failed in the last five minutes, most of the latest by ${most.name}${where}.`,
       'See Errors.',
     );
   }
@@ -210,8 +231,14 @@ export function verdictsOf(
   return verdicts.sort((a, b) => rank[a.level] - rank[b.level]);
 }
 
+/** 'a waits', 'a and 2 other requests wait'. */
+function named([first, ...others]: readonly string[], one: string, many: string): string {
+  if (others.length === 0) return `${first} ${one}`;
+  return `${first} and ${plural(others.length, 'other request', 'other requests')} ${many}`;
+}
+
 function plural(n: number, one: string, many: string): string {
-  return `${n} ${n === 1 ? one : many}`;
+  return `${count(n)} ${n === 1 ? one : many}`;
 }
 
 const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

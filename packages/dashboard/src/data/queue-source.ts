@@ -19,7 +19,7 @@ import type { OnProblem } from './problems.js';
 import { RequestIndex, STEP } from './request-index.js';
 import { type Chart, Samples } from './samples.js';
 import { type Query, search } from './search.js';
-import { slowRequests, workersView } from './workers.js';
+import { overdueRequests, workersView } from './workers.js';
 
 /** How long reads and changes keep trying while Redis is away, in ms: a page should rather say so. */
 const PATIENCE_MS = 5_000;
@@ -96,7 +96,7 @@ export class QueueSource {
     const { pausedUntil } = counts;
     return {
       at,
-      verdicts: verdictsOf(counts, workers, summed, errors, at),
+      verdicts: verdictsOf(counts, workers, summed, errors, history, at),
       open: counts.open,
       parked: counts.parked,
       ended: counts.ended,
@@ -115,7 +115,7 @@ export class QueueSource {
       oldest: summed.oldest,
       errors: groupErrors(errors),
       errorsRead: errors.length,
-      busiest: withSlow(summed.busiest, workers),
+      busiest: withOverdue(summed.busiest, workers),
       checks: this.#checks.last,
       index: this.index.state,
     };
@@ -132,14 +132,14 @@ export class QueueSource {
     const [workers] = await Promise.all([this.#workers.get(), this.#stepped()]);
     const found = search(this.index.rows, query);
     this.index.show(found.rows.map(({ id }) => id));
-    const rows = withSlow(found.rows, workers);
+    const rows = withOverdue(found.rows, workers);
     return { at: Date.now(), ...found, rows, index: this.index.state };
   }
 
   /** @throws NotFoundError · ExpiredError · DroppedError */
   async request(id: string): Promise<RequestView> {
     const [view, workers] = await Promise.all([this.closely(id).view(), this.#workers.get()]);
-    const [row = view.row] = withSlow([view.row], workers);
+    const [row = view.row] = withOverdue([view.row], workers);
     const { slots, busy } = fleetOf(workers);
     return { ...view, row, slots, busy };
   }
@@ -254,10 +254,10 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   await Promise.race([work, waited]).finally(() => patience.abort());
 }
 
-/** Marks the rows of which workers say that a sub-request is slow. */
-function withSlow(rows: readonly Row[], workers: WorkersView): readonly Row[] {
-  const slow = slowRequests(workers);
-  return rows.map((row) => (slow.has(row.id) ? { ...row, slow: true } : row));
+/** Marks the rows of which workers say that a sub-request is overdue. */
+function withOverdue(rows: readonly Row[], workers: WorkersView): readonly Row[] {
+  const overdue = overdueRequests(workers);
+  return rows.map((row) => (overdue.has(row.id) ? { ...row, overdue: true } : row));
 }
 
 function fleetOf({ workers, states, total }: WorkersView): OverviewView['workers'] {

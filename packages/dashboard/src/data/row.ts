@@ -64,7 +64,7 @@ export function keptRow(
     counts,
     rate,
     // Its workers say so.
-    slow: false,
+    overdue: false,
     // While it is open, more may come in.
     etaMs:
       rate > 0 && status.status === 'sealed' ? Math.round(((total - done) / rate) * 1_000) : null,

@@ -8,15 +8,15 @@ const MOST = 500;
 /** A worker without a sign of life for longer may have ended: as for `piecework workers` and the doctor. */
 const AWAY_MS = 15_000;
 const AWAY_PER_WORKER_MS = 190;
-/** A handler that runs so many times longer than its task usually does is slow, which the doctor says after a minute. */
-const SLOW = 10;
-const SLOW_AT_LEAST_MS = 5_000;
+/** A handler that runs so many times longer than its task usually does is overdue, which the doctor says after a minute. */
+const OVERDUE_TIMES = 10;
+const OVERDUE_AT_LEAST_MS = 5_000;
 
 const ORDER: Readonly<Record<WorkerView['state'], number>> = {
   silent: 0,
   stuck: 1,
   unwell: 2,
-  slow: 3,
+  overdue: 3,
   drains: 4,
   works: 5,
   idle: 6,
@@ -39,17 +39,19 @@ export function workersView(
 }
 
 /** The requests of which a sub-request runs far longer than is usual. */
-export function slowRequests({ at, workers }: WorkersView): ReadonlySet<string> {
-  const slow = workers.flatMap(({ longest }) => longest.filter((run) => isSlow(run, at)));
-  return new Set(slow.map(({ requestId }) => requestId));
+export function overdueRequests({ at, workers }: WorkersView): ReadonlySet<string> {
+  const overdue = workers.flatMap(({ longest }) => longest.filter((run) => isOverdue(run, at)));
+  return new Set(overdue.map(({ requestId }) => requestId));
 }
 
-export function isSlow(
+export function isOverdue(
   { startedAt, medianMs }: { startedAt: number; medianMs?: number | null },
   now: number,
 ): boolean {
   const forMs = now - startedAt;
-  return typeof medianMs === 'number' && forMs > Math.max(SLOW_AT_LEAST_MS, SLOW * medianMs);
+  return (
+    typeof medianMs === 'number' && forMs > Math.max(OVERDUE_AT_LEAST_MS, OVERDUE_TIMES * medianMs)
+  );
 }
 
 /** Without tenths: it goes on. */
@@ -63,14 +65,14 @@ function workerView(
 ): WorkerView {
   const { eventLoopDelayMs, rssBytes, why } = worker;
   const isSilent = now - worker.seenAt > Math.max(AWAY_MS, fleet * AWAY_PER_WORKER_MS);
-  const slow = worker.longest.find((run) => isSlow(run, now));
+  const overdue = worker.longest.find((run) => isOverdue(run, now));
   const reasons = why.map((reason) => cut(told(reason), 300));
   if (isSilent) reasons.unshift('no sign of life; it may have ended, or its machine is cut off');
   if (worker.leftovers > 0)
     reasons.push(`${worker.leftovers} slots are held by handlers that ignore their abort signal`);
-  if (slow)
+  if (overdue)
     reasons.push(
-      `sub-request ${slow.index} of ${slow.requestId} has been running for ${lasted(worker.seenAt - slow.startedAt)}, usually ${duration(slow.medianMs ?? 0)}`,
+      `sub-request ${overdue.index} of ${overdue.requestId} has been running for ${lasted(worker.seenAt - overdue.startedAt)}, usually ${duration(overdue.medianMs ?? 0)}`,
     );
   const state = isSilent
     ? 'silent'
@@ -78,8 +80,8 @@ function workerView(
       ? 'stuck'
       : why.length > 0
         ? 'unwell'
-        : slow
-          ? 'slow'
+        : overdue
+          ? 'overdue'
           : worker.draining
             ? 'drains'
             : worker.running > 0

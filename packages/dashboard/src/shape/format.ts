@@ -51,6 +51,9 @@ export function duration(ms: number): string {
   return next && rest > 0 && left / unit < 10 ? `${head} ${rest} ${next[1]}` : head;
 }
 
+/** Time left, in whole seconds, the last of which is not over: 4 min 54 s. */
+export const left = (ms: number) => duration(Math.ceil(ms / 1_000) * 1_000).replace('.0', '');
+
 /** 3 min ago. */
 export function ago(at: number, now: number): string {
   const ms = now - at;
@@ -60,9 +63,7 @@ export function ago(at: number, now: number): string {
 
 /** in 3 min, or 3 min ago. */
 export function until(at: number, now: number): string {
-  return at > now
-    ? `in ${duration(Math.ceil((at - now) / 1_000) * 1_000).replace('.0', '')}`
-    : ago(at, now);
+  return at > now ? `in ${left(at - now)}` : ago(at, now);
 }
 
 /** One clock everywhere, as on the axes of charts: 14:05, not 2:05 PM. */
@@ -88,6 +89,9 @@ export function bytes(n: number): string {
 
 export const plural = (n: number, one: string, many = `${one}s`) =>
   `${count(n)} ${n === 1 ? one : many}`;
+
+/** 14:05:20. */
+export const clockSeconds = (at: number) => new Date(at).toTimeString().slice(0, 8);
 
 /** 14:05, on another day with its date. */
 export function clockTime(at: number): string {

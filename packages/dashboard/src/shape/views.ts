@@ -52,7 +52,7 @@ export interface Row {
   /** Sub-requests settled a second, smoothed. */
   readonly rate: number;
   /** Whether one of its sub-requests runs far longer than is usual. */
-  readonly slow: boolean;
+  readonly overdue: boolean;
   /** Time left at this rate, in ms; null: unknown. */
   readonly etaMs: number | null;
   /** As JSON, cut. */
@@ -208,7 +208,7 @@ export interface WorkerView {
   readonly id: string;
   readonly host: string;
   readonly pid: number;
-  readonly state: 'silent' | 'stuck' | 'unwell' | 'slow' | 'drains' | 'works' | 'idle';
+  readonly state: 'silent' | 'stuck' | 'unwell' | 'overdue' | 'drains' | 'works' | 'idle';
   /** Why it is not well, in words. */
   readonly why: readonly string[];
   readonly concurrency: number;

@@ -26,10 +26,17 @@ const DOUBT_MS = 1_000;
 /** Bounds a call, as a server may accept a connection and never answer. `where`: the server, for the message. */
 function within<T>(milliseconds: number, call: Promise<T>, where = ''): Promise<T> {
   const from = where === '' ? '' : ` from ${where}`;
-  const message = new ConnectionError(
-    `connect: no answer within ${milliseconds / 1_000} s${from}: it accepts connections and does not answer; see that its process is not stopped or busy, then try again`,
-  );
+  const message = new NoAnswer(`connect: no answer within ${milliseconds / 1_000} s${from}`);
   return pTimeout(call, { milliseconds, message });
+}
+
+class NoAnswer extends ConnectionError {
+  /** @param what happened, without a reason */
+  constructor(readonly what: string) {
+    super(
+      `${what}: it accepts connections and does not answer; see that its process is not stopped or busy, then try again`,
+    );
+  }
 }
 
 /** Where a client connects to, without user and password. */
@@ -181,6 +188,8 @@ export class ServerCheck {
   #withTrouble(error: ConnectionError): ConnectionError {
     const why = this.#trouble.replace(/^connect: /, '');
     if (why === '' || error.message.includes(why)) return error;
+    // It did not even connect.
+    if (error instanceof NoAnswer) return new ConnectionError(`${error.what}: ${why}`);
     return new ConnectionError(`${error.message}: ${why}`);
   }
 

@@ -112,10 +112,11 @@ export class IdQueue implements AsyncDisposable {
     const { redis, timeoutMs, unique, unavailableMs } = checked;
     const connection = Connection.of(redis);
     try {
-      await connection.check();
+      const patience = new Patience(connection, name, { forMs: unavailableMs });
+      await patience.reach();
       const commands = new IdQueueCommands(connection, name);
       const incarnation = nanoid(12);
-      const joined = await new Patience(connection, name, { forMs: unavailableMs }).call(() =>
+      const joined = await patience.call(() =>
         commands.join(incarnation, { timeoutMs, unique }, DEFAULT_TIMEOUT_MS),
       );
       if (joined.verdict === 'differs')

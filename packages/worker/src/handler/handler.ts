@@ -1,7 +1,10 @@
 import { type HeldError, InvalidOptionError, NAME } from '@piecework/protocol';
 import type { Logger } from 'pino';
 
-/** What a handler is given beside the payload. */
+/**
+ * What a handler is given beside the payload. Pass it on, or take out what you need: `{ signal, log }`. A copy by
+ * `{ ...context }` lacks what is made when it is first read, such as `signal` and `log`.
+ */
 export interface HandlerContext {
   readonly requestId: string;
   /** Place of the sub-request in its request, from 0. */
