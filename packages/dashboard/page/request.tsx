@@ -325,7 +325,7 @@ function Example({ index, id }: { readonly index: number; readonly id: string })
   };
   return (
     <details onToggle={({ currentTarget }) => void open(currentTarget.open)}>
-      <summary>Example: sub-request {index}</summary>
+      <summary>Stack and payload of sub-request {index}</summary>
       {detail === undefined ? <p class="pending">Reading …</p> : null}
       {typeof detail === 'string' ? <Problem message={detail} /> : null}
       {typeof detail === 'object' ? (

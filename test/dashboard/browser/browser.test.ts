@@ -181,9 +181,9 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await look();
     for (const [i, hostile] of HOSTILE.entries()) {
       await page.goto(`${fleet.url}#/req/request/hostile-${i}`);
-      await page.getByText('Example: sub-request 0').click();
+      await page.getByText('Stack and payload of sub-request 0').click();
       await page.locator('.detail pre').first().waitFor();
-      const shown = await page.locator('.message').first().textContent();
+      const shown = await page.locator('.message bdi').first().textContent();
       expect(shown?.slice(0, 1_000)).toBe(hostile.slice(0, 1_000));
       // The class of one is hostile as well.
       expect(await page.locator('.errors b.bad').count()).toBe(2);
