@@ -36,11 +36,11 @@
 -- REPEAT  'ok' with the permits that it has now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
---- @include now, state, packed, unpack-work, books, tokens, read-some, share, forgotten, live
+--- @include now, digits, state, packed, unpack-work, books, tokens, read-some, share, forgotten, live
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local most, awaited, answered, ahead, quick =
   tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
@@ -91,14 +91,16 @@ if op > known then
     -- cure: tokens of an old priority die, 3
     stale and 0 or math.max(0, math.min(want, wanted(state, books) - state.granted))
   state.granted = state.granted + grant
+  local called = digits(op)
   if permits == 0 then
-    grantNo = op
+    grantNo = called
   end
   permits = permits + grant
   if permits > 0 then
     ends = at + leaseMs
-    redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op, 'granted', state.granted,
-      permitsField, permits, leaseField, ends, 'term:' .. worker, leaseMs, grantField, grantNo)
+    redis.call('HSET', request, 'out', digits(state.out), 'outBefore', digits(state.outBefore), opField, called,
+      'granted', digits(state.granted), permitsField, digits(permits), leaseField, digits(ends), 'term:' .. worker,
+      leaseMs, grantField, grantNo)
   else
     redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, opField, op)
   end

@@ -31,7 +31,7 @@
 -- REPEAT  finishes none
 -- FLAGS allow-oom
 
---- @include now, sweep, parked, ends
+--- @include now, digits, sweep, parked, ends
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -42,7 +42,7 @@ local historyMs, historyMax, named = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[
 local ends = { unpack(ARGV, 4) }
 
 local at = now()
-local found = readEnds(open, history, ends, at)
+local found = readEnds(open, history, ends, digits(at))
 local finished = found.finished
 local shorten = false
 if #finished > 0 then

@@ -22,7 +22,7 @@
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
---- @include now, state, exceeded, replace, complete
+--- @include now, digits, state, exceeded, replace, complete
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

@@ -60,7 +60,7 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, state, forgotten, record-id, last-read, packed, unpack-work, books, share, read-some, read-new, usual, live
+--- @include now, digits, state, forgotten, record-id, last-read, packed, unpack-work, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]

@@ -1,4 +1,4 @@
---- @needs replace, exceeded
+--- @needs digits, replace, exceeded
 -- A create of this generation may be on its way for longer than the retention lasts. It would create the request once
 -- more, and nothing would tend it. Until that create would be refused as too old, the stream stays, empty and without
 -- its group: its last id says which generation it was. Only `create` reads that.
@@ -91,28 +91,29 @@ local function completeIfDone(request, state, at, channel, spent, also)
     outcome = 'failed'
   end
   -- cure: completion state before publish, 2
-  redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', at,
+  redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', digits(at),
     'granted', '0', 'out', '0', 'outBefore', '0', unpack(also and also.fields or {}))
-  local retentionMs = tonumber(v[2])
+  local retentionMs = v[2]
   if keepsMuch(request, state, v[6], kept) then
     state.spentAt = at + retentionMs
     -- cure: large keys are unlinked before they expire
-    redis.call('HSET', request, 'spentAt', state.spentAt)
+    redis.call('HSET', request, 'spentAt', digits(state.spentAt))
     -- cure: large keys are unlinked before they expire, 2
-    retentionMs = retentionMs + SPENT_GRACE_MS
+    retentionMs = digits(retentionMs + SPENT_GRACE_MS)
   end
   for _, key in ipairs(spent.kept) do
     redis.call('PEXPIRE', key, retentionMs)
   end
   redis.call('PEXPIRE', request, retentionMs)
   -- A user without the right to publish completes all the same: waiters read from time to time.
-  local notice = { state.generation, outcome, state.total, state.succeeded, state.failed, state.cancelled, v[4] or '-' }
+  local notice = string.format('%s %s %d %d %d %d %s', state.generation, outcome, state.total, state.succeeded,
+    state.failed, state.cancelled, v[4] or '-')
   -- cure: completion state before publish
-  redis.pcall('SPUBLISH', channel, table.concat(notice, ' '))
+  redis.pcall('SPUBLISH', channel, notice)
   if v[8] then
     local results = fewResults(state, spent.kept[#spent.kept], v[6], kept, tonumber(v[2]),
       also and also.records)
-    redis.pcall('SPUBLISH', v[8], channel .. ' ' .. table.concat(notice, ' ') .. results)
+    redis.pcall('SPUBLISH', v[8], channel .. ' ' .. notice .. results)
   end
   local createdAt, createUntil = tonumber(v[5]), tonumber(v[3])
   local work, gone = spent.keys[1], spent.gone or spent.keys[#spent.keys]

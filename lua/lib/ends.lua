@@ -1,3 +1,4 @@
+--- @needs digits
 -- Ends of requests, several in one call: what each changes is decided in the order in which they are named, as though
 -- each came in a call of its own. What is the same for all is written once.
 
@@ -29,7 +30,7 @@ local function noteEnd(found, history, at, id, generation, outcome, spentAt, ope
   end
 end
 
--- Reads the ends of a call, four texts for each. Returns what they change (`noteEnd`), and
+-- Reads the ends of a call, four texts for each; `at` as text. Returns what they change (`noteEnd`), and
 --   finished  ids that were open under the generation that ended
 --   outcomes  outcome -> how many of these
 --   newest    the latest of their generations
@@ -68,7 +69,7 @@ local function countEnds(counters, found)
   -- The next generation of each id is greater.
   if found.newest >= (tonumber(redis.call('HGET', counters, 'generation')) or 0) then
     -- cure: the end of a generation makes the next one greater
-    redis.call('HSET', counters, 'generation', found.newest + 1)
+    redis.call('HSET', counters, 'generation', digits(found.newest + 1))
   end
   return shorten
 end
@@ -95,7 +96,7 @@ local function noteHistory(history, ended, at, forMs, max, shorten)
   end
   if #set > 0 then
     redis.call('ZADD', history, unpack(set))
-    redis.call('PEXPIRE', history, forMs)
+    redis.call('PEXPIRE', history, digits(forMs))
   end
   if shorten then
     redis.call('ZREMRANGEBYSCORE', history, '-inf', at - forMs)

@@ -1,3 +1,4 @@
+--- @needs digits
 -- Shrinks the permits of a worker to those that it wants to keep; never raises them. Above a lowered
 -- limit, and of a request that is paused or being cancelled, it keeps no more than what runs. Returns
 -- how many it has now.
@@ -15,7 +16,7 @@ local function keepPermits(request, state, worker, permits, keep, running, lease
     redis.call('HDEL', request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker,
       'since:' .. worker)
   else
-    redis.call('HSET', request, 'permits:' .. worker, allow, 'lease:' .. worker, leaseEnds)
+    redis.call('HSET', request, 'permits:' .. worker, digits(allow), 'lease:' .. worker, digits(leaseEnds))
   end
   return allow
 end

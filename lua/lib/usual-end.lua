@@ -1,4 +1,4 @@
---- @needs record-id, complete
+--- @needs digits, record-id, complete
 -- The usual end: the last successes of a request, of which nothing else is left. What the settle counts and what the
 -- completion says are one write, and what does not exist is not removed (docs/decisions/0050).
 
@@ -22,12 +22,12 @@ local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly
     values = ''
   end
   kept = kept + #values
-  local fields = { 'succeeded', state.succeeded, 'kept', kept, 'op:' .. worker, op }
+  local fields = { 'succeeded', digits(state.succeeded), 'kept', digits(kept), 'op:' .. worker, digits(op) }
   if keep == 0 then
     -- cure: a usual end leaves no permits
     redis.call('HDEL', keys.request, 'permits:' .. worker, 'lease:' .. worker, 'term:' .. worker, 'since:' .. worker)
   else
-    fields[7], fields[8], fields[9], fields[10] = 'permits:' .. worker, keep, 'lease:' .. worker, leaseEnds
+    fields[7], fields[8], fields[9], fields[10] = 'permits:' .. worker, digits(keep), 'lease:' .. worker, digits(leaseEnds)
   end
   local records
   if values ~= '' then

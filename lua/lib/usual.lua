@@ -1,4 +1,4 @@
---- @needs record-id
+--- @needs digits, record-id
 --- @host ARGV
 -- The usual settle: nothing but successes, all of them the worker's, which keeps its permits. It takes few commands, and
 -- does not even load the libraries of the others (docs/decisions/0047-a-slim-settle.md).
@@ -27,8 +27,8 @@ local function writeUsual(request, state, worker, op, leaseEnds, kept, results, 
   if not state.keepResults then
     values = ''
   end
-  redis.call('HSET', request, 'succeeded', state.succeeded, 'kept', kept + #values,
-    'lease:' .. worker, leaseEnds, 'op:' .. worker, op)
+  redis.call('HSET', request, 'succeeded', digits(state.succeeded), 'kept', digits(kept + #values),
+    'lease:' .. worker, digits(leaseEnds), 'op:' .. worker, digits(op))
   if values ~= '' then
     redis.call('XADD', results, recordId(state), 'ok', values)
   end
