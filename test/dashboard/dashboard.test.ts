@@ -15,6 +15,8 @@ import { Rounds } from '../../packages/dashboard/dist/data/rounds.js';
 import type { Chart } from '../../packages/dashboard/dist/data/samples.js';
 import { search } from '../../packages/dashboard/dist/data/search.js';
 import { overdueRequests, workersView } from '../../packages/dashboard/dist/data/workers.js';
+import { endsAt, timeLeft } from '../../packages/dashboard/dist/shape/format.js';
+import { whyNoMore } from '../../packages/dashboard/dist/shape/no-more.js';
 import type {
   BesideView,
   ChartView,
@@ -49,12 +51,14 @@ const authorize: DashboardOptions['authorize'] = ({ headers }) =>
       ? { name: 'guest', control: false }
       : undefined;
 
+const noWorkers = { at: 0, workers: [], fleet: { slots: 0, busy: 0, stuck: 0 } };
+
 /** What the overview adds up of a request that waits for something. */
 function waitingRow(id: string, waitingFor: string, task = '') {
   const counts = { ready: 1, running: 0, delayed: 0, succeeded: 0, failed: 0, cancelled: 0 };
   return {
     ...{ id, waitingFor, task, status: 'sealed', priority: 50, rate: 0 },
-    ...{ createdAt: 1, heldUntil: 0, counts: { ...counts, total: 1 } },
+    ...{ createdAt: 1, heldUntil: 0, limit: null, counts: { ...counts, total: 1 } },
   };
 }
 
@@ -722,20 +726,41 @@ describe('what is shown', () => {
         { ...worker, id: 'stuck', leftovers: 2 },
         { ...worker, id: 'silent', seenAt: now - 60_000 },
         { ...worker, id: 'idle', running: 0 },
+        // What a report says of that moment holds for that moment.
+        {
+          ...worker,
+          id: 'young',
+          pid: 2,
+          seenAt: now - 9_000,
+          longest: [{ ...run, startedAt: now - 9_100 }],
+        },
       ],
       (text) => addresses.without(text),
       now,
     );
     const { workers, states } = view;
-    // For how long, and how long is usual.
-    expect(workers[3]?.why).toEqual([
-      'sub-request 7 of r has been running for 1 min, usually 50 ms',
-    ]);
+    expect(workers[3]).toMatchObject({ why: [], longest: [{ isOverdue: true }] });
+    // For how long, and how long is usual; and what else a restart would hit.
+    const [said] = verdictsOf(
+      { open: 1 } as never,
+      { ...view, workers: [workers[3]] } as never,
+      sum([]),
+      [],
+      [],
+    ).filter(({ what }) => what.includes('sub-request') || what.includes('Sub-request'));
+    expect(said).toMatchObject({
+      what: 'Sub-request 7 of r has been running for 1 min, usually 50 ms.',
+      cure: expect.stringContaining('in 7 workers'),
+      request: { id: 'r', from: 'Sub-request 7 of '.length },
+    });
     expect(overdueRequests(view)).toEqual(new Set(['r']));
     expect(workers.map(({ id, state }) => (id === 'w' ? state : id))).toEqual([
-      ...['silent', 'stuck', 'unwell', 'overdue', 'drains', 'works', 'idle'],
+      ...['silent', 'stuck', 'unwell', 'overdue', 'drains', 'works', 'young', 'idle'],
     ]);
-    expect(states).toMatchObject({ silent: 1, works: 1 });
+    expect(states).toMatchObject({ silent: 1, works: 2 });
+    expect(workers.map(({ mates }) => mates)).toEqual([6, 6, 6, 6, 6, 6, 0, 6]);
+    // Of those that take work: not the silent one, nor the one that drains.
+    expect(view.fleet).toEqual({ slots: 60, busy: 5, stuck: 2 });
     expect(workers[2]?.why).toEqual(['server 1 and server 2 are away']);
     // The same server has the same number, and other words stay as they are.
     const text =
@@ -768,26 +793,27 @@ describe('what is shown', () => {
       'No worker serves a, b, c and others: r0 and 3 other requests wait. Start workers with handlers for them.',
     ],
   ])('of tasks that no worker serves: %j', (tasks, said) => {
-    const workers = { total: 1, states: { idle: 1 }, workers: [], at: 0 };
+    const workers = { ...noWorkers, total: 1, states: { idle: 1 } };
     const rows = tasks.map((task, i) => ({ row: waitingRow(`r${i}`, 'task', task) }));
     const verdicts = verdictsOf({ open: 1 } as never, workers as never, sum(rows as never), [], []);
     expect(verdicts.map(({ what, cure }) => `${what} ${cure}`)).toEqual([said]);
-    expect(verdicts[0]?.requestId).toBe('r0');
+    expect(verdicts[0]?.request).toEqual({ id: 'r0', from: said.indexOf(': r0') + 2 });
   });
 
   it.each([
     [1, 'r0 is paused.'],
     [3, 'r0 and 2 other requests are paused.'],
   ])('of %i paused requests: which', (n, said) => {
-    const workers = { total: 1, states: { idle: 1 }, workers: [], at: 0 };
+    const workers = { ...noWorkers, total: 1, states: { idle: 1 } };
     const rows = Array.from({ length: n }, (_, i) => ({ row: waitingRow(`r${i}`, 'resume') }));
     const verdicts = verdictsOf({ open: n } as never, workers as never, sum(rows as never), [], []);
-    expect(verdicts).toEqual([{ level: 'ok', what: said, cure: '', requestId: 'r0' }]);
+    const request = { id: 'r0', from: 0 };
+    expect(verdicts).toEqual([{ level: 'ok', what: said, cure: '', request }]);
   });
 
   it('of failed attempts: as many as the workers have reported, not only those of the list', () => {
     const now = 10_000_000;
-    const workers = { total: 1, states: { works: 1 }, workers: [], at: now };
+    const workers = { ...noWorkers, total: 1, states: { works: 1 } };
     const error = { at: now - 1_000, name: 'HttpError', message: 'busy', requestId: 'r', task: '' };
     const errors = Array.from({ length: 100 }, (_, index) => ({ ...error, index, attempt: 1 }));
     const said = (history: readonly object[]) =>
@@ -799,11 +825,73 @@ describe('what is shown', () => {
         history as never,
         now,
       ).map(({ what }) => what);
-    const end = 'attempts failed in the last five minutes, most of the latest by HttpError.';
+    const end =
+      'attempts failed in the last five minutes; the most frequent of the latest is HttpError.';
     expect(said([])).toEqual([`At least 100 ${end}`]);
     const point = { failed: 400, retried: 800 };
     const before = { ...point, at: now - 600_000 };
-    expect(said([before, { ...point, at: now - 20_000 }])).toEqual([`1,200 ${end}`]);
+    // The workers have reported some more since.
+    expect(said([before, { ...point, at: now - 20_000 }])).toEqual([`At least 1,200 ${end}`]);
+    errors.length = 30;
+    expect(said([])).toEqual([`30 ${end}`]);
+    expect(said([{ ...point, failed: 0, retried: 31, at: now }])).toEqual([`At least 31 ${end}`]);
+  });
+
+  it('of limits that leave slots free, and of slots that are all busy', () => {
+    const workers = (busy: number) => ({
+      ...{ ...noWorkers, total: 1, states: { works: 1 } },
+      fleet: { slots: 100, busy, stuck: 0 },
+    });
+    const open = (id: string, limit: number | null, ready: number, running: number) => ({
+      row: {
+        ...waitingRow(id, ''),
+        ...{ limit, counts: { ...waitingRow('', '').counts, ready, running, total: 10_000 } },
+      },
+    });
+    const said = (rows: readonly object[], busy: number) =>
+      verdictsOf({ open: 2 } as never, workers(busy) as never, sum(rows as never), [], []).map(
+        ({ what }) => what,
+      );
+    const limited = [open('a', 30, 5_000, 17), open('b', 12, 3_000, 12)];
+    expect(said(limited, 42)).toEqual(['The limits of a and 1 other request leave 58 slots free.']);
+    expect(said([open('a', 30, 5_000, 30), open('b', 60, 4, 2)], 32)).toEqual([
+      'The limit of a leaves 64 slots free.',
+    ]);
+    // It is not the limits: one has none, or has no more to run.
+    expect(said([...limited, open('c', null, 5_000, 58)], 100)).toEqual([
+      'Every slot is busy; more workers would make it quicker.',
+    ]);
+    expect(said([open('a', 30, 13, 17)], 17)).toEqual([]);
+  });
+
+  it.each<[object, number, RegExp]>([
+    // Nothing to say: it waits for something else, or has no more.
+    [{ waitingFor: 'worker' }, 0, /^$/],
+    [{ counts: { ready: 2, running: 10 }, ahead: 2 }, 50, /^$/],
+    [{ limit: null }, 50, /^$/],
+    [{}, 50, /^Only its limit holds it back: 50 slots are free\.$/],
+    [{}, 100, /as many as its limit allows\. Every slot .* is busy/],
+    [{ counts: { ready: 90, running: 4 } }, 50, /^It runs up to 10, its limit/],
+    [{ counts: { ready: 90, running: 4 } }, 100, /smaller priority number or more workers/],
+    [{ counts: { ready: 90, running: 4 }, priority: 0 }, 100, /busy: more workers would/],
+  ])('of a request of which not more runs: %j, %i of 100 slots busy', (row, busy, says) => {
+    const request = {
+      ...{ limit: 10, ahead: 0, priority: 50, waitingFor: '' },
+      ...{ counts: { ready: 90, running: 10 }, ...row },
+    };
+    expect(whyNoMore(request as never, { slots: 100, busy })).toMatch(says);
+  });
+
+  it('of the end of a request: a minute that is not over, and whole seconds', () => {
+    const at = new Date(2026, 0, 1, 14, 5, 10).getTime();
+    expect(endsAt(at, 15_000)).toMatch(/14:06$/);
+    expect(endsAt(at, 50_000)).toMatch(/14:06$/);
+    expect(endsAt(at, 50_001)).toMatch(/14:07$/);
+    expect([timeLeft(9_400), timeLeft(1), timeLeft(323_100)]).toEqual([
+      '10 s',
+      '1 s',
+      '5 min 24 s',
+    ]);
   });
 
   it('of what runs: one number in the tile, the table and the rows, by the books', async () => {

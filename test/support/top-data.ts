@@ -133,7 +133,13 @@ export function busyData(): Data {
       startedAt: NOW - 1e7,
       seenAt: NOW,
     },
-    longest: [{ requestId: 'r', index: 3, attempt: 1, startedAt: NOW - 5_000, medianMs: null }],
+    longest: [
+      {
+        ...{ requestId: 'r', index: 3, attempt: 1, startedAt: NOW - 5_000, medianMs: null },
+        isOverdue: false,
+      },
+    ],
+    mates: 0,
     ...{ eventLoopDelayMs: 1, rssBytes: 1e8 },
   };
   return dataOf(rows, {
@@ -158,7 +164,10 @@ export function busyData(): Data {
       },
     }),
     request,
-    workers: { at: NOW, workers: [worker], total: 1, states: { silent: 1 } },
+    workers: {
+      ...{ at: NOW, workers: [worker], total: 1, states: { silent: 1 } },
+      fleet: { slots: 0, busy: 0, stuck: 0 },
+    },
     errors: { at: NOW, errors: [{ ...error, at: NOW, index: 3, attempt: 1, worker: worker.id }] },
   });
 }

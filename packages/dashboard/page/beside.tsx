@@ -27,7 +27,7 @@ export function Beside() {
                 <Next queue={queue} />
               </dl>
               {queue.failures.length > 0 ? (
-                <ul class="errors">
+                <ul class="errors" aria-label="Latest failures">
                   {queue.failures.map(({ key, at, message }) => (
                     <li key={`${key} ${at}`}>
                       <div class="line">
@@ -58,6 +58,6 @@ function Next({ queue: { nextIs, next } }: { readonly queue: BesideView['queues'
   if (next === null) return <Tile name={nextIs} value="–" />;
   const lateMs = clock.value - next;
   if (lateMs > LATE_MS)
-    return <Tile name={nextIs} value="overdue" more={<Since at={next} />} tone="warn" />;
+    return <Tile name={nextIs} value="late by" more={<Since at={next} />} tone="warn" />;
   return <Tile name={nextIs} value={lateMs >= 0 ? 'now' : until(next, clock.value)} />;
 }

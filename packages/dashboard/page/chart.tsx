@@ -2,13 +2,14 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import type { Point } from '../src/shape/views.js';
-import { clockTime, count, rate } from './format.js';
+import { clockSeconds, clockTime, count, rate } from './format.js';
 import type { Drawn } from './live.js';
 import { theme } from './theme.js';
 
 export interface Line {
   readonly name: string;
-  readonly of: (point: Point) => number;
+  /** null: there is none. */
+  readonly of: (point: Point) => number | null;
   /** A colour of the stylesheet, without the dashes. */
   readonly colour: string;
   readonly isFilled?: boolean;
@@ -22,7 +23,7 @@ export function spanOf({ points, from }: Drawn): string {
   const [first] = points;
   const last = points.at(-1);
   if (!first || !last) return '';
-  if (from === 'here') return `watched since ${timeOf(first.at / 1_000, true)}`;
+  if (from === 'here') return `since ${clockSeconds(first.at)}`;
   return last.at - first.at >= ABOUT_AN_HOUR_MS ? 'last hour' : `since ${clockTime(first.at)}`;
 }
 
@@ -80,7 +81,7 @@ export function Chart({ points, lines, label, height = 132, shows }: ChartProps)
   }, [tone, height]);
   useEffect(() => plot.current?.setData(dataOf(points, lines)));
   const said = lines.map(({ name, of }) => {
-    const values = points.map(of);
+    const values = points.map((point) => of(point) ?? 0);
     return `${name} now ${shows(values.at(-1) ?? 0)}, at most ${shows(Math.max(0, ...values))}`;
   });
   return <div class="chart" ref={at} role="img" aria-label={`${label}: ${said.join('; ')}`} />;
@@ -144,11 +145,8 @@ function optionsOf(
 /** All as 14:05, or all as 14:05:20 if one of them is between full minutes. */
 function timesOf(ticks: readonly number[]): string[] {
   const hasSeconds = ticks.some((seconds) => seconds % 60 !== 0);
-  return ticks.map((seconds) => timeOf(seconds, hasSeconds));
+  return ticks.map((seconds) => clockSeconds(seconds * 1_000).slice(0, hasSeconds ? 8 : 5));
 }
-
-const timeOf = (seconds: number, hasSeconds: boolean) =>
-  new Date(seconds * 1_000).toTimeString().slice(0, hasSeconds ? 8 : 5);
 
 export const showsRate = rate;
 export const showsCount = count;

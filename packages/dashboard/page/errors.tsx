@@ -1,10 +1,10 @@
 import type { ErrorRow, ErrorsView } from '../src/shape/views.js';
-import { count } from './format.js';
+import { count, timeLeft } from './format.js';
 import { useLive } from './live.js';
 import { Clock, Pending, Problem, RequestLink, WorkerLink } from './parts.js';
 import { route } from './route.js';
 
-const MOST_CLASSES = 8;
+const MOST_NAMES = 8;
 
 export function Errors() {
   const { queue } = route.value;
@@ -16,7 +16,7 @@ export function Errors() {
       <h1>
         The last errors <span class="more">of {queue}: attempts that failed, the latest first</span>
       </h1>
-      <Classes errors={data.errors} />
+      <Names errors={data.errors} />
       {live.problem ? <Problem {...live.problem} /> : null}
       {data.errors.length === 0 ? <p class="nothing">No attempt has failed lately.</p> : null}
       {data.errors.length > 0 ? (
@@ -75,7 +75,7 @@ export function Errors() {
 }
 
 /** What they have in common: each name and task once, the most frequent first. */
-function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
+function Names({ errors }: { readonly errors: readonly ErrorRow[] }) {
   const groups = new Map<string, { readonly name: string; readonly task: string; n: number }>();
   for (const { name, task } of errors) {
     const key = JSON.stringify([name, task]);
@@ -83,12 +83,15 @@ function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
     group.n += 1;
     groups.set(key, group);
   }
+  const times = errors.map(({ at }) => at);
+  const lasted = Math.max(...times) - Math.min(...times);
+  const span = `Of the last ${count(errors.length)}, within ${timeLeft(Math.max(1_000, lasted))}`;
   const sorted = [...groups.values()].sort((a, b) => b.n - a.n);
   if (sorted.length === 0) return null;
   return (
     <ul class="classes" aria-label={`By name, of the last ${count(errors.length)}`}>
-      <li class="small">Of the last {count(errors.length)}:</li>
-      {sorted.slice(0, MOST_CLASSES).map(({ name, task, n }) => (
+      <li class="small">{span}:</li>
+      {sorted.slice(0, MOST_NAMES).map(({ name, task, n }) => (
         <li key={JSON.stringify([name, task])}>
           {count(n)} ×{' '}
           <b class="bad">
@@ -102,7 +105,7 @@ function Classes({ errors }: { readonly errors: readonly ErrorRow[] }) {
           ) : null}
         </li>
       ))}
-      {sorted.length > MOST_CLASSES ? <li>and {sorted.length - MOST_CLASSES} more</li> : null}
+      {sorted.length > MOST_NAMES ? <li>and {sorted.length - MOST_NAMES} more</li> : null}
     </ul>
   );
 }

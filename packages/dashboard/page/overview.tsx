@@ -1,8 +1,8 @@
-import type { BacklogBar, OverviewView, Point } from '../src/shape/views.js';
+import type { BacklogBar, OverviewView, Point, Verdict } from '../src/shape/views.js';
 import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Checks } from './checks.js';
 import { QueuePause } from './control/queue.js';
-import { count, duration, perSecond, plural, rate, until } from './format.js';
+import { count, perSecond, plural, rate, timeLeft, until } from './format.js';
 import { clock, type Drawn, shell, useLive } from './live.js';
 import {
   Ago,
@@ -86,11 +86,11 @@ function Verdicts({ view }: { readonly view: OverviewView }) {
       <p class="answer">{title}</p>
       <div class="said-of">
         <ul>
-          {amiss.map(({ what, cure, requestId }, i) => (
+          {amiss.map(({ what, cure, request }, i) => (
             <li key={i}>
-              <Linked text={what} requestId={requestId} />{' '}
+              <What text={what} request={request} />{' '}
               <span class="more">
-                <Linked text={cure} />
+                <Cure text={cure} />
               </span>
             </li>
           ))}
@@ -106,9 +106,9 @@ function Verdicts({ view }: { readonly view: OverviewView }) {
         {notes.length > 0 ? (
           <p class="more">
             {amiss.length > 0 ? 'Also: ' : ''}
-            {notes.map(({ what, requestId }) => (
+            {notes.map(({ what, request }) => (
               <span key={what}>
-                <Linked text={what} requestId={requestId} />{' '}
+                <What text={what} request={request} />{' '}
               </span>
             ))}
           </p>
@@ -122,24 +122,27 @@ function Verdicts({ view }: { readonly view: OverviewView }) {
 /** The pages that a verdict names. */
 const NAMED = { 'See Workers': 'workers', 'See Errors': 'errors' } as const;
 
-/** A text with links to the request, and to the pages, that it names. */
-function Linked({
+/** What is wrong, with a link to the request that it names. */
+function What({
   text,
-  requestId = '',
+  request,
 }: {
   readonly text: string;
-  readonly requestId?: string | undefined;
+  readonly request: Verdict['request'] | undefined;
 }) {
-  if (requestId !== '' && text.includes(requestId)) {
-    const at = text.indexOf(requestId);
-    return (
-      <>
-        {text.slice(0, at)}
-        <RequestLink id={requestId} />
-        {text.slice(at + requestId.length)}
-      </>
-    );
-  }
+  if (!request) return <>{text}</>;
+  const { id, from } = request;
+  return (
+    <>
+      {text.slice(0, from)}
+      <RequestLink id={id} />
+      {text.slice(from + id.length)}
+    </>
+  );
+}
+
+/** What to do, with a link to the page that it names. */
+function Cure({ text }: { readonly text: string }) {
   for (const [words, page] of Object.entries(NAMED))
     if (text.startsWith(words))
       return (
@@ -181,7 +184,13 @@ function Tiles({ view }: { readonly view: OverviewView }) {
         name="Running"
         title={RUNNING}
         value={count(view.running)}
-        more={soFar || (view.running > workers.slots ? 'with some that have just ended' : '')}
+        more={
+          soFar ||
+          // What a silent worker had counts as running until its lease ends.
+          (view.running > workers.slots && workers.silent === 0 && workers.alive > 0
+            ? 'some of them have just ended'
+            : '')
+        }
       />
       <Tile
         name="Ready"
@@ -198,17 +207,19 @@ function Tiles({ view }: { readonly view: OverviewView }) {
         name="Delayed"
         value={count(view.delayed)}
         title="Sub-requests that wait for their next attempt."
-        more={
-          soFar ||
-          (view.nextDue === null
-            ? ''
-            : `next held-back request starts ${until(view.nextDue, clock.value)}`)
-        }
+        more={soFar}
       />
       <Tile
         name="Open requests"
         value={count(view.open)}
-        more={view.parked > 0 ? `${count(view.parked)} not served` : ''}
+        more={[
+          view.parked > 0 ? `${count(view.parked)} not served` : '',
+          view.nextDue === null
+            ? ''
+            : `next held-back one starts ${until(view.nextDue, clock.value)}`,
+        ]
+          .filter(Boolean)
+          .join(', ')}
       />
       <Tile
         name="Workers"
@@ -218,14 +229,19 @@ function Tiles({ view }: { readonly view: OverviewView }) {
       />
       <Tile
         name="Oldest waiting"
-        title="The oldest request with ready sub-requests of which none runs; not those that are paused or held back."
+        title="The oldest request with ready sub-requests of which none runs. What is paused or held back is left out."
         value={oldest ? <Since at={oldest.createdAt} /> : 'none'}
         more={oldest ? <RequestLink id={oldest.id} /> : ''}
       />
       <Tile
         name="Ended"
         value={count(ended.succeeded + ended.failed + ended.cancelled)}
-        more={`${count(ended.failed)} failed, ${count(ended.cancelled)} cancelled`}
+        more={
+          <>
+            <a href={linkTo('requests', '', { state: 'failed' })}>{count(ended.failed)} failed</a>,{' '}
+            {count(ended.cancelled)} cancelled
+          </>
+        }
       />
     </dl>
   );
@@ -307,7 +323,7 @@ function Busiest({ view }: { readonly view: OverviewView }) {
               </span>
               <span>
                 {row.rate > 0 ? perSecond(row.rate) : ''}
-                {row.etaMs !== null ? `, ${duration(row.etaMs)} left` : ''}
+                {row.etaMs !== null ? `, ${timeLeft(row.etaMs)} left` : ''}
               </span>
             </div>
           </li>
@@ -423,10 +439,9 @@ function Failing({ view }: { readonly view: OverviewView }) {
     <Panel
       title="Errors by name"
       aside={
-        <>
-          {view.errorsRead > 0 ? `of the last ${count(view.errorsRead)}; ` : ''}
-          <a href={linkTo('errors')}>all</a>
-        </>
+        <a href={linkTo('errors')}>
+          {view.errorsRead > 0 ? `the last ${count(view.errorsRead)}` : 'all'}
+        </a>
       }
     >
       {view.errors.length === 0 ? <p class="nothing">No attempt has failed lately.</p> : null}

@@ -110,7 +110,7 @@ const WAITS: Readonly<Record<string, string>> = {
 const IN_TROUBLE = ['worker', 'task', 'lease'];
 
 /** How it is, in a word, and the colour of that word. */
-export function stateOf({ outcome, status, waitingFor, heldUntil, counts, overdue }: Row): {
+export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate, overdue }: Row): {
   word: string;
   tone: string;
 } {
@@ -128,10 +128,11 @@ export function stateOf({ outcome, status, waitingFor, heldUntil, counts, overdu
   if (overdue) return { word: 'overdue', tone: 'warn' };
   if (counts.failed > 0)
     return {
-      word: `${counts.running > 0 ? 'running' : 'waiting'}, ${count(counts.failed)} failed`,
+      word: `${counts.running > 0 || rate > 0 ? 'running' : 'waiting'}, ${count(counts.failed)} failed`,
       tone: 'warn',
     };
-  if (counts.running > 0) return { word: 'running', tone: 'busy' };
+  // Between two turns nothing may run.
+  if (counts.running > 0 || rate > 0) return { word: 'running', tone: 'busy' };
   if (counts.total === 0) return { word: 'open, empty', tone: 'quiet' };
   return { word: 'waiting', tone: 'quiet' };
 }

@@ -4,7 +4,7 @@ import type { FailureDetail, RequestView, Row } from '../src/shape/views.js';
 import { whyWaiting } from '../src/shape/waiting.js';
 import { Chart, type Line, Lines, showsCount, showsRate, spanOf } from './chart.js';
 import { Control } from './control/request.js';
-import { clockTime, count, duration, left, percent, plural, rate } from './format.js';
+import { count, duration, endsAt, percent, plural, rate, timeLeft } from './format.js';
 import { Facts, Life } from './life.js';
 import { ask, clock, type Drawn, shell, useLive } from './live.js';
 import {
@@ -100,7 +100,7 @@ function Progress({ row }: { readonly row: Row }) {
   const words = isOver
     ? `${endOf(row)}${row.endReason ? `, ended by ${row.endReason}` : ''}`
     : row.etaMs !== null
-      ? `about ${left(row.etaMs)} left, until ${clockTime(Math.round((clock.value + row.etaMs) / 60_000) * 60_000)}`
+      ? `${timeLeft(row.etaMs)} left at this rate, until about ${endsAt(clock.value, row.etaMs)}`
       : waits
         ? waits
         : row.status === 'open'
@@ -176,11 +176,12 @@ const RUNNING_ALONE = RUNNING.slice(0, 1);
 
 function Charts({ row, chart }: { readonly row: Row; readonly chart: Drawn }) {
   const { points } = chart;
-  const span = (
-    <Term means="The chart grows while a page shows this request; when nobody looks, nothing is recorded.">
-      {spanOf(chart)}
+  const since = spanOf(chart);
+  const span = since ? (
+    <Term means="The last ten minutes, as far as a page showed this request: when nobody looks, nothing is recorded.">
+      {since}
     </Term>
-  );
+  ) : null;
   return (
     <div class="grid two">
       <Panel title="Settled a second" about={SETTLED} aside={span}>

@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
 import type { IndexState, RequestsView, Row } from '../src/shape/views.js';
-import { count, duration, perSecond, plural } from './format.js';
+import { count, duration, perSecond, plural, timeLeft } from './format.js';
 import { useLive } from './live.js';
 import { Ago, Books, Done, Pending, Problem, RequestLink, RUNNING, State } from './parts.js';
 import { changeParams, route } from './route.js';
@@ -247,7 +247,7 @@ function Table({
               {row.rate > 0 ? perSecond(row.rate) : '0'}
             </td>
             <td class={row.etaMs !== null ? 'n' : 'n none'} data-name="Time left">
-              {row.etaMs !== null ? duration(row.etaMs) : '–'}
+              {row.etaMs !== null ? timeLeft(row.etaMs) : '–'}
             </td>
             <td class="n" data-name="Priority">
               {row.priority}

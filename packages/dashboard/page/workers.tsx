@@ -15,10 +15,7 @@ const TONES: Readonly<Record<WorkerView['state'], string>> = {
   idle: 'quiet',
 };
 /** The states as people say them. */
-const WORDS: Readonly<Record<string, string>> = {
-  works: 'working',
-  drains: 'draining',
-};
+const WORDS: Readonly<Record<string, string>> = { works: 'working', drains: 'draining' };
 const wordOf = (state: string) => WORDS[state] ?? state;
 /** More slots than this are drawn as one bar. */
 const MOST_CELLS = 100;
@@ -30,9 +27,6 @@ export function Workers() {
   if (!data) return <Pending live={live} />;
   const slots = data.workers.reduce((n, { concurrency }) => n + concurrency, 0);
   const busy = data.workers.reduce((n, { running }) => n + running, 0);
-  const perProcess = new Map<string, number>();
-  for (const worker of data.workers)
-    perProcess.set(processOf(worker), (perProcess.get(processOf(worker)) ?? 0) + 1);
   const served = new Set(data.workers.map(tasksOf));
   // Said once where it is the same for all.
   const common = served.size === 1 ? [...served][0] : undefined;
@@ -82,12 +76,7 @@ export function Workers() {
           </thead>
           <tbody>
             {data.workers.map((worker) => (
-              <Line
-                key={worker.id}
-                worker={worker}
-                mates={(perProcess.get(processOf(worker)) ?? 1) - 1}
-                showsTasks={common === undefined}
-              />
+              <Line key={worker.id} worker={worker} showsTasks={common === undefined} />
             ))}
           </tbody>
         </table>
@@ -106,25 +95,16 @@ function lasted({ seenAt }: WorkerView, { startedAt }: WorkerView['longest'][num
   return duration(ms).replace('.0', '');
 }
 
-const processOf = ({ host, pid }: WorkerView) => `${host} ${pid}`;
-
 const tasksOf = ({ tasks }: WorkerView) => (tasks === null ? 'all tasks' : tasks.join(', '));
 
 function Line({
   worker,
-  mates,
   showsTasks,
 }: {
   readonly worker: WorkerView;
-  /** How many other workers share its process, and so its memory and loop delay. */
-  readonly mates: number;
   readonly showsTasks: boolean;
 }) {
   const [run, ...others] = worker.longest;
-  // Of what the last column says, not again.
-  const isSaid = (why: string) =>
-    run !== undefined && why.startsWith(`sub-request ${run.index} of ${run.requestId} `);
-  const reasons = worker.why.filter((why) => !isSaid(why));
   const isNamed = route.value.params.get('worker') === worker.id;
   const at = useRef<HTMLTableRowElement>(null);
   useEffect(() => {
@@ -133,19 +113,18 @@ function Line({
   return (
     <tr ref={at} class={isNamed ? 'named' : ''}>
       <th scope="row" class="name">
-        <span class="id">
+        <span class="id" title={`process ${worker.pid} on ${worker.host}`}>
           <bdi>{worker.id}</bdi>
         </span>
-        <span class="task">
-          process {worker.pid} on <bdi>{worker.host}</bdi>
-          {mates > 0 ? `, with ${plural(mates, 'other worker')}` : ''}
-        </span>
+        {worker.mates > 0 ? (
+          <span class="task">in one process with {plural(worker.mates, 'other')}</span>
+        ) : null}
       </th>
       <td data-name="State">
         <Chip tone={TONES[worker.state]}>{wordOf(worker.state)}</Chip>
-        {reasons.length > 0 ? (
+        {worker.why.length > 0 ? (
           <ul class="why">
-            {reasons.map((why) => (
+            {worker.why.map((why) => (
               <li key={why}>{why}</li>
             ))}
           </ul>
@@ -158,7 +137,7 @@ function Line({
         {run ? (
           <>
             <RequestLink id={run.requestId} />
-            <span class="small">
+            <span class={run.isOverdue ? 'small overdue' : 'small'}>
               {' '}
               sub-request {run.index}, {lasted(worker, run)}
               {run.medianMs !== null ? `, usually ${duration(run.medianMs)}` : ''}

@@ -109,13 +109,16 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await verdict.getByRole('link', { name: 'mail-2026-11-20' }).waitFor();
     // The queue is younger than an hour.
     await page
-      .getByText(/^since \d\d:\d\d$/)
+      .getByText(/^since \d\d:\d\d(:\d\d)?$/)
       .first()
       .waitFor();
-    const shown = verdict.getByRole('listitem');
-    const title = (await verdict.locator('.answer').textContent()) ?? '';
+    // Of one moment: the list changes.
+    const [title, lines] = await verdict.evaluate((section) => [
+      section.querySelector('.answer')?.textContent ?? '',
+      section.querySelectorAll('li').length,
+    ]);
     expect(title).toMatch(/^(\d+) things? to look at$/);
-    expect(Number.parseInt(title, 10)).toBe(await shown.count());
+    expect(Number.parseInt(String(title), 10)).toBe(lines);
     await verdict.getByRole('link', { name: 'See Workers' }).first().click();
     await page.waitForURL(/#\/req\/workers/);
     await page.context().close();
@@ -125,7 +128,8 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     const page = await open('#/req/errors');
     const link = page.locator('.errors-table td.worker a').first();
     const name = (await link.textContent()) ?? '';
-    await link.click();
+    // The first one may be another by now.
+    await page.locator('.errors-table td.worker a', { hasText: name }).first().click();
     expect(await page.locator('tr.named th .id').textContent()).toBe(name);
     await page.context().close();
   });

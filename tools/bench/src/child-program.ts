@@ -45,6 +45,9 @@ export class ChildProgram<Word extends string> {
   }
 }
 
+/** How long a program without a parent may take to end, in ms. */
+const END_MS = 10_000;
+
 /** What the program does with each word. It ends when its parent lets go of it. */
 export async function answerWords<Order, Word extends string>(
   prepare: (order: Order) => Promise<{
@@ -53,11 +56,15 @@ export async function answerWords<Order, Word extends string>(
   }>,
 ): Promise<void> {
   const tell = (message: unknown) => process.send?.(message);
-  const { answers, close } = await prepare(JSON.parse(process.argv[2] ?? '') as Order);
-  process.on('message', async (word: Word) => tell((await answers[word]()) ?? 'done'));
+  let end: (() => Promise<unknown>) | undefined;
   process.on('disconnect', async () => {
-    await close();
-    process.exit(0);
+    // Its parent was killed, and the Redis with it: neither the preparation nor the end may come to an end.
+    setTimeout(() => process.exit(1), END_MS);
+    await end?.();
+    process.exit(end ? 0 : 1);
   });
+  const { answers, close } = await prepare(JSON.parse(process.argv[2] ?? '') as Order);
+  end = close;
+  process.on('message', async (word: Word) => tell((await answers[word]()) ?? 'done'));
   tell('ready');
 }

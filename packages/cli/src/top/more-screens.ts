@@ -28,7 +28,7 @@ export function workersScreen({ workers }: Data, { columns, paint, now }: Look):
   const rows = workers.workers.map((worker) => {
     const [longest] = worker.longest;
     const runs = longest
-      ? `${longest.requestId}:${longest.index} for ${duration(now - longest.startedAt)}`
+      ? `${longest.requestId}:${longest.index} for ${duration(now - longest.startedAt)}${longest.isOverdue ? `, usually ${duration(longest.medianMs ?? 0)}` : ''}`
       : '';
     const rss = worker.rssBytes === null ? '' : bytes(worker.rssBytes);
     return [
@@ -60,7 +60,7 @@ const LATEST: readonly Column[] = [
   { head: 'message', shrinks: true, half: true },
 ];
 
-/** The last 100 failed attempts of the queue, by class and one by one. */
+/** The last 100 failed attempts of the queue, by error name and one by one. */
 export function errorsScreen({ overview, errors }: Data, look: Look): string[] {
   const { columns, paint, now } = look;
   if (!errors) return ['', 'Reading…'];

@@ -16,7 +16,7 @@ const PARTS = [
   { of: 'delayed', name: 'delayed', sign: '·', tone: 'warning' },
 ] as const;
 
-/** One request: its books, why it waits, its failures by class, and who holds what. */
+/** One request: its books, why it waits, its failures by error name, and who holds what. */
 export function requestScreen(choice: Choice, { request, gone }: Data, look: Look): string[] {
   if (gone !== '') return ['', oneLine(gone), '', 'Esc goes back to the queue.'];
   if (!request || request.row.id !== choice.opened)
@@ -114,7 +114,8 @@ function failureLines({ row, failures, failuresRead }: DrawnRequest, look: Look)
   const { columns, paint } = look;
   const { failed } = row.counts;
   if (failed === 0) return [paint('quiet', 'no failures')];
-  const read = failuresRead < failed ? `, the first ${count(failuresRead)} of them by class` : '';
+  const read =
+    failuresRead < failed ? `, the first ${count(failuresRead)} of them by error name` : '';
   const lines = failures.map(({ name, count: n, message, index }) =>
     fit(
       `${count(n).padStart(7)} × ${paint('bad', oneLine(name))}: ${oneLine(message)} ${paint('quiet', `(index ${index})`)}`,

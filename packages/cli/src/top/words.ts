@@ -1,5 +1,5 @@
 import { doneOf, type Row, type Verdict } from '@piecework/dashboard/data';
-import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
+import { ago, count, percent, perSecond, timeLeft, until } from '@piecework/dashboard/format';
 import { bar } from '../terminal/bar.js';
 import type { Tone } from '../terminal/colour.js';
 import { oneLine } from '../terminal/plain-text.js';
@@ -41,7 +41,7 @@ export const rateOf = ({ rate }: Row): string => (rate > 0 ? perSecond(rate) : '
 export function leftOf({ status, completedAt, etaMs, waitingFor }: Row, now: number): string {
   if (status === 'complete') return completedAt > 0 ? ago(completedAt, now) : '';
   if (etaMs === null || waitingFor !== '') return '';
-  return duration(Math.max(1_000, etaMs)).replace('.0', '');
+  return timeLeft(etaMs);
 }
 
 export const limitOf = ({ limit }: Row): string => (limit === null ? 'none' : count(limit));

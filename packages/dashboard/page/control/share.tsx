@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { whyNoMore } from '../../src/shape/no-more.js';
 import type { Row } from '../../src/shape/views.js';
-import { count, plural } from '../format.js';
+import { count } from '../format.js';
 import type { Act } from './act.js';
 
 /*
@@ -9,22 +10,6 @@ import type { Act } from './act.js';
 
 /** While the slider moves, a change is sent at most so often. */
 const SEND_MS = 250;
-
-/** What keeps more of it from running, if that can be said. */
-function whyNoMore({ counts, ahead, limit, waitingFor }: Row, slots: number, busy: number): string {
-  if (waitingFor !== '' || counts.ready <= ahead) return '';
-  const free = Math.max(0, slots - busy);
-  const isUsedUp = limit !== null && counts.running >= limit;
-  if (isUsedUp)
-    return free > 0
-      ? `Only this limit holds it back: ${plural(free, 'slot is', 'slots are')} free. `
-      : '';
-  if (slots > 0 && free === 0)
-    return 'Every slot of the fleet is busy: a better priority or more workers would give it more. ';
-  return limit === null
-    ? ''
-    : `It is below its limit, and ${plural(free, 'slot is', 'slots are')} free. `;
-}
 
 /** The limit as a slider: each step is sent, and the bar below it shows on the same scale what runs. */
 export function Limit({
@@ -105,7 +90,7 @@ export function Limit({
         <span>{most === slots ? `${count(slots)}, all slots` : count(most)}</span>
       </div>
       <p class="small">
-        {count(running)} running. {whyNoMore(row, slots, busy)}A change applies at once.
+        {count(running)} running. {whyNoMore(row, { slots, busy })} A change applies at once.
       </p>
     </div>
   );

@@ -71,7 +71,7 @@ function retrySource(
         return {
           counts: [
             { label: 'waiting', n: waiting },
-            { label: 'in progress', n: leased },
+            { label: 'handed out', n: leased },
             { label: 'discarded', n: failures },
           ],
           nextIs: 'next due',
@@ -92,7 +92,7 @@ function schedulerSource(redis: RedisInput, name: string, onProblem: OnProblem):
         return {
           counts: [
             { label: 'waiting', n: waiting },
-            { label: 'in progress', n: locked },
+            { label: 'handed out', n: locked },
           ],
           nextIs: 'next due',
           next: next ?? null,
@@ -118,8 +118,8 @@ function idQueueSource(
         return {
           counts: [
             { label: 'pending', n: counts.pending },
-            { label: 'in progress', n: counts.running },
-            { label: 'completed', n: counts.completed },
+            { label: 'handed out', n: counts.running },
+            { label: 'succeeded', n: counts.completed - counts.failures },
             { label: 'failed', n: counts.failures },
           ],
           nextIs: 'next time-out',

@@ -73,7 +73,7 @@ export class OneRequest {
     if (row.status !== 'complete')
       this.#samples.add({
         ...{ at, succeeded: rate, failed: 0, retried: 0 },
-        ...{ running: counts.running, slots: row.limit ?? 0 },
+        ...{ running: counts.running, slots: row.limit },
       });
     return {
       at,
@@ -147,7 +147,7 @@ export class OneRequest {
     }));
   }
 
-  /** The first failures by the class of their error: as many as can be read at a bounded cost. */
+  /** The first failures by the name of their error: as many as can be read at a bounded cost. */
   async #readFailures(): Promise<void> {
     const groups = new Map<string, { count: number; example: Failure }>();
     let read = 0;

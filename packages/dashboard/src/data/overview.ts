@@ -11,8 +11,10 @@ import type {
   WorkersView,
 } from '../shape/views.js';
 import type { KeptRow } from './row.js';
-import { isOverdue } from './workers.js';
+import { overdueWords } from './workers.js';
 
+/** As many errors as the list has at most. */
+const MOST_LISTED = 100;
 /** Failed attempts of this time are a reason to look, in ms. */
 const LATELY_MS = 300_000;
 
@@ -35,6 +37,8 @@ export interface Summed {
   readonly unserved: { readonly tasks: readonly string[]; readonly ids: readonly string[] };
   /** Their ids. */
   readonly paused: readonly string[];
+  /** Of how many slots the limits of all requests let use be made, and which requests could use more without theirs. */
+  readonly usable: { readonly slots: number; readonly limited: readonly string[] };
 }
 
 /** Of what a request can wait although sub-requests of it are ready, and how that is called. */
@@ -54,6 +58,7 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
   const done = { succeeded: 0, failed: 0 };
   const unserved = { tasks: new Set<string>(), ids: [] as string[] };
   const paused: string[] = [];
+  const usable = { slots: 0, limited: [] as string[] };
   let nextDue = Number.POSITIVE_INFINITY;
   let blocked = 0;
   const blocks = new Set<string>();
@@ -74,6 +79,9 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
       total[name] += counts[name];
     }
     total.rate += row.rate;
+    const eager = counts.running + (BLOCKS.has(row.waitingFor) ? 0 : counts.ready);
+    usable.slots += Math.min(eager, row.limit ?? eager);
+    if (row.limit !== null && eager > row.limit) usable.limited.push(row.id);
     if (BLOCKS.has(row.waitingFor) && counts.ready > 0) {
       blocked += counts.ready;
       blocks.add(row.waitingFor);
@@ -85,9 +93,9 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
     }
     // If it is settling, it is only between two turns.
     const isStill = counts.running === 0 && row.rate < 1;
-    const waits = counts.ready > 0 && isStill && row.waitingFor !== 'resume';
-    if (waits && row.waitingFor !== 'time' && row.createdAt < (oldest?.createdAt ?? Infinity))
-      oldest = row;
+    const waits =
+      counts.ready > 0 && isStill && !['resume', 'queue', 'time'].includes(row.waitingFor);
+    if (waits && row.createdAt < (oldest?.createdAt ?? Infinity)) oldest = row;
   }
   // Those that run, the busiest first; then the others, the oldest first.
   open.sort(
@@ -114,10 +122,11 @@ export function sum(rows: Iterable<KeptRow>, now = Date.now()): Summed {
     busiest: open.slice(0, MOST.busiest),
     unserved: { tasks: [...unserved.tasks].slice(0, 10), ids: unserved.ids },
     paused,
+    usable,
   };
 }
 
-/** The last errors by their class and task, the most frequent first. */
+/** The last errors by their name and task, the most frequent first. */
 export function groupErrors(errors: readonly ErrorRow[]): ErrorGroup[] {
   const groups = new Map<string, { -readonly [K in keyof ErrorGroup]: ErrorGroup[K] }>();
   for (const { name, task, message, at, requestId } of errors) {
@@ -133,14 +142,20 @@ export function groupErrors(errors: readonly ErrorRow[]): ErrorGroup[] {
 export function verdictsOf(
   counts: QueueCounts,
   workers: WorkersView,
-  { unserved, ready, running, rate, oldest, paused }: Summed,
+  { unserved, ready, running, rate, oldest, paused, usable }: Summed,
   errors: readonly ErrorRow[],
   history: readonly Point[],
   now = Date.now(),
 ): Verdict[] {
   const verdicts: Verdict[] = [];
-  const add = (level: Verdict['level'], what: string, cure: string, requestId?: string) =>
-    verdicts.push({ level, what, cure, ...(requestId === undefined ? {} : { requestId }) });
+  const add = (level: Verdict['level'], what: string | About, cure: string) => {
+    if (typeof what === 'string') verdicts.push({ level, what, cure });
+    else {
+      const [before, id, after] = what;
+      const request = { id, from: before.length };
+      verdicts.push({ level, what: `${before}${id}${after}`, cure, request });
+    }
+  };
   const { states, total } = workers;
   const silent = states['silent'] ?? 0;
   const alive = total - silent;
@@ -165,16 +180,19 @@ export function verdictsOf(
       'See Workers for the reason.',
     );
   const [overdue, ...alsoOverdue] = workers.workers.filter(({ state }) => state === 'overdue');
-  if (overdue) {
+  const run = overdue?.longest[0];
+  if (overdue && run) {
     const others =
       alsoOverdue.length > 0
         ? `; so on ${plural(alsoOverdue.length, 'other worker', 'other workers')}`
         : '';
+    const [before, after] = overdueWords(overdue.seenAt, run);
     add(
       'warning',
-      `${sentence(overdue.why.at(-1) ?? '')}${others}.`,
-      'See Workers for where. A restart of that process ends it, and whatever else runs there.',
-      overdue.longest.find((run) => isOverdue(run, workers.at))?.requestId,
+      [sentence(before), run.requestId, `${after}${others}.`],
+      overdue.mates > 0
+        ? `See Workers for where. A restart of its process ends it; what else runs there, in ${plural(overdue.mates + 1, 'worker', 'workers')}, runs again.`
+        : 'See Workers for where. A restart of its process ends it; what else runs there runs again.',
     );
   }
   if (counts.pausedUntil !== undefined)
@@ -187,12 +205,15 @@ export function verdictsOf(
   if (tasks.length > 0 && alive > 0)
     add(
       'warning',
-      `No worker serves ${tasks.slice(0, 3).join(', ')}${tasks.length > 3 ? ' and others' : ''}: ${named(ids, 'waits', 'wait')}.`,
+      named(
+        `No worker serves ${tasks.slice(0, 3).join(', ')}${tasks.length > 3 ? ' and others' : ''}: `,
+        ids,
+        ['waits.', 'wait.'],
+      ),
       `Start workers with handlers for ${tasks.length > 1 ? 'them' : 'it'}.`,
-      ids[0],
     );
-  if (paused.length > 0) add('ok', `${named(paused, 'is', 'are')} paused.`, '', paused[0]);
-  const slots = workers.workers.reduce((sum, { concurrency }) => sum + concurrency, 0);
+  if (paused.length > 0) add('ok', named('', paused, ['is paused.', 'are paused.']), '');
+  const { slots, busy } = workers.fleet;
   if (
     ready > 0 &&
     running === 0 &&
@@ -208,22 +229,36 @@ export function verdictsOf(
       'Work is ready, workers are alive, and nothing runs.',
       'Run the checks: they say what is wrong.',
     );
-  const busy = workers.workers.reduce((sum, worker) => sum + worker.running, 0);
-  if (slots > 0 && busy >= slots * 0.98 && ready > slots * 20)
+  if (
+    usable.limited.length > 0 &&
+    usable.slots < slots * 0.95 &&
+    counts.pausedUntil === undefined
+  ) {
+    const free = plural(slots - usable.slots, 'slot', 'slots');
+    add(
+      'ok',
+      named(usable.limited.length === 1 ? 'The limit of ' : 'The limits of ', usable.limited, [
+        `leaves ${free} free.`,
+        `leave ${free} free.`,
+      ]),
+      '',
+    );
+  } else if (slots > 0 && busy >= slots * 0.98 && usable.slots > slots * 20)
     add('ok', 'Every slot is busy; more workers would make it quicker.', '');
-  const isLate = ({ at }: { readonly at: number }) => now - at < LATELY_MS;
-  const listed = errors.filter(isLate).length;
+  const isRecent = ({ at }: { readonly at: number }) => now - at < LATELY_MS;
+  const recent = errors.filter(isRecent);
   const reported = history
-    .filter(isLate)
+    .filter(isRecent)
     .reduce((n, { failed, retried }) => n + failed + retried, 0);
-  // The list has the last ones only. The history has all that the workers have reported.
-  const lately = Math.max(listed, reported);
-  const [most] = groupErrors(errors);
+  // The list has the last ones only, and the history is some seconds behind.
+  const isLess = reported > recent.length || recent.length >= MOST_LISTED;
+  const lately = Math.max(recent.length, reported);
+  const [most] = groupErrors(recent);
   if (lately >= 20 && most) {
     const where = most.task === '' ? '' : ` in ${most.task}`;
     add(
       'warning',
-      `${lately === errors.length ? 'At least ' : ''}${count(lately)} attempts failed in the last five minutes, most of the latest by ${most.name}${where}.`,
+      `${isLess ? 'At least ' : ''}${count(lately)} attempts failed in the last five minutes; the most frequent of the latest is ${most.name}${where}.`,
       'See Errors.',
     );
   }
@@ -231,10 +266,18 @@ export function verdictsOf(
   return verdicts.sort((a, b) => rank[a.level] - rank[b.level]);
 }
 
-/** 'a waits', 'a and 2 other requests wait'. */
-function named([first, ...others]: readonly string[], one: string, many: string): string {
-  if (others.length === 0) return `${first} ${one}`;
-  return `${first} and ${plural(others.length, 'other request', 'other requests')} ${many}`;
+/** What a verdict says, in parts: the one in the middle is the id of a request. */
+type About = readonly [before: string, id: string, after: string];
+
+/** 'a waits.', 'a and 2 other requests wait.' */
+function named(
+  before: string,
+  [first = '', ...others]: readonly string[],
+  [one, many]: readonly [string, string],
+): About {
+  if (others.length === 0) return [before, first, ` ${one}`];
+  const rest = plural(others.length, 'other request', 'other requests');
+  return [before, first, ` and ${rest} ${many}`];
 }
 
 function plural(n: number, one: string, many: string): string {

@@ -140,7 +140,7 @@ export class QueueSource {
   async request(id: string): Promise<RequestView> {
     const [view, workers] = await Promise.all([this.closely(id).view(), this.#workers.get()]);
     const [row = view.row] = withOverdue([view.row], workers);
-    const { slots, busy } = fleetOf(workers);
+    const { slots, busy } = workers.fleet;
     return { ...view, row, slots, busy };
   }
 
@@ -260,15 +260,7 @@ function withOverdue(rows: readonly Row[], workers: WorkersView): readonly Row[]
   return rows.map((row) => (overdue.has(row.id) ? { ...row, overdue: true } : row));
 }
 
-function fleetOf({ workers, states, total }: WorkersView): OverviewView['workers'] {
+function fleetOf({ states, total, fleet }: WorkersView): OverviewView['workers'] {
   const silent = states['silent'] ?? 0;
-  const live = workers.filter(({ state }) => state !== 'silent');
-  return {
-    alive: total - silent,
-    silent,
-    draining: states['drains'] ?? 0,
-    slots: live.reduce((n, { concurrency }) => n + concurrency, 0),
-    busy: live.reduce((n, { running }) => n + running, 0),
-    stuck: live.reduce((n, { leftovers }) => n + leftovers, 0),
-  };
+  return { alive: total - silent, silent, draining: states['drains'] ?? 0, ...fleet };
 }

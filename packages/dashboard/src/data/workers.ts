@@ -31,56 +31,83 @@ export function workersView(
   told: (text: string) => string,
   now = Date.now(),
 ): WorkersView {
-  const views = all.map((worker) => workerView(worker, told, all.length, now));
+  const perProcess = new Map<string, number>();
+  for (const worker of all)
+    perProcess.set(processOf(worker), (perProcess.get(processOf(worker)) ?? 0) + 1);
+  const views = all.map((worker) => {
+    const mates = (perProcess.get(processOf(worker)) ?? 1) - 1;
+    return workerView(worker, told, mates, all.length, now);
+  });
   views.sort((a, b) => ORDER[a.state] - ORDER[b.state] || a.startedAt - b.startedAt);
   const states: Record<string, number> = {};
   for (const { state } of views) states[state] = (states[state] ?? 0) + 1;
-  return { at: now, workers: views.slice(0, MOST), total: views.length, states };
+  const fleet = { slots: 0, busy: 0, stuck: 0 };
+  for (const { state, concurrency, running, leftovers } of views) {
+    if (state === 'silent' || state === 'drains') continue;
+    fleet.slots += concurrency;
+    fleet.busy += running;
+    fleet.stuck += leftovers;
+  }
+  return { at: now, workers: views.slice(0, MOST), total: views.length, states, fleet };
 }
 
+const processOf = ({ host, pid }: RegisteredWorker) => `${host} ${pid}`;
+
 /** The requests of which a sub-request runs far longer than is usual. */
-export function overdueRequests({ at, workers }: WorkersView): ReadonlySet<string> {
-  const overdue = workers.flatMap(({ longest }) => longest.filter((run) => isOverdue(run, at)));
+export function overdueRequests({ workers }: WorkersView): ReadonlySet<string> {
+  const overdue = workers.flatMap(({ longest }) => longest.filter(({ isOverdue }) => isOverdue));
   return new Set(overdue.map(({ requestId }) => requestId));
 }
 
-export function isOverdue(
-  { startedAt, medianMs }: { startedAt: number; medianMs?: number | null },
-  now: number,
+/** Whether a handler was overdue when its worker last reported it. */
+function wasOverdue(
+  { startedAt, medianMs }: { readonly startedAt: number; readonly medianMs?: number | undefined },
+  seenAt: number,
 ): boolean {
-  const forMs = now - startedAt;
-  return (
-    typeof medianMs === 'number' && forMs > Math.max(OVERDUE_AT_LEAST_MS, OVERDUE_TIMES * medianMs)
-  );
+  const forMs = seenAt - startedAt;
+  return medianMs !== undefined && forMs > Math.max(OVERDUE_AT_LEAST_MS, OVERDUE_TIMES * medianMs);
 }
 
-/** Without tenths: it goes on. */
-const lasted = (ms: number) => duration(Math.floor(ms / 1_000) * 1_000).replace('.0', '');
+/** 'sub-request 7 of a has been running for 1 min, usually 50 ms', in two parts around the id. */
+export function overdueWords(
+  seenAt: number,
+  { index, startedAt, medianMs }: WorkerView['longest'][number],
+): readonly [before: string, after: string] {
+  // Without tenths: it goes on.
+  const lasted = duration(Math.floor((seenAt - startedAt) / 1_000) * 1_000).replace('.0', '');
+  return [
+    `sub-request ${index} of `,
+    ` has been running for ${lasted}, usually ${duration(medianMs ?? 0)}`,
+  ];
+}
 
 function workerView(
   worker: RegisteredWorker,
   told: (text: string) => string,
+  mates: number,
   fleet: number,
   now: number,
 ): WorkerView {
-  const { eventLoopDelayMs, rssBytes, why } = worker;
-  const isSilent = now - worker.seenAt > Math.max(AWAY_MS, fleet * AWAY_PER_WORKER_MS);
-  const overdue = worker.longest.find((run) => isOverdue(run, now));
+  const { eventLoopDelayMs, rssBytes, why, seenAt } = worker;
+  const isSilent = now - seenAt > Math.max(AWAY_MS, fleet * AWAY_PER_WORKER_MS);
+  const longest = worker.longest
+    .map((run) => ({
+      ...run,
+      medianMs: run.medianMs ?? null,
+      isOverdue: wasOverdue(run, seenAt),
+    }))
+    .sort((a, b) => Number(b.isOverdue) - Number(a.isOverdue));
   const reasons = why.map((reason) => cut(told(reason), 300));
   if (isSilent) reasons.unshift('no sign of life; it may have ended, or its machine is cut off');
   if (worker.leftovers > 0)
     reasons.push(`${worker.leftovers} slots are held by handlers that ignore their abort signal`);
-  if (overdue)
-    reasons.push(
-      `sub-request ${overdue.index} of ${overdue.requestId} has been running for ${lasted(worker.seenAt - overdue.startedAt)}, usually ${duration(overdue.medianMs ?? 0)}`,
-    );
   const state = isSilent
     ? 'silent'
     : worker.leftovers > 0
       ? 'stuck'
       : why.length > 0
         ? 'unwell'
-        : overdue
+        : longest[0]?.isOverdue
           ? 'overdue'
           : worker.draining
             ? 'drains'
@@ -91,6 +118,7 @@ function workerView(
     id: worker.id,
     host: worker.host,
     pid: worker.pid,
+    mates,
     state,
     why: reasons,
     concurrency: worker.concurrency,
@@ -98,8 +126,8 @@ function workerView(
     leftovers: worker.leftovers,
     tasks: worker.tasks === '*' ? null : worker.tasks.slice(0, 50),
     startedAt: worker.startedAt,
-    seenAt: worker.seenAt,
-    longest: worker.longest.map((run) => ({ ...run, medianMs: run.medianMs ?? null })),
+    seenAt,
+    longest,
     eventLoopDelayMs: eventLoopDelayMs ?? null,
     rssBytes: rssBytes ?? null,
   };

@@ -52,7 +52,7 @@ export function duration(ms: number): string {
 }
 
 /** Time left, in whole seconds, the last of which is not over: 4 min 54 s. */
-export const left = (ms: number) => duration(Math.ceil(ms / 1_000) * 1_000).replace('.0', '');
+export const timeLeft = (ms: number) => duration(Math.ceil(ms / 1_000) * 1_000).replace('.0', '');
 
 /** 3 min ago. */
 export function ago(at: number, now: number): string {
@@ -63,7 +63,7 @@ export function ago(at: number, now: number): string {
 
 /** in 3 min, or 3 min ago. */
 export function until(at: number, now: number): string {
-  return at > now ? `in ${left(at - now)}` : ago(at, now);
+  return at > now ? `in ${timeLeft(at - now)}` : ago(at, now);
 }
 
 /** One clock everywhere, as on the axes of charts: 14:05, not 2:05 PM. */
@@ -92,6 +92,10 @@ export const plural = (n: number, one: string, many = `${one}s`) =>
 
 /** 14:05:20. */
 export const clockSeconds = (at: number) => new Date(at).toTimeString().slice(0, 8);
+
+/** 14:05, or the minute after: when something is over that takes so long from now. */
+export const endsAt = (now: number, ms: number) =>
+  clockTime(Math.ceil((now + ms) / 60_000) * 60_000);
 
 /** 14:05, on another day with its date. */
 export function clockTime(at: number): string {

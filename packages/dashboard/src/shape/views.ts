@@ -63,8 +63,8 @@ export interface Verdict {
   readonly level: 'ok' | 'warning' | 'error';
   readonly what: string;
   readonly cure: string;
-  /** The request that `what` names. */
-  readonly requestId?: string;
+  /** The request that `what` names, and where in it the id begins. */
+  readonly request?: { readonly id: string; readonly from: number };
 }
 
 /** A point of a chart. */
@@ -73,9 +73,9 @@ export interface Point {
   readonly succeeded: number;
   readonly failed: number;
   readonly retried: number;
-  /** Of a queue: busy slots. Of a request: running sub-requests, and `slots` is its limit. */
+  /** Of a queue: busy slots. Of a request: running sub-requests, and `slots` is its limit; null: it has none. */
   readonly running: number;
-  readonly slots: number;
+  readonly slots: number | null;
 }
 
 /** The points of a chart, beside its view: at first all of them, then those that are new or have changed. */
@@ -199,7 +199,7 @@ export interface RequestView {
   readonly failures: readonly FailureGroupView[];
   /** How many failures were read; there may be more. */
   readonly failuresRead: number;
-  /** Slots of the workers that are alive, and how many of them were busy at the last report of their worker. */
+  /** Slots of the workers that take work, and how many of them were busy at the last report of their worker. */
   readonly slots: number;
   readonly busy: number;
 }
@@ -214,11 +214,15 @@ export interface WorkerView {
   readonly concurrency: number;
   readonly running: number;
   readonly leftovers: number;
+  /** How many other workers share its process. */
+  readonly mates: number;
   /** Names of its tasks; null: all. */
   readonly tasks: readonly string[] | null;
   readonly startedAt: number;
   readonly seenAt: number;
+  /** Those that are overdue first. */
   readonly longest: readonly {
+    readonly isOverdue: boolean;
     readonly requestId: string;
     readonly index: number;
     readonly attempt: number;
@@ -234,6 +238,8 @@ export interface WorkersView {
   readonly workers: readonly WorkerView[];
   readonly total: number;
   readonly states: Readonly<Record<string, number>>;
+  /** Slots of those that are alive and take work, how many were busy at their last report, and how many are stuck. */
+  readonly fleet: { readonly slots: number; readonly busy: number; readonly stuck: number };
 }
 
 export interface ErrorRow {

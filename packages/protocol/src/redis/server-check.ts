@@ -31,11 +31,19 @@ function within<T>(milliseconds: number, call: Promise<T>, where = ''): Promise<
 }
 
 class NoAnswer extends ConnectionError {
+  readonly #what: string;
+
   /** @param what happened, without a reason */
-  constructor(readonly what: string) {
+  constructor(what: string) {
     super(
       `${what}: it accepts connections and does not answer; see that its process is not stopped or busy, then try again`,
     );
+    this.#what = what;
+  }
+
+  /** The same of a server that does not even accept them. */
+  because(why: string): ConnectionError {
+    return new ConnectionError(`${this.#what}: ${why}`);
   }
 }
 
@@ -188,8 +196,7 @@ export class ServerCheck {
   #withTrouble(error: ConnectionError): ConnectionError {
     const why = this.#trouble.replace(/^connect: /, '');
     if (why === '' || error.message.includes(why)) return error;
-    // It did not even connect.
-    if (error instanceof NoAnswer) return new ConnectionError(`${error.what}: ${why}`);
+    if (error instanceof NoAnswer && this.client.status !== 'connect') return error.because(why);
     return new ConnectionError(`${error.message}: ${why}`);
   }
 

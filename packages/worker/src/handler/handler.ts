@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 
 /**
  * What a handler is given beside the payload. Pass it on, or take out what you need: `{ signal, log }`. A copy by
- * `{ ...context }` lacks what is made when it is first read, such as `signal` and `log`.
+ * `{ ...context }` lacks `signal`, `log`, `checkpointed` and all functions.
  */
 export interface HandlerContext {
   readonly requestId: string;
