@@ -229,6 +229,15 @@ describe('a Redis that is gone', { tags: ['own-server', 'processes'] }, () => {
     expect(client.status).not.toBe('end');
   });
 
+  test('is not reached yet: a close meanwhile is what ends the submission', async ({ flow }) => {
+    for (const options of [{}, { dedupe: { key: flow.id('key') } }]) {
+      const pw = new Piecework({ redis: flow.redis, queue: flow.queue });
+      const submitting = pw.submit([1], options).catch((thrown: unknown) => thrown);
+      await pw.close();
+      expect(await submitting).toMatchObject({ code: 'CLOSED', retryable: false });
+    }
+  });
+
   test('is waited for until `unavailableMs` has passed', async ({ flow }) => {
     const server = await startOwnRedis();
     flow.after(() => server.close());

@@ -41,6 +41,38 @@ const behind = (flow: Flow, request: RequestHandle, cursor: string) =>
   );
 
 describe('the events of a request', () => {
+  // With progress reports, without, and without outcomes: each waits in another place.
+  test.for([{ progressMs: 100 }, SPARSE, { outcomes: false }])(
+    'end for the reason of the caller, as any other wait: %j',
+    async (options, { flow }) => {
+      const pw = pieceworkOf(flow);
+      const request = await pw.submit([1]);
+      // Ended by `end`, once it waits: reports of progress come before that.
+      const thrown = async (more: object, end = () => {}) => {
+        if (options === SPARSE) setImmediate(end);
+        try {
+          for await (const _ of request.events({ ...options, ...more })) end();
+        } catch (error) {
+          return error;
+        }
+        return undefined;
+      };
+      const what = `events of ${request.id}`;
+      expect(await thrown({ timeoutMs: 300 })).toMatchObject({
+        code: 'TIMEOUT',
+        message: expect.stringContaining(what),
+      });
+      const own = new AbortController();
+      const mine = new Error('mine');
+      expect(await thrown({ signal: own.signal }, () => own.abort(mine))).toMatchObject({
+        name: 'AbortError',
+        cause: mine,
+        message: expect.stringContaining(what),
+      });
+      expect(await thrown({}, () => void pw.close())).toMatchObject({ code: 'CLOSED' });
+    },
+  );
+
   test('are each outcome once, progress between them, and the completion as the last', async ({
     flow,
   }) => {

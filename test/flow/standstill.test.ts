@@ -78,6 +78,19 @@ describe('status', () => {
     expect(await notifier.status(scene.id)).toMatchObject({
       waiting: '5 are on 2 workers last seen 14 s ago; taken over in about 16 s',
     });
+    // Nobody is there to take over.
+    moveClock(20_000);
+    expect(await notifier.status(scene.id)).toMatchObject({
+      waiting: '5 are on 2 workers last seen 34 s ago; its queue has no worker',
+      waitingFor: 'worker',
+    });
+    const said = { host: 'h', pid: 1, concurrency: 1, running: 0, tasks: '*', startedAt: 1 };
+    await flow.queueCommands.tick('new', JSON.stringify(said));
+    expect(await notifier.status(scene.id)).toMatchObject({
+      waiting: '5 are on 2 workers last seen 34 s ago; taken over soon',
+      waitingFor: 'lease',
+    });
+    await flow.queueCommands.deregister('new');
     await scene.request.drop();
     await scene.queue.finish(scene.id, scene.generation, 'dropped');
   });
@@ -94,6 +107,22 @@ describe('status', () => {
     await flow.queueCommands.deregister('dead');
     await scene.request.drop();
     await scene.queue.finish(scene.id, scene.generation, 'dropped');
+  });
+
+  test('says nothing of a request that has ended, whatever it waited for', async ({ flow }) => {
+    const notifier = notifierOf(flow);
+    const scene = await given.sealed({ queue: flow.queue, items: 1 });
+    const { client } = flow.connection;
+    await client.hset(scene.request.keys.request, 'parked', '1');
+    expect(await notifier.status(scene.id)).toMatchObject({ waitingFor: 'task' });
+    const admin = new Admin({ redis: flow.redis, queue: flow.queue });
+    flow.after(() => admin.close());
+    await admin.cancel(scene.id);
+    await client.hset(scene.request.keys.request, 'parked', '1');
+    expect(await notifier.status(scene.id)).toMatchObject({
+      ...{ status: 'complete', outcome: 'cancelled' },
+      ...{ waiting: undefined, waitingFor: undefined },
+    });
   });
 
   test('asks the queue of the request, also when the caller has another queue', async ({

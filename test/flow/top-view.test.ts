@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { frame, pageSize } from '../../packages/cli/dist/top/frame.js';
 import { type Key, press } from '../../packages/cli/dist/top/keys.js';
 import { chart, type Look, plain, shares, widthOf } from '../../packages/cli/dist/top/lines.js';
-import type { Choice, Data, Screen } from '../../packages/cli/dist/top/state.js';
+import { type Choice, type Data, held, type Screen } from '../../packages/cli/dist/top/state.js';
 import {
   busyData,
   choiceOf,
@@ -238,6 +238,33 @@ describe('keys', () => {
     expect(press(choice, other, key('p'), false).effect).toEqual({ do: 'resume', id: 'b' });
   });
 
+  it('act on no other request when the selected one has left the list', () => {
+    for (const one of ['p', 'l', 'r']) {
+      const first = press(choiceOf({ selected: 'gone', place: 1 }), data, key(one), false);
+      expect(first.effect).toEqual({
+        do: 'say',
+        text: `gone has left this list. Now b is selected: press ${one} again for that.`,
+      });
+      expect(first.choice).toMatchObject({ selected: 'b', prompt: undefined });
+    }
+    const { choice } = press(choiceOf({ selected: 'gone', place: 1 }), data, key('p'), false);
+    expect(press(choice, data, key('p'), false).effect).toEqual({ do: 'resume', id: 'b' });
+  });
+
+  it('hold the request that is drawn as selected, though nobody has chosen it', () => {
+    const choice = held(choiceOf({}), data);
+    expect(choice).toMatchObject({ selected: 'a', place: 0 });
+    // A new one comes in above it.
+    const more = dataOf([rowOf('new', { counts: { ready: 1 } }), ...rows]);
+    expect(press(choice, more, key('p'), false).effect).toEqual({ do: 'pause', id: 'a' });
+    // What somebody chose, another screen, and an empty list stay as they are.
+    for (const other of [{ selected: 'c' }, { screen: 'workers' as const }]) {
+      const same = choiceOf(other);
+      expect(held(same, data)).toBe(same);
+    }
+    expect(held(choiceOf({}), dataOf([])).selected).toBe('');
+  });
+
   it('pause, resume, and say of what has ended that it has', () => {
     expect(pressed(['p']).effect).toEqual({ do: 'pause', id: 'a' });
     expect(pressed(['j', 'p']).effect).toEqual({ do: 'resume', id: 'b' });
@@ -272,7 +299,7 @@ describe('keys', () => {
     expect(pressed(['n'], asked.choice)).toMatchObject({ choice: { prompt: undefined } });
     expect(pressed(['r']).effect).toMatchObject({
       do: 'say',
-      text: expect.stringContaining('a still runs'),
+      text: expect.stringContaining('a has not ended'),
     });
   });
 

@@ -120,7 +120,7 @@ export function stateOf({ outcome, status, waitingFor, heldUntil, counts, rate, 
   if (status === 'cancelling') return { word: 'cancelling', tone: 'quiet' };
   const wait = WAITS[waitingFor];
   // What a silent worker has counts as running until its lease ends.
-  if (wait !== undefined && (counts.running === 0 || waitingFor === 'lease'))
+  if (wait !== undefined && (counts.running === 0 || ['lease', 'worker'].includes(waitingFor)))
     return {
       word: waitingFor === 'time' && heldUntil > 0 ? `${wait} until ${clockTime(heldUntil)}` : wait,
       tone: IN_TROUBLE.includes(waitingFor) ? 'warn' : 'quiet',

@@ -298,8 +298,8 @@ export class Producer implements AsyncDisposable {
   async #idOfKey({ key, periodMs }: Dedupe, options: CheckedOptions, id: string): Promise<string> {
     const keyMs = periodMs ?? options.retentionMs;
     const patience = patienceOf(this.#context, id, options);
-    await patience.reach();
     try {
+      await patience.reach();
       // In the shard of the key: every call with this key asks there, whatever id it has made up.
       return await patience.call(() => this.#shards.of(key).dedupe(key, id, keyMs));
     } catch (error) {

@@ -135,10 +135,18 @@ function control(choice: Choice, data: Data, key: 'p' | 'l' | 'r', readOnly: boo
   const row = target(choice, data);
   if (!row) return choice.screen === 'queue' ? say('No request is selected.') : { choice };
   if (readOnly) return say(READ_ONLY);
+  if (choice.screen === 'queue' && !['', row.id].includes(choice.selected))
+    return {
+      choice: { ...choice, selected: row.id },
+      effect: {
+        do: 'say',
+        text: `${choice.selected} has left this list. Now ${row.id} is selected: press ${key} again for that.`,
+      },
+    };
   const { id, counts, limit } = row;
   const hasEnded = row.status === 'complete';
   if (key === 'r') {
-    if (!hasEnded) return say(`${id} still runs: when it has ended, r runs again what failed.`);
+    if (!hasEnded) return say(`${id} has not ended: when it has, r runs again what failed.`);
     if (counts.failed === 0) return say(`Nothing of ${id} failed.`);
     return { choice: { ...choice, prompt: { kind: 'redrive', id, failed: counts.failed } } };
   }

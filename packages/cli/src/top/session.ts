@@ -5,7 +5,14 @@ import { codeOf } from '../terminal/stop-signals.js';
 import { frame, pageSize } from './frame.js';
 import { type Effect, type Key, press } from './keys.js';
 import type { Look } from './lines.js';
-import { type Choice, type Data, type DrawnOverview, FIRST_CHOICE, NO_DATA } from './state.js';
+import {
+  type Choice,
+  type Data,
+  type DrawnOverview,
+  FIRST_CHOICE,
+  held,
+  NO_DATA,
+} from './state.js';
 import type { Terminal } from './terminal.js';
 
 export interface TopOptions {
@@ -156,9 +163,11 @@ export class TopSession {
     const choice = this.#choice;
     try {
       const read = await this.#readScreen(choice);
+      const isAsked = this.#choice === choice;
       const page = read.requests?.page ?? this.#choice.page;
       if (this.#choice.page === choice.page) this.#choice = { ...this.#choice, page };
       this.#data = { ...this.#data, gone: '', ...read, answeredAt: Date.now(), problem: '' };
+      if (isAsked) this.#choice = held(this.#choice, this.#data);
     } catch (error) {
       const { message } = error as Error;
       if (isGone(error))

@@ -94,6 +94,13 @@ export function target(choice: Choice, data: Data): Row | undefined {
   return rows[placeOf(choice, data)];
 }
 
+/** The same choice, in which the request that is drawn as selected is named: no other takes its place. */
+export function held(choice: Choice, data: Data): Choice {
+  if (choice.screen !== 'queue' || choice.selected !== '') return choice;
+  const row = target(choice, data);
+  return row ? { ...choice, selected: row.id, place: placeOf(choice, data) } : choice;
+}
+
 /** Where the selected request is in the page of the table. */
 export function placeOf({ selected, place }: Choice, { requests }: Data): number {
   const rows = requests?.rows ?? [];

@@ -49,7 +49,9 @@ export function requestEvents<Result>(
       const pages: AsyncGenerator<Iterable<ResultItem<Result>>> = options.outcomes
         ? outcomes(scope, subscription)
         : untilEnd(scope, subscription);
-      const reports = options.progressMs ? progress(options.progressMs, scope.signal) : undefined;
+      const reports = options.progressMs
+        ? within(scope, progress(options.progressMs, scope.signal))
+        : undefined;
       for await (const { first, second } of merged(pages, reports, () => scope.end(undefined))) {
         if (first) yield eventsOf(scope, first);
         // The last report says what `completed` says.
@@ -90,6 +92,16 @@ export function requestEvents<Result>(
         yield { type, requestId, ...about, cursor: cursor() };
       }
     }
+  }
+}
+
+/** What `reports` yield. They end with the scope, and for its reason: a time-out, a close, the signal of the caller. */
+async function* within<T>(scope: WaitScope, reports: AsyncGenerator<T>): AsyncGenerator<T> {
+  try {
+    yield* reports;
+  } catch (error) {
+    scope.throwIfEnded();
+    throw error;
   }
 }
 

@@ -87,6 +87,7 @@ export async function standstillOf(
   silent: readonly SilentWorker[],
 ): Promise<Standstill | undefined> {
   const { state, now, ready, inFlight, delayed } = seen;
+  if (state['status'] === 'complete') return undefined;
   const task = state['task'] ?? '';
   const own = state['queue'] ?? '';
   const shard = own === '' ? shards.of(id) : shards.named(own);
@@ -105,7 +106,11 @@ export async function standstillOf(
   if (heldUntil !== undefined)
     return { waiting: `it waits until ${timeOf(heldUntil)}`, waitingFor: 'time' };
   if (workers === 0) return { waiting: 'its queue has no worker', waitingFor: 'worker' };
-  if (silent.length > 0) return { waiting: silenceOf(silent, now), waitingFor: 'lease' };
+  const last = silent.at(-1);
+  // Somebody would have taken over by now.
+  if (last && last.leaseEndsAt <= now && (await shard.standstill(now)).workers === 0)
+    return { waiting: `${onSilent(silent, now)}; its queue has no worker`, waitingFor: 'worker' };
+  if (last) return { waiting: silenceOf(silent, now), waitingFor: 'lease' };
   const producer = producerOf(seen);
   if (producer && ready + inFlight + delayed === 0)
     return { waiting: openOf(producer, now), waitingFor: 'producer' };
@@ -140,12 +145,18 @@ export function withAdvice(status: Partial<Standstill>): string | undefined {
 
 /** '12 are on a worker last seen 8 s ago; taken over in about 22 s' */
 function silenceOf(silent: readonly SilentWorker[], now: number): string {
+  const leftMs = Math.max(...silent.map(({ leaseEndsAt }) => leaseEndsAt)) - now;
+  const when = leftMs > 0 ? `in about ${seconds(leftMs)}` : 'soon';
+  return `${onSilent(silent, now)}; taken over ${when}`;
+}
+
+/** '12 are on a worker last seen 8 s ago' */
+function onSilent(silent: readonly SilentWorker[], now: number): string {
   const owned = silent.reduce((sum, { inFlight }) => sum + inFlight, 0);
   const on = silent.length === 1 ? 'a worker' : `${silent.length} workers`;
   const seenAt = Math.max(...silent.map((one) => one.seenAt));
-  const last = Math.max(...silent.map(({ leaseEndsAt }) => leaseEndsAt));
   const verb = owned === 1 ? 'is' : 'are';
-  return `${owned} ${verb} on ${on} last seen ${seconds(now - seenAt)} ago; taken over in about ${seconds(last - now)}`;
+  return `${owned} ${verb} on ${on} last seen ${seconds(now - seenAt)} ago`;
 }
 
 function openOf({ seenAt, leaseEndsAt, ifLost }: ProducerSigns, now: number): string {

@@ -111,12 +111,12 @@ export class Submission {
     const { connection } = this.#context;
     const { id, options } = this.asked;
     const site = this.site();
-    await this.#patience.reach();
-    if (options.durability !== 'none')
-      await this.#patience.call(() =>
-        checkDurability(connection, site.request, options.durability),
-      );
     try {
+      await this.#patience.reach();
+      if (options.durability !== 'none')
+        await this.#patience.call(() =>
+          checkDurability(connection, site.request, options.durability),
+        );
       const { epoch } = connection;
       const made = await createRequest(site, this.asked, inOneTrip);
       const { generation, allIn } = made;

@@ -56,8 +56,15 @@ function served(open: number, workers: number, silent: readonly string[]): Findi
   const findings: Finding[] = [];
   if (silent.length > 0) {
     const what = `${many(silent.length, 'worker')} silent for long: ${some(silent)}`;
-    const advice =
-      'read its log: it was killed, or it hangs; other workers get its work when its lease ends';
+    const [its, it, hangs] =
+      silent.length > 1
+        ? ['their logs', 'they were', 'they hang']
+        : ['its log', 'it was', 'it hangs'];
+    const then =
+      silent.length < workers
+        ? `the other workers take over when the lease ends`
+        : 'no worker is left to take over: start one';
+    const advice = `read ${its}: ${it} killed, or ${hangs}; ${then}`;
     findings.push(warning('workers', what, advice));
   }
   if (workers === 0 && open > 0) {
