@@ -180,6 +180,18 @@ describe('who may look', () => {
     await expect(start({})).rejects.toThrow('give authorize, or insecure: true');
     await expect(start({ authorise: () => ({}) })).rejects.toThrow('there is no option authorise');
     await start({ insecure: true });
+    // What it could only fail to read later is refused as well.
+    await expect(start({ insecure: true, queues: ['req'] as never })).rejects.toThrow(
+      "queues must name each queue like { name: 'req' }",
+    );
+    for (const wrong of [
+      { redis: '127.0.0.1' },
+      { queues: [{ name: 'a b' }] },
+      { queues: [{ name: 'req', shards: 0 }] },
+    ])
+      await expect(start({ insecure: true, ...wrong })).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+      });
     const serve = (options: object) => serveDashboard({ redis, port: 0, ...options });
     await expect(serve({})).rejects.toThrow('give one of token, users, and insecure');
     await expect(serve({ insecure: true, host: '0.0.0.0' })).rejects.toThrow(

@@ -55,6 +55,22 @@ test('failures shows failures, of one error name or grouped, with payloads if as
   expect(await run('failures', `${id}-no`)).toMatchObject({ code: 1 });
 });
 
+test('failures and redrive say why there is nothing, of a request that was cancelled', async ({
+  commandLine,
+}) => {
+  const { run, queue } = commandLine;
+  const { id } = await given.sealed({ queue, items: 3 });
+  expect(await run('cancel', id)).toMatchObject({ code: 0 });
+  expect((await run('failures', id)).stdout).toBe('no failures; 3 were cancelled (cancel)\n');
+  expect((await run('redrive', id)).stdout).toBe(
+    `${id}: nothing runs again: nothing failed; 3 were cancelled, and a redrive does not run those\n`,
+  );
+  const { id: failed } = await someFailed(queue);
+  expect((await run('redrive', failed, '--error', 'TypeEror')).stdout).toBe(
+    `${failed}: nothing runs again: none of its 2 failures was selected\n`,
+  );
+});
+
 test('errors shows the last attempts that failed in a queue', async ({ commandLine }) => {
   const { run, start, queue, file, connection } = commandLine;
   expect((await run('errors')).stdout).toBe('no errors\n');

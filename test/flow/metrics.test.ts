@@ -109,6 +109,9 @@ describe('a worker with metrics', () => {
   test('is served beside its health', async ({ flow }) => {
     const metrics = new WorkerMetrics();
     const worker = flow.worker({ handler: () => 0, metrics });
+    expect(() => serveHealth(() => worker.health(), { prt: 1, port: 0 } as never)).toThrow(
+      'prt: no such option; options: port, host, metrics',
+    );
     await using server = await serveHealth(() => worker.health(), { port: 0, metrics });
     const page = await pageAt(server.port);
     expect(page.one('piecework_workers', { ready: 'false' }).value).toBe(1);

@@ -285,7 +285,8 @@ describe('a task', () => {
     const refused = (options: unknown) => () => defineTask('deed', options as never);
     const schema = schemaOf();
     for (const [options, says] of [
-      [{ schema }, /^schema: .* is not allowed; allowed: no such option; options: payload$/],
+      [{ schema }, /^schema: no such option; options: payload$/],
+      [{ payoad: schema }, /^payoad: no such option; did you mean payload\? options: payload$/],
       [schema, /no such option; options: payload$/],
       [{ payload: { parse: () => 1 } }, /^payload: .*; allowed: a schema that speaks Standard/],
       [{ payload: null }, /^payload: null is not allowed/],

@@ -97,7 +97,7 @@ describe('a command loads only what it needs', () => {
     const { ours, others } = loadedBy(['status', 'r', ...NO_SERVER]);
     expect(packagesOf(ours)).toEqual(['cli', 'notifier', 'piecework', 'producer', 'protocol']);
     expect(ours.filter((name) => name.startsWith('cli/commands/'))).toEqual([
-      ...['cli/commands/status.js', 'cli/commands/open-piecework.js', 'cli/commands/redis-url.js'],
+      ...['cli/commands/status.js', 'cli/commands/open-piecework.js'],
     ]);
     expect(ours).not.toContain('piecework/operate/doctor/doctor.js');
     for (const name of ['pino', 'cli-progress', 'csv-parse']) expect(others).not.toContain(name);

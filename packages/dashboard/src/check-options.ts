@@ -1,3 +1,4 @@
+import { Piecework } from 'piecework';
 import type { DashboardOptions } from './shape/options.js';
 
 const KNOWN = [
@@ -9,7 +10,7 @@ const BESIDE = ['retryQueues', 'schedulers', 'idQueues'] as const;
 /** Most queues of one dashboard: each may have a connection. */
 const MOST_QUEUES = 50;
 
-/** @throws TypeError that names the option */
+/** @throws TypeError that names the option · InvalidOptionError of `redis`, or of the name or shards of a queue */
 export function checkedOptions(given: DashboardOptions): DashboardOptions {
   const { authorize, insecure = false, queues, mask, beside = {} } = given;
   const unknown = Object.keys(given).find((name) => !KNOWN.includes(name));
@@ -23,6 +24,11 @@ export function checkedOptions(given: DashboardOptions): DashboardOptions {
     throw new TypeError('dashboard: mask must be a function');
   if (queues && (queues.length === 0 || queues.length > MOST_QUEUES))
     throw new TypeError(`dashboard: queues must be a list of 1 to ${MOST_QUEUES}`);
+  if (queues?.some((queue) => typeof queue !== 'object' || typeof queue?.name !== 'string'))
+    throw new TypeError("dashboard: queues must name each queue like { name: 'req' }");
+  // Refuses what it could not read later: a name, shards, and what `redis` is. It connects to nothing.
+  for (const { name, shards = 1 } of queues ?? [{ name: 'req' }])
+    void new Piecework({ redis: given.redis, queue: name, shards }).close();
   const names = [...(queues ?? []).map(({ name }) => name)];
   if (new Set(names).size < names.length)
     throw new TypeError('dashboard: a queue is named twice in queues');

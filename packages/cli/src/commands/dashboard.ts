@@ -48,9 +48,9 @@ export function dashboardCommand(program: Command): void {
     if (values.json) console.log(JSON.stringify({ url: served.url }));
     else {
       console.log(served.url);
-      console.error(
-        `${access.insecure ? 'Anybody at this machine may look. ' : ''}Ctrl-C ends it.`,
-      );
+      const may = values.allowControl ? 'look, and change, cancel and drop requests' : 'look';
+      const who = access.insecure ? `Anybody on this machine may ${may}. ` : '';
+      console.error(`${who}Ctrl-C ends it.`);
     }
     await stopped;
     await served.close();

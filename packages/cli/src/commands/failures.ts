@@ -81,8 +81,15 @@ async function showFailures(id: string, values: FailuresValues): Promise<void> {
     console.log(json ? JSON.stringify(shown(failure, payload)) : failureLine(failure, payload));
     if (values.stack && !json) console.log(stackOf(failure));
   }
-  if (none && !json)
-    console.log(index === undefined && error === undefined ? 'no failures' : 'no such failures');
+  if (!none || json) return;
+  if (index !== undefined || error !== undefined) {
+    console.log('no such failures');
+    return;
+  }
+  const { counts, endReason } = await pw.request(id).status();
+  const why = endReason ? ` (${endReason})` : '';
+  const others = counts.cancelled > 0 ? `; ${counts.cancelled} were cancelled${why}` : '';
+  console.log(`no failures${others}`);
 }
 
 function shown(failure: Omit<Failure, 'cursor'>, withPayload: boolean) {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Counts } from 'piecework';
 import { commonFlags } from '../flags/common-flags.js';
 import { redriveFlags, waitFlag } from '../flags/control-flags.js';
 import { indexesOf } from '../flags/query-flags.js';
@@ -13,6 +14,15 @@ interface RedriveValues {
   index?: string;
   error?: string;
   wait: boolean;
+}
+
+/** Why nothing runs again. */
+function nothingOf({ failed, cancelled }: Counts, isSelected: boolean): string {
+  if (failed > 0 && isSelected)
+    return `nothing runs again: none of its ${failed} failures was selected`;
+  const others =
+    cancelled > 0 ? `; ${cancelled} were cancelled, and a redrive does not run those` : '';
+  return `nothing runs again: nothing failed${others}`;
 }
 
 /** `redrive`: runs the failed sub-requests of a complete request again. */
@@ -31,6 +41,11 @@ export function redriveCommand(program: Command): void {
       ...indexesOf(index),
       ...(error === undefined ? {} : { name: error }),
     });
+    if (redriven === 0 && !json) {
+      const { counts } = await request.status();
+      console.log(`${id}: ${nothingOf(counts, index !== undefined || error !== undefined)}`);
+      return;
+    }
     if (!wait) {
       console.log(
         json ? JSON.stringify({ id, generation, redriven }) : `${id}: ${redriven} run again`,

@@ -20,7 +20,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 export interface Task<Payload, Result, Parsed = Payload> {
   readonly name: string;
   readonly schema: StandardSchemaV1<Payload, Parsed> | undefined;
-  /** Binds a handler to this task, for `new Worker({ handlers: [...] })`. */
+  /** Binds a handler to this task, for `new Worker({ handlers: [...] })`. @throws InvalidOptionError: no function */
   handler(run: (payload: Parsed, context: HandlerContext) => Result | Promise<Result>): TaskHandler;
   /** Only for the types. */
   readonly types?: { payload: Payload; result: Result };
@@ -57,11 +57,15 @@ export function defineTask<Payload, Result = unknown, Parsed = Payload>(
   return {
     name,
     schema,
-    handler: (run) => ({
-      task: name,
-      run: async (payload: unknown, context: HandlerContext) =>
-        run((schema ? await validate(schema, payload) : payload) as Parsed, context),
-    }),
+    handler: (run) => {
+      if (typeof run !== 'function')
+        throw new InvalidOptionError(`handler of task ${name}`, run, 'a function');
+      return {
+        task: name,
+        run: async (payload: unknown, context: HandlerContext) =>
+          run((schema ? await validate(schema, payload) : payload) as Parsed, context),
+      };
+    },
   };
 }
 

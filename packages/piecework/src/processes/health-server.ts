@@ -1,3 +1,4 @@
+import { InvalidOptionError } from '@piecework/protocol/contract';
 import { type Answer, json, type PageServer, servePages } from './page-server.js';
 
 /** What `GET /live` and `GET /ready` answer to an orchestrator, as JSON; with status 200 or 503. */
@@ -18,6 +19,8 @@ export interface MetricsPage {
   text(): Promise<string>;
 }
 
+const OPTIONS = ['port', 'host', 'metrics'];
+
 /**
  * Serves health on a port of its own, and metrics at `/metrics` if they are given.
  *
@@ -36,6 +39,9 @@ export function serveHealth(
     readonly metrics?: MetricsPage | undefined;
   },
 ): Promise<HealthServer> {
+  const unknown = Object.entries(at).find(([name]) => !OPTIONS.includes(name));
+  if (unknown)
+    throw new InvalidOptionError(...unknown, `no such option; options: ${OPTIONS.join(', ')}`);
   const page = (of: 'live' | 'ready') => async (): Promise<Answer> => {
     try {
       const health = await ask();

@@ -30,9 +30,12 @@ export class InvalidOptionError extends PieceworkError {
 
   constructor(field: string, value: unknown, allowed: string) {
     const shown = withoutPassword(value);
-    const what =
-      value === undefined ? `${field} is missing` : `${field}: ${show(shown)} is not allowed`;
-    super(`${what}; allowed: ${allowed}`, { code: 'INVALID_OPTION' });
+    const what = allowed.startsWith('no such ')
+      ? field
+      : value === undefined
+        ? `${field} is missing`
+        : `${field}: ${show(shown)} is not allowed; allowed`;
+    super(`${what}: ${allowed}`, { code: 'INVALID_OPTION' });
     this.field = field;
     this.value = shown;
     this.allowed = allowed;

@@ -1,3 +1,4 @@
+import { isNearly } from '../common/nearly.js';
 import { InvalidOptionError } from './errors.js';
 import { type Shape, shape } from './shapes.js';
 
@@ -118,7 +119,10 @@ function thoroughlyChecked(table: OptionTable, input: unknown, of: string): obje
   if (!given) throw new InvalidOptionError(of, input, 'an object');
   const { unknown, specs, values } = given;
   if (unknown) {
-    const allowed = `no such option; ${of}: ${Object.keys(table).join(', ')}`;
+    const names = Object.keys(table);
+    const meant = names.find((name) => isNearly(unknown.name, name));
+    const hint = meant === undefined ? '' : ` did you mean ${meant}?`;
+    const allowed = `no such option;${hint} ${of}: ${names.join(', ')}`;
     throw new InvalidOptionError(unknown.name, unknown.value, allowed);
   }
   const checked: Record<string, unknown> = {};

@@ -1,4 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
+import { isNearly } from '../common/nearly.js';
 import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
 import type { Client } from './client.js';
@@ -164,16 +165,6 @@ const MISTAKEN: Readonly<Record<string, string>> = {
   database: 'db',
   socket: 'host and port',
 };
-
-/** Whether the words differ by one character: one too many, one missing, one replaced, or two swapped. */
-function isNearly(given: string, name: string): boolean {
-  if (given === name) return false;
-  let same = 0;
-  while (same < given.length && given[same] === name[same]) same += 1;
-  const [a, b] = [given.slice(same), name.slice(same)];
-  const changedOver = a[0] === b[1] && a[1] === b[0] && a.slice(2) === b.slice(2);
-  return a.slice(1) === b || a === b.slice(1) || a.slice(1) === b.slice(1) || changedOver;
-}
 
 /** The part of a URL after its question mark, which ioredis reads as options. */
 const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(url.split('?')[1]));
