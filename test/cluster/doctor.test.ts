@@ -38,13 +38,13 @@ test('the doctor checks every master, and every request on its own server', asyn
   expect(of(findings, 'cluster')).toEqual(['ok 3 masters serve all 16384 hash slots']);
   expect(of(findings, 'clocks').join()).toMatch(/^ok /);
   expect(of(findings, 'acl')).toHaveLength(3);
-  expect(of(findings, 'books')).toEqual(['ok the books of 20 open requests are right']);
+  expect(of(findings, 'books')).toEqual(['ok the counts of 20 open requests are right']);
   expect(of(findings, 'orphans').every((one) => one.startsWith('ok '))).toBe(true);
   const [lost = ''] = ids;
   await pw.admin.doctor({ repair: true });
   await using keys = new Admin({ redis: { nodes }, queue: 'doctor' });
   await keys.drop(lost);
-  expect(of(await examine(), 'books')).toEqual(['ok the books of 19 open requests are right']);
+  expect(of(await examine(), 'books')).toEqual(['ok the counts of 19 open requests are right']);
 });
 
 test('what the queue has lost is found by who asks for nothing else before', async () => {

@@ -65,7 +65,7 @@ test('pause and resume with --queue-wide act on the whole queue', async ({ comma
   expect(JSON.parse(paused.stdout)).toEqual({ queue, paused: true });
   expect((await run('resume', '--queue-wide')).stdout).toBe(`queue ${queue} resumed\n`);
   const timed = await run('pause', '--queue-wide', '--for-ms', '1');
-  expect(timed.stdout).toBe(`queue ${queue} paused\n`);
+  expect(timed.stdout).toBe(`queue ${queue} paused for 1 ms\n`);
   await run('resume', '--queue-wide');
 });
 

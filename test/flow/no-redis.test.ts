@@ -238,7 +238,7 @@ describe('what is no Redis', () => {
     for (let call = 0; call < 3; call += 1)
       expect(await thrownBy(pw.check())).toMatchObject({
         code: 'CONNECTION',
-        message: expect.stringMatching(/what answers there is no Redis/),
+        message: expect.stringMatching(/what answers there is not Redis/),
       });
   });
 });

@@ -160,7 +160,7 @@ function toChecks(): void {
 
 function summary({ open, rate: settled, workers }: OverviewView): string {
   if (open === 0) return `Nothing is open. ${plural(workers.alive, 'worker')} ready.`;
-  return `${plural(open, 'request')} open, ${rate(settled)} sub-requests settled a second.`;
+  return `${plural(open, 'request')} open, ${rate(settled)} sub-requests settled per second.`;
 }
 
 function Tiles({ view }: { readonly view: OverviewView }) {
@@ -175,7 +175,7 @@ function Tiles({ view }: { readonly view: OverviewView }) {
   return (
     <dl class="tiles">
       <Tile
-        name="Settled a second"
+        name="Settled per second"
         title={`${SETTLED}: now, smoothed over about 8 seconds`}
         value={rate(view.rate)}
         more={soFar}
@@ -265,7 +265,7 @@ function Throughput({ chart }: { readonly chart: Drawn }) {
   ];
   return (
     <Panel
-      title="Settled a second"
+      title="Settled per second"
       about={SETTLED}
       aside={<Lines lines={lines} span={spanOf(chart)} />}
     >

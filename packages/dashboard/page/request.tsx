@@ -46,7 +46,8 @@ export function OneRequest() {
 function gone(code: string): string | undefined {
   if (code === 'DROPPED') return 'This request was dropped.';
   if (code === 'EXPIRED') return 'This request has ended, and its retention has passed.';
-  if (code === 'NOT_FOUND' || code === 'LOST') return 'There is no such request, or not any more.';
+  if (code === 'NOT_FOUND' || code === 'LOST')
+    return 'There is no such request, or it no longer exists.';
   return undefined;
 }
 
@@ -121,7 +122,7 @@ function Progress({ row }: { readonly row: Row }) {
             <>
               {rate(row.rate)}{' '}
               <span class="beside">
-                <Term means={SETTLED}>settled a second</Term>
+                <Term means={SETTLED}>settled per second</Term>
               </span>
             </>
           )}
@@ -166,7 +167,7 @@ function Progress({ row }: { readonly row: Row }) {
 }
 
 const SETTLED_LINES: readonly Line[] = [
-  { name: 'settled a second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
+  { name: 'settled per second', of: ({ succeeded }) => succeeded, colour: 'good', isFilled: true },
 ];
 const RUNNING: readonly Line[] = [
   { name: 'running', of: ({ running }) => running, colour: 'busy', isFilled: true },
@@ -184,7 +185,7 @@ function Charts({ row, chart }: { readonly row: Row; readonly chart: Drawn }) {
   ) : null;
   return (
     <div class="grid two">
-      <Panel title="Settled a second" about={SETTLED} aside={span}>
+      <Panel title="Settled per second" about={SETTLED} aside={span}>
         <Chart
           points={points}
           lines={SETTLED_LINES}

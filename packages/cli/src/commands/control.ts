@@ -1,3 +1,4 @@
+import { duration } from '@piecework/dashboard/format';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import type { UpdateOptions } from 'piecework';
@@ -42,7 +43,7 @@ export function controlCommands(program: Command): void {
       const { forMs, queue } = values;
       if (id === undefined) await pw.admin.pauseQueue(forMs === undefined ? {} : { forMs });
       else await pw.request(id).pause();
-      report(values, id === undefined ? { queue, paused: true } : { id, paused: true });
+      report(values, id === undefined ? { queue, paused: true } : { id, paused: true }, forMs);
     },
   );
 
@@ -108,8 +109,10 @@ function checkTarget(id: string | undefined, { queueWide, forMs }: ControlValues
 function report(
   { json }: ControlValues,
   what: { id?: string; queue?: string; paused: boolean },
+  forMs?: number,
 ): void {
   const name = what.id ?? `queue ${what.queue}`;
-  const text = what.paused ? `${name} paused` : `${name} resumed`;
+  const length = forMs === undefined ? '' : ` for ${duration(forMs)}`;
+  const text = what.paused ? `${name} paused${length}` : `${name} resumed`;
   console.log(json ? JSON.stringify(what) : text);
 }

@@ -30,7 +30,7 @@ export const pauseFlags: readonly Flag[] = [
 export const updateFlags: readonly Flag[] = [
   flag(
     '--limit <n>',
-    'most sub-requests that run at once, or none',
+    'maximum number of sub-requests that run at once, or none',
     orNone(updateOptions['limit']),
     'number or none',
   ),

@@ -12,7 +12,7 @@ export const resultsFlags: readonly Flag[] = [
   flag('--failed', 'also print failed sub-requests', option.boolean(false), 'switch'),
   flag(
     '--cursor <cursor>',
-    'begin behind the result of this cursor',
+    'begin after the result of this cursor',
     custom(isText, 'the cursor of a result'),
   ),
 ];
@@ -44,7 +44,7 @@ export const failuresFlags: readonly Flag[] = [
     option.boolean(false),
     'switch',
   ),
-  flag('--cursor <cursor>', 'begin behind the failure of this cursor', failuresOptions['cursor']),
+  flag('--cursor <cursor>', 'begin after the failure of this cursor', failuresOptions['cursor']),
 ];
 
 export const statusFlags: readonly Flag[] = [
@@ -54,7 +54,7 @@ export const statusFlags: readonly Flag[] = [
     option.boolean(false),
     'switch',
   ),
-  flag('--limit <n>', 'with --running: most rows', runningOptions['limit'], 'number'),
+  flag('--limit <n>', 'with --running: maximum number of rows', runningOptions['limit'], 'number'),
 ];
 
 export const listFlags: readonly Flag[] = [

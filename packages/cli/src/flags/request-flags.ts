@@ -64,7 +64,7 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--limit <n>',
-    'most sub-requests that run at once, or none',
+    'maximum number of sub-requests that run at once, or none',
     orNone(requestOptions['limit']),
     'number or none',
     'none',

@@ -78,7 +78,7 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--max-restarts <n>',
-    'most restarts of a process that ended, while no sub-request is finished',
+    'maximum number of restarts of a process that ended, while no sub-request is finished',
     option.integer(0, 1_000_000, 100),
     'number',
   ),

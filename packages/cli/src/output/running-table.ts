@@ -25,7 +25,7 @@ export function runningTable(
   const running = held.filter(({ readAhead }) => !readAhead);
   const rows = running.map(({ index, attempt, forMs, progress, worker }) => [
     ...[String(index), String(attempt), duration(forMs)],
-    ...[progress === undefined ? '' : String(progress), worker],
+    ...[progress === undefined ? '' : String(Number(progress.toPrecision(4))), worker],
   ]);
   const more = runs - running.length;
   const ahead = inFlight - runs;

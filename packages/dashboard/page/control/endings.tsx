@@ -21,8 +21,8 @@ export function Cancel({
   return (
     <Dialog title="Cancel this request?" onClose={onClose}>
       <p>
-        {count(ready + delayed)} sub-requests do not start any more, and {count(running)} running
-        handlers are aborted. Results and failures stay.
+        {count(ready + delayed)} sub-requests will not start, and {count(running)} running handlers
+        will be aborted. Results and failures stay.
       </p>
       <form method="dialog" class="buttons">
         <button type="submit">Keep it</button>

@@ -145,7 +145,7 @@ async function readable(
     const isAbsent = error instanceof NoQueueError;
     if (!isAbsent) onProblem(error, `${kind} ${name}`);
     const problem = isAbsent
-      ? 'There is no queue of this name, or not any more. It appears when a program joins it.'
+      ? 'There is no queue of this name, or it no longer exists. It appears when a program joins it.'
       : 'It cannot be read now. The log of the dashboard says why.';
     return { kind, name, counts: [], nextIs: '', next: null, failures: [], problem };
   }

@@ -13,7 +13,7 @@ const SHORTEST_TOKEN = 16;
 export function checkedToken(token: string): string {
   if (token.length < SHORTEST_TOKEN)
     throw new TypeError(
-      `the token must have at least ${SHORTEST_TOKEN} characters; make one by: openssl rand -hex 24`,
+      `the token must have at least ${SHORTEST_TOKEN} characters; make one with: openssl rand -hex 24`,
     );
   if (!/^[\x21-\x7e]+$/.test(token))
     throw new TypeError('the token must consist of visible ASCII characters');

@@ -49,7 +49,7 @@ export interface Row {
   readonly heldUntil: number;
   readonly deadline: number;
   readonly counts: RowCounts;
-  /** Sub-requests settled a second, smoothed. */
+  /** Sub-requests settled per second, smoothed. */
   readonly rate: number;
   /** Whether one of its sub-requests runs far longer than is usual. */
   readonly overdue: boolean;

@@ -36,7 +36,7 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
     throw new PayloadError(`${what} cannot be encoded as JSON: ${message}`, cause, index);
   }
   if (text === undefined) {
-    const message = `${what} cannot be encoded as JSON: it is ${typeof value}`;
+    const message = `${what} cannot be encoded as JSON: it is ${value === undefined ? 'undefined' : `a ${typeof value}`}`;
     throw new PayloadError(message, undefined, index);
   }
   if (emptied !== undefined)

@@ -88,7 +88,7 @@ export function redisError(error: unknown, doing: string, sent?: Sent): Piecewor
   }
   if (NO_REDIS.test(message)) {
     return new ConnectionError(
-      `${doing}: what answers there is no Redis; see that host and port are right`,
+      `${doing}: what answers there is not Redis; see that host and port are right`,
     );
   }
   const name = error instanceof Error ? error.name : '';

@@ -52,7 +52,7 @@ export async function checkRequests(
   found.push(...stuck.map((one) => ({ check: 'running' as const, ...one })));
   const of = (check: Check) => found.filter((one) => one.check === check);
   return [
-    ...tell(of('books'), 'books', `the books of ${many(open, 'open request')} are right`, {
+    ...tell(of('books'), 'books', `the counts of ${many(open, 'open request')} are right`, {
       level: error,
       advice:
         'drop it and submit it again; its server lost writes, or another program wrote to its keys: check who may',

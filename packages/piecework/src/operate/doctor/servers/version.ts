@@ -45,7 +45,7 @@ function findingOf(product: 'Redis' | 'Valkey', version: string): Finding {
   if (state === 'ended') {
     return warning(
       'version',
-      `${name}: its line gets no security fixes from its makers (as of ${STATE_OF}): ${clients}`,
+      `${name}: its release line gets no more security fixes (as of ${STATE_OF}): ${clients}`,
       'upgrade to a maintained line, or make sure that your distribution patches this one; until then let only trusted clients connect',
     );
   }
