@@ -56,9 +56,12 @@ type Counts = ReturnType<typeof countsOf>;
 export function told(
   request: string,
   counts: Counts,
-  { ms = 1_000, process = 'waiter', generation = 7 } = {},
+  { ms = 1_000, process = 'waiter', generation = 7, heardMs = Number.NaN } = {},
 ): Line[] {
-  const heard = { ...outcomeOf(counts, generation), notices: true, latencyMs: 5 };
+  const heard = {
+    ...{ ...outcomeOf(counts, generation), notices: true, latencyMs: 5 },
+    ...(Number.isNaN(heardMs) ? {} : { heardNs: String(heardMs * 1e6) }),
+  };
   return [
     at(ms - 900, process, { does: 'await', request }),
     at(ms, process, { did: 'await', request, ...heard }),

@@ -82,6 +82,15 @@ describe('when the server lost its last writes, the judge', () => {
       [...clean, lost(500, 800), ...told('r', countsOf(2, 1), { process: 'early', ms: 790 })],
     ],
     [
+      'excuses one that did so, and read the status only when the server was back',
+      {},
+      [
+        ...clean.map((line) => ({ ...line, ms: line.ms + 9_000 })),
+        lost(500, 800),
+        ...told('r', countsOf(2, 1), { process: 'late', ms: 9_900, heardMs: 790 }),
+      ],
+    ],
+    [
       'finds two ends that were both reported later',
       { 'completed twice': 1 },
       [

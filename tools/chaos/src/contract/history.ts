@@ -154,6 +154,8 @@ export type WaiterEvent =
        * Time since the completion, in ms by the server's clock; since the beginning of the wait if that was later.
        */
       readonly latencyMs: number;
+      /** When it heard of the completion. It has read the status since, perhaps across a failover. */
+      readonly heardNs?: string;
     }
   /** Results of a completed request, read after the completion of `generation`; `item`: the number that came back. */
   | {

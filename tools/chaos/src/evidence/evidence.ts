@@ -177,13 +177,14 @@ export class Evidence {
       this.waiting.set(waiting, { ms, after: event.after ?? 0 });
       if (event.after !== undefined) request.laterGenerations.add(event.after);
     } else if (event.did === 'await') {
-      const { generation, status, counts, latencyMs } = event;
-      request.told.push({ ...whose, sinceMs: ms, generation, status, counts });
-      request.toldMs = Math.min(request.toldMs, ms);
+      const { generation, status, counts, latencyMs, heardNs } = event;
+      const heardMs = heardNs === undefined ? ms : Number(heardNs) / 1e6;
+      request.told.push({ ...whose, ms: heardMs, sinceMs: heardMs, generation, status, counts });
+      request.toldMs = Math.min(request.toldMs, heardMs);
       this.told += 1;
       if (!(this.lastToldMs >= ms)) this.lastToldMs = ms;
       // A waiter that came after the completion got an answer, not a notice.
-      const waitedMs = ms - began.ms;
+      const waitedMs = heardMs - began.ms;
       if (waitedMs < latencyMs + THERE_BEFORE_MS) return;
       (event.notices ? this.noticeMs : this.withoutNoticeMs).push(latencyMs);
     } else {

@@ -3,7 +3,7 @@ import { type CompletionOutcome, Piecework, type Results } from 'piecework';
 import type { WaiterEvent } from '../contract/history.js';
 import type { Plan } from '../contract/plan.js';
 import { control } from './control.js';
-import { enterRole, insist, onStop, serve } from './role.js';
+import { enterRole, insist, nowNs, onStop, serve } from './role.js';
 
 /** A waiter: awaits the completion of the requests that the desk names, then reads all results. */
 
@@ -40,12 +40,13 @@ async function awaitRequest(
     const outcome = await insist(() => handle.completion(), note('await'));
     // The server runs on this machine, so both use the same clock.
     const heardAt = Date.now();
+    const heardNs = nowNs();
     const { completedAt } = await insist(() => handle.status(), note('await'));
     const { status, generation, counts } = outcome;
     const latencyMs = heardAt - Math.max(beganAt, completedAt ?? heardAt);
     journal.write({
       ...{ did: 'await', request, generation, status },
-      ...{ counts: { ...counts }, notices, latencyMs },
+      ...{ counts: { ...counts }, notices, latencyMs, heardNs },
     });
     // A read that is cut off starts again: only a complete one is written down.
     const whole = (await early) ?? (await insist(read, note('read')));
