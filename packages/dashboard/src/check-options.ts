@@ -1,5 +1,5 @@
 import { Piecework } from 'piecework';
-import type { DashboardOptions } from './shape/options.js';
+import { type DashboardOptions, DEFAULT_QUEUES } from './shape/options.js';
 
 const KNOWN = [
   ...['redis', 'authorize', 'insecure', 'allowControl', 'queues', 'beside', 'showPayloads', 'mask'],
@@ -27,7 +27,7 @@ export function checkedOptions(given: DashboardOptions): DashboardOptions {
   if (queues?.some((queue) => typeof queue !== 'object' || typeof queue?.name !== 'string'))
     throw new TypeError("dashboard: queues must name each queue like { name: 'req' }");
   // Refuses what it could not read later: a name, shards, and what `redis` is. It connects to nothing.
-  for (const { name, shards = 1 } of queues ?? [{ name: 'req' }])
+  for (const { name, shards = 1 } of queues ?? DEFAULT_QUEUES)
     void new Piecework({ redis: given.redis, queue: name, shards }).close();
   const names = [...(queues ?? []).map(({ name }) => name)];
   if (new Set(names).size < names.length)

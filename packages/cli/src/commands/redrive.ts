@@ -41,15 +41,13 @@ export function redriveCommand(program: Command): void {
       ...indexesOf(index),
       ...(error === undefined ? {} : { name: error }),
     });
-    if (redriven === 0 && !json) {
-      const { counts } = await request.status();
-      console.log(`${id}: ${nothingOf(counts, index !== undefined || error !== undefined)}`);
-      return;
-    }
     if (!wait) {
-      console.log(
-        json ? JSON.stringify({ id, generation, redriven }) : `${id}: ${redriven} run again`,
-      );
+      if (json) console.log(JSON.stringify({ id, generation, redriven }));
+      else if (redriven > 0) console.log(`${id}: ${redriven} run again`);
+      else {
+        const { counts } = await request.status();
+        console.log(`${id}: ${nothingOf(counts, index !== undefined || error !== undefined)}`);
+      }
       return;
     }
     const { showProgress } = await import('../terminal/progress-bar.js');

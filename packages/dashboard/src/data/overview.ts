@@ -1,5 +1,5 @@
 import type { QueueCounts } from 'piecework';
-import { count } from '../shape/format.js';
+import { count, plural } from '../shape/format.js';
 import type {
   BacklogBar,
   ErrorGroup,
@@ -278,10 +278,6 @@ function named(
   if (others.length === 0) return [before, first, ` ${one}`];
   const rest = plural(others.length, 'other request', 'other requests');
   return [before, first, ` and ${rest} ${many}`];
-}
-
-function plural(n: number, one: string, many: string): string {
-  return `${count(n)} ${n === 1 ? one : many}`;
 }
 
 const sentence = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;

@@ -1,4 +1,4 @@
-import type { DashboardOptions } from '../shape/options.js';
+import { type DashboardOptions, DEFAULT_QUEUES } from '../shape/options.js';
 import { Beside } from './beside.js';
 import { Addresses, Privacy } from './private.js';
 import { type OnProblem, seldom } from './problems.js';
@@ -22,7 +22,7 @@ export class Sources {
   }
 
   get #named() {
-    return this.#options.queues ?? [{ name: 'req' }];
+    return this.#options.queues ?? DEFAULT_QUEUES;
   }
 
   get hasBeside(): boolean {

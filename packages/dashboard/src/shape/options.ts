@@ -54,3 +54,6 @@ export interface DashboardOptions {
    */
   readonly mask?: ((value: unknown, about: Masked) => unknown) | undefined;
 }
+
+/** What is shown where `queues` names none. */
+export const DEFAULT_QUEUES: NonNullable<DashboardOptions['queues']> = [{ name: 'req' }];
