@@ -20,7 +20,7 @@ interface TopValues {
 const CLOSING_MS = 1_000;
 
 const flags = commonFlags.map((one) =>
-  one.name === 'json' ? { ...one, about: 'refused: see list, status and watch' } : one,
+  one.name === 'json' ? { ...one, about: 'not for a live view: use list, status or watch' } : one,
 );
 
 /** `top`: an overview of a queue on the terminal, live, with keys that control it. */

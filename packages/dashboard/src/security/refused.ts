@@ -36,7 +36,7 @@ export function answerOf(error: unknown): {
     return {
       status: statusCode,
       code: 'REFUSED',
-      message: 'This cannot be answered.',
+      message: 'The dashboard cannot read this request: it is too large, or no JSON.',
       isNews: false,
     };
   const unreachable = ['CONNECTION', 'INDETERMINATE', 'REDIS', 'FULL', 'READ_ONLY', 'CLUSTER_DOWN'];

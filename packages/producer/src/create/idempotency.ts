@@ -48,7 +48,11 @@ export async function expectSame(
   if (named) throw otherItems(asked, status);
 }
 
-/** Callers that use a key do not know the id. */
+/** What the caller can do about a request that differs. Callers that use a key do not know the id. */
+const advice = ({ dedupe }: CheckedOptions): string =>
+  dedupe ? 'use another key' : 'use another id, or drop that request and submit again';
+
+/** How messages name the request that is there. */
 const theOther = ({ dedupe }: CheckedOptions): string =>
   dedupe ? `a request of the dedupe key '${dedupe.key}'` : 'a request of this id';
 
@@ -56,7 +60,7 @@ export function otherItems(
   { id, options }: Pick<Asked, 'id' | 'options'>,
   status: string,
 ): RequestExistsError {
-  const why = `${theOther(options)} exists with other items`;
+  const why = `${theOther(options)} exists with other items; ${advice(options)}`;
   return new RequestExistsError(id, status, why, ['items']);
 }
 
@@ -77,7 +81,8 @@ export async function expectSameOptions(
 ): Promise<void> {
   if (found.digest === digest) return;
   const differs = await differing(new RequestReads(connection, id), queue, digest, options);
-  const why = `${theOther(options)} exists with other options (${differs.join(', ')})`;
+  const what = `exists with other options (${differs.join(', ')})`;
+  const why = `${theOther(options)} ${what}; ${advice(options)}`;
   throw new RequestExistsError(id, found.status, why, differs);
 }
 

@@ -65,7 +65,8 @@ export interface RequestOptions {
   readonly attempts?: number | undefined;
   /**
    * How long a failed sub-request waits before its next attempt: a fixed delay in ms, or a `Backoff`.
-   * While it waits it uses neither a slot nor a permit. @default 0: it is tried again at once
+   * The delay is a minimum: the next attempt may start about a second later. While it waits it uses neither a slot nor
+   * a permit. @default 0: it is tried again at once
    */
   readonly backoff?: number | Backoff | undefined;
   /**

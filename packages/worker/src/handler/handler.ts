@@ -13,7 +13,10 @@ export interface HandlerContext {
   readonly attempt: number;
   /** How often its worker ended while it ran this sub-request: killed, out of memory, frozen beyond its lease. */
   readonly crashes: number;
-  /** Aborted when the outcome is not wanted any more: lease lost, request dropped, worker closing. */
+  /**
+   * Aborted when the outcome is not wanted any more: the request is cancelled or dropped, the attempt has reached
+   * `attemptTimeoutMs`, the lease is lost, or the worker closes. `signal.reason` says which.
+   */
   readonly signal: AbortSignal;
   /** Logs with the ids of request and sub-request. */
   readonly log: Logger;
