@@ -60,3 +60,15 @@ describe('piecework run --dedupe-key', () => {
     await connection.client.unlink(new QueueCommands(connection, queue).keys.dedupe(key));
   });
 });
+
+test('piecework submit says that a request of its id exists, and that its input counts for nothing', async ({
+  commandLine: { run, file, queue },
+}) => {
+  const id = `${queue}-twice`;
+  const first = await run('submit', '--input', await file('two.txt', 'a\nb\n'), '--id', id);
+  expect(first).toMatchObject({ code: 0, stderr: '' });
+  const second = await run('submit', '--input', await file('one.txt', 'c\n'), '--id', id);
+  expect(second).toMatchObject({ code: 0, stdout: first.stdout });
+  expect(second.stderr).toContain(`${id} exists already`);
+  expect((await run('status', id, '--json')).stdout).toContain('"total":2');
+});

@@ -87,11 +87,18 @@ export function submitCommand(program: Command): void {
       .submit(items, { ...options, signal: stopping.signal })
       .catch((error: unknown) => unbegun(unfinished(error, values.id)));
     unlisten();
+    if (!request.created && !values.json)
+      say(
+        `${request.id} exists already: nothing was added, and this input was not compared with it`,
+      );
     if (!values.wait) {
       console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
       return;
     }
-    if (!values.json) say(`${request.id} is submitted; Ctrl-C ends this command only`);
+    if (!values.json)
+      say(
+        `${request.id} is ${request.created ? 'submitted' : 'awaited'}; Ctrl-C ends this command only`,
+      );
     const { showProgress } = await import('../terminal/progress-bar.js');
     const [outcome, , cut] = await Promise.all([
       request.completion(),
