@@ -4,11 +4,13 @@
  */
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Cluster, Command, Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../../packages/embedded/src/free-port.js';
 import {
+  catchAsking,
   endWithoutNodes,
   findNodesBy,
   namedNodes,
@@ -248,6 +250,45 @@ describe('a cluster client', () => {
     await Promise.all(keys.map((key) => client.set(key, 'x')));
     expect(write).toHaveBeenCalledTimes(nodes().length);
     write.mockRestore();
+  });
+
+  test('survives that the connection closes before the reply to ASKING', async () => {
+    const client = opened(new Cluster([first()], { maxRedirections: 5 }));
+    catchAsking(client);
+    await until(() => client.status === 'ready');
+    const [from, to] = nodes().map((node) => new Redis(node)) as [Redis, Redis];
+    const key = keyOf(first().port);
+    const [fromId, toId] = [await from.cluster('MYID'), await to.cluster('MYID')];
+    await to.cluster('SETSLOT', slotOf(key), 'IMPORTING', String(fromId));
+    await from.cluster('SETSLOT', slotOf(key), 'MIGRATING', String(toId));
+    onTestFinished(async () => {
+      for (const node of [from, to]) {
+        await node.cluster('SETSLOT', slotOf(key), 'STABLE');
+        node.disconnect();
+      }
+    });
+    const rejected: unknown[] = [];
+    const listener = (reason: unknown) => rejected.push(reason);
+    process.on('unhandledRejection', listener);
+    onTestFinished(() => {
+      process.off('unhandledRejection', listener);
+    });
+    const { port } = nodes()[1] as { port: number };
+    const there = client.nodes().find(({ options }) => options.port === port) as Redis;
+    await there.ping();
+    const send = there.sendCommand.bind(there);
+    const sent: string[] = [];
+    there.sendCommand = (command) => {
+      sent.push(command.name);
+      const reply = send(command);
+      if (command.name === 'get') there.stream.destroy();
+      return reply;
+    };
+    // Sent again over another connection.
+    expect(await client.get(key)).toBeNull();
+    expect(sent).toEqual(['asking', 'get']);
+    await setImmediate();
+    expect(rejected).toEqual([]);
   });
 
   test('ends when it has no node left', async () => {

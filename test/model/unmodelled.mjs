@@ -127,6 +127,7 @@ export const unmodelled = [
   { cure: 'a seal checks both sides again after a reconnect', why: TOLD },
   { cure: 'a completion that the server lost removes nothing from the queue side', why: TOLD },
   { cure: 'a call that follows from a reply uses the connection of that reply', why: TOLD },
+  { cure: 'an ASKING without a reply does not end the process', why: OUTSIDE },
   { cure: 'ends in one call were reported over one connection', why: TOLD },
   {
     cure: 'ends of one call count in their order',

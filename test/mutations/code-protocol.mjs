@@ -100,6 +100,11 @@ export const codeProtocol = [
     change: 'never',
   },
   {
+    cure: 'an ASKING without a reply does not end the process',
+    test: 'test/cluster/ioredis-internals.test.ts',
+    name: 'survives that the connection closes before the reply to ASKING',
+  },
+  {
     cure: 'ends in one call were reported over one connection',
     test: 'test/flow/lost.test.ts',
     name: 'ends that were reported over different connections do not share a call',

@@ -3,7 +3,7 @@ import type { RedisOptions } from 'ioredis';
 import pTimeout from 'p-timeout';
 import { ConnectionError } from '../../contract/errors.js';
 import { type Cluster, type Command, Redis } from '../ioredis.js';
-import { findNodesBy } from '../ioredis-internals/cluster-internals.js';
+import { catchAsking, findNodesBy } from '../ioredis-internals/cluster-internals.js';
 import { unansweredCommands } from '../ioredis-internals/node-internals.js';
 
 /**
@@ -29,6 +29,7 @@ export class SlotMap {
   private constructor(cluster: Cluster) {
     this.#cluster = cluster;
     maps.set(cluster, this);
+    catchAsking(cluster);
     cluster.on('refresh', () => {
       for (const listener of this.#listeners) listener();
     });

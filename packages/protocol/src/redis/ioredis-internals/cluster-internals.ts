@@ -41,3 +41,22 @@ export function endWithoutNodes(cluster: Cluster): void {
   ending.setStatus('close');
   ending.handleCloseEvent();
 }
+
+/**
+ * Keeps a failed ASKING from ending the process. While a hash slot moves, ioredis sends ASKING ahead of the redirected
+ * call and ignores its promise. When the connection closes first (ioredis closes one to a node that holds no hash slot
+ * yet), that would be an unhandled rejection. The redirected call fails with it, and is sent again or reported.
+ */
+export function catchAsking(cluster: Cluster): void {
+  const watch = (node: Redis): void => {
+    const asking = node.asking.bind(node);
+    node.asking = () => {
+      const reply = asking();
+      // cure: an ASKING without a reply does not end the process
+      reply.catch(() => {});
+      return reply;
+    };
+  };
+  for (const node of cluster.nodes('all')) watch(node);
+  cluster.on('+node', watch);
+}
