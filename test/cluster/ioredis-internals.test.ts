@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
 import { Cluster, Command, Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { freePort } from '../../packages/embedded/src/free-port.js';
+import { freePort } from '../../packages/embedded/dist/free-port.js';
 import {
   catchAsking,
   endWithoutNodes,
