@@ -56,9 +56,8 @@ local at = state.at
 local producerUntil, onProducerLost, parked, task, maxCrashes, lateTick, deadline =
   unpack(redis.call('HMGET', request, 'producerUntil', 'onProducerLost', 'parked', 'task', 'maxCrashes', 'lateTick',
     'deadline'))
-local leaseMs, deadlineMs, heldFor, tendedAt, createdAt, longestDelayMs, cursor =
-  unpack(redis.call('HMGET', request, 'leaseMs', 'deadlineMs', 'heldFor', 'tendedAt', 'createdAt', 'longestDelayMs',
-    'looked'))
+local leaseMs, deadlineMs, heldFor, longestDelayMs, cursor =
+  unpack(redis.call('HMGET', request, 'leaseMs', 'deadlineMs', 'heldFor', 'longestDelayMs', 'looked'))
 leaseMs = tonumber(leaseMs)
 -- A request of an older producer says nothing of crashes.
 state.maxCrashes = tonumber(maxCrashes) or 3
@@ -67,21 +66,17 @@ local batch = {
   tried = {},
 }
 
--- Brings every stored time back to what was meant by it, as the clock may have gone back.
+-- Brings every stored time back to what was meant by it, as the clock may have gone back. Returns whether there is
+-- more of it.
 local function believeTimes()
-  local wentBack = (tonumber(tendedAt) or
-    -- cure: a delay of nothing has its length too, 2
-    tonumber(createdAt) or 0) > at
-  if wentBack then
-    -- cure: the delay of a retry is not believed beyond the longest
-    delaysWentBack(due, at, tonumber(longestDelayMs))
-  end
   -- cure: a delay is not believed beyond its length
   state.heldUntil = endsHold(request, state.heldUntil, heldFor, at)
   -- cure: a deadline is not believed beyond its length
   deadline = notBeyond(request, 'deadline', tonumber(deadline) or math.huge, at, deadlineMs)
   -- cure: a producer lease is not believed beyond its length
   producerUntil = notBeyond(request, 'producerUntil', tonumber(producerUntil), at, leaseMs)
+  -- cure: the delay of a retry is not believed beyond the longest
+  return shortenDelays(due, at, tonumber(longestDelayMs))
 end
 
 -- Withdraws ended leases and takes back what nobody works on. Returns whether there is more of it, and when the next
@@ -98,7 +93,7 @@ local function takeBackFromWorkers(grace)
   return more, nextPage(request, page, cursor, more or nextLease == at + 1, nextLease, at)
 end
 
-believeTimes()
+local beyond = believeTimes()
 local stale, late = delayedByOutage(request, state, at, tickedAt, awayMs, lateTick)
 local grace = graceOf(stale, late, at, tickedAt, resumedAt, gapAt, gapMs)
 if state.status == 'open' then
@@ -128,7 +123,7 @@ local books = readBooks(state, work, due, at, state.status == 'cancelling' and l
 local mint = topUp(request, state, books)
 local times = { nextLease = nextLease, producerUntil = producerUntil, deadline = deadline, auditMs = auditMs }
 local next = nextTend(due, state, books, at, before, times)
-if left > 0 or more or --[[cure: a tend older than an outage takes nothing back, 2]] stale then
+if left > 0 or more or beyond or --[[cure: a tend older than an outage takes nothing back, 2]] stale then
   next = math.min(next, at + 1)
 end
 someAtATime('HDEL', tries, batch.tried)

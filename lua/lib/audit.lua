@@ -10,7 +10,6 @@ local function auditTokens(request, state, passed)
   if state.outBefore == 0 and state.out > 0 then
     state.outBefore, state.out, state.epoch = state.out, 0, state.epoch + 1
   end
-  redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch,
-    'tendedAt', state.at)
+  redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch)
   return state.outBefore > 0 and tostring(state.epoch - 1) or ''
 end

@@ -1,11 +1,13 @@
 -- The server's clock may go back, also by a failover to a server whose clock is behind. Times that were written before
 -- lie ahead of it then, and are moved back by as much.
 
+-- Less is no more than a tick that comes late.
+local BACK_MS = 1000
+
 -- Notes that the clock went back by at least `byMs`: from here on the agenda is shifted. Where a shift is under way
 -- already, both are done; what is shifted too far is tended early, and the tend says when it is due again.
 local function clockWentBack(counters, byMs, at)
-  -- Less is no more than a tick that comes late.
-  if byMs < 1000 then
+  if byMs < BACK_MS then
     return
   end
   local under = tonumber(redis.call('HGET', counters, 'shiftMs')) or 0

@@ -4,18 +4,18 @@
 -- A live fleet ticks more often than `awayMs` (or `awayPerWorkerMs` for each worker): after a longer silence Redis was
 -- away, or there was no fleet. Only a fleet that ticked at least twice since the last time is granted another grace.
 -- Otherwise a Redis that comes and goes would have a dead worker keep its permits for ever.
+-- When the clock went back, nobody knows how long the silence was. It counts as an outage, since leases may last their
+-- whole term again then in any case.
 -- Returns when Redis was last back, and whether it was away until now.
 local function noteReturn(counters, at, tickedAt, known, awayMs)
-  -- A time that lies ahead was written before the clock went back.
-  -- cure: the end of an outage is not believed when it lies ahead
-  local resumedAt = math.min(known, at)
-  local away = at - tickedAt > awayMs
-  if away and --[[cure: no grace upon grace]] tickedAt ~= resumedAt then
+  local back =
+    -- cure: an outage before which the clock went back
+    tickedAt - at > BACK_MS
+  local away, resumedAt = back or at - tickedAt > awayMs, known
+  if back or away and --[[cure: no grace upon grace]] tickedAt ~= known then
     -- cure: a whole lease of grace after Redis was away, 2
     resumedAt = at
-  end
-  if resumedAt ~= known then
-    redis.call('HSET', counters, 'resumedAt', resumedAt)
+    redis.call('HSET', counters, 'resumedAt', at)
   end
   return resumedAt, away
 end

@@ -39,12 +39,16 @@ local function leaseEnds(request, field, written, term, at, grace)
   return at + term
 end
 
--- Shortens the delays of attempts that are longer than the longest delay that was ever asked for.
-local function delaysWentBack(due, at, longestMs)
+-- Shortens the delays of attempts that are longer than the longest delay that was ever asked for, the first 5,000 of
+-- them. Returns whether there may be more.
+local function shortenDelays(due, at, longestMs)
   if not longestMs then
-    return
+    return false
   end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '(' .. at + longestMs, '+inf', 'LIMIT', 0, 5000)) do
+  local beyond = redis.call('ZRANGEBYSCORE', due, '(' .. at + longestMs, '+inf', 'LIMIT', 0, 5000)
+  for _, id in ipairs(beyond) do
     redis.call('ZADD', due, at + longestMs, id)
   end
+  -- cure: delays are shortened page by page
+  return #beyond == 5000
 end

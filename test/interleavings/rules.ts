@@ -27,6 +27,9 @@ const AWAY_MS = 15_000;
 /** Which argument of `tend` says when it was claimed. */
 const TICKED_AT = 6;
 
+/** A clock that is set back by less is not noticed. */
+const BACK_MS = 1_000;
+
 /** Calls that fill Redis; all others have to go on when it is full. */
 const FILLING: readonly string[] = ['submit', 'intent', 'create', 'append'];
 
@@ -110,13 +113,13 @@ export class Rules {
     return wrong;
   }
 
-  /** Leases have their time again after Redis was away; not twice when it went again at once. */
+  /** Leases have their time again after Redis was away; not twice when it went again at once, unless its clock went back. */
   #tick(): void {
     const now = serverNow();
+    const back = this.#tickedAt - now > BACK_MS;
     const away = this.#tickedAt > 0 && now - this.#tickedAt > AWAY_MS;
     this.#clockStepsSeen = this.#stage.clockSteps.length;
-    this.#resumedAt = Math.min(this.#resumedAt, now);
-    if (away && this.#tickedAt !== this.#resumedAt) this.#resumedAt = now;
+    if (back || (away && this.#tickedAt !== this.#resumedAt)) this.#resumedAt = now;
     this.#tickedAt = now;
   }
 

@@ -118,8 +118,8 @@ const traces: Record<string, Trace> = {
     without: [
       {
         script: 'tick',
-        cure: 'the end of an outage is not believed when it lies ahead',
-        change: { becomes: 'known' },
+        cure: 'an outage before which the clock went back',
+        change: { becomes: 'false' },
       },
     ],
   },
@@ -292,7 +292,61 @@ const traces: Record<string, Trace> = {
     },
     without: [
       { script: 'settle', cure: 'a delay of nothing has its length too', change: { becomes: '0' } },
-      { script: 'tend', cure: 'a delay of nothing has its length too, 2' },
+      { script: 'tend', cure: 'the delay of a retry is not believed beyond the longest' },
+    ],
+  },
+
+  // No tend ran while the clock was ahead, so that none shows later that it was.
+  'a retry from a time when the clock was ahead waits no longer than its delay once it is right': {
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1, attempts: 2 });
+      const hand = new Hand(scene, 'w');
+      const [entry] = await hand.hold(1);
+      await tickOnce(scene);
+      await scene.request.tend(scene.generation, '');
+      moveClock(HOUR_MS);
+      await hand.settle([failure(entry!, 2_000)]);
+      moveClock(-60_000);
+      await pass(scene, 25_000);
+      expect((await inspect(scene)).counts).toMatchObject({ ready: 1, delayed: 0 });
+    },
+    without: [{ script: 'tend', cure: 'the delay of a retry is not believed beyond the longest' }],
+  },
+
+  'more than 5,000 retries from a time when the clock was ahead are due after their delay': {
+    async play() {
+      const scene = await given.sealed({ items: 5_100, limit: 5_100, attempts: 2 });
+      const hand = new Hand(scene, 'w');
+      const entries = await hand.hold(5_100);
+      moveClock(HOUR_MS);
+      await hand.settle(entries.map((entry) => failure(entry, 60_000)));
+      moveClock(-HOUR_MS);
+      await scene.queue.scheduleTend(scene.id, scene.generation, await nowOf(scene));
+      await pass(scene, 62_000);
+      expect((await inspect(scene)).counts).toMatchObject({ ready: 5_100, delayed: 0 });
+    },
+    without: [{ script: 'tend', cure: 'delays are shortened page by page' }],
+  },
+
+  // The last tick lies ahead, so that the length of the outage is not known.
+  'when Redis was away right after its clock went back, a worker has its whole lease to renew': {
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      await tickOnce(scene);
+      moveClock(-HOUR_MS);
+      const worker = new Hand(scene);
+      await worker.hold(1);
+      moveClock(2 * LEASE_MS);
+      await pass(scene, LEASE_MS - 2_000);
+      expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
+      expect((await inspect(scene)).counts).toMatchObject({ inFlight: 1, ready: 0 });
+    },
+    without: [
+      {
+        script: 'tick',
+        cure: 'an outage before which the clock went back',
+        change: { becomes: 'false' },
+      },
     ],
   },
 
@@ -382,6 +436,7 @@ const traces: Record<string, Trace> = {
       const scene = await given.opened();
       await scene.queue.tick('gone', '{}');
       moveClock(-HOUR_MS);
+      await scene.queue.scheduleTend(scene.id, scene.generation, await nowOf(scene));
       await pass(scene, 62_000);
       expect((await inspectQueue(scene)).workers).toEqual({});
     },

@@ -25,9 +25,10 @@ export const luaBoundsAndClocks = [
     history: 'after the clock went back, the agenda is shifted page by page, and each id once',
   },
   {
-    cure: 'the end of an outage is not believed when it lies ahead',
+    cure: 'an outage before which the clock went back',
     test: CLOCK,
-    history: 'a clock that is an hour ahead for a moment gives no grace of an hour',
+    history:
+      'when Redis was away right after its clock went back, a worker has its whole lease to renew',
   },
   {
     cure: 'an outage is measured by one clock',
@@ -96,10 +97,16 @@ export const luaBoundsAndClocks = [
     history: 'after the clock went back, a deadline is no further away than it was when it was set',
   },
   {
+    cure: 'delays are shortened page by page',
+    test: CLOCK,
+    history:
+      'more than 5,000 retries from a time when the clock was ahead are due after their delay',
+  },
+  {
     cure: 'the delay of a retry is not believed beyond the longest',
     test: CLOCK,
     history:
-      'after the clock went back, a retry waits no longer than the longest delay that was asked for',
+      'a retry from a time when the clock was ahead waits no longer than its delay once it is right',
   },
   {
     cure: 'a pop that lies ahead counts as now',
