@@ -11,13 +11,20 @@ local function noteReturn(counters, at, tickedAt, known, awayMs)
   local back =
     -- cure: an outage before which the clock went back
     tickedAt - at > BACK_MS
-  local away, resumedAt = back or at - tickedAt > awayMs, known
-  if back or away and --[[cure: no grace upon grace]] tickedAt ~= known then
+  local away, resumedAt = at - tickedAt > awayMs, known
+  if back then
+    -- Not the time of this tick, so that an outage right after it still brings its own grace.
+    resumedAt = at -
+      -- cure: a step back uses up no grace
+      1
+  elseif away and --[[cure: no grace upon grace]] tickedAt ~= known then
     -- cure: a whole lease of grace after Redis was away, 2
     resumedAt = at
-    redis.call('HSET', counters, 'resumedAt', at)
   end
-  return resumedAt, away
+  if resumedAt ~= known then
+    redis.call('HSET', counters, 'resumedAt', resumedAt)
+  end
+  return resumedAt, back or away
 end
 
 -- Notes this tick. Returns when Redis was last back; when the longest gap between two ticks that still matters ended;

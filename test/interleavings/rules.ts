@@ -119,7 +119,8 @@ export class Rules {
     const back = this.#tickedAt - now > BACK_MS;
     const away = this.#tickedAt > 0 && now - this.#tickedAt > AWAY_MS;
     this.#clockStepsSeen = this.#stage.clockSteps.length;
-    if (back || (away && this.#tickedAt !== this.#resumedAt)) this.#resumedAt = now;
+    if (back) this.#resumedAt = now - 1;
+    else if (away && this.#tickedAt !== this.#resumedAt) this.#resumedAt = now;
     this.#tickedAt = now;
   }
 

@@ -328,6 +328,21 @@ const traces: Record<string, Trace> = {
     without: [{ script: 'tend', cure: 'delays are shortened page by page' }],
   },
 
+  'when the clock went back and then forward by an hour, no worker loses its lease': {
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      const worker = new Hand(scene);
+      await worker.hold(1);
+      await tickOnce(scene);
+      moveClock(-60_000);
+      await tickOnce(scene);
+      moveClock(HOUR_MS);
+      await pass(scene, LEASE_MS - 2_000);
+      expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
+    },
+    without: [{ script: 'tick', cure: 'a step back uses up no grace', change: { becomes: '0' } }],
+  },
+
   // The last tick lies ahead, so that the length of the outage is not known.
   'when Redis was away right after its clock went back, a worker has its whole lease to renew': {
     async play() {

@@ -363,6 +363,7 @@ export const unmodelled = [
   { cure: 'a lease is not believed beyond its length', why: TIME },
   { cure: 'the agenda is shifted when the clock went back', why: TIME },
   { cure: 'an outage before which the clock went back', why: TIME },
+  { cure: 'a step back uses up no grace', why: TIME },
   { cure: 'an outage is measured by one clock', why: TIME },
   { cure: 'a late tend after the clock went back', why: TIME },
   { cure: 'a delay is believed for its length', why: TIME },

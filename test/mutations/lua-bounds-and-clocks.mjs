@@ -25,6 +25,11 @@ export const luaBoundsAndClocks = [
     history: 'after the clock went back, the agenda is shifted page by page, and each id once',
   },
   {
+    cure: 'a step back uses up no grace',
+    test: CLOCK,
+    history: 'when the clock went back and then forward by an hour, no worker loses its lease',
+  },
+  {
     cure: 'an outage before which the clock went back',
     test: CLOCK,
     history:
