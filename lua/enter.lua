@@ -125,11 +125,17 @@ if op > known then
     spare = 0
   end
   local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
-  if state.packed and --[[cure: a permit has a stream to read]] grant > 0 then
-    unpackWork(work, generation)
+  local whole = state.packed and
+    -- cure: only what is read as a whole stays packed
+    count == state.total
+  if state.packed and --[[cure: a permit has a stream to read]] grant > 0 and not whole then
+    unpackWork(request, generation, work, false)
   end
   if count > 0 and books.dueNow == 0 then
-    for _, entry in ipairs((readSome(work, worker, count, largest))) do
+    for i, payload in ipairs(whole and packedIn(work) or {}) do
+      entries[2 * i - 1], entries[2 * i] = generation .. '-' .. i - 1, payload
+    end
+    for _, entry in ipairs(whole and {} or (readSome(work, worker, count, largest))) do
       entries[#entries + 1] = entry[1]
       entries[#entries + 1] = entry[2][2]
     end

@@ -60,7 +60,7 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, digits, state, forgotten, record-id, last-read, packed, unpack-work, books, share, read-some, read-new, usual, live
+--- @include now, digits, state, forgotten, record-id, last-read, packed, unpack-work, settles-all, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -85,10 +85,14 @@ end
 local at = state.at
 local permits, known = tonumber(hasPermits) or 0, tonumber((lastOp or '0'):match('^%d+'))
 local late = op and op <= known
--- The server lost the enter of a worker that has none.
--- cure: a settle finds a stream
-if permits == 0 and isPacked(state, work) then
-  unpackWork(work, generation)
+local packed = isPacked(state, work)
+if packed and not (permits > 0 and
+  -- cure: what is packed is settled as a whole
+  settlesAll(state, firstSuccess, firstOther - 1)) then
+  -- Nobody has read them when the server lost the enter of this worker.
+  -- cure: a settle finds a stream
+  unpackWork(request, generation, work, state.granted > 0)
+  packed = false
 end
 contested = noteForgotten(request, permits, known, answered) or contested
 state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
@@ -101,7 +105,7 @@ if permits > 0 and not late and
   grantNo == presentGrant and
   -- cure: no success together once one was contested
   not contested then
-  acknowledged = acknowledge(work, firstSuccess, firstOther - 1)
+  acknowledged = packed and successes or acknowledge(work, firstSuccess, firstOther - 1)
   state.succeeded = state.succeeded + --[[cure: XACK-gated counting, all together]] acknowledged
   state.settled = state.settled + acknowledged
 end
@@ -132,6 +136,14 @@ else
     local outcome = endUsually(keys, state, worker, op, math.min(keep, permits), at + leaseMs, tonumber(kept) or 0,
       isOnly, values, channel)
     return { 'complete', outcome, state.spentAt }
+  end
+
+  -- cure: what does not end as usual has a stream
+  if packed then
+    unpackWork(request, generation, work, true)
+    if acknowledged then
+      acknowledge(work, firstSuccess, firstOther - 1)
+    end
   end
 
   --- @include tokens, permits, reported, successes, failures, cancel, ended-early, cancel-exceeded, settled

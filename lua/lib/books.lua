@@ -6,10 +6,14 @@
 local function readBooks(state, work, due, at, inDue)
   local pending = 0
   state.packed = isPacked(state, work)
-  if not state.packed and state.granted == 0 and state.total <= 32 then
+  if state.packed then
+    pending =
+      -- cure: what is packed may be with a worker
+      state.granted > 0 and state.total or 0
+  elseif state.granted == 0 and state.total <= 32 then
     -- A shorter reply than the other, as few workers can own anything.
     pending = redis.call('XPENDING', work, 'workers')[1]
-  elseif not state.packed then
+  else
     local group = redis.call('XINFO', 'GROUPS', work)[1]
     for i = 1, #group, 2 do
       if group[i] == 'pending' then

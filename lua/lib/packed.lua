@@ -1,7 +1,21 @@
--- The sub-requests of a small request are packed into one string until a worker comes to it: of each its length, a colon
--- and its payload. A stream takes five kilobytes, however little is in it (docs/decisions/0049-small-submissions.md).
+-- The sub-requests of a small request are packed into one string: of each its length, a colon and its payload. A stream
+-- takes five kilobytes, however little is in it (docs/decisions/0049-small-submissions.md), and more commands. They stay
+-- packed until a worker comes that does not read them all, or until anything happens to those that one worker has read
+-- together but that it settles them all, as succeeded (docs/decisions/0066-packed-until-settled.md).
 
--- Whether they are. Nobody has a permit of such a request, and none of its sub-requests is in flight.
+-- Whether they are. Where somebody has permits, one worker has read them all, and nobody else has a permit.
 local function isPacked(state, work)
-  return state.granted == 0 and state.total <= 32 and redis.call('TYPE', work).ok == 'string'
+  return state.total <= 32 and state.settled == 0 and redis.call('TYPE', work).ok == 'string'
+end
+
+-- Their payloads, in the order of their indexes.
+local function packedIn(work)
+  local text, from, payloads = redis.call('GET', work), 1, {}
+  while from <= #text do
+    local colon = text:find(':', from, true)
+    local to = colon + tonumber(text:sub(from, colon - 1))
+    payloads[#payloads + 1] = text:sub(colon + 1, to)
+    from = to + 1
+  end
+  return payloads
 end

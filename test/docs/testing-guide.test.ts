@@ -30,8 +30,9 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const vitest = async () => {
   const bin = join(root, 'node_modules/vitest/vitest.mjs');
-  // Its own 5 s are for a machine that does nothing else.
-  const args = [bin, 'run', '--root', folder, '--reporter', 'tap-flat', '--testTimeout=120000'];
+  // Its own 5 and 10 s are for a machine that does nothing else.
+  const patience = ['--testTimeout=120000', '--hookTimeout=120000'];
+  const args = [bin, 'run', '--root', folder, '--reporter', 'tap-flat', ...patience];
   const env = { ...process.env, NO_COLOR: '1', VITEST: undefined };
   const said = run(process.execPath, args, { cwd: folder, env });
   return said.catch((error: { stdout: string }) => error);

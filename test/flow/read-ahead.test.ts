@@ -51,11 +51,13 @@ async function owned(flow: Flow, id: string, worker: string) {
   const { keys } = flow.request(id);
   const replies = await flow.connection.client
     .multi()
-    .hget(keys.request, `permits:${worker}`)
+    .hmget(keys.request, `permits:${worker}`, 'total')
     .xpending(keys.work, 'workers', '-', '+', 1_000, worker)
     .exec();
-  const [permits, pending] = (replies ?? []).map(([, answer]) => answer);
-  return { permits: Number(permits), pending: (pending as unknown[]).length };
+  const [state, pending] = (replies ?? []).map(([, answer]) => answer as unknown[] | undefined);
+  const [permits, total] = (state ?? []).map(Number) as [number, number];
+  // While it is packed, it has all of it.
+  return { permits, pending: pending?.length ?? (permits && total) };
 }
 
 type Way = 'succeed' | 'hold' | 'block';

@@ -11,6 +11,8 @@ const MINUTE = 60_000;
 /** As if its worker had got it so long ago. */
 async function age(flow: Flow, id: string, worker: string, index: number, ms: number) {
   const { work } = flow.request(id).keys;
+  // A renewal makes it, of a small request.
+  await until(async () => (await flow.connection.client.type(work)) === 'stream');
   const { generation } = (await flow.request(id).state()) as { generation: number };
   const entry = `${generation}-${index}`;
   const claim = ['workers', worker, 0, entry, 'IDLE', ms, 'JUSTID'] as const;

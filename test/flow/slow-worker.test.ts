@@ -102,9 +102,7 @@ async function twoWorkers(
 
 /** How many sub-requests the server has given to this worker. */
 async function owned(flow: Flow, id: string, { worker }: Hand): Promise<number> {
-  const { work } = flow.request(id).keys;
-  const { client } = flow.connection;
-  return (await client.xpending(work, 'workers', '-', '+', 1_000, worker.id)).length;
+  return (await flow.request(id).pending(worker.id, 1_000)).length;
 }
 
 const readyOf = async (flow: Flow, id: string) => (await flow.request(id).inspect())?.ready ?? 0;

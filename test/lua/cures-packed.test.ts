@@ -2,10 +2,19 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
-import { ControlCommands } from '@piecework/protocol';
+import { ControlCommands, type Entry } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { given, Hand, type Options, type Scene, success } from '../support/given.js';
+import {
+  back,
+  failure,
+  given,
+  Hand,
+  LEASE_MS,
+  type Options,
+  type Scene,
+  success,
+} from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
 import { redriveOf } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
@@ -25,6 +34,20 @@ async function packed(options: Options = {}): Promise<Scene> {
   expect(await client.type(scene.request.keys.work)).toBe('string');
   return { ...scene, generation };
 }
+
+/** One worker has read all three, and nothing else has happened. */
+async function held(): Promise<{ scene: Scene; hand: Hand; entries: Entry[] }> {
+  const scene = await packed({ limit: 3, attempts: 2 });
+  const hand = new Hand(scene);
+  const entries = await hand.holdAtOnce(3);
+  expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1', 'item 2']);
+  expect(await formOf(scene)).toBe('string');
+  return { scene, hand, entries };
+}
+
+const formOf = ({ connection, request }: Scene) => connection.client.type(request.keys.work);
+const successes = (entries: readonly Pick<Entry, 'entry' | 'index'>[]) =>
+  entries.map((entry) => success(entry, `"${entry.index}"`));
 
 /** Settles all three at once. */
 async function ended(): Promise<Scene> {
@@ -50,6 +73,128 @@ const traces: Record<string, Trace> = {
       expect((await inspect(scene)).counts).toMatchObject({ ready: 1, inFlight: 2 });
     },
     without: [{ script: 'enter', cure: 'a permit has a stream to read', change: 'never' }],
+  },
+
+  'who reads a part of what is packed gets no more than that': {
+    async play() {
+      const scene = await packed({ limit: 2 });
+      const hand = new Hand(scene);
+      const entries = await hand.holdAtOnce(2);
+      expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1']);
+      expect((await inspect(scene)).counts).toMatchObject({ ready: 1, inFlight: 2 });
+    },
+    without: [
+      { script: 'enter', cure: 'only what is read as a whole stays packed', change: 'always' },
+    ],
+  },
+
+  'what one worker has read as a whole is settled together, without a stream': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const { permits, pending, counts } = await inspect(scene);
+      expect({ permits, counts }).toMatchObject({
+        permits: { worker: 3 },
+        counts: { ready: 0, inFlight: 3 },
+      });
+      expect(pending).toHaveLength(3);
+      expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
+      expect((await peek(scene)).results).toHaveLength(3);
+      expect(await formOf(scene)).toBe('none');
+    },
+    without: [],
+  },
+
+  'nobody else gets a permit of what one worker has read as a whole': {
+    async play() {
+      const { scene } = await held();
+      const other = await new Hand(scene, 'other').enter(3, [1], 3);
+      expect(other).toMatchObject({ permits: 0, ready: 0, entries: [] });
+    },
+    without: [
+      { script: 'enter', cure: 'what is packed may be with a worker', change: { becomes: '0' } },
+    ],
+  },
+
+  'of what was read as a whole, only what is there counts as settled': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const settled = [...entries.slice(1), { entry: `${scene.generation}-3`, index: 3 }];
+      expect(await hand.trySettle(successes(settled))).toMatchObject({ verdict: 'ok' });
+      expect((await peek(scene)).counts).toMatchObject({ succeeded: 2, inFlight: 1 });
+    },
+    without: [{ script: 'settle', cure: 'what is packed is settled as a whole', change: 'always' }],
+  },
+
+  'what was read as a whole is settled in parts, with failures and returns': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const [first, second, third] = entries as [Entry, Entry, Entry];
+      await hand.settle([success(first), failure(second, 0)], { running: 1, keep: 1 });
+      await hand.settle([back(third)], { keep: 0 });
+      const { counts, tries } = await inspect(scene);
+      expect(counts).toMatchObject({ succeeded: 1, ready: 2, inFlight: 0 });
+      expect(tries).toEqual({ 1: 1 });
+    },
+    without: [],
+  },
+
+  'what was read as a whole is settled although its worker is unsure of its grant': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      expect(await answerOf(hand.trySettle(successes(entries), { grantNo: '' }))).toMatchObject({
+        outcome: 'succeeded',
+      });
+      expect((await peek(scene)).counts.succeeded).toBe(3);
+    },
+    without: [
+      { script: 'settle', cure: 'what does not end as usual has a stream', change: 'never' },
+    ],
+  },
+
+  'what was read as a whole is settled while the request is being cancelled': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const commands = new ControlCommands(scene.connection, scene.id);
+      expect(await answerOf(commands.cancel(scene.generation))).toMatchObject({
+        verdict: 'cancelling',
+      });
+      expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'cancelled' });
+      expect((await peek(scene)).counts).toMatchObject({ succeeded: 3, cancelled: 0 });
+    },
+    without: [],
+  },
+
+  'what was read as a whole is renewed, with checkpoints': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const reports = ['1', '50', '0:checkpoint', '{"at":1}'];
+      const { generation, request } = scene;
+      expect(await answerOf(request.renew(generation, hand.name, 30_000, reports))).toMatchObject({
+        verdict: 'ok',
+        permits: 3,
+      });
+      expect((await peek(scene)).pending).toHaveLength(3);
+      expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
+    },
+    without: [{ script: 'renew', cure: 'a renew finds a stream', change: 'never' }],
+  },
+
+  'what a dead worker had read as a whole is taken back, and each counts a crash': {
+    async play() {
+      const { scene } = await held();
+      moveClock(LEASE_MS + 1);
+      expect(await answerOf(scene.request.tend(scene.generation, ''))).toMatchObject({
+        verdict: 'ok',
+        reclaimed: 3,
+      });
+      const { counts, crashes, permits } = await inspect(scene);
+      expect({ counts, crashes, permits }).toMatchObject({
+        counts: { ready: 3, inFlight: 0 },
+        crashes: { 0: 1, 1: 1, 2: 1 },
+        permits: {},
+      });
+    },
+    without: [{ script: 'tend', cure: 'a tend finds what a worker has', change: 'skip' }],
   },
 
   'a packed request is cancelled as a whole': {
@@ -84,7 +229,7 @@ const traces: Record<string, Trace> = {
       expect(await answerOf(settled)).toMatchObject({ verdict: 'ok', permits: 0 });
       expect((await inspect(scene)).counts).toMatchObject({ ready: 3, succeeded: 0 });
     },
-    without: [{ script: 'settle', cure: 'a settle finds a stream', change: 'never' }],
+    without: [{ script: 'settle', cure: 'a settle finds a stream' }],
   },
 
   'results of two settles are a stream': {

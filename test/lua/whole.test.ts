@@ -64,12 +64,15 @@ async function byParts(
   return generation;
 }
 
-const UNPACK = readFileSync(new URL('../../lua/lib/unpack-work.lua', import.meta.url), 'utf8');
+const UNPACK = ['now', 'digits', 'packed', 'unpack-work']
+  .map((name) => readFileSync(new URL(`../../lua/lib/${name}.lua`, import.meta.url), 'utf8'))
+  .join('\n');
 
 /** Does what the first worker does to sub-requests that are packed. */
 async function unpack({ connection, request }: Scene, generation: number): Promise<void> {
   const { work } = request.keys;
-  await connection.client.eval(`${UNPACK}\nunpackWork(KEYS[1], ARGV[1])`, 1, work, generation);
+  const call = "unpackWork('', ARGV[1], KEYS[1], false)";
+  await connection.client.eval(`${UNPACK}\n${call}`, 1, work, generation);
 }
 
 /** All that Redis holds of a scene, with its times, which are whole seconds here. */

@@ -100,6 +100,12 @@ export const codeProtocol = [
     change: 'never',
   },
   {
+    cure: 'a worker is told what it has of what is packed',
+    test: 'test/lua/packed-reads.test.ts',
+    name: 'is told to the worker when a reply got lost',
+    change: 'never',
+  },
+  {
     cure: 'an ASKING without a reply does not end the process',
     test: 'test/cluster/ioredis-internals.test.ts',
     name: 'survives that the connection closes before the reply to ASKING',

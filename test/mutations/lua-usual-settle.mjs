@@ -88,6 +88,36 @@ export const luaUsualSettle = [
     history: 'who has a permit of a packed request reads its sub-requests',
   },
   {
+    cure: 'only what is read as a whole stays packed',
+    test: PACKED,
+    history: 'who reads a part of what is packed gets no more than that',
+  },
+  {
+    cure: 'what is packed may be with a worker',
+    test: PACKED,
+    history: 'nobody else gets a permit of what one worker has read as a whole',
+  },
+  {
+    cure: 'what is packed is settled as a whole',
+    test: PACKED,
+    history: 'of what was read as a whole, only what is there counts as settled',
+  },
+  {
+    cure: 'what does not end as usual has a stream',
+    test: PACKED,
+    history: 'what was read as a whole is settled although its worker is unsure of its grant',
+  },
+  {
+    cure: 'a renew finds a stream',
+    test: PACKED,
+    history: 'what was read as a whole is renewed, with checkpoints',
+  },
+  {
+    cure: 'a tend finds what a worker has',
+    test: PACKED,
+    history: 'what a dead worker had read as a whole is taken back, and each counts a crash',
+  },
+  {
     cure: 'what is packed is cancelled',
     test: PACKED,
     history: 'a packed request is cancelled as a whole',

@@ -234,15 +234,19 @@ export class Hand {
   }
 
   /** Enters with tokens of these epochs (default: one of the first). @throws Error unless 'ok' */
-  async enter(want: number, epochs: readonly (string | number)[] = [1]): Promise<Entered> {
-    const entered = await this.tryEnter(want, epochs);
+  async enter(
+    want: number,
+    epochs: readonly (string | number)[] = [1],
+    most = 0,
+  ): Promise<Entered> {
+    const entered = await this.tryEnter(want, epochs, '*', most);
     if (entered.verdict !== 'ok') throw new Error(`enter: ${entered.verdict}`);
     return entered;
   }
 
-  async tryEnter(want: number, epochs: readonly (string | number)[] = [1], tasks = '*') {
+  async tryEnter(want: number, epochs: readonly (string | number)[] = [1], tasks = '*', most = 0) {
     this.op += 1;
-    const entered = await this.#enter(this.op, want, epochs, tasks);
+    const entered = await this.#enter(this.op, want, epochs, tasks, most);
     if (entered.verdict === 'ok') {
       this.permits = entered.permits;
       this.grantNo = entered.grantNo;
@@ -256,7 +260,7 @@ export class Hand {
     return this.#enter(op, want, epochs, '*');
   }
 
-  #enter(op: number, want: number, epochs: readonly (string | number)[], tasks: string) {
+  #enter(op: number, want: number, epochs: readonly (string | number)[], tasks: string, most = 0) {
     const { request, generation } = this.#scene;
     const { name, answered } = this;
     const tokens = epochs.map(String);
@@ -269,6 +273,7 @@ export class Hand {
       tasks,
       epochs: tokens,
       answered,
+      most,
     });
   }
 
@@ -293,6 +298,12 @@ export class Hand {
   async hold(n: number, epochs?: readonly (string | number)[]): Promise<Entry[]> {
     await this.enter(n, epochs);
     return this.read(n);
+  }
+
+  /** Enters for `n` permits, and reads as many in the same call. */
+  async holdAtOnce(n: number): Promise<Entry[]> {
+    const { entries } = await this.enter(n, [1], n);
+    return [...entries];
   }
 
   async trySettle(

@@ -103,18 +103,25 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   const stream = reply(1)
     ? (reply(1) as [string, string[]][]).map(([entry]) => entry)
     : packed.map((_, index) => `${fields['generation']}-${index}`);
+  const permits = startingWith('permits:', fields);
+  // What is packed and with a worker was read as a whole.
+  const [holder] = packed.length > 0 ? Object.keys(permits) : [];
   const group = toRecord((reply(2) as unknown[][] | null)?.[0] ?? []);
-  const consumers = ((reply(3) ?? []) as unknown[][]).map((one) => toRecord(one)['name'] ?? '');
-  const pending = ((reply(4) ?? []) as [string, string, number, number][]).map(
-    ([entry, owner, , deliveries]) => ({ index: indexOf(entry), owner, deliveries }),
-  );
+  const consumers = holder
+    ? [holder]
+    : ((reply(3) ?? []) as unknown[][]).map((one) => toRecord(one)['name'] ?? '');
+  const pending = holder
+    ? packed.map((_, index) => ({ index, owner: holder, deliveries: 1 }))
+    : ((reply(4) ?? []) as [string, string, number, number][]).map(
+        ([entry, owner, , deliveries]) => ({ index: indexOf(entry), owner, deliveries }),
+      );
   const due: Record<number, number> = {};
   const flatDue = (reply(5) ?? []) as string[];
   for (let i = 0; i < flatDue.length; i += 2) {
     due[indexOf(flatDue[i] as string)] = Number(flatDue[i + 1]);
   }
   const now = Number(reply(11)) + clockOffset();
-  const delivered = indexAfter(group['last-delivered-id']);
+  const delivered = holder ? packed.length - 1 : indexAfter(group['last-delivered-id']);
   const unread = stream.filter((entry) => indexOf(entry) > delivered).length;
   const held = Object.values(due);
   const dueNow = held.filter((at) => at <= now).length;
@@ -135,7 +142,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     },
     limit: number('limit'),
     granted: number('granted'),
-    permits: startingWith('permits:', fields),
+    permits,
     leases: startingWith('lease:', fields),
     out: number('out'),
     outBefore: number('outBefore'),

@@ -111,10 +111,7 @@ export const isGone = (error: unknown): boolean =>
   /^(NOGROUP|ERR no such key)/.test((error as Error).message);
 
 /**
- * For a command about the workers of a request: none has come to it yet if its sub-requests are still packed into a string
+ * Of the error of a command that reads the stream of sub-requests: whether they are still packed into a string
  * (lua/lib/packed).
  */
-export function noneIfPacked(error: unknown): [] {
-  if (/^WRONGTYPE/.test((error as Error).message)) return [];
-  throw error;
-}
+export const isPacked = (error: unknown): boolean => /^WRONGTYPE/.test((error as Error).message);

@@ -1,6 +1,7 @@
 import { indexOf, type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
-import { isGone, noneIfPacked, redisError } from '../../redis/redis-error.js';
+import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
+import { run } from '../../scripts/run-script.js';
 
 /** A sub-request that a worker has. */
 export interface OwnedEntry {
@@ -42,10 +43,9 @@ export class RunningCommands {
   /** The workers that have sub-requests of it, and how many; 'gone': no such request, or it is complete. */
   async owners(): Promise<{ readonly worker: string; readonly pending: number }[] | 'gone'> {
     const { client } = this.#connection;
-    const consumers = await this.#read(() =>
-      client.xinfo('CONSUMERS', this.keys.work, 'workers').catch(noneIfPacked),
-    );
+    const consumers = await this.#read(() => client.xinfo('CONSUMERS', this.keys.work, 'workers'));
     if (consumers === 'gone') return 'gone';
+    if (consumers === 'packed') return await this.#wholeOwner();
     return (consumers as unknown[][])
       .map((flat) => ({
         worker: String(flat[flat.indexOf('name') + 1]),
@@ -67,11 +67,10 @@ export class RunningCommands {
     let from = '-';
     for (;;) {
       const rows = await this.#read(() =>
-        client
-          .xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker)
-          .catch(noneIfPacked),
+        client.xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker),
       );
-      if (rows === 'gone') return;
+      if (rows === 'packed') yield await this.#wholeOf(worker, longerThanMs);
+      if (rows === 'gone' || rows === 'packed') return;
       const page = rows as [string, string, number][];
       yield page.map(([entry, , forMs]) => ({ index: indexOf(entry), worker, forMs }));
       if (page.length < PAGE) return;
@@ -90,7 +89,7 @@ export class RunningCommands {
         client.hmget(progress, ...indexes.map(String)),
       ]),
     );
-    const [failed = [], reported = []] = read === 'gone' ? [] : read;
+    const [failed = [], reported = []] = typeof read === 'string' ? [] : read;
     return indexes.map((_, i) => {
       const report = reported[i] ?? undefined;
       return {
@@ -105,15 +104,44 @@ export class RunningCommands {
     if (workers.length === 0) return new Map();
     const names = workers.map((worker) => `permits:${worker}`);
     const read = await this.#read(() => this.#connection.client.hmget(this.keys.request, ...names));
-    const values = read === 'gone' ? [] : read;
+    const values = typeof read === 'string' ? [] : read;
     return new Map(workers.map((worker, i) => [worker, Number(values[i] ?? 0)]));
   }
 
-  async #read<T>(read: () => Promise<T>): Promise<T | 'gone'> {
+  /** Who has read all sub-requests while they are packed. */
+  async #wholeOwner(): Promise<{ readonly worker: string; readonly pending: number }[]> {
+    const { client } = this.#connection;
+    const reply = await this.#read(() => run(client, 'inspect', this.keys, { fields: [] }));
+    if (typeof reply === 'string' || reply.verdict !== 'ok') return [];
+    return Object.keys(reply.state).flatMap((field) => {
+      const worker = /^permits:(.*)/.exec(field)?.[1];
+      return worker === undefined ? [] : [{ worker, pending: reply.inFlight }];
+    });
+  }
+
+  /** All sub-requests while they are packed, if this worker has read them that long ago; else none. */
+  async #wholeOf(worker: string, longerThanMs: number): Promise<OwnedEntry[]> {
+    const { client } = this.#connection;
+    const names = ['permits', 'lease', 'term'].map((kind) => `${kind}:${worker}`);
+    const read = await this.#read(() =>
+      Promise.all([client.hmget(this.keys.request, 'total', ...names), client.time()]),
+    );
+    if (typeof read === 'string') return [];
+    const [[total, permits, endsAt, leaseMs], [seconds, micros]] = read;
+    // A renewal unpacks them, so the lease is still the one that began as they were read.
+    const readAt = Number(endsAt) - Number(leaseMs);
+    const forMs = Math.floor(Number(seconds) * 1_000 + Number(micros) / 1_000 - readAt);
+    if (!permits || forMs < longerThanMs) return [];
+    return Array.from({ length: Number(total) }, (_, index) => ({ index, worker, forMs }));
+  }
+
+  /** 'packed': it reads the stream, and there is none yet. */
+  async #read<T>(read: () => Promise<T>): Promise<T | 'gone' | 'packed'> {
     try {
       return await read();
     } catch (error) {
       if (isGone(error)) return 'gone';
+      if (isPacked(error)) return 'packed';
       throw redisError(error, 'read what runs');
     }
   }

@@ -2,7 +2,7 @@ import type { CrashCause } from '../../contract/kept-error.js';
 import { indexOf } from '../../contract/keys.js';
 import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
-import { isGone, noneIfPacked, redisError } from '../../redis/redis-error.js';
+import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
 import {
   type Entry,
@@ -76,12 +76,13 @@ export class WorkerCommands extends RequestReads {
     try {
       const { work } = this.keys;
       const { client } = this.connection;
-      const rows = await client
-        .xpending(work, 'workers', '-', '+', count, worker)
-        .catch(noneIfPacked);
+      const rows = await client.xpending(work, 'workers', '-', '+', count, worker);
       return (rows as [string][]).map(([entry]) => entry);
     } catch (error) {
       if (isGone(error)) return [];
+      // cure: a worker is told what it has of what is packed
+      if (isPacked(error))
+        return packedEntries(await this.fields('generation', 'total', `permits:${worker}`), count);
       throw redisError(error, 'pending');
     }
   }
@@ -213,4 +214,12 @@ export class WorkerCommands extends RequestReads {
     const args = { generation, worker, cause: JSON.stringify(cause), dead: dead ? 1 : 0 };
     return (await run(this.connection.client, 'cause', this.keys, args)).verdict;
   }
+}
+
+/** Of packed sub-requests: all, if the worker has permits, as it has read them then; else none. */
+function packedEntries(state: Readonly<Record<string, string>>, count: number): string[] {
+  const { generation, total, ...permits } = state;
+  const isHolder = Object.values(permits).some((has) => has !== '');
+  const length = isHolder ? Math.min(count, Number(total)) : 0;
+  return Array.from({ length }, (_, index) => `${generation}-${index}`);
 }

@@ -114,12 +114,16 @@ function requestSide(replies: Replies) {
   const [, last] = unwrap(replies[6]) as string[];
   const fields = recordOf(unwrap(replies[0])) as Record<string, string>;
   const returned = consumers.find(({ name }) => name === '~')?.['pending'];
+  const packed = isPacked(replies[3]);
+  const total = Number(fields['total']);
   return {
     fields,
-    pending: Number(recordOf(group ?? [])['pending'] ?? 0),
+    // What is packed is there as a whole, and one worker has all of it or nobody has any.
+    pending: packed
+      ? Number(fields['granted']) && total
+      : Number(recordOf(group ?? [])['pending'] ?? 0),
     returned: Number(returned ?? 0),
-    // What is packed for the first worker is there as a whole.
-    entries: isPacked(replies[3]) ? Number(fields['total']) : Number(unwrap(replies[3])),
+    entries: packed ? total : Number(unwrap(replies[3])),
     due: Number(unwrap(replies[4])),
     dueNow: Number(unwrap(replies[5])),
     dueLast: last === undefined ? undefined : Number(last),

@@ -1,0 +1,81 @@
+/**
+ * Requests that are submitted in one call, which needs one server for all keys.
+ * @module-tag one-server
+ */
+import { RunningCommands } from '@piecework/protocol';
+import { describe, expect, it } from 'vitest';
+import { readSnapshots } from '../../packages/piecework/dist/operate/doctor/queue/request-snapshot.js';
+import { given, Hand, type Scene } from '../support/given.js';
+import { submitWhole } from '../support/whole.js';
+
+/*
+ * What one worker has read of a small request while its sub-requests are still packed (lua/lib/packed.lua), as plain
+ * commands see it.
+ */
+
+async function held(): Promise<{ scene: Scene; hand: Hand }> {
+  const scene = await given.nothing();
+  const generation = await submitWhole(scene, { items: 3, limit: 3 });
+  const all = { ...scene, generation };
+  const hand = new Hand(all);
+  await hand.holdAtOnce(3);
+  expect(await formOf(all)).toBe('string');
+  return { scene: all, hand };
+}
+
+const formOf = ({ connection, request }: Scene) => connection.client.type(request.keys.work);
+const runningOf = ({ connection, id }: Scene) => new RunningCommands(connection, id);
+
+async function ownedBy(scene: Scene, worker: string, longerThanMs = 0) {
+  const pages = [];
+  for await (const page of runningOf(scene).ownedBy(worker, longerThanMs)) pages.push(...page);
+  return pages;
+}
+
+describe('what one worker has read while it is packed', () => {
+  it('is running, with the worker and since when', async () => {
+    const { scene } = await held();
+    expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
+    const owned = await ownedBy(scene, 'worker');
+    expect(owned.map(({ index, worker }) => ({ index, worker }))).toEqual(
+      [0, 1, 2].map((index) => ({ index, worker: 'worker' })),
+    );
+    expect(await ownedBy(scene, 'worker', 60_000)).toEqual([]);
+    expect(await ownedBy(scene, 'other')).toEqual([]);
+  });
+
+  it('is running for as long when a renewal makes the stream', async () => {
+    const { scene, hand } = await held();
+    const { client } = scene.connection;
+    const { request } = scene.request.keys;
+    // As if the lease had begun a minute ago.
+    await client.hincrby(request, 'lease:worker', -60_000);
+    expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
+    await hand.renew();
+    expect(await formOf(scene)).toBe('stream');
+    expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
+    expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
+  });
+
+  it('is told to the worker when a reply got lost', async () => {
+    const { scene } = await held();
+    const entries = [0, 1, 2].map((index) => `${scene.generation}-${index}`);
+    expect(await scene.request.pending('worker', 100)).toEqual(entries);
+    expect(await scene.request.pending('worker', 2)).toEqual(entries.slice(0, 2));
+    expect(await scene.request.pending('other', 100)).toEqual([]);
+  });
+
+  it('is in flight for the doctor, and before it was read it is not', async () => {
+    const { scene } = await held();
+    const other = await given.nothing();
+    await submitWhole({ ...other, queue: scene.queue }, { items: 2 });
+    const { connection, queue } = scene;
+    const snapshots = [];
+    const pages = readSnapshots(connection, queue.keys, [scene.id, other.id], Date.now());
+    for await (const page of pages) snapshots.push(...page);
+    expect(snapshots).toMatchObject([
+      { pending: 3, returned: 0, entries: 3 },
+      { pending: 0, returned: 0, entries: 2 },
+    ]);
+  });
+});
