@@ -1,7 +1,7 @@
 import { pause } from '@piecework/protocol';
 import { DEADLY, payloads, SLOW } from '../cast/roles/handler.js';
 import type { World } from './play.js';
-import { retained, sealed, submitted } from './requests.js';
+import { retained, sealed, submitted, submittedWhole } from './requests.js';
 
 /*
  * Worlds in which something takes long: handlers that run while a lease ends elsewhere, a worker that
@@ -20,6 +20,15 @@ export const longer: Record<string, World> = {
     enter: (cast) => {
       cast.worker('w1', { concurrency: 3 });
       cast.worker('w2', { concurrency: 1 });
+    },
+  },
+  'long work, read as a whole': {
+    before: () => submittedWhole('a', work, { limit: 6, attempts: 3 }),
+    requests: [{ id: 'a', payloads: work }],
+    lateMs: 240_000,
+    enter: (cast) => {
+      cast.worker('w1', { concurrency: 6 });
+      cast.worker('w2', { concurrency: 6 });
     },
   },
   'long work of two requests': {

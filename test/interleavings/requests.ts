@@ -1,5 +1,6 @@
 import { sealed as sealedRequest } from '../cast/roles/submitted.js';
 import { given, type Options } from '../support/given.js';
+import { submitWhole } from '../support/whole.js';
 import { QUEUE } from './stage.js';
 
 /*
@@ -13,6 +14,21 @@ export async function sealed(
   options: Options,
 ): Promise<void> {
   await sealedRequest(payloads, { ...options, id, queue: QUEUE });
+}
+
+/** A small request that was submitted in one call, its token out: its sub-requests are packed. */
+export async function submittedWhole(
+  id: string,
+  payloads: readonly string[],
+  options: Options,
+): Promise<void> {
+  const scene = await given.nothing({ id, queue: QUEUE });
+  await submitWhole(
+    scene,
+    options,
+    'call',
+    payloads.map((payload) => JSON.stringify(payload)),
+  );
 }
 
 export const submitted = (id: string, items: readonly string[], options: object = {}) => ({

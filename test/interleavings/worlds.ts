@@ -2,7 +2,7 @@ import { pause } from '@piecework/protocol';
 import { payloads } from '../cast/roles/handler.js';
 import { large, longer } from './long-worlds.js';
 import type { World } from './play.js';
-import { sealed, submitted } from './requests.js';
+import { sealed, submitted, submittedWhole } from './requests.js';
 
 /*
  * The worlds that histories play in. `smallest` are those whose orders are gone through one by one.
@@ -118,6 +118,22 @@ export const larger: Record<string, World> = {
       asks('s', false);
       cast.worker('w1');
       cast.worker('w2', { concurrency: 1 });
+    },
+  },
+  'small requests, read as a whole': {
+    before: async () => {
+      await submittedWhole('a', payloads(3, 1), { limit: 3, attempts: 2 });
+      await submittedWhole('b', payloads(1), { limit: 1 });
+    },
+    requests: [
+      { id: 'a', payloads: payloads(3, 1) },
+      { id: 'b', payloads: payloads(1), isCancelled: true },
+    ],
+    enter: (cast) => {
+      cast.leavingWorker('w1', { concurrency: 3 });
+      cast.worker('w2', { concurrency: 4 });
+      cast.waiter('n', 'a');
+      cast.canceller('c', 'b');
     },
   },
   'dropped and submitted whole': {
