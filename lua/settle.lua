@@ -128,7 +128,7 @@ if onlySuccesses and
   writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values)
 else
   --- @include exceeded, replace, complete, usual-end
-  if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
+  if onlySuccesses and isUsualEnd(state, values, packed, due, tries, progress, failed) then
     local keys = { request = request, work = work, progress = progress, results = results }
     local isOnly = settledBefore == 0 and
       -- cure: a message without a read has the only record

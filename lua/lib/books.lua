@@ -21,7 +21,8 @@ local function readBooks(state, work, due, at, inDue)
       end
     end
   end
-  inDue = inDue or redis.call('ZCARD', due)
+  -- What is packed was never returned.
+  inDue = inDue or state.packed and 0 or redis.call('ZCARD', due)
   local dueNow = 0
   if inDue > 0 then
     dueNow = redis.call('ZCOUNT', due, '-inf', at)
