@@ -87,6 +87,12 @@ if op > known then
     redis.call('HDEL', request, 'parked')
     state.parked = false
   end
+  if state.packed and
+    -- cure: a further enter finds a stream
+    permits > 0 then
+    unpackWork(request, generation, work, worker)
+    state.packed = false
+  end
   local grant =
     -- cure: tokens of an old priority die, 3
     stale and 0 or math.max(0, math.min(want, wanted(state, books) - state.granted))
@@ -125,11 +131,12 @@ if op > known then
     spare = 0
   end
   local count = math.min(mayReadAhead(state) and grant + spare or grant - awaited, books.unread, most)
-  local whole = state.packed and
+  -- Where nothing may be read ahead no end is usual, and each makes the stream.
+  local whole = state.packed and mayReadAhead(state) and
     -- cure: only what is read as a whole stays packed
     count == state.total
   if state.packed and --[[cure: a permit has a stream to read]] grant > 0 and not whole then
-    unpackWork(request, generation, work, false)
+    unpackWork(request, generation, work)
   end
   if count > 0 and books.dueNow == 0 then
     for i, payload in ipairs(whole and packedIn(work) or {}) do

@@ -36,7 +36,7 @@ end
 if
   -- cure: a renew finds a stream
   isPacked(state, work) then
-  unpackWork(request, generation, work, true)
+  unpackWork(request, generation, work, worker)
 end
 redis.call('HSET', request, 'lease:' .. worker, state.at + leaseMs)
 local numbers, checkpoints = {}, {}

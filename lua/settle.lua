@@ -89,9 +89,9 @@ local packed = isPacked(state, work)
 if packed and not (permits > 0 and
   -- cure: what is packed is settled as a whole
   settlesAll(state, firstSuccess, firstOther - 1)) then
-  -- Nobody has read them when the server lost the enter of this worker.
+  -- Another worker may have read them, or nobody, if the server lost the enter of this one.
   -- cure: a settle finds a stream
-  unpackWork(request, generation, work, state.granted > 0)
+  unpackWork(request, generation, work, holderOf(request))
   packed = false
 end
 contested = noteForgotten(request, permits, known, answered) or contested
@@ -140,7 +140,7 @@ else
 
   -- cure: what does not end as usual has a stream
   if packed then
-    unpackWork(request, generation, work, true)
+    unpackWork(request, generation, work, worker)
     if acknowledged then
       acknowledge(work, firstSuccess, firstOther - 1)
     end

@@ -93,7 +93,7 @@ local function common(at, out, options)
   return fields
 end
 
--- So few are packed as `readBooks` asks for by XPENDING, and so short ones that a stream would be mostly empty.
+-- No more are packed than `isPacked` asks for, and so short ones that a stream would be mostly empty.
 local PACKED_ITEMS, PACKED_BYTES = 32, 2048
 
 -- Packs the sub-requests of a request (lib/packed).

@@ -89,7 +89,7 @@ local function takeBackFromWorkers(grace)
       return false, math.huge
     end
     -- cure: a tend finds what a worker has
-    unpackWork(request, generation, work, true)
+    unpackWork(request, generation, work, holderOf(request))
   end
   local page = readWorkers(request, work, cursor)
   local nextLease, ended, holding, causes = withdrawExpired(request, state, at, grace, page.fields)

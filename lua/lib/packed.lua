@@ -1,7 +1,7 @@
 -- The sub-requests of a small request are packed into one string: of each its length, a colon and its payload. A stream
 -- takes five kilobytes, however little is in it (docs/decisions/0049-small-submissions.md), and more commands. They stay
--- packed until a worker comes that does not read them all, or until anything happens to those that one worker has read
--- together but that it settles them all, as succeeded (docs/decisions/0066-packed-until-settled.md).
+-- packed until a worker reads only some of them, or until something happens to them other than that the worker which has
+-- read them settles all as succeeded (docs/decisions/0066-packed-until-settled.md).
 
 -- Whether they are. Where somebody has permits, one worker has read them all, and nobody else has a permit.
 local function isPacked(state, work)

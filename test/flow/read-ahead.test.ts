@@ -56,7 +56,7 @@ async function owned(flow: Flow, id: string, worker: string) {
     .exec();
   const [state, pending] = (replies ?? []).map(([, answer]) => answer as unknown[] | undefined);
   const [permits, total] = (state ?? []).map(Number) as [number, number];
-  // While it is packed, it has all of it.
+  // A worker has all of what is packed.
   return { permits, pending: pending?.length ?? (permits && total) };
 }
 

@@ -10,6 +10,7 @@ import {
   failure,
   given,
   Hand,
+  holds,
   LEASE_MS,
   type Options,
   type Scene,
@@ -177,6 +178,79 @@ const traces: Record<string, Trace> = {
       expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
     },
     without: [{ script: 'renew', cure: 'a renew finds a stream', change: 'never' }],
+  },
+
+  'what was read as a whole stays with its worker when it enters once more': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      await hand.enter(1, []);
+      expect(await formOf(scene)).toBe('stream');
+      expect((await inspect(scene)).pending).toHaveLength(3);
+      expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
+    },
+    without: [{ script: 'enter', cure: 'a further enter finds a stream', change: 'never' }],
+  },
+
+  'what was read as a whole may be run alone': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const alone = scene.request.runAlone(scene.generation, hand.name, 1, [entries[0]!.entry]);
+      expect(await answerOf(alone)).toMatchObject({ verdict: 'ok' });
+      expect((await inspect(scene)).alone).toEqual({ 0: hand.name });
+    },
+    without: [
+      { script: 'run-alone', cure: 'who runs suspects alone finds a stream', change: 'never' },
+    ],
+  },
+
+  'another worker settles nothing of what one worker has read as a whole': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      const other = new Hand(scene, 'other');
+      expect(await answerOf(other.trySettle(successes(entries)))).toMatchObject({
+        verdict: 'ok',
+        permits: 0,
+      });
+      const { counts, pending } = await inspect(scene);
+      expect(counts).toMatchObject({ succeeded: 0, inFlight: 3 });
+      expect(pending.map(({ owner }) => owner)).toEqual([hand.name, hand.name, hand.name]);
+    },
+    without: [{ script: 'settle', cure: 'a settle finds a stream' }],
+  },
+
+  'what was read as a whole is settled while the request is paused': {
+    async play() {
+      const { scene, hand, entries } = await held();
+      await holds(scene).pause(scene.generation);
+      expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
+    },
+    without: [],
+  },
+
+  'a dead worker had read as a whole what may crash once: all of it has failed': {
+    async play() {
+      const scene = await packed({ limit: 3, maxCrashes: 1 });
+      await new Hand(scene).holdAtOnce(3);
+      // No end is usual here, so nothing is gained by the string.
+      expect(await formOf(scene)).toBe('stream');
+      moveClock(LEASE_MS + 1);
+      expect(await answerOf(scene.request.tend(scene.generation, ''))).toMatchObject({
+        verdict: 'complete',
+        outcome: 'failed',
+      });
+    },
+    without: [],
+  },
+
+  'payloads are read as a whole as they were written': {
+    async play() {
+      const scene = await given.nothing();
+      const payloads = ['"3:ab"', '""', '', '"ä\x1e\u0000"', '12:'];
+      const generation = await submitWhole(scene, { limit: 5 }, 'call', payloads);
+      const entries = await new Hand({ ...scene, generation }).holdAtOnce(5);
+      expect(entries.map(({ payload }) => payload)).toEqual(payloads);
+    },
+    without: [],
   },
 
   'what a dead worker had read as a whole is taken back, and each counts a crash': {

@@ -5,7 +5,7 @@
 import { RunningCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { readSnapshots } from '../../packages/piecework/dist/operate/doctor/queue/request-snapshot.js';
-import { given, Hand, type Scene } from '../support/given.js';
+import { given, Hand, type Scene, success } from '../support/given.js';
 import { submitWhole } from '../support/whole.js';
 
 /*
@@ -55,6 +55,28 @@ describe('what one worker has read while it is packed', () => {
     expect(await formOf(scene)).toBe('stream');
     expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
     expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
+  });
+
+  it('is running for as long when its worker enters once more', async () => {
+    const { scene, hand } = await held();
+    const { client } = scene.connection;
+    await client.hincrby(scene.request.keys.request, 'lease:worker', -60_000);
+    await hand.enter(1, []);
+    expect(await ownedBy(scene, 'worker', 60_000)).toHaveLength(3);
+  });
+
+  it('is running too when the clock has gone back', async () => {
+    const { scene } = await held();
+    await scene.connection.client.hincrby(scene.request.keys.request, 'lease:worker', 60_000);
+    expect(await ownedBy(scene, 'worker')).toHaveLength(3);
+  });
+
+  it('does not run any more when it was settled', async () => {
+    const { scene, hand } = await held();
+    const entries = [0, 1, 2].map((index) => ({ entry: `${scene.generation}-${index}` }));
+    await hand.trySettle(entries.map((entry) => success(entry)));
+    expect(await ownedBy(scene, 'worker')).toEqual([]);
+    expect(await runningOf(scene).owners()).toBe('gone');
   });
 
   it('is told to the worker when a reply got lost', async () => {

@@ -71,7 +71,7 @@ const UNPACK = ['now', 'digits', 'packed', 'unpack-work']
 /** Does what the first worker does to sub-requests that are packed. */
 async function unpack({ connection, request }: Scene, generation: number): Promise<void> {
   const { work } = request.keys;
-  const call = "unpackWork('', ARGV[1], KEYS[1], false)";
+  const call = "unpackWork('', ARGV[1], KEYS[1])";
   await connection.client.eval(`${UNPACK}\n${call}`, 1, work, generation);
 }
 

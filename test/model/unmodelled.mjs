@@ -56,6 +56,8 @@ export const unmodelled = [
     'what is packed is settled as a whole',
     'what does not end as usual has a stream',
     'a renew finds a stream',
+    'a further enter finds a stream',
+    'who runs suspects alone finds a stream',
     'a tend finds what a worker has',
     'a worker is told what it has of what is packed',
     'a settle finds a stream',

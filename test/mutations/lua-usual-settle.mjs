@@ -118,6 +118,16 @@ export const luaUsualSettle = [
     history: 'what a dead worker had read as a whole is taken back, and each counts a crash',
   },
   {
+    cure: 'a further enter finds a stream',
+    test: PACKED,
+    history: 'what was read as a whole stays with its worker when it enters once more',
+  },
+  {
+    cure: 'who runs suspects alone finds a stream',
+    test: PACKED,
+    history: 'what was read as a whole may be run alone',
+  },
+  {
     cure: 'what is packed is cancelled',
     test: PACKED,
     history: 'a packed request is cancelled as a whole',

@@ -92,7 +92,7 @@ export class RequestReads {
     return reply.verdict === 'gone' ? null : reply;
   }
 
-  /** The workers that have sub-requests of it, and their leases: two round trips. */
+  /** The workers that have sub-requests of it, and their leases: two or three round trips. */
   async leases(): Promise<WorkerLease[]> {
     const workers = await new RunningCommands(this.connection, this.keys.id).owners();
     if (workers === 'gone' || workers.length === 0) return [];

@@ -43,7 +43,9 @@ export class RunningCommands {
   /** The workers that have sub-requests of it, and how many; 'gone': no such request, or it is complete. */
   async owners(): Promise<{ readonly worker: string; readonly pending: number }[] | 'gone'> {
     const { client } = this.#connection;
-    const consumers = await this.#read(() => client.xinfo('CONSUMERS', this.keys.work, 'workers'));
+    const consumers = await this.#readStream(() =>
+      client.xinfo('CONSUMERS', this.keys.work, 'workers'),
+    );
     if (consumers === 'gone') return 'gone';
     if (consumers === 'packed') return await this.#wholeOwner();
     return (consumers as unknown[][])
@@ -66,7 +68,7 @@ export class RunningCommands {
     const { work } = this.keys;
     let from = '-';
     for (;;) {
-      const rows = await this.#read(() =>
+      const rows = await this.#readStream(() =>
         client.xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker),
       );
       if (rows === 'packed') yield await this.#wholeOf(worker, longerThanMs);
@@ -89,7 +91,7 @@ export class RunningCommands {
         client.hmget(progress, ...indexes.map(String)),
       ]),
     );
-    const [failed = [], reported = []] = typeof read === 'string' ? [] : read;
+    const [failed = [], reported = []] = read === 'gone' ? [] : read;
     return indexes.map((_, i) => {
       const report = reported[i] ?? undefined;
       return {
@@ -104,18 +106,21 @@ export class RunningCommands {
     if (workers.length === 0) return new Map();
     const names = workers.map((worker) => `permits:${worker}`);
     const read = await this.#read(() => this.#connection.client.hmget(this.keys.request, ...names));
-    const values = typeof read === 'string' ? [] : read;
+    const values = read === 'gone' ? [] : read;
     return new Map(workers.map((worker, i) => [worker, Number(values[i] ?? 0)]));
   }
 
   /** Who has read all sub-requests while they are packed. */
-  async #wholeOwner(): Promise<{ readonly worker: string; readonly pending: number }[]> {
+  async #wholeOwner(): Promise<{ readonly worker: string; readonly pending: number }[] | 'gone'> {
     const { client } = this.#connection;
     const reply = await this.#read(() => run(client, 'inspect', this.keys, { fields: [] }));
-    if (typeof reply === 'string' || reply.verdict !== 'ok') return [];
-    return Object.keys(reply.state).flatMap((field) => {
+    if (reply === 'gone' || reply.verdict !== 'ok') return 'gone';
+    const { state, inFlight } = reply;
+    // It may have been settled, or unpacked, since.
+    if (inFlight === 0 || inFlight !== Number(state['total'])) return [];
+    return Object.keys(state).flatMap((field) => {
       const worker = /^permits:(.*)/.exec(field)?.[1];
-      return worker === undefined ? [] : [{ worker, pending: reply.inFlight }];
+      return worker === undefined ? [] : [{ worker, pending: inFlight }];
     });
   }
 
@@ -123,25 +128,38 @@ export class RunningCommands {
   async #wholeOf(worker: string, longerThanMs: number): Promise<OwnedEntry[]> {
     const { client } = this.#connection;
     const names = ['permits', 'lease', 'term'].map((kind) => `${kind}:${worker}`);
+    const fields = ['status', 'total', 'succeeded', 'failed', 'cancelled', ...names];
     const read = await this.#read(() =>
-      Promise.all([client.hmget(this.keys.request, 'total', ...names), client.time()]),
+      Promise.all([client.hmget(this.keys.request, ...fields), client.time()]),
     );
-    if (typeof read === 'string') return [];
-    const [[total, permits, endsAt, leaseMs], [seconds, micros]] = read;
+    if (read === 'gone') return [];
+    const [[status, ...values], [seconds, micros]] = read;
+    const [total = 0, succeeded = 0, failed = 0, cancelled = 0, permits, endsAt = 0, leaseMs = 0] =
+      values.map(Number);
+    // It may have been settled since.
+    if (!permits || succeeded + failed + cancelled > 0 || status === 'complete') return [];
     // A renewal unpacks them, so the lease is still the one that began as they were read.
-    const readAt = Number(endsAt) - Number(leaseMs);
-    const forMs = Math.floor(Number(seconds) * 1_000 + Number(micros) / 1_000 - readAt);
-    if (!permits || forMs < longerThanMs) return [];
-    return Array.from({ length: Number(total) }, (_, index) => ({ index, worker, forMs }));
+    const now = Number(seconds) * 1_000 + Number(micros) / 1_000;
+    const forMs = Math.max(0, Math.floor(now + leaseMs - endsAt));
+    if (forMs < longerThanMs) return [];
+    return Array.from({ length: total }, (_, index) => ({ index, worker, forMs }));
   }
 
-  /** 'packed': it reads the stream, and there is none yet. */
-  async #read<T>(read: () => Promise<T>): Promise<T | 'gone' | 'packed'> {
+  /** 'packed': there is no stream yet. */
+  #readStream<T>(read: () => Promise<T>): Promise<T | 'gone' | 'packed'> {
+    return this.#read(() =>
+      read().catch((error: unknown) => {
+        if (isPacked(error)) return 'packed' as const;
+        throw error;
+      }),
+    );
+  }
+
+  async #read<T>(read: () => Promise<T>): Promise<T | 'gone'> {
     try {
       return await read();
     } catch (error) {
       if (isGone(error)) return 'gone';
-      if (isPacked(error)) return 'packed';
       throw redisError(error, 'read what runs');
     }
   }
