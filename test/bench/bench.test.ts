@@ -7,7 +7,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { verdict } from '../../tools/bench/src/figure/figure.js';
 import { plot } from '../../tools/bench/src/figure/plot.js';
 import { jain } from '../../tools/bench/src/figures/fairness.js';
@@ -16,9 +17,11 @@ import { figureNames } from '../../tools/bench/src/figures/index.js';
 import { perfectMakespanMs } from '../../tools/bench/src/fleet/perfect-sharing.js';
 import { isWanted } from '../../tools/bench/src/fleet/shape.js';
 import type { Outcome } from '../../tools/bench/src/outcome.js';
+import { compareSmall } from '../../tools/bench/src/small/compare-small.js';
 import { Tally } from '../../tools/bench/src/tally.js';
 import { listen } from '../support/listen.js';
 import { partOf } from '../support/mode.js';
+import { startOwnRedis } from '../support/redis.js';
 
 const PROGRAM = fileURLToPath(new URL('../../tools/bench/dist/main.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'piecework-bench-test-'));
@@ -31,6 +34,29 @@ function bench(...args: string[]) {
 }
 
 describe('the bench', () => {
+  test('compares small requests of two revisions in turns', async () => {
+    const own = await startOwnRedis();
+    const probe = new Redis(own.url);
+    onTestFinished(async () => {
+      probe.disconnect();
+      await own.close();
+    });
+    const entrants = ['one', 'other'].map((title) => ({
+      title,
+      contender: 'piecework' as const,
+      pieceworkRoot: fileURLToPath(new URL('../..', import.meta.url)),
+    }));
+    const { hostname: host, port } = new URL(own.url);
+    const { rows } = await compareSmall({ host, port: Number(port), probe }, entrants, {
+      ...{ size: 3, requests: 5, turns: 3, payloadBytes: 100, concurrency: 10 },
+    });
+    expect(rows.map(([title]) => title)).toEqual(['one', 'other', 'median of the ratios']);
+    for (const [, ...figures] of rows) {
+      expect(figures).toHaveLength(3);
+      for (const figure of figures) expect(Number.parseFloat(figure as string)).toBeGreaterThan(0);
+    }
+  });
+
   test('measures every contender in every round, and each of them ends with all results', async () => {
     const file = join(folder, 'report.md');
     writeFileSync(

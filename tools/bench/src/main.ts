@@ -10,6 +10,7 @@ import type { Outcome } from './outcome.js';
 import { profile } from './profile.js';
 import { writeReport } from './report.js';
 import { type Entrant, entrantsOf, measureSeries, type Server } from './series.js';
+import { compareSmall } from './small/compare-small.js';
 import { cutOffNotes, summarise } from './summary.js';
 import { figuresTable, forTerminal, ratiosTable } from './tables.js';
 
@@ -49,7 +50,20 @@ async function showSeries(): Promise<void> {
       pieceworkRoot: other.root,
     },
   ];
+  if (options.requestsOf.length > 0) return await showSmall(entrants);
   return show(await measureAll({ ...options, rates: true, figures: [] }, entrants));
+}
+
+async function showSmall(entrants: readonly Entrant[]): Promise<void> {
+  const { machine, versions, load } = await surroundings(probe);
+  say(`${machine} · ${versions} · load ${load}`);
+  const { payloadBytes, concurrency, rounds } = options;
+  for (const size of options.requestsOf) {
+    // A turn takes less than a second.
+    const requests = Math.max(100, Math.round(1_000 / size));
+    const comparison = { size, requests, turns: rounds * 10, payloadBytes, concurrency };
+    console.log(forTerminal(await compareSmall(server, entrants, comparison)));
+  }
 }
 
 async function measureAll(settings: BenchOptions, entrants: readonly Entrant[]): Promise<Outcome> {

@@ -18,6 +18,8 @@ export interface BenchOptions extends SeriesSettings, FigureChoice {
   readonly size: Size;
   readonly aof: boolean;
   readonly compare: string | undefined;
+  /** Sub-requests of the small requests that are compared; none: one large request is. */
+  readonly requestsOf: readonly number[];
   readonly profile: boolean;
   readonly json: boolean;
   readonly report: string | undefined;
@@ -89,6 +91,12 @@ export function readOptions(args: readonly string[]): BenchOptions {
     )
     .option('--aof', 'let Redis write an append-only file', false)
     .option('--compare <rev>', 'compare Piecework of that revision with this one, and nothing else')
+    .option(
+      '--requests-of <sizes...>',
+      'with --compare: small requests of so many sub-requests, in short turns',
+      (text: string, before: readonly number[] = []) => [...before, positive(text)],
+      [],
+    )
     .option('--profile', 'show where the time of one Piecework run goes, and nothing else', false)
     .option('--json', 'print all measurements as JSON', false)
     .option('--report <file>', 'also write a Markdown report; a section written by hand is kept')

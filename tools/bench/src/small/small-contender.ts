@@ -1,5 +1,5 @@
 import { FlowProducer, type Job, Queue, QueueEvents, Worker } from 'bullmq';
-import { Piecework, Worker as PieceworkWorker } from 'piecework';
+import * as thisPiecework from 'piecework';
 import type { Payload } from '../payloads.js';
 
 /** A Redis server as a client reaches it. */
@@ -26,17 +26,18 @@ export interface SmallContender {
 
 const handle = async ({ n }: Payload) => n;
 
-const piecework: SmallContender = {
+/** Piecework of a revision, by the module of its package. */
+export const pieceworkOf = (module: Pick<typeof thisPiecework, 'Piecework' | 'Worker'>) => ({
   title: 'Piecework',
 
-  async startWorker({ host, port }, queue, concurrency) {
+  async startWorker({ host, port }: Address, queue: string, concurrency: number) {
     const redis = `redis://${host}:${port}`;
     const handler = (payload: unknown) => handle(payload as Payload);
-    return new PieceworkWorker({ redis, queue, concurrency, handler }).start();
+    return new module.Worker({ redis, queue, concurrency, handler }).start();
   },
 
-  async openCaller({ host, port }, queue) {
-    const pw = new Piecework({ redis: `redis://${host}:${port}`, queue });
+  async openCaller({ host, port }: Address, queue: string): Promise<Caller> {
+    const pw = new module.Piecework({ redis: `redis://${host}:${port}`, queue });
     return {
       async request(payloads) {
         const request = await pw.submit(payloads);
@@ -48,7 +49,7 @@ const piecework: SmallContender = {
       close: () => pw.close(),
     };
   },
-};
+});
 
 /** A request is a job; its caller waits for the event of its end, which contains the result. */
 const bullmqAdd: SmallContender = {
@@ -140,7 +141,7 @@ async function worker(
 }
 
 export const smallContenders = {
-  piecework,
+  piecework: pieceworkOf(thisPiecework) as SmallContender,
   'bullmq-add': bullmqAdd,
   'bullmq-flow': bullmqFlow,
 };

@@ -1,8 +1,7 @@
 import { answerWords } from '../child-program.js';
-import { makePayloads, type Payload } from '../payloads.js';
 import { countSentCommands, type Sent, sent } from '../sent-commands.js';
-import { Tally } from '../tally.js';
-import { type Caller, smallContenders } from './small-contender.js';
+import { callAll } from './call-all.js';
+import { smallContenders } from './small-contender.js';
 import type { SmallOrder, SmallReport, SmallWord } from './small-order.js';
 
 /** Also of rows that make one request at a time: one after the other, the warm-up would take minutes. */
@@ -53,25 +52,3 @@ await answerWords<SmallOrder, SmallWord>(async (order) => {
     },
   };
 });
-
-/** Keeps `atOnce` requests under way until `count` were made. @throws Error if a result is missing or came twice */
-async function callAll(caller: Caller, order: SmallOrder, count: number): Promise<number[]> {
-  const { size, atOnce, payloadBytes } = order;
-  const payloads = makePayloads(count * size, payloadBytes);
-  const tally = new Tally(count * size);
-  const latenciesMs: number[] = [];
-  let next = 0;
-  const call = async () => {
-    while (next < count) {
-      const own: Payload[] = payloads.slice(next * size, (next + 1) * size);
-      next += 1;
-      const startMs = performance.now();
-      const values = await caller.request(own);
-      latenciesMs.push(performance.now() - startMs);
-      for (const value of values) tally.add(value);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, call));
-  tally.check();
-  return latenciesMs;
-}
