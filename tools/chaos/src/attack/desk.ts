@@ -57,8 +57,11 @@ function acknowledged(sinceNs: string): Acknowledged {
   return { sinceNs: BigInt(sinceNs), heardNs: process.hrtime.bigint() };
 }
 
-/** How often a task is repeated that a loss of writes may have spoilt. */
-const TRIES = 20;
+/**
+ * How often a task is repeated that a loss of writes may have spoilt. On a busy machine a producer that is killed twice
+ * takes half a minute to submit once more.
+ */
+const TRIES = 60;
 const AGAIN_MS = 500;
 const GONE = ['NOT_FOUND', 'LOST', 'EXPIRED', 'DROPPED'];
 /** For this many dropped requests the desk remembers when they were dropped. */
