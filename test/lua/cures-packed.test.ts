@@ -12,14 +12,13 @@ import {
   Hand,
   holds,
   LEASE_MS,
-  type Options,
   type Scene,
   success,
 } from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
 import { redriveOf } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
-import { submitWhole } from '../support/whole.js';
+import { formOf, packed, readWhole, submitWhole } from '../support/whole.js';
 
 /*
  * Histories of small requests: their sub-requests are a string until a worker comes, and so are their results
@@ -28,25 +27,6 @@ import { submitWhole } from '../support/whole.js';
 
 useTestClock();
 
-async function packed(options: Options = {}): Promise<Scene> {
-  const scene = await given.nothing();
-  const generation = await submitWhole(scene, { items: 3, limit: 2, ...options });
-  const { client } = scene.connection;
-  expect(await client.type(scene.request.keys.work)).toBe('string');
-  return { ...scene, generation };
-}
-
-/** One worker has read all three, and nothing else has happened. */
-async function held(): Promise<{ scene: Scene; hand: Hand; entries: Entry[] }> {
-  const scene = await packed({ limit: 3, attempts: 2 });
-  const hand = new Hand(scene);
-  const entries = await hand.holdAtOnce(3);
-  expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1', 'item 2']);
-  expect(await formOf(scene)).toBe('string');
-  return { scene, hand, entries };
-}
-
-const formOf = ({ connection, request }: Scene) => connection.client.type(request.keys.work);
 const successes = (entries: readonly Pick<Entry, 'entry' | 'index'>[]) =>
   entries.map((entry) => success(entry, `"${entry.index}"`));
 
@@ -91,7 +71,7 @@ const traces: Record<string, Trace> = {
 
   'what one worker has read as a whole is settled together, without a stream': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const { permits, pending, counts } = await inspect(scene);
       expect({ permits, counts }).toMatchObject({
         permits: { worker: 3 },
@@ -107,7 +87,7 @@ const traces: Record<string, Trace> = {
 
   'nobody else gets a permit of what one worker has read as a whole': {
     async play() {
-      const { scene } = await held();
+      const { scene } = await readWhole();
       const other = await new Hand(scene, 'other').enter(3, [1], 3);
       expect(other).toMatchObject({ permits: 0, ready: 0, entries: [] });
     },
@@ -118,7 +98,7 @@ const traces: Record<string, Trace> = {
 
   'of what was read as a whole, only what is there counts as settled': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const settled = [...entries.slice(1), { entry: `${scene.generation}-3`, index: 3 }];
       expect(await hand.trySettle(successes(settled))).toMatchObject({ verdict: 'ok' });
       expect((await peek(scene)).counts).toMatchObject({ succeeded: 2, inFlight: 1 });
@@ -128,7 +108,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole is settled in parts, with failures and returns': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const [first, second, third] = entries as [Entry, Entry, Entry];
       await hand.settle([success(first), failure(second, 0)], { running: 1, keep: 1 });
       await hand.settle([back(third)], { keep: 0 });
@@ -141,7 +121,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole is settled although its worker is unsure of its grant': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       expect(await answerOf(hand.trySettle(successes(entries), { grantNo: '' }))).toMatchObject({
         outcome: 'succeeded',
       });
@@ -154,7 +134,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole is settled while the request is being cancelled': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const commands = new ControlCommands(scene.connection, scene.id);
       expect(await answerOf(commands.cancel(scene.generation))).toMatchObject({
         verdict: 'cancelling',
@@ -167,7 +147,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole is renewed, with checkpoints': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const reports = ['1', '50', '0:checkpoint', '{"at":1}'];
       const { generation, request } = scene;
       expect(await answerOf(request.renew(generation, hand.name, 30_000, reports))).toMatchObject({
@@ -182,7 +162,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole stays with its worker when it enters once more': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       await hand.enter(1, []);
       expect(await formOf(scene)).toBe('stream');
       expect((await inspect(scene)).pending).toHaveLength(3);
@@ -193,7 +173,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole may be run alone': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const alone = scene.request.runAlone(scene.generation, hand.name, 1, [entries[0]!.entry]);
       expect(await answerOf(alone)).toMatchObject({ verdict: 'ok' });
       expect((await inspect(scene)).alone).toEqual({ 0: hand.name });
@@ -205,7 +185,7 @@ const traces: Record<string, Trace> = {
 
   'another worker settles nothing of what one worker has read as a whole': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       const other = new Hand(scene, 'other');
       expect(await answerOf(other.trySettle(successes(entries)))).toMatchObject({
         verdict: 'ok',
@@ -220,7 +200,7 @@ const traces: Record<string, Trace> = {
 
   'what was read as a whole is settled while the request is paused': {
     async play() {
-      const { scene, hand, entries } = await held();
+      const { scene, hand, entries } = await readWhole();
       await holds(scene).pause(scene.generation);
       expect(await hand.trySettle(successes(entries))).toMatchObject({ outcome: 'succeeded' });
     },
@@ -255,7 +235,7 @@ const traces: Record<string, Trace> = {
 
   'what a dead worker had read as a whole is taken back, and each counts a crash': {
     async play() {
-      const { scene } = await held();
+      const { scene } = await readWhole();
       moveClock(LEASE_MS + 1);
       expect(await answerOf(scene.request.tend(scene.generation, ''))).toMatchObject({
         verdict: 'ok',

@@ -5,25 +5,14 @@
 import { RunningCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { readSnapshots } from '../../packages/piecework/dist/operate/doctor/queue/request-snapshot.js';
-import { given, Hand, type Scene, success } from '../support/given.js';
-import { submitWhole } from '../support/whole.js';
+import { given, type Scene, success } from '../support/given.js';
+import { formOf, readWhole, submitWhole } from '../support/whole.js';
 
 /*
  * What one worker has read of a small request while its sub-requests are still packed (lua/lib/packed.lua), as plain
  * commands see it.
  */
 
-async function held(): Promise<{ scene: Scene; hand: Hand }> {
-  const scene = await given.nothing();
-  const generation = await submitWhole(scene, { items: 3, limit: 3 });
-  const all = { ...scene, generation };
-  const hand = new Hand(all);
-  await hand.holdAtOnce(3);
-  expect(await formOf(all)).toBe('string');
-  return { scene: all, hand };
-}
-
-const formOf = ({ connection, request }: Scene) => connection.client.type(request.keys.work);
 const runningOf = ({ connection, id }: Scene) => new RunningCommands(connection, id);
 
 async function ownedBy(scene: Scene, worker: string, longerThanMs = 0) {
@@ -34,7 +23,7 @@ async function ownedBy(scene: Scene, worker: string, longerThanMs = 0) {
 
 describe('what one worker has read while it is packed', () => {
   it('is running, with the worker and since when', async () => {
-    const { scene } = await held();
+    const { scene } = await readWhole();
     expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
     const owned = await ownedBy(scene, 'worker');
     expect(owned.map(({ index, worker }) => ({ index, worker }))).toEqual(
@@ -45,7 +34,7 @@ describe('what one worker has read while it is packed', () => {
   });
 
   it('is running for as long when a renewal makes the stream', async () => {
-    const { scene, hand } = await held();
+    const { scene, hand } = await readWhole();
     const { client } = scene.connection;
     const { request } = scene.request.keys;
     // As if the lease had begun a minute ago.
@@ -58,7 +47,7 @@ describe('what one worker has read while it is packed', () => {
   });
 
   it('is running for as long when its worker enters once more', async () => {
-    const { scene, hand } = await held();
+    const { scene, hand } = await readWhole();
     const { client } = scene.connection;
     await client.hincrby(scene.request.keys.request, 'lease:worker', -60_000);
     await hand.enter(1, []);
@@ -66,13 +55,13 @@ describe('what one worker has read while it is packed', () => {
   });
 
   it('is running too when the clock has gone back', async () => {
-    const { scene } = await held();
+    const { scene } = await readWhole();
     await scene.connection.client.hincrby(scene.request.keys.request, 'lease:worker', 60_000);
     expect(await ownedBy(scene, 'worker')).toHaveLength(3);
   });
 
   it('does not run any more when it was settled', async () => {
-    const { scene, hand } = await held();
+    const { scene, hand } = await readWhole();
     const entries = [0, 1, 2].map((index) => ({ entry: `${scene.generation}-${index}` }));
     await hand.trySettle(entries.map((entry) => success(entry)));
     expect(await ownedBy(scene, 'worker')).toEqual([]);
@@ -80,7 +69,7 @@ describe('what one worker has read while it is packed', () => {
   });
 
   it('is told to the worker when a reply got lost', async () => {
-    const { scene } = await held();
+    const { scene } = await readWhole();
     const entries = [0, 1, 2].map((index) => `${scene.generation}-${index}`);
     expect(await scene.request.pending('worker', 100)).toEqual(entries);
     expect(await scene.request.pending('worker', 2)).toEqual(entries.slice(0, 2));
@@ -88,7 +77,7 @@ describe('what one worker has read while it is packed', () => {
   });
 
   it('is in flight for the doctor, and before it was read it is not', async () => {
-    const { scene } = await held();
+    const { scene } = await readWhole();
     const other = await given.nothing();
     await submitWhole({ ...other, queue: scene.queue }, { items: 2 });
     const { connection, queue } = scene;

@@ -1,5 +1,6 @@
-import type { SubmitBody, SubmitHead } from '@piecework/protocol';
-import { fieldsOf, items, type Options, type Scene } from './given.js';
+import type { Entry, SubmitBody, SubmitHead } from '@piecework/protocol';
+import { expect } from 'vitest';
+import { fieldsOf, given, Hand, items, type Options, type Scene } from './given.js';
 
 /** What the requests of a `submit` have in common. */
 export function headOf(options: Options, queue: string): SubmitHead {
@@ -29,4 +30,26 @@ export async function submitWhole(
   const head = headOf(options, queue.keys.queue);
   const [generation = -1] = await queue.submit(head, [bodyOf(scene, options, call, payloads)]);
   return generation;
+}
+
+/** 'string' while its sub-requests are packed. */
+export const formOf = ({ connection, request }: Scene): Promise<string> =>
+  connection.client.type(request.keys.work);
+
+/** A request of three that was submitted in one call, its sub-requests still packed. */
+export async function packed(options: Options = {}): Promise<Scene> {
+  const scene = await given.nothing();
+  const generation = await submitWhole(scene, { items: 3, limit: 2, ...options });
+  expect(await formOf(scene)).toBe('string');
+  return { ...scene, generation };
+}
+
+/** One worker has read all three, and nothing else has happened. */
+export async function readWhole(): Promise<{ scene: Scene; hand: Hand; entries: Entry[] }> {
+  const scene = await packed({ limit: 3, attempts: 2 });
+  const hand = new Hand(scene);
+  const entries = await hand.holdAtOnce(3);
+  expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1', 'item 2']);
+  expect(await formOf(scene)).toBe('string');
+  return { scene, hand, entries };
 }

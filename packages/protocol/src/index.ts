@@ -55,7 +55,7 @@ export { Cluster, Redis } from './redis/ioredis.js';
 export { sendGathered } from './redis/ioredis-internals/gathered-writes.js';
 export type { RedisInput } from './redis/open-client.js';
 export * from './redis/patience.js';
-export { redisError } from './redis/redis-error.js';
+export { isPacked, redisError } from './redis/redis-error.js';
 export { isRedisUrl, sentinelsOf } from './redis/redis-url.js';
 export { NoSentinel } from './redis/sentinel-error.js';
 export type { MemoryUse } from './redis/server-info.js';

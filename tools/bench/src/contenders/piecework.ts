@@ -3,6 +3,14 @@ import { pathToFileURL } from 'node:url';
 import type { Contender, Session } from '../contender.js';
 import type { Payload } from '../payloads.js';
 
+/** By path, so that two revisions can be measured by the same bench. */
+const load = async <Module>(root: string, file: string): Promise<Module> =>
+  (await import(pathToFileURL(join(root, file)).href)) as Module;
+
+/** The built package of a revision that is checked out at `root`. */
+export const pieceworkIn = (root: string) =>
+  load<typeof import('piecework')>(root, 'packages/piecework/dist/index.js');
+
 function pieceworkWith(
   results: 'keep' | 'discard',
   title: string,
@@ -14,9 +22,7 @@ function pieceworkWith(
     configuration: `one request; limit = concurrency; everything on (counters, permits, leases, results ${read}`,
 
     async open({ host, port, queue, concurrency, limit, pieceworkRoot, handle }): Promise<Session> {
-      // By path, so that two revisions can be measured by the same bench.
-      const main = pathToFileURL(join(pieceworkRoot, 'packages/piecework/dist/index.js')).href;
-      const { Piecework, Worker } = (await import(main)) as typeof import('piecework');
+      const { Piecework, Worker } = await pieceworkIn(pieceworkRoot);
       const redis = `redis://${host}:${port}`;
       const pw = new Piecework({ redis, queue });
       const handled: unknown[] = [];
@@ -59,8 +65,11 @@ function pieceworkWith(
 
 /** What the worker measures for Prometheus; nobody scrapes it. */
 async function metricsOf(pieceworkRoot: string) {
-  const main = pathToFileURL(join(pieceworkRoot, 'packages/metrics/dist/worker.js')).href;
-  const { WorkerMetrics } = (await import(main)) as typeof import('@piecework/metrics/worker');
+  const file = 'packages/metrics/dist/worker.js';
+  const { WorkerMetrics } = await load<typeof import('@piecework/metrics/worker')>(
+    pieceworkRoot,
+    file,
+  );
   return new WorkerMetrics();
 }
 

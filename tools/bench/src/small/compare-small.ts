@@ -1,6 +1,5 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { median } from 'simple-statistics';
+import { pieceworkIn } from '../contenders/piecework.js';
 import { redisFigures } from '../redis-figures.js';
 import type { Entrant, Server } from '../series.js';
 import { fine, type Table, times, whole } from '../tables.js';
@@ -67,8 +66,7 @@ async function openSide(
   { title, pieceworkRoot }: Entrant,
   { concurrency }: SmallComparison,
 ): Promise<Side> {
-  const main = pathToFileURL(join(pieceworkRoot, 'packages/piecework/dist/index.js')).href;
-  const contender = pieceworkOf((await import(main)) as typeof import('piecework'));
+  const contender = pieceworkOf(await pieceworkIn(pieceworkRoot));
   const queue = `compare-${title.replaceAll(/\W+/g, '-')}`;
   const worker = await contender.startWorker(server, queue, concurrency);
   const caller = await contender.openCaller(server, queue);

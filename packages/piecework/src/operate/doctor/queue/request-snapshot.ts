@@ -1,4 +1,10 @@
-import { type Connection, type QueueKeys, redisError, requestKeys } from '@piecework/protocol';
+import {
+  type Connection,
+  isPacked,
+  type QueueKeys,
+  redisError,
+  requestKeys,
+} from '@piecework/protocol';
 
 /** Requests that are read in one round trip. */
 const PAGE = 50;
@@ -114,7 +120,8 @@ function requestSide(replies: Replies) {
   const [, last] = unwrap(replies[6]) as string[];
   const fields = recordOf(unwrap(replies[0])) as Record<string, string>;
   const returned = consumers.find(({ name }) => name === '~')?.['pending'];
-  const packed = isPacked(replies[3]);
+  const [noLength] = replies[3] as Replies[number];
+  const packed = noLength !== null && isPacked(noLength);
   const total = Number(fields['total']);
   return {
     fields,
@@ -135,12 +142,8 @@ function unwrap(reply: Replies[number] | undefined): unknown {
   return reply?.[1];
 }
 
-/** Whether the sub-requests are still a string (lua/lib/packed). */
-const isPacked = (reply: Replies[number] | undefined): boolean =>
-  /^WRONGTYPE/.test(reply?.[0]?.message ?? '');
-
 function optional(reply: Replies[number] | undefined): unknown {
-  if (isPacked(reply)) return [];
+  if (reply?.[0] && isPacked(reply[0])) return [];
   return /no such key|NOGROUP/.test(reply?.[0]?.message ?? '') ? [] : unwrap(reply);
 }
 
