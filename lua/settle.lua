@@ -201,7 +201,10 @@ if newest >= 0 and math.floor(settledBefore / 64) < math.floor(state.settled / 6
   --- @include trim
   trim(request, work, generation, newest, pinned)
 end
-local asked = late and 0 or math.min(read, permits - running + (mayReadAhead(state) and ahead or 0))
+local mayRead = not late and
+  -- cure: a settle without permits reads nothing
+  permits > 0
+local asked = mayRead and math.min(read, permits - running + (mayReadAhead(state) and ahead or 0)) or 0
 local entries, cut, newestRead = readNew(work, worker, asked, largest)
 if late and read > 0 then
   entries = -1

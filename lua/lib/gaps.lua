@@ -6,13 +6,16 @@
 -- Otherwise a Redis that comes and goes would have a dead worker keep its permits for ever.
 -- When the clock went back, nobody knows how long the silence was. It counts as an outage, since leases may last their
 -- whole term again then in any case.
+-- Nobody ticks before the first tick, so the time since the last id was opened counts.
 -- Returns when Redis was last back, and whether it was away until now.
-local function noteReturn(counters, at, tickedAt, known, awayMs)
+local function noteReturn(counters, at, tickedAt, isFirst, known, awayMs)
   local back =
     -- cure: an outage before which the clock went back
     tickedAt - at > BACK_MS
   local away, resumedAt = at - tickedAt > awayMs, known
-  if back then
+  -- cure: the first tick uses up no grace
+  local keepsGrace = back or away and isFirst
+  if keepsGrace then
     -- Not the time of this tick, so that an outage right after it still brings its own grace.
     resumedAt = at -
       -- cure: a step back uses up no grace
@@ -36,9 +39,11 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
   end
   local before, backAt, gapAt, gapFrom, openedAt =
     unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom', 'openedAt'))
-  local tickedAt, known = tonumber(before) or at, tonumber(backAt) or 0
+  -- cure: an outage before the first tick
+  local first = tonumber(openedAt) or at
+  local tickedAt, known = tonumber(before) or first, tonumber(backAt) or 0
   awayMs = math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
-  local resumedAt, away = noteReturn(counters, at, tickedAt, known, awayMs)
+  local resumedAt, away = noteReturn(counters, at, tickedAt, not before, known, awayMs)
   gapAt = tonumber(gapAt) or 0
   local gapMs = gapAt - (tonumber(gapFrom) or gapAt)
   local gap = away and 0 or math.max(0, at - tickedAt)
@@ -46,7 +51,7 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
     gapAt, gapMs = at, gap
   end
   redis.call('HSET', counters, 'tickedAt', at, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
-  -- Ids are opened between two ticks, and before the first.
+  -- Ids are opened between two ticks.
   -- cure: an opened id shows how far the clock was, 2
   local seenAt = math.max(tickedAt, tonumber(openedAt) or 0)
   if seenAt > at then

@@ -1,5 +1,10 @@
 import { Notifier } from '@piecework/notifier';
-import { ConnectionError, InvalidOptionError, RequestExistsError } from '@piecework/protocol';
+import {
+  ConnectionError,
+  InvalidOptionError,
+  QueueCommands,
+  RequestExistsError,
+} from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { type Flow, numbers, test } from '../support/flow.js';
@@ -54,6 +59,21 @@ describe('the same id', () => {
       ...array,
       created: false,
     });
+  });
+
+  test('of a request of another queue is not left open here, also under an equal generation', async ({
+    flow,
+  }) => {
+    const id = flow.id('twice');
+    const { generation } = await flow.producer().submit(numbers(2), { id });
+    const queue = `${flow.queue}-other`;
+    const other = new QueueCommands(flow.connection, queue);
+    // As an intent of this queue in the same millisecond.
+    await flow.connection.client.hset(other.keys.open, id, generation);
+    await refused(flow.producer({ queue }).submit(numbers(2), { id }));
+    expect(await other.whereabouts(id)).toEqual({});
+    await flow.worker({ handler: (n: number) => n }).start();
+    await flow.complete(id);
   });
 
   test('of a stream that is still open elsewhere is refused', async ({ flow }) => {

@@ -1,7 +1,10 @@
 import { decodeError } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
+import { Redis, ReplyError } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
+import { interceptScripts } from '../support/script-calls.js';
+import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 /** Fails unless every slot of a started worker can be used: so many sub-requests meet in its handler. */
@@ -190,6 +193,34 @@ describe('a handler', () => {
     clearInterval(feeding);
     await open.seal();
     await flow.complete(flow.id('busy'));
+  });
+
+  test('reports its progress again when the renewal that had it fails', {
+    tags: ['one-server'],
+  }, async ({ flow }) => {
+    const client = new Redis(flow.redis as string);
+    let failed = 0;
+    interceptScripts(client, async (args, send) => {
+      if (failed > 0 || scriptOf('evalsha', args) !== 'renew') return send();
+      failed += 1;
+      throw new ReplyError('TRYAGAIN Multiple keys request during rehashing of slot');
+    });
+    const done = gate();
+    const handler = async (_: number, ctx: HandlerContext) => {
+      ctx.progress(7);
+      await done.opened;
+    };
+    const worker = flow.worker({ redis: client, handler, leaseMs: 30_000 });
+    flow.after(async () => {
+      await worker.close();
+      client.disconnect();
+    });
+    await worker.start();
+    const { id } = await flow.producer().submit([1]);
+    await until(async () => (await flow.request(id).inspect())?.progress[0] === '7');
+    expect(failed).toBe(1);
+    done.open();
+    await flow.complete(id);
   });
 
   test('gets an error for progress that is not a number; infinite numbers are ignored', async ({

@@ -1,7 +1,7 @@
 import { ControlCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
-import { useTestClock } from '../support/clock.js';
-import { given, Hand, type Scene } from '../support/given.js';
+import { moveClock, useTestClock } from '../support/clock.js';
+import { given, Hand, LEASE_MS, type Scene, success, tickOnce } from '../support/given.js';
 import { readAhead, running } from '../support/read-ahead.js';
 import { completeWithFailures, openedAgain, runAgain } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
@@ -63,6 +63,25 @@ const traces: Record<string, Trace> = {
       });
     },
     without: [{ script: 'settle', cure: 'nothing is read ahead of a paused request' }],
+  },
+
+  // All its handlers have ended, so that the reply takes back none that runs.
+  'a worker whose permits were withdrawn reads nothing ahead': {
+    async play() {
+      const { scene, hand, entries } = await running(2);
+      const done = entries.map((entry) => success(entry));
+      for (let passed = 0; passed <= LEASE_MS; passed += 10_000) {
+        moveClock(10_000);
+        await tickOnce(scene);
+      }
+      expect(await readAhead(scene, hand, { running: 0, read: 4, ahead: 2 }, done)).toMatchObject({
+        permits: 0,
+        read: [],
+      });
+    },
+    without: [
+      { script: 'settle', cure: 'a settle without permits reads nothing', change: 'always' },
+    ],
   },
 
   'an enter reads ahead for a worker that has all that the limit allows, and for no other': {

@@ -173,7 +173,9 @@ const traces: Record<string, Trace> = {
   'a tend that was under way while Redis was away gives up no producer': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 30_000, onProducerLost: 'cancel' });
-      moveClock(21_000);
+      moveClock(12_000);
+      await tickOnce(scene);
+      moveClock(9_000);
       const { claims, now, resumedAt } = await scene.queue.tick('', '');
       moveClock(40_000);
       const { generation, passed } = claims[0]!;
@@ -260,9 +262,11 @@ const traces: Record<string, Trace> = {
     ],
   },
 
-  'an id that was opened while the clock was ahead is tended in time, also before the first tick': {
+  'an id that was opened while the clock was ahead is tended in time': {
     async play() {
-      const scene = await given.sealed({ items: 1 });
+      const { queue } = (await deadWorker()).queue.keys;
+      moveClock(HOUR_MS);
+      const scene = await given.sealed({ items: 1, queue });
       await popAll(scene);
       moveClock(-HOUR_MS);
       await pass(scene, 60_000);
@@ -277,6 +281,35 @@ const traces: Record<string, Trace> = {
       },
     ],
   },
+
+  'an id that was opened while the clock was ahead is tended in time, also before the first tick': {
+    async play() {
+      const scene = await given.sealed({ items: 1 });
+      await popAll(scene);
+      moveClock(-HOUR_MS);
+      await pass(scene, 60_000);
+      expect((await inspect(scene)).epoch).toBeGreaterThan(1);
+    },
+    without: [
+      { script: 'intent', cure: 'an opened id shows how far the clock was', change: { skip: 2 } },
+    ],
+  },
+
+  'when Redis was away before the first tick, and again right after it, a producer has its whole lease to renew':
+    {
+      async play() {
+        const scene = await given.created({ producerLeaseMs: LEASE_MS, onProducerLost: 'cancel' });
+        moveClock(HOUR_MS);
+        await tickOnce(scene);
+        moveClock(2 * LEASE_MS);
+        await pass(scene, LEASE_MS - 2_000);
+        expect((await scene.request.renewProducer(scene.generation)).verdict).toBe('ok');
+      },
+      without: [
+        { script: 'tick', cure: 'an outage before the first tick', change: { becomes: 'at' } },
+        { script: 'tick', cure: 'the first tick uses up no grace', change: { becomes: 'back' } },
+      ],
+    },
 
   'after the clock went back, a retry without a delay is ready at once': {
     async play() {

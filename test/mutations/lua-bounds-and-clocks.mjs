@@ -36,6 +36,18 @@ export const luaBoundsAndClocks = [
       'when Redis was away right after its clock went back, a worker has its whole lease to renew',
   },
   {
+    cure: 'an outage before the first tick',
+    test: CLOCK,
+    history:
+      'when Redis was away before the first tick, and again right after it, a producer has its whole lease to renew',
+  },
+  {
+    cure: 'the first tick uses up no grace',
+    test: CLOCK,
+    history:
+      'when Redis was away before the first tick, and again right after it, a producer has its whole lease to renew',
+  },
+  {
     cure: 'an outage is measured by one clock',
     test: CLOCK,
     history: 'an outage is not confused with the clock of the server that reports it',
@@ -78,8 +90,7 @@ export const luaBoundsAndClocks = [
   {
     cure: 'an opened id shows how far the clock was',
     test: CLOCK,
-    history:
-      'an id that was opened while the clock was ahead is tended in time, also before the first tick',
+    history: 'an id that was opened while the clock was ahead is tended in time',
   },
   {
     cure: 'a delay of nothing has its length too',

@@ -396,6 +396,11 @@ export const luaControlAndLosses = [
     history: 'an enter reads ahead of a request that it can read to the end, and of no other',
   },
   {
+    cure: 'a settle without permits reads nothing',
+    test: AHEAD,
+    history: 'a worker whose permits were withdrawn reads nothing ahead',
+  },
+  {
     cure: 'nothing is read ahead above a lowered limit',
     test: AHEAD,
     history: 'above a lowered limit nothing is read ahead, and what was is to go back',

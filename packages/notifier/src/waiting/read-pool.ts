@@ -10,11 +10,13 @@ const READ_MS = 10_000;
  * Reads many things, some at a time. A thing that is asked for while it is being read is read once more
  * afterwards; one whose read fails is read again, with backoff.
  */
-export class ReadPool<Thing> {
+export class ReadPool<Thing extends object> {
   readonly #read: (thing: Thing) => Promise<void>;
   readonly #onError: (error: unknown) => void;
   readonly #asked = new Set<Thing>();
   readonly #failed = new Set<Thing>();
+  /** What is read for nobody any more. */
+  readonly #forgotten = new WeakSet<Thing>();
   readonly #backoff = backoff(50, 2_000);
   #underWay = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -25,11 +27,15 @@ export class ReadPool<Thing> {
   }
 
   ask(things: Iterable<Thing>): void {
-    for (const thing of things) this.#asked.add(thing);
+    for (const thing of things) {
+      this.#forgotten.delete(thing);
+      this.#asked.add(thing);
+    }
     this.#begin();
   }
 
   forget(thing: Thing): void {
+    this.#forgotten.add(thing);
     this.#asked.delete(thing);
     this.#failed.delete(thing);
     if (this.#failed.size > 0) return;
@@ -52,6 +58,7 @@ export class ReadPool<Thing> {
       await scope.race(this.#read(thing));
       this.#backoff.reset();
     } catch (error) {
+      if (this.#forgotten.has(thing)) return;
       this.#onError(error);
       this.#failed.add(thing);
       this.#retry ??= setTimeout(() => this.#askFailed(), this.#backoff.next());

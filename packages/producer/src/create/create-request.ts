@@ -216,13 +216,14 @@ async function createByParts(
       above = created.above;
       voids += 1;
     }
-    if (found?.generation !== generation) {
-      await withdrawGeneration(queue, commands, generation, patiently);
-      // The queue side had lost a generation that still runs. Now it is open there, and found by the next try.
-      if (found && found.status !== 'complete' && !opened) {
-        opened = true;
-        continue;
-      }
+    const isEqual = found?.generation === generation;
+    const runs = found !== undefined && found.status !== 'complete';
+    // A generation that is equal and runs is of another queue, or is open here.
+    if (!isEqual || runs) await withdrawGeneration(queue, commands, generation, patiently);
+    // The queue side had lost a generation that still runs. Now it is open there, and found by the next try.
+    if (!isEqual && runs && !opened) {
+      opened = true;
+      continue;
     }
     if (found) return { generation, found, created: await isOurs() };
   }

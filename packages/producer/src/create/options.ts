@@ -77,7 +77,7 @@ export interface RequestOptions {
   readonly attemptTimeoutMs?: number | undefined;
   /**
    * How long the whole request may take from its creation, in ms. Then the request ends as failed: what runs may
-   * still succeed, the rest is cancelled. Must be longer than `delayMs`, or than it is until `runAt`. Between 1 and a year.
+   * still succeed, the rest is cancelled. It must end after the start that `delayMs` or `runAt` sets. Between 1 and a year.
    * @default no bound
    */
   readonly deadlineMs?: number | undefined;
@@ -117,8 +117,8 @@ export interface RequestOptions {
   readonly producerLeaseMs?: number | undefined;
   /**
    * How long each call keeps trying while Redis is unreachable, full, loading, read-only …, in ms, before it
-   * throws; 0: not at all. Keep it below `producerLeaseMs`, or the producer may return when its request was given
-   * up. Calls fail at once when Redis was never reached. @default 30000
+   * throws; 0: not at all. If it is longer than `producerLeaseMs`, others may have given the request up before a
+   * call succeeds. Calls fail at once when Redis was never reached. @default 30000
    */
   readonly unavailableMs?: number | undefined;
   /**

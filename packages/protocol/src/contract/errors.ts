@@ -320,7 +320,7 @@ export class ClosedError extends PieceworkError {
   }
 }
 
-/** Redis cannot be reached, or the connection broke and the fate of the call is unknown. */
+/** Redis cannot be reached. Of a call that changes a request nothing was sent; otherwise see IndeterminateError. */
 export class ConnectionError extends PieceworkError {
   override readonly name = 'ConnectionError';
 

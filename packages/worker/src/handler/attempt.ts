@@ -163,6 +163,11 @@ export class Attempt implements PullContext {
     return n;
   }
 
+  /** This report was not stored: it counts until the handler reports again. */
+  putBackProgress(n: number): void {
+    this.#progress ??= n;
+  }
+
   /** Asks the handler to stop. 'lost': a success still counts. 'abandoned': nothing does. */
   abort(fate: 'lost' | 'abandoned', why: string): void {
     if (this.#fate !== 'abandoned') this.#fate = fate;

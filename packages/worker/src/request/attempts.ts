@@ -172,6 +172,17 @@ export class Attempts {
     return reports;
   }
 
+  /** What `takeProgress` answered was not stored: the next call answers it again, unless there is something newer. */
+  putBackProgress(reports: readonly number[]): void {
+    const byIndex = new Map<number, number>();
+    for (let i = 0; i < reports.length; i += 2)
+      byIndex.set(reports[i] as number, reports[i + 1] as number);
+    for (const attempt of this.#running.values()) {
+      const n = byIndex.get(attempt.index);
+      if (n !== undefined) attempt.putBackProgress(n);
+    }
+  }
+
   /** Start of the handler that has run longest, as performance.now(); Infinity: none runs. */
   get oldest(): number {
     const [first] = this.#running.values();

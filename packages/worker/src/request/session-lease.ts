@@ -125,13 +125,20 @@ export class SessionLease {
     if (this.#permits === 0 || this.#renewing) return;
     const sentAt = performance.now();
     const checkpoints = unsentOf(this.#attempts.running());
-    const reports = [...this.#attempts.takeProgress(), ...reportsOf(checkpoints)];
+    const progress = this.#attempts.takeProgress();
+    const reports = [...progress, ...reportsOf(checkpoints)];
     if (reports.length === 0 && sentAt - this.#renewedAt < everyMs) return;
     const replies = this.#replies;
     this.#renewing = true;
-    const { verdict } = await this.#calls.renew(reports).finally(() => {
-      this.#renewing = false;
-    });
+    const { verdict } = await this.#calls
+      .renew(reports)
+      .catch((error: unknown) => {
+        this.#attempts.putBackProgress(progress);
+        throw error;
+      })
+      .finally(() => {
+        this.#renewing = false;
+      });
     this.#context.answeredAt = performance.now();
     const granted = verdict === 'ok' || verdict === 'cancelling';
     if (granted) for (const { checkpoint, text } of checkpoints) checkpoint.kept(text);
