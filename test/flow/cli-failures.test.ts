@@ -118,6 +118,9 @@ test('redrive runs failures again, and can wait for the completion', async ({ co
   const { id } = await someFailed(queue);
   const none = await run('redrive', id, '--error', 'NoSuchError', '--json');
   expect(JSON.parse(none.stdout)).toMatchObject({ id, redriven: 0 });
+  const ended = await run('redrive', id, '--error', 'NoSuchError', '--wait');
+  expect(ended).toMatchObject({ code: 1, stdout: '' });
+  expect(ended.stderr).toContain(`${id} failed: 0 ran again, 2 failed\n`);
   const some = await run('redrive', id, '--index', '2,0', '--json');
   const { generation, redriven } = JSON.parse(some.stdout) as Record<string, number>;
   expect(redriven).toBe(1);

@@ -61,6 +61,8 @@ const bullmqAdd: SmallContender = {
 
   async openCaller(address, name) {
     const queue = new Queue<Payload>(name, { connection: connectionOf(address) });
+    // Each call under way listens for its end: more than ten at a time would be warned of, at a cost.
+    queue.setMaxListeners(0);
     const events = new QueueEvents(name, { connection: connectionOf(address) });
     await Promise.all([queue.waitUntilReady(), events.waitUntilReady()]);
     return {
@@ -90,6 +92,7 @@ const bullmqFlow: SmallContender = {
   async openCaller(address, queueName) {
     const connection = connectionOf(address);
     const producer = new FlowProducer({ connection });
+    producer.setMaxListeners(0);
     const events = new QueueEvents(parentsOf(queueName), { connection });
     await Promise.all([producer.waitUntilReady(), events.waitUntilReady()]);
     return {

@@ -13,13 +13,14 @@ export async function checkQueue(
 ): Promise<Finding[]> {
   const { client } = connection;
   const { keys } = queue;
-  const [open, until, parked, times, first, asleep, workers] = await Promise.all([
+  const [open, until, parked, times, first, asleep, ended, workers] = await Promise.all([
     client.hlen(keys.open),
     client.hget(keys.paused, 'until'),
     client.hscan(keys.parked, '0', 'COUNT', PARKED_READ),
     client.hmget(keys.counters, 'tickedAt', 'resumedAt', 'shiftMs'),
     client.zrange(keys.agenda, '0', '0', 'WITHSCORES'),
     client.zcard(keys.wait),
+    client.zcard(keys.history),
     queue.workers(),
   ]).catch((thrown: unknown) => {
     throw redisError(thrown, 'doctor');
@@ -28,7 +29,9 @@ export async function checkQueue(
   // A running process ticks, and a worker reports itself, at least this often.
   const seldomMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
   const silent = workers.filter(({ seenAt }) => now - seenAt > seldomMs);
+  const isKnown = open > 0 || ended > 0 || workers.length > 0;
   return [
+    ...(isKnown ? [] : [unknown(keys.queue)]),
     paused(keys.queue, until, now),
     ...served(
       open,
@@ -39,6 +42,15 @@ export async function checkQueue(
     queueTimesAhead(now, { tickedAt, resumedAt, shiftMs }, workers),
     kept(open, sinceTickMs(now, Number(tickedAt ?? 0), first[1], asleep), seldomMs),
   ];
+}
+
+function unknown(queue: string): Finding {
+  const what = `nothing is known of queue ${queue}: no worker, no open request, and none that ended in the last week`;
+  return warning(
+    'queue',
+    what,
+    'check the name, which is case-sensitive; ignore this if the queue is new',
+  );
 }
 
 function paused(queue: string, until: string | null, now: number): Finding {
