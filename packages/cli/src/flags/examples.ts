@@ -54,9 +54,9 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
 /** The statuses that `status`, `list` and `watch` print. */
 const STATUSES = `
 Status:
-  open        items may still be added; those that are in run
+  open        items may still be added; those already added run
   sealed      all items are in; the request runs
-  cancelling  the rest is cancelled; what runs may end
+  cancelling  running sub-requests may finish; the others are cancelled
   complete    it has ended: succeeded, failed or cancelled`;
 
 const NOTES: Readonly<Record<string, string>> = {

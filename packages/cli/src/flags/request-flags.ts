@@ -54,7 +54,7 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--id <id>',
-    'id of the request; the same id never starts the work twice',
+    'id of the request; while it is kept, the same id starts no work twice',
     requestOptions['id'],
   ),
   flag(
@@ -108,7 +108,7 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--on-exceeded <how>',
-    'when more fail: continue, or cancel the rest and stop what runs',
+    'when more fail: continue, or cancel the rest and abort handlers',
     requestOptions['onExceeded'],
   ),
   flag(
@@ -151,7 +151,7 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--durability <what>',
-    'what submitting waits for at its end: none, replica or fsync',
+    'confirmation to wait for after sealing: none, replica or fsync',
     requestOptions['durability'],
   ),
   flag(

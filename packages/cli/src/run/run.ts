@@ -200,9 +200,9 @@ class Run {
     return onStopSignals(
       (signal) => {
         this.#stoppedBy = signal;
-        const rest = this.#named ? 'the rest stays' : 'the rest is cancelled';
+        const rest = this.#named ? 'the rest stays queued' : 'the rest is cancelled';
         const time = prettyMs(this.#values.drainMs);
-        say(`stopping: what runs has ${time}, ${rest}; Ctrl-C again ends at once`);
+        say(`stopping: running handlers get ${time}, ${rest}; Ctrl-C ends at once`);
         this.#stopping.abort();
       },
       () => {

@@ -145,8 +145,8 @@ export class RequestHandle<Result = unknown> {
   }
 
   /**
-   * Cancels the request. What does not run yet is cancelled at once; running handlers are aborted, and what succeeds
-   * all the same counts. Results and failures stay. @throws as Admin.cancel
+   * Cancels the request. What does not run yet is cancelled at once; running handlers are aborted, and those that
+   * still succeed are counted. Results and failures stay. @throws as Admin.cancel
    */
   cancel(): Promise<Cancelled> {
     return this.#admin.cancel(this.id);

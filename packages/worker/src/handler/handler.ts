@@ -14,8 +14,10 @@ export interface HandlerContext {
   /** How often its worker ended while it ran this sub-request: killed, out of memory, frozen beyond its lease. */
   readonly crashes: number;
   /**
-   * Aborted when the outcome is not wanted any more: the request is cancelled or dropped, the attempt has reached
-   * `attemptTimeoutMs`, the lease is lost, or the worker closes. `signal.reason` says which.
+   * Aborted when the outcome is not wanted any more: the request is cancelled or dropped, has reached its deadline or
+   * too many failures (`onExceeded: 'cancel'`), the attempt has reached `attemptTimeoutMs`, the lease is lost, or the
+   * worker closes. `signal.reason` is a TimeoutError for `attemptTimeoutMs`, else an AbortError whose message says
+   * why.
    */
   readonly signal: AbortSignal;
   /** Logs with the ids of request and sub-request. */
