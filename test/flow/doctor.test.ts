@@ -173,10 +173,12 @@ describe('orphans', () => {
 });
 
 describe('the queue', () => {
-  it('warns when it is paused', async () => {
+  it('warns when nothing is known of it, and when it is paused', async () => {
     const queue = freshName('paused');
     const admin = new Admin({ redis: await connected(), queue });
-    expect(fine(await admin.doctor(), 'queue')).toBe(true);
+    expect(wrong(await admin.doctor(), 'queue')).toEqual([
+      `warning nothing is known of queue ${queue}: no worker, no open request, and none that ended within a week`,
+    ]);
     await admin.pauseQueue();
     expect(wrong(await admin.doctor(), 'queue').join()).toContain('until somebody resumes it');
     await admin.pauseQueue({ forMs: 60_000 });

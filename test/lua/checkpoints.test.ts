@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { moveClock, useTestClock } from '../support/clock.js';
+import { useTestClock } from '../support/clock.js';
 import {
   back,
   failure,
@@ -9,8 +9,8 @@ import {
   type Options,
   type Scene,
   success,
-  tickOnce,
 } from '../support/given.js';
+import { pass } from '../support/pass.js';
 import { inspect } from '../support/peek.js';
 
 useTestClock();
@@ -61,8 +61,7 @@ describe('a checkpoint', () => {
 
   it('is given to the next attempt when its worker died', async () => {
     const { scene } = await held();
-    moveClock(LEASE_MS + 1);
-    await tickOnce(scene);
+    await pass(scene, LEASE_MS + 1_000);
     const next = new Hand(scene, 'next');
     await next.enter(2);
     expect(await next.take(2)).toMatchObject([
@@ -95,8 +94,7 @@ describe('a checkpoint', () => {
     await hand.settle([success(first), failure(second)]);
     expect(await kept(scene)).toEqual({});
     const crashing = await held({ items: 3, limit: 3, maxCrashes: 1 });
-    moveClock(LEASE_MS + 1);
-    await tickOnce(crashing.scene);
+    await pass(crashing.scene, LEASE_MS + 1_000);
     expect(await kept(crashing.scene)).toEqual({});
     expect((await inspect(crashing.scene)).counts).toMatchObject({ failed: 2, ready: 1 });
   });

@@ -1,7 +1,8 @@
 import { ControlCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
-import { moveClock, useTestClock } from '../support/clock.js';
-import { given, Hand, LEASE_MS, type Scene, success, tickOnce } from '../support/given.js';
+import { useTestClock } from '../support/clock.js';
+import { given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
+import { pass } from '../support/pass.js';
 import { readAhead, running } from '../support/read-ahead.js';
 import { completeWithFailures, openedAgain, runAgain } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
@@ -70,10 +71,7 @@ const traces: Record<string, Trace> = {
     async play() {
       const { scene, hand, entries } = await running(2);
       const done = entries.map((entry) => success(entry));
-      for (let passed = 0; passed <= LEASE_MS; passed += 10_000) {
-        moveClock(10_000);
-        await tickOnce(scene);
-      }
+      await pass(scene, LEASE_MS + 1_000);
       expect(await readAhead(scene, hand, { running: 0, read: 4, ahead: 2 }, done)).toMatchObject({
         permits: 0,
         read: [],

@@ -14,6 +14,7 @@ import {
   type Scene,
   tickOnce,
 } from '../support/given.js';
+import { pass } from '../support/pass.js';
 import { inspect, inspectQueue } from '../support/peek.js';
 import { running } from '../support/read-ahead.js';
 import { playTraces, type Trace } from '../support/trace.js';
@@ -26,14 +27,6 @@ import { playTraces, type Trace } from '../support/trace.js';
 useTestClock();
 
 const HOUR_MS = 3_600_000;
-
-/** Time passes, and the agenda is ticked about every second. */
-async function pass(scene: Scene, ms: number): Promise<void> {
-  for (let left = ms; left > 0; left -= 1_000) {
-    moveClock(Math.min(left, 1_000));
-    await tickOnce(scene);
-  }
-}
 
 /** A worker dies while it runs a sub-request; the agenda was ticked. */
 async function deadWorker(): Promise<Scene> {

@@ -9,8 +9,8 @@ import {
   popAll,
   type Scene,
   success,
-  tickOnce,
 } from '../support/given.js';
+import { pass } from '../support/pass.js';
 import { inspect } from '../support/peek.js';
 import {
   completeWithFailures,
@@ -240,8 +240,7 @@ const traces: Record<string, Trace> = {
       const worker = new Hand(scene);
       const [first] = await worker.hold(1);
       await worker.settle([success(first!)], { keep: 0 });
-      moveClock(REDRIVE_LEASE_MS + 1);
-      await tickOnce(scene);
+      await pass(scene, REDRIVE_LEASE_MS + 1_000);
       expect(await inspect(scene)).toMatchObject({ status: 'complete', outcome: 'failed' });
     },
     without: [{ script: 'redrive', cure: 'a lost redrive is sealed', change: { skip: 2 } }],

@@ -17,6 +17,7 @@ import {
   success,
   tickOnce,
 } from '../support/given.js';
+import { pass } from '../support/pass.js';
 import { inspect, inspectQueue } from '../support/peek.js';
 import { playTraces, type Trace } from '../support/trace.js';
 import { until } from '../support/until.js';
@@ -241,8 +242,7 @@ const traces: Record<string, Trace> = {
   'a request whose producer died without a seal is sealed, and ends': {
     async play() {
       const scene = await given.created({ producerLeaseMs: 9_000, onProducerLost: 'seal' });
-      moveClock(21_000);
-      await tickOnce(scene);
+      await pass(scene, 21_000);
       expect(await inspect(scene)).toMatchObject({ status: 'complete', outcome: 'succeeded' });
       expect((await inspectQueue(scene)).open).toEqual({});
     },

@@ -10,7 +10,7 @@ import type { CheckedOptions } from './doctor-options.js';
 import { CHECKS, type Check, error, type Finding, warning } from './finding.js';
 import { checkExpiry } from './queue/expiry.js';
 import { checkOrphans } from './queue/orphans.js';
-import { checkQueue } from './queue/queue-state.js';
+import { checkName, checkQueue } from './queue/queue-state.js';
 import { repair } from './queue/repair.js';
 import { checkRequests } from './queue/requests.js';
 import { checkAcl, type Users } from './servers/acl.js';
@@ -69,6 +69,7 @@ export async function doctor(
   const { whole, sharded } = split(options.users);
   if (whole) await check('acl', () => checkAcl(servers, shards.queue, whole));
   if (sharded) await checkEach('acl', (queue) => checkAcl(servers, queue.keys.queue, sharded));
+  await check('queue', () => checkName(connection, shards));
   await checkEach('queue', async (queue) => checkQueue(connection, queue, await now(queue)));
   await checkEach('books', async (queue) =>
     checkRequests(connection, queue, await now(queue), options.slowMs),

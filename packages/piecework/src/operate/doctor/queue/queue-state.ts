@@ -1,4 +1,10 @@
-import { type Connection, type QueueCommands, redisError, TIMES } from '@piecework/protocol';
+import {
+  type Connection,
+  type QueueCommands,
+  redisError,
+  type Shards,
+  TIMES,
+} from '@piecework/protocol';
 import { error, type Finding, many, ok, some, warning } from '../finding.js';
 import { queueTimesAhead } from './times-ahead.js';
 
@@ -13,14 +19,13 @@ export async function checkQueue(
 ): Promise<Finding[]> {
   const { client } = connection;
   const { keys } = queue;
-  const [open, until, parked, times, first, asleep, ended, workers] = await Promise.all([
+  const [open, until, parked, times, first, asleep, workers] = await Promise.all([
     client.hlen(keys.open),
     client.hget(keys.paused, 'until'),
     client.hscan(keys.parked, '0', 'COUNT', PARKED_READ),
     client.hmget(keys.counters, 'tickedAt', 'resumedAt', 'shiftMs'),
     client.zrange(keys.agenda, '0', '0', 'WITHSCORES'),
     client.zcard(keys.wait),
-    client.zcard(keys.history),
     queue.workers(),
   ]).catch((thrown: unknown) => {
     throw redisError(thrown, 'doctor');
@@ -29,9 +34,7 @@ export async function checkQueue(
   // A running process ticks, and a worker reports itself, at least this often.
   const seldomMs = Math.max(TIMES.awayMs, workers.length * TIMES.awayPerWorkerMs);
   const silent = workers.filter(({ seenAt }) => now - seenAt > seldomMs);
-  const isKnown = open > 0 || ended > 0 || workers.length > 0;
   return [
-    ...(isKnown ? [] : [unknown(keys.queue)]),
     paused(keys.queue, until, now),
     ...served(
       open,
@@ -44,13 +47,19 @@ export async function checkQueue(
   ];
 }
 
-function unknown(queue: string): Finding {
-  const what = `nothing is known of queue ${queue}: no worker, no open request, and none that ended in the last week`;
-  return warning(
-    'queue',
-    what,
-    'check the name, which is case-sensitive; ignore this if the queue is new',
+/** Checks whether anything is known of a queue: a wrong name has none of these keys, in any shard. */
+export async function checkName({ client }: Connection, shards: Shards): Promise<Finding[]> {
+  const counts = shards.all.map(({ keys }) =>
+    Promise.all([
+      client.hlen(keys.open),
+      client.zcard(keys.workers),
+      client.zcard(keys.history),
+      client.hlen(keys.paused),
+    ]),
   );
+  if ((await Promise.all(counts)).flat().some((count) => count > 0)) return [];
+  const what = `nothing is known of queue ${shards.queue}: no worker, no open request, and none that ended within a week`;
+  return [warning('queue', what, 'check the name; of a new queue there is nothing to be known')];
 }
 
 function paused(queue: string, until: string | null, now: number): Finding {
