@@ -5,7 +5,7 @@
 --   open      hash  id -> generation of every open request
 --   agenda    zset  id -> time of its next attention
 --   counters  hash  counts of this queue; 'generation': none is given out that is lower; 'openedAt': the latest
---                   time by which an id was opened, so that a tick sees that the clock went back since
+--                   time by which an id was opened, so that a tick sees that the clock went back since; 'firstAt': the time of the first
 -- ARGV
 --   id       string  of the request
 --   graceMs  int     until the first tend checks whether the request was created
@@ -16,7 +16,7 @@
 -- REPEAT  the generation of the first call; which of two submitters owns it, create decides
 -- FLAGS
 
---- @include now, generation
+--- @include now, generation, first-open
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
 local id, graceMs, idleMs, above = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
@@ -30,6 +30,7 @@ if not generation or --[[cure: an open generation that has ended is replaced]] g
   redis.call('HSET', counters, 'generation', generation,
     -- cure: an opened id shows how far the clock was
     'openedAt', math.max(at, tonumber(v[2]) or 0))
+  noteFirst(counters, v[2], at)
   redis.call('PEXPIRE', counters, idleMs)
   redis.call('HSET', open, id, generation)
   redis.call('ZADD', agenda, at + graceMs, id)

@@ -17,7 +17,7 @@
 -- REPEAT  'open', nothing changes
 -- FLAGS allow-oom
 
---- @include now
+--- @include now, first-open
 
 local open, agenda, counters = KEYS[1], KEYS[2], KEYS[3]
 local id, generation, idleMs, instead = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -34,6 +34,7 @@ local at = now()
 local v = redis.call('HMGET', counters, 'generation', 'openedAt')
 redis.call('HSET', counters, 'generation', math.max(tonumber(v[1]) or 0, tonumber(generation)), 'openedAt',
   math.max(tonumber(v[2]) or 0, at))
+noteFirst(counters, v[2], at)
 redis.call('PEXPIRE', counters, idleMs)
 redis.call('HSET', open, id, generation)
 redis.call('ZADD', agenda, at, id)

@@ -40,7 +40,7 @@
 --   newest       int     greatest index among all outcomes; -1: there are none
 --   values       value   RS, index, space, result of each success, in their order; '' when none are kept
 --   read         int     sub-requests to read; never more than permits are left without a handler and `ahead`, nor
---                        more than about a mebibyte of them
+--                        more than about a mebibyte of them; without a permit none are read
 --   ahead        int     how many of these may have no permit: the worker starts each when a handler has ended
 --   answered     int     number of this worker's last call for the request that was answered; 0: none
 --   outcomes...  value   one for each success, then four for each other

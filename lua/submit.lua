@@ -26,7 +26,7 @@
 -- REPEAT  the same generations; 0 for a request that has ended or was changed since
 -- FLAGS
 
---- @include now, digits, generation, lane, options
+--- @include now, digits, generation, lane, options, first-open
 
 local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local graceMs, idleMs, windowMs, leaseMs, priority, channel, options =
@@ -145,6 +145,7 @@ local function openIds(new, at, last, openedAt, tendAt)
     redis.call('HSET', counters, 'generation', digits(last),
       -- cure: a whole request shows how far the clock was
       'openedAt', digits(math.max(at, openedAt)))
+    noteFirst(counters, openedAt > 0, at)
     -- Once a minute is enough for a week.
     if math.floor(openedAt / 60000) ~= math.floor(at / 60000) then
       redis.call('PEXPIRE', counters, idleMs)

@@ -6,7 +6,7 @@
 -- Otherwise a Redis that comes and goes would have a dead worker keep its permits for ever.
 -- When the clock went back, nobody knows how long the silence was. It counts as an outage, since leases may last their
 -- whole term again then in any case.
--- Nobody ticks before the first tick, so the time since the last id was opened counts.
+-- Before the first tick, the time since the first id was opened counts.
 -- Returns when Redis was last back, and whether it was away until now.
 local function noteReturn(counters, at, tickedAt, isFirst, known, awayMs)
   local back =
@@ -37,10 +37,11 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
   if redis.call('EXISTS', counters) == 0 then
     return 0, 0, 0
   end
-  local before, backAt, gapAt, gapFrom, openedAt =
-    unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom', 'openedAt'))
+  local before, backAt, gapAt, gapFrom, openedAt, firstAt =
+    unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom', 'openedAt', 'firstAt'))
+  openedAt = tonumber(openedAt) or 0
   -- cure: an outage before the first tick
-  local first = tonumber(openedAt) or at
+  local first = openedAt > at and openedAt or tonumber(firstAt) or at
   local tickedAt, known = tonumber(before) or first, tonumber(backAt) or 0
   awayMs = math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
   local resumedAt, away = noteReturn(counters, at, tickedAt, not before, known, awayMs)
@@ -51,9 +52,9 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
     gapAt, gapMs = at, gap
   end
   redis.call('HSET', counters, 'tickedAt', at, 'gapAt', gapAt, 'gapFrom', gapAt - gapMs)
-  -- Ids are opened between two ticks.
+  -- Ids are opened between two ticks, and before the first.
   -- cure: an opened id shows how far the clock was, 2
-  local seenAt = math.max(tickedAt, tonumber(openedAt) or 0)
+  local seenAt = math.max(tonumber(before) or at, openedAt)
   if seenAt > at then
     -- cure: a lease is not believed beyond its length, 2
     clockWentBack(counters, seenAt - at, at)

@@ -97,7 +97,7 @@ describe('a run that is stopped lets running sub-requests end, and starts no oth
       const { child, said, finished } = startCli(args, { redis: commandLine.redis });
       await run();
       child.kill(signal);
-      await until(() => said.stderr.includes('stopping: running handlers get 30s, '));
+      await until(() => said.stderr.includes('stopping: handlers get 30s, '));
       await goOn();
       expect((await finished).code).toBe(code);
       expect([await count(began), await count(out)]).toEqual([AT_ONCE, AT_ONCE]);

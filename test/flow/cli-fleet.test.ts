@@ -313,7 +313,7 @@ describe('programs of --exec', () => {
     const { child, said, finished } = startCli(args);
     await until(() => ['a', 'b'].every((one) => existsSync(join(folder, `began-${one}`))), STARTS);
     child.kill('SIGINT');
-    await until(() => said.stderr.includes('stopping: running handlers get 30s, '));
+    await until(() => said.stderr.includes('stopping: handlers get 30s, '));
     const written = async () => (await readFile(out, 'utf8')).trim().split('\n');
     await file('go-a', '');
     await until(async () => (await written())[0]?.includes('"value":"a"'));

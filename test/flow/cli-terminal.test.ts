@@ -63,7 +63,7 @@ describe.skipIf(!hasTerminals)('on a terminal', () => {
     await run.finished;
     const screen = screenOf(run.said.stdout);
     expect(screen.slice(-3)).toEqual([
-      'stopping: running handlers get 30s, the rest is cancelled; Ctrl-C ends at once',
+      'stopping: handlers get 30s, the rest is cancelled; Ctrl-C again ends at once',
       expect.stringMatching(/^cancelled: \d+ succeeded, 0 failed, [\d,]+ cancelled of 2,000 in/),
       '',
     ]);

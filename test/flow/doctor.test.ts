@@ -177,7 +177,7 @@ describe('the queue', () => {
     const queue = freshName('paused');
     const admin = new Admin({ redis: await connected(), queue });
     expect(wrong(await admin.doctor(), 'queue')).toEqual([
-      `warning nothing is known of queue ${queue}: no worker, no open request, and none that ended within a week`,
+      `warning nothing is known of queue ${queue}: no worker, no open request, and nothing in its history`,
     ]);
     await admin.pauseQueue();
     expect(wrong(await admin.doctor(), 'queue').join()).toContain('until somebody resumes it');

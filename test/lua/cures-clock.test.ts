@@ -293,6 +293,7 @@ const traces: Record<string, Trace> = {
       async play() {
         const scene = await given.created({ producerLeaseMs: LEASE_MS, onProducerLost: 'cancel' });
         moveClock(HOUR_MS);
+        await given.opened({ queue: scene.queue.keys.queue });
         await tickOnce(scene);
         moveClock(2 * LEASE_MS);
         await pass(scene, LEASE_MS - 2_000);
@@ -300,6 +301,11 @@ const traces: Record<string, Trace> = {
       },
       without: [
         { script: 'tick', cure: 'an outage before the first tick', change: { becomes: 'at' } },
+        {
+          script: 'tick',
+          cure: 'an outage before the first tick',
+          change: { becomes: 'openedAt' },
+        },
         { script: 'tick', cure: 'the first tick uses up no grace', change: { becomes: 'back' } },
       ],
     },

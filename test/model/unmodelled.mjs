@@ -68,6 +68,7 @@ export const unmodelled = [
     'a new request has no results',
   ].map((cure) => ({ cure, why: STORED })),
   { cure: 'a failure whose error is lost is read again', why: NOTICES },
+  { cure: 'an id of another queue is not left open here', why: LIFE },
   { cure: 'a drop of what is gone is forgotten by the queue', why: SERIES },
   { cure: 'handlers start only in slots that the session occupies', why: SLOTS },
   {

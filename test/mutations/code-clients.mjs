@@ -8,6 +8,12 @@ const SUBMISSIONS = 'test/crash/lost-submissions.test.ts';
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeClients = [
   {
+    cure: 'an id of another queue is not left open here',
+    test: 'test/flow/same-id.test.ts',
+    name: 'of a request of another queue is not left open here, also under an equal generation',
+    change: 'never',
+  },
+  {
     cure: 'a request that may have ended before it was awaited is read',
     test: OWN,
     name: 'reads the state of a request that may have ended before it is awaited',

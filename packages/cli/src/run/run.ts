@@ -202,7 +202,7 @@ class Run {
         this.#stoppedBy = signal;
         const rest = this.#named ? 'the rest stays queued' : 'the rest is cancelled';
         const time = prettyMs(this.#values.drainMs);
-        say(`stopping: running handlers get ${time}, ${rest}; Ctrl-C ends at once`);
+        say(`stopping: handlers get ${time}, ${rest}; Ctrl-C again ends at once`);
         this.#stopping.abort();
       },
       () => {

@@ -24,8 +24,8 @@ export interface ResultsOptions extends WaitOptions {
   readonly bufferBytes?: number | undefined;
   /**
    * Whether each result is wanted as soon as possible while the request runs. Workers then settle each outcome within
-   * 4 ms instead of gathering several for up to their `settleDelayMs` (80 ms), which takes Redis up to twice the time for each if the workers
-   * have few slots. `false` suits a reader that collects. @default true
+   * 4 ms instead of gathering several for up to their `settleDelayMs` (80 ms). That takes Redis up to twice the time
+   * for each if the workers have few slots. `false` suits a reader that collects. @default true
    */
   readonly live?: boolean | undefined;
 }

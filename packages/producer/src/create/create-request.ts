@@ -166,6 +166,11 @@ async function createByParts(
   const isMade = async () => call === undefined || (await patience.call(createdBy)) === call;
   // No other process knows a new id.
   const isOurs = async () => (call === undefined ? isNewId === true : isMade());
+  // Another queue may have opened the id in the same millisecond.
+  const isElsewhere = async () => {
+    const { queue: of = '' } = await commands.fields('queue');
+    return of !== '' && of !== queue.keys.queue;
+  };
   const atOnce = small && inOneTrip && !isTimed(options);
   const patiently: Patiently = (call) => patience.call(call);
   let above = 0;
@@ -217,11 +222,11 @@ async function createByParts(
       voids += 1;
     }
     const isEqual = found?.generation === generation;
-    const runs = found !== undefined && found.status !== 'complete';
-    // A generation that is equal and runs is of another queue, or is open here.
-    if (!isEqual || runs) await withdrawGeneration(queue, commands, generation, patiently);
+    // cure: an id of another queue is not left open here
+    if (!isEqual || (await patience.call(isElsewhere)))
+      await withdrawGeneration(queue, commands, generation, patiently);
     // The queue side had lost a generation that still runs. Now it is open there, and found by the next try.
-    if (!isEqual && runs && !opened) {
+    if (found && !isEqual && found.status !== 'complete' && !opened) {
       opened = true;
       continue;
     }

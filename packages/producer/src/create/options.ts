@@ -77,7 +77,8 @@ export interface RequestOptions {
   readonly attemptTimeoutMs?: number | undefined;
   /**
    * How long the whole request may take from its creation, in ms. Then the request ends as failed: what runs may
-   * still succeed, the rest is cancelled. It must end after the start that `delayMs` or `runAt` sets. Between 1 and a year.
+   * still succeed, the rest is cancelled. The deadline must be later than the start that `delayMs` or
+   * `runAt` sets. Between 1 and a year.
    * @default no bound
    */
   readonly deadlineMs?: number | undefined;

@@ -320,7 +320,10 @@ export class ClosedError extends PieceworkError {
   }
 }
 
-/** Redis cannot be reached. Of a call that changes a request nothing was sent; otherwise see IndeterminateError. */
+/**
+ * Redis cannot be reached. The last command of the call was not sent; earlier ones of the same call may have been, as of
+ * a submission of many items. See also IndeterminateError.
+ */
 export class ConnectionError extends PieceworkError {
   override readonly name = 'ConnectionError';
 

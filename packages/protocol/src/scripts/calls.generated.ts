@@ -605,7 +605,7 @@ export const calls = {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;
       /** id -> time of its next attention */ readonly agenda: string;
-      /** counts of this queue; 'generation': none is given out that is lower; 'openedAt': the latest time by which an id was opened, so that a tick sees that the clock went back since */ readonly counters: string;
+      /** counts of this queue; 'generation': none is given out that is lower; 'openedAt': the latest time by which an id was opened, so that a tick sees that the clock went back since; 'firstAt': the time of the first */ readonly counters: string;
     }): string[] => [k.open, k.agenda, k.counters],
     args: (a: {
       /** of the request */ readonly id: string;
@@ -1054,7 +1054,7 @@ export const calls = {
       /** number of the grant under which they were read, from enter; '' when unsure */ readonly grantNo: string;
       /** greatest index among all outcomes; -1: there are none */ readonly newest: number;
       /** RS, index, space, result of each success, in their order; '' when none are kept */ readonly values: Argument;
-      /** sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them */ readonly read: number;
+      /** sub-requests to read; never more than permits are left without a handler and `ahead`, nor more than about a mebibyte of them; without a permit none are read */ readonly read: number;
       /** how many of these may have no permit: the worker starts each when a handler has ended */ readonly ahead: number;
       /** number of this worker's last call for the request that was answered; 0: none */ readonly answered: number;
       /** one for each success, then four for each other */ readonly outcomes: readonly Argument[];

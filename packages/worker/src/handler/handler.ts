@@ -16,8 +16,7 @@ export interface HandlerContext {
   /**
    * Aborted when the outcome is not wanted any more: the request is cancelled or dropped, has reached its deadline or
    * too many failures (`onExceeded: 'cancel'`), the attempt has reached `attemptTimeoutMs`, the lease is lost, or the
-   * worker closes. `signal.reason` is a TimeoutError for `attemptTimeoutMs`, else an AbortError whose message says
-   * why.
+   * worker closes. `signal.reason` is a TimeoutError for `attemptTimeoutMs`, else an AbortError.
    */
   readonly signal: AbortSignal;
   /** Logs with the ids of request and sub-request. */

@@ -161,26 +161,15 @@ export class Attempts {
     return Promise.all(left.map(({ ended }) => ended));
   }
 
-  /** What handlers reported since the last call: index, number, index, number … */
-  takeProgress(): number[] {
-    const reports: number[] = [];
+  /** What handlers reported since the last call. */
+  takeProgress(): { readonly attempt: Attempt; readonly n: number }[] {
+    const reports: { attempt: Attempt; n: number }[] = [];
     for (const attempt of this.#running.values()) {
-      if (reports.length >= 2 * REPORTS) break;
+      if (reports.length >= REPORTS) break;
       const n = attempt.takeProgress();
-      if (n !== undefined) reports.push(attempt.index, n);
+      if (n !== undefined) reports.push({ attempt, n });
     }
     return reports;
-  }
-
-  /** What `takeProgress` answered was not stored: the next call answers it again, unless there is something newer. */
-  putBackProgress(reports: readonly number[]): void {
-    const byIndex = new Map<number, number>();
-    for (let i = 0; i < reports.length; i += 2)
-      byIndex.set(reports[i] as number, reports[i + 1] as number);
-    for (const attempt of this.#running.values()) {
-      const n = byIndex.get(attempt.index);
-      if (n !== undefined) attempt.putBackProgress(n);
-    }
   }
 
   /** Start of the handler that has run longest, as performance.now(); Infinity: none runs. */

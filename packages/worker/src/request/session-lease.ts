@@ -126,14 +126,15 @@ export class SessionLease {
     const sentAt = performance.now();
     const checkpoints = unsentOf(this.#attempts.running());
     const progress = this.#attempts.takeProgress();
-    const reports = [...progress, ...reportsOf(checkpoints)];
+    const numbers = progress.flatMap(({ attempt, n }) => [attempt.index, n]);
+    const reports = [...numbers, ...reportsOf(checkpoints)];
     if (reports.length === 0 && sentAt - this.#renewedAt < everyMs) return;
     const replies = this.#replies;
     this.#renewing = true;
     const { verdict } = await this.#calls
       .renew(reports)
       .catch((error: unknown) => {
-        this.#attempts.putBackProgress(progress);
+        for (const { attempt, n } of progress) attempt.putBackProgress(n);
         throw error;
       })
       .finally(() => {

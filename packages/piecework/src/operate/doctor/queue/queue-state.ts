@@ -58,8 +58,8 @@ export async function checkName({ client }: Connection, shards: Shards): Promise
     ]),
   );
   if ((await Promise.all(counts)).flat().some((count) => count > 0)) return [];
-  const what = `nothing is known of queue ${shards.queue}: no worker, no open request, and none that ended within a week`;
-  return [warning('queue', what, 'check the name; of a new queue there is nothing to be known')];
+  const what = `nothing is known of queue ${shards.queue}: no worker, no open request, and nothing in its history`;
+  return [warning('queue', what, 'check its name; ignore this if the queue was never used')];
 }
 
 function paused(queue: string, until: string | null, now: number): Finding {
