@@ -320,10 +320,7 @@ export class ClosedError extends PieceworkError {
   }
 }
 
-/**
- * Redis cannot be reached. The last command of the call was not sent; earlier ones of the same call may have been, as of
- * a submission of many items. See also IndeterminateError.
- */
+/** Redis cannot be reached. The last command of the call was not sent; earlier ones of the same call may have been. */
 export class ConnectionError extends PieceworkError {
   override readonly name = 'ConnectionError';
 
