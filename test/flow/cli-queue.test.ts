@@ -171,6 +171,10 @@ test('list shows silent workers and producers, and status says what follows', as
   expect((await run('status', open.id)).stdout).toMatch(
     /^waiting +its producer was last seen \d+ s ago; cancelled in about \d+ s \(`piecework cancel \S+` ends it\)$/m,
   );
+  await client.hset(open.request.keys.request, 'producerUntil', await inMs(-5_000));
+  expect((await run('status', open.id)).stdout).toMatch(
+    /^waiting +its producer was last seen \d+ s ago; cancelled when a worker runs, or somebody waits for it /m,
+  );
   await run('drop', open.id);
 });
 

@@ -57,5 +57,8 @@ function producerText(
 ): string {
   const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1_000))} s`;
   const end = ifLost === 'seal' ? 'sealed' : 'cancelled';
-  return `last seen ${seconds(readAt - seenAt)} ago; if it stays silent, the request is ${end} in about ${seconds(leaseEndsAt - readAt)}`;
+  const seen = `last seen ${seconds(readAt - seenAt)} ago`;
+  if (leaseEndsAt <= readAt)
+    return `${seen}; the request is ${end} when a worker runs, or somebody waits for it`;
+  return `${seen}; if it stays silent, the request is ${end} in about ${seconds(leaseEndsAt - readAt)}`;
 }

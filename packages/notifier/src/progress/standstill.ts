@@ -164,5 +164,6 @@ function openOf({ seenAt, leaseEndsAt, ifLost }: ProducerSigns, now: number): st
   if (now - seenAt <= silentAfterMs(leaseEndsAt - seenAt))
     return `all that was added is done; ${seen}`;
   const end = ifLost === 'seal' ? 'sealed' : 'cancelled';
+  if (leaseEndsAt <= now) return `${seen}; ${end} when a worker runs, or somebody waits for it`;
   return `${seen}; ${end} in about ${seconds(leaseEndsAt - now)}`;
 }
