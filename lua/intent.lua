@@ -5,7 +5,8 @@
 --   open      hash  id -> generation of every open request
 --   agenda    zset  id -> time of its next attention
 --   counters  hash  counts of this queue; 'generation': none is given out that is lower; 'openedAt': the latest
---                   time by which an id was opened, so that a tick sees that the clock went back since; 'firstAt': the time of the first
+--                   time by which an id was opened, so that a tick sees that the clock went back since;
+--                   'firstAt': the time of the first
 -- ARGV
 --   id       string  of the request
 --   graceMs  int     until the first tend checks whether the request was created

@@ -5,6 +5,7 @@ import {
   encodeLimit,
   encodePolicy,
   encodeToleratedFailures,
+  isElsewhere,
   isOpen,
   type Patiently,
   type PipelineReply,
@@ -167,10 +168,7 @@ async function createByParts(
   // No other process knows a new id.
   const isOurs = async () => (call === undefined ? isNewId === true : isMade());
   // Another queue may have opened the id in the same millisecond.
-  const isElsewhere = async () => {
-    const { queue: of = '' } = await commands.fields('queue');
-    return of !== '' && of !== queue.keys.queue;
-  };
+  const isOther = async () => isElsewhere(queue, (await commands.fields('queue'))['queue']);
   const atOnce = small && inOneTrip && !isTimed(options);
   const patiently: Patiently = (call) => patience.call(call);
   let above = 0;
@@ -223,7 +221,7 @@ async function createByParts(
     }
     const isEqual = found?.generation === generation;
     // cure: an id of another queue is not left open here
-    if (!isEqual || (await patience.call(isElsewhere)))
+    if (!isEqual || (await patience.call(isOther)))
       await withdrawGeneration(queue, commands, generation, patiently);
     // The queue side had lost a generation that still runs. Now it is open there, and found by the next try.
     if (found && !isEqual && found.status !== 'complete' && !opened) {

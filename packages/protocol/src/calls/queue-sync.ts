@@ -12,13 +12,15 @@ import type { RequestReads } from './request/request-reads.js';
 const UNENDED = new Set(['open', 'sealed', 'cancelling']);
 const once: Patiently = (call) => call();
 
+/** Whether a request, of which `of` is the field `queue`, is of another queue. An id exists once, whatever the queue. */
+export const isElsewhere = (queue: QueueCommands, of = ''): boolean =>
+  of !== '' && of !== queue.keys.queue;
+
 /** The generation of a request that has not ended and belongs to this queue; 0: there is none. */
 async function unendedIn(queue: QueueCommands, request: RequestReads): Promise<number> {
   const names = ['queue', 'status', 'generation'] as const;
   const { queue: of, status, generation } = await request.fields(...names);
-  // An id exists once, whatever the queue: one of another queue must not be opened here.
-  const ours = of === '' || of === queue.keys.queue;
-  return ours && UNENDED.has(status ?? '') ? Number(generation) : 0;
+  return !isElsewhere(queue, of) && UNENDED.has(status ?? '') ? Number(generation) : 0;
 }
 
 /**
