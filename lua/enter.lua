@@ -40,16 +40,15 @@
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
+  ARGV[1], ARGV[2], ARGV[3], countOf(ARGV[4]), ARGV[5], ARGV[6]
 local most, awaited, answered, ahead, quick =
-  tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+  tonumber(ARGV[7]), countOf(ARGV[8]), countOf(ARGV[9]), countOf(ARGV[10]), tonumber(ARGV[11])
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
 local grantField = 'since:' .. worker
 
-local state, hasPermits, lastOp, task, attempts, leaseEnds, presentGrant, policy, largest, maxCrashes,
-  followedUntil =
-  readState(request, generation, permitsField, opField, 'task', 'attempts', leaseField, grantField, 'policy', 'largest',
-    'maxCrashes', 'followedUntil')
+local state, hasPermits, lastOp, task, attempts, policy, largest, maxCrashes, followedUntil =
+  readState(request, generation, permitsField, opField, 'task', 'attempts', 'policy', 'largest', 'maxCrashes',
+    'followedUntil')
 if not state then
   return { 'gone' }
 end
@@ -59,19 +58,23 @@ if state.status == 'complete' then
 end
 local at = state.at
 local books = readBooks(state, work, due, at)
-local permits, ends = tonumber(hasPermits) or 0, tonumber(leaseEnds) or 0
-local grantNo, ready, entries = presentGrant or '', -1, {}
-local mint = 0
+local permits, ends, grantNo = countOf(hasPermits) or 0, 0, ''
+if permits > 0 then
+  -- Who has no permits has no lease and no grant.
+  local lease = redis.call('HMGET', request, leaseField, grantField)
+  ends, grantNo = tonumber(lease[1]) or 0, lease[2] or ''
+end
+local mint, ready, entries = 0, -1, {}
 local unserved = tasks ~= '*' and not (task ~= '' and tasks:find(' ' .. task .. ' ', 1, true))
 
-local known = tonumber((lastOp or '0'):match('^%d+'))
+local known = lastOp and tonumber(lastOp:match('^%d+')) or 0
 noteForgotten(request, permits, known, answered)
 -- cure: op number in enter
-if op > known then
+if tonumber(op) > known then
   -- Tokens of before the last two epochs were given up, as when the priority changed: they die here.
   local stale = #ARGV >= 12
   for i = 12, #ARGV do
-    local counted = tonumber(ARGV[i])
+    local counted = countOf(ARGV[i])
     stale = stale and counted < state.epoch - 1
     if counted == state.epoch and state.out > 0 then
       state.out = state.out - 1
@@ -97,14 +100,13 @@ if op > known then
     -- cure: tokens of an old priority die, 3
     stale and 0 or math.max(0, math.min(want, wanted(state, books) - state.granted))
   state.granted = state.granted + grant
-  local called = digits(op)
   if permits == 0 then
-    grantNo = called
+    grantNo = op
   end
   permits = permits + grant
   if permits > 0 then
     ends = at + leaseMs
-    redis.call('HSET', request, 'out', digits(state.out), 'outBefore', digits(state.outBefore), opField, called,
+    redis.call('HSET', request, 'out', digits(state.out), 'outBefore', digits(state.outBefore), opField, op,
       'granted', digits(state.granted), permitsField, digits(permits), leaseField, digits(ends), 'term:' .. worker,
       leaseMs, grantField, grantNo)
   else
@@ -156,6 +158,6 @@ elseif unserved then
   return { 'unserved', task, state.priority }
 end
 return {
-  'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, tonumber(attempts), ends, grantNo, ready,
+  'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts, ends, grantNo, ready,
   policy or '', isLive(followedUntil, at), unpack(entries),
 }

@@ -65,10 +65,9 @@
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, worker, op, leaseMs, keep, running, channel, successes =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]),
-  ARGV[7], tonumber(ARGV[8])
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), countOf(ARGV[5]), countOf(ARGV[6]), ARGV[7], countOf(ARGV[8])
 local grantNo, newest, values, read, ahead, answered =
-  ARGV[9], tonumber(ARGV[10]), ARGV[11], tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+  ARGV[9], countOf(ARGV[10]), ARGV[11], countOf(ARGV[12]), countOf(ARGV[13]), tonumber(ARGV[14])
 local firstSuccess, firstOther = 15, 15 + successes
 local opField = 'op:' .. worker
 
@@ -83,16 +82,16 @@ if state.status == 'complete' then
   return { 'complete', unpack(redis.call('HMGET', request, 'outcome', 'spentAt')) }
 end
 local at = state.at
-local permits, known = tonumber(hasPermits) or 0, tonumber((lastOp or '0'):match('^%d+'))
+local permits, known = countOf(hasPermits) or 0, lastOp and tonumber(lastOp:match('^%d+')) or 0
 local late = op and op <= known
-local packed = isPacked(state, work)
-if packed and not (permits > 0 and
+state.packed = isPacked(state, work)
+if state.packed and not (permits > 0 and
   -- cure: what is packed is settled as a whole
   settlesAll(state, firstSuccess, firstOther - 1)) then
   -- Another worker may have read them, or nobody, if the server lost the enter of this one.
   -- cure: a settle finds a stream
   unpackWork(request, generation, work, holderOf(request))
-  packed = false
+  state.packed = false
 end
 contested = noteForgotten(request, permits, known, answered) or contested
 state.keepResults, state.maxCrashes = keepsResults == 'keep', tonumber(maxCrashes) or 3
@@ -105,7 +104,7 @@ if permits > 0 and not late and
   grantNo == presentGrant and
   -- cure: no success together once one was contested
   not contested then
-  acknowledged = packed and successes or acknowledge(work, firstSuccess, firstOther - 1)
+  acknowledged = state.packed and successes or acknowledge(work, firstSuccess, firstOther - 1)
   state.succeeded = state.succeeded + --[[cure: XACK-gated counting, all together]] acknowledged
   state.settled = state.settled + acknowledged
 end
@@ -128,7 +127,7 @@ if onlySuccesses and
   writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values)
 else
   --- @include exceeded, replace, complete, usual-end
-  if onlySuccesses and isUsualEnd(state, values, packed, due, tries, progress, failed) then
+  if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
     local keys = { request = request, work = work, progress = progress, results = results }
     local isOnly = settledBefore == 0 and
       -- cure: a message without a read has the only record
@@ -139,8 +138,9 @@ else
   end
 
   -- cure: what does not end as usual has a stream
-  if packed then
+  if state.packed then
     unpackWork(request, generation, work, worker)
+    state.packed = false
     if acknowledged then
       acknowledge(work, firstSuccess, firstOther - 1)
     end

@@ -83,21 +83,74 @@ local function decide(all, ids, at, last)
   return generations, new, last
 end
 
--- What the states of the requests of this call have in common.
-local function common(at, out, options)
-  local fields = { 'status', 'sealed', 'succeeded', '0', 'failed', '0', 'cancelled', '0', 'granted', '0', 'out', out,
-    'outBefore', '0', 'epoch', '1', 'createdAt', digits(at), 'leaseMs', leaseMs, 'producerUntil', digits(at + leaseMs) }
+-- What the states of the requests of this call have in common. Redis searches a state from its beginning, so what workers
+-- read comes first, also among the options. What the others have not in common with the `first` is written over it.
+local function common(first, at, out, options)
+  local fields = { 'generation', first.life, 'total', digits(first.count), 'largest', digits(first.largest),
+    'createUntil', digits(first.createUntil), 'status', 'sealed', 'succeeded', '0', 'failed', '0', 'cancelled', '0',
+    'granted', '0', 'out', out, 'outBefore', '0', 'epoch', '1', 'createdAt', digits(at) }
+  local n = #fields
   for i = 1, #options do
-    fields[#fields + 1] = options[i]
+    fields[n + i] = options[i]
+  end
+  n = n + #options
+  fields[n + 1], fields[n + 2], fields[n + 3], fields[n + 4] = 'leaseMs', leaseMs, 'producerUntil', digits(at + leaseMs)
+  return fields
+end
+
+-- What is different in the state of each. `first`: of whom the rest is.
+local function own(one, first)
+  -- The create of the separate calls counts as an item (docs/protocol.md, "One round trip").
+  local fields = { 'owner', one.owner, 'sealedBy', one.owner, 'sent:' .. one.owner, digits(one.count + 1) }
+  local function add(field, value)
+    fields[#fields + 1], fields[#fields + 2] = field, value
+  end
+  if one.call ~= '' then
+    add('createdBy', one.call)
+  end
+  if one.life ~= first.life then
+    add('generation', one.life)
+  end
+  if one.count ~= first.count then
+    add('total', digits(one.count))
+  end
+  if one.largest ~= first.largest then
+    add('largest', digits(one.largest))
+  end
+  if one.createUntil ~= first.createUntil then
+    add('createUntil', digits(one.createUntil))
   end
   return fields
+end
+
+-- Writes the states. A copy of the first takes a third of the time that it takes to write all fields of the next.
+local function writeStates(new, fields)
+  local first = new[1]
+  redis.call('HSET', first.request, unpack(fields))
+  for i = 2, #new do
+    -- A user without the right to copy writes all of them.
+    if redis.pcall('COPY', first.request, new[i].request) ~= 1 then
+      redis.call('HSET', new[i].request, unpack(fields))
+    end
+  end
+  for _, one in ipairs(new) do
+    redis.call('HSET', one.request, unpack(own(one, first)))
+  end
 end
 
 -- No more are packed than `isPacked` asks for, and so short ones that a stream would be mostly empty.
 local PACKED_ITEMS, PACKED_BYTES = 32, 2048
 
--- Packs the sub-requests of a request (lib/packed).
-local function pack(one)
+-- Writes the sub-requests of a request: packed (lib/packed) or as a stream.
+local function writeItems(one)
+  if one.count > PACKED_ITEMS or one.bytes > PACKED_BYTES then
+    redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
+    local prefix = one.life .. '-'
+    for i = 0, one.count - 1 do
+      redis.call('XADD', one.work, prefix .. i, 'p', submissions[one.first + i])
+    end
+    return
+  end
   local parts = {}
   for i = one.first, one.first + one.count - 1 do
     parts[#parts + 1] = #submissions[i] .. ':'
@@ -106,28 +159,14 @@ local function pack(one)
   redis.call('SET', one.work, table.concat(parts))
 end
 
--- Writes a request as it is after its seal. `fields`: those that are common to all.
-local function write(one, at, fields)
-  local generation, largest, bytes = one.life, 0, 0
-  for i = one.first, one.first + one.count - 1 do
-    largest, bytes = math.max(largest, #submissions[i]), bytes + #submissions[i]
-  end
-  if one.count <= PACKED_ITEMS and bytes <= PACKED_BYTES then
-    pack(one)
-  else
-    redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
-    local prefix = generation .. '-'
-    for i = 0, one.count - 1 do
-      redis.call('XADD', one.work, prefix .. i, 'p', submissions[one.first + i])
+-- Notes what is counted in the state of each.
+local function measure(new, at)
+  for _, one in ipairs(new) do
+    one.largest, one.bytes, one.createUntil = 0, 0, math.min(one.generation, at) + windowMs
+    for i = one.first, one.first + one.count - 1 do
+      one.largest, one.bytes = math.max(one.largest, #submissions[i]), one.bytes + #submissions[i]
     end
   end
-  -- Without a name of the call the owner is written twice.
-  local called = one.call ~= ''
-  redis.call('HSET', one.request, 'generation', generation, 'owner', one.owner, 'sealedBy', one.owner, 'total',
-    digits(one.count), 'largest', digits(largest), 'createUntil', digits(math.min(one.generation, at) + windowMs),
-    -- The create of the separate calls counts as an item (docs/protocol.md, "One round trip").
-    'sent:' .. one.owner, digits(one.count + 1), called and 'createdBy' or 'owner', called and one.call or one.owner,
-    unpack(fields))
 end
 
 -- Opens the ids that are not open yet, and puts all on the agenda.
@@ -184,9 +223,10 @@ local out = --[[cure: a held request is submitted without a token]] heldUntil > 
 local tendAt = out == '1' and at + graceMs or heldUntil
 -- cure: a whole request is tended at its deadline
 tendAt = math.min(tendAt, value.deadline or math.huge)
-local shared = common(at, out, fields)
+measure(new, at)
+writeStates(new, common(new[1], at, out, fields))
 for _, one in ipairs(new) do
-  write(one, at, shared)
+  writeItems(one)
 end
 openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
 if out == '1' then

@@ -26,13 +26,14 @@ end
 
 -- Data that expires is freed by the server's one thread, unless it is configured otherwise: half a million failures take
 -- a second. So for a request that keeps much, `spentAt` says when the agenda has it unlinked, and the keys expire
--- only if that did not happen. The state of a request with hundreds of workers is large itself.
+-- only if that did not happen. The state of a request with hundreds of workers is large itself; one that is still packed
+-- had one.
 local SPENT_GRACE_MS = 60000
 local function keepsMuch(request, state, results, kept)
   return state.failed >= 1000 or (results == 'keep' and state.succeeded >= 10000)
     or (tonumber(kept) or 0) >= 16777216 or
       -- cure: a large state is unlinked before it expires
-      redis.call('HLEN', request) >= 2000
+      (not state.packed and redis.call('HLEN', request) >= 2000)
 end
 
 -- The records of a request of which everything succeeded and little is kept, as text: of each GS (U+001D), its position
@@ -66,35 +67,39 @@ end
 
 -- Completes the request if it is sealed (or being cancelled) and its last sub-request is settled:
 -- the outcome is written first, published second; what only served the running request goes last,
--- because no key may be touched after its delete. `also`: `fields` to write with it, how many bytes of results
--- are `kept` by then, and the text of all `records`, if that is known. Returns the outcome, or nil.
+-- because no key may be touched after its delete. `also`, of a usual end: `fields` to write with it, how many bytes of
+-- `results` ('keep' or not) are `kept` by then, and the text of all `records`, if that is known. Returns the outcome, or
+-- nil.
 local function completeIfDone(request, state, at, channel, spent, also)
   local ending = state.status == 'sealed' or state.status == 'cancelling'
   if not ending or state.succeeded + state.failed + state.cancelled < state.total then
     return nil
   end
-  local v = redis.call('HMGET', request, 'toleratedFailures', 'retentionMs', 'createUntil', 'endReason', 'createdAt',
-    'results', 'kept', 'notify')
+  -- Each field costs a search in the state. At a usual end nothing has failed, and nothing ended it early.
+  local v = redis.call('HMGET', request, 'retentionMs', 'createUntil', 'createdAt', 'notify',
+    unpack(also and {} or { 'endReason', 'toleratedFailures', 'results', 'kept' }))
+  local retention, endReason = v[1], v[5]
+  local results = also and also.results or v[7]
   local kept =
     -- cure: a usual end tells what it keeps
-    also and also.kept or v[7]
+    also and also.kept or v[8]
   local outcome = 'succeeded'
   -- cure: the deadline is on the agenda, 3
-  if v[4] == 'deadline' or v[4] == 'failures' then
+  if endReason == 'deadline' or endReason == 'failures' then
     outcome = 'failed'
   -- A redrive of failed sub-requests does not undo what an earlier generation had cancelled.
   elseif state.status == 'cancelling' or
     -- cure: what an earlier generation cancelled stays cancelled
     state.cancelled > 0 then
     outcome = 'cancelled'
-  elseif exceeded(state, v[1]) then
+  elseif state.failed > 0 and exceeded(state, v[6]) then
     outcome = 'failed'
   end
   -- cure: completion state before publish, 2
   redis.call('HSET', request, 'status', 'complete', 'outcome', outcome, 'completedAt', digits(at),
     'granted', '0', 'out', '0', 'outBefore', '0', unpack(also and also.fields or {}))
-  local retentionMs = v[2]
-  if keepsMuch(request, state, v[6], kept) then
+  local retentionMs = retention
+  if keepsMuch(request, state, results, kept) then
     state.spentAt = at + retentionMs
     -- cure: large keys are unlinked before they expire
     redis.call('HSET', request, 'spentAt', digits(state.spentAt))
@@ -106,22 +111,22 @@ local function completeIfDone(request, state, at, channel, spent, also)
   end
   redis.call('PEXPIRE', request, retentionMs)
   -- A user without the right to publish completes all the same: waiters read from time to time.
-  local notice = string.format('%s %s %d %d %d %d %s', state.generation, outcome, state.total, state.succeeded,
-    state.failed, state.cancelled, v[4] or '-')
+  local notice = table.concat({ state.generation, outcome, digits(state.total), digits(state.succeeded),
+    digits(state.failed), digits(state.cancelled), endReason or '-' }, ' ')
   -- cure: completion state before publish
   redis.pcall('SPUBLISH', channel, notice)
-  if v[8] then
-    local results = fewResults(state, spent.kept[#spent.kept], v[6], kept, tonumber(v[2]),
+  if v[4] then
+    local records = fewResults(state, spent.kept[#spent.kept], results, kept, tonumber(retention),
       also and also.records)
-    redis.pcall('SPUBLISH', v[8], channel .. ' ' .. notice .. results)
+    redis.pcall('SPUBLISH', v[4], channel .. ' ' .. notice .. records)
   end
-  local createdAt, createUntil = tonumber(v[5]), tonumber(v[3])
+  local createUntil, createdAt = tonumber(v[2]), tonumber(v[3])
   local work, gone = spent.keys[1], spent.gone or spent.keys[#spent.keys]
   for i = 2, #spent.keys do
     -- In a hash slot on its way to another server, one that just became empty may not be touched.
     redis.pcall('UNLINK', spent.keys[i])
   end
-  if not rememberLife(work, state, at, tonumber(v[2]), createdAt, createUntil, gone) then
+  if not rememberLife(work, state, at, tonumber(retention), createdAt, createUntil, gone) then
     redis.pcall('UNLINK', work)
   end
   return outcome

@@ -3,15 +3,15 @@
 -- completion says are one write, and what does not exist is not removed (docs/decisions/0050).
 
 -- Whether these successes, which `state` counts already, are the last of all, and nothing was retried, returned,
--- reported or failed. Of what is `packed` nothing ever was.
-local function isUsualEnd(state, values, packed, due, tries, progress, failed)
-  return state.status == 'sealed' and
+-- reported or failed. Of what is packed nothing ever was.
+local function isUsualEnd(state, values, due, tries, progress, failed)
+  return state.status == 'sealed' and state.failed == 0 and
     -- cure: only the last successes are a usual end
     state.settled == state.total and
     -- cure: a long record is not a usual end
     #values <= 65536 and
     -- cure: what is left of a sub-request is not a usual end
-    (packed or redis.call('EXISTS', due, tries, progress, failed) == 0)
+    (state.packed or redis.call('EXISTS', due, tries, progress, failed) == 0)
 end
 
 -- Writes the record, and the counts with the completion. The worker keeps `keep` permits. `kept`: how many bytes
@@ -41,7 +41,7 @@ local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly
     end
     records = isOnly and recordText(record, values) or nil
   end
-  local spent = { kept = { keys.results }, keys = { keys.work }, gone = keys.progress }
-  local also = { fields = fields, kept = kept, records = records }
+  local spent = { kept = state.keepResults and { keys.results } or {}, keys = { keys.work }, gone = keys.progress }
+  local also = { fields = fields, kept = kept, results = state.keepResults and 'keep' or 'discard', records = records }
   return completeIfDone(keys.request, state, state.at, channel, spent, also)
 end

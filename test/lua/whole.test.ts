@@ -212,6 +212,47 @@ describe('a request that is submitted in one call', () => {
     expect(counters['generation']).toBeGreaterThan(before.counters['generation'] as number);
   });
 
+  /** What Redis holds of each of these when it is alone, or when all are submitted together. */
+  async function statesOf(scenes: readonly Scene[], together: boolean): Promise<unknown[]> {
+    const { queue } = scenes[0] as Scene;
+    const bodies = scenes.map((scene, i) =>
+      bodyOf(scene, { items: 1 + (i % 3), owner: `maker ${i}` }, i % 2 === 0 ? '' : `call ${i}`),
+    );
+    const head = headOf({ task: 'census', metadata: 'meta' }, queue.keys.queue);
+    const generations = together
+      ? await queue.submit(head, bodies)
+      : (await Promise.all(bodies.map((body) => queue.submit(head, [body])))).flat();
+    return Promise.all(
+      scenes.map(async ({ request, connection: { client } }, i) => {
+        const { generation, ...state } = await client.hgetall(request.keys.request);
+        expect(Number(generation)).toBe(generations[i]);
+        await client.unlink(request.keys.request, request.keys.work);
+        return state;
+      }),
+    );
+  }
+
+  const several = () => Promise.all(Array.from({ length: 6 }, () => given.nothing()));
+
+  it('has a state of its own beside others', async () => {
+    await clockStands();
+    const scenes = await several();
+    const alone = await statesOf(scenes, false);
+    expect(await statesOf(scenes, true)).toEqual(alone);
+  });
+
+  it('has the same state if the user may not copy keys', async () => {
+    await clockStands();
+    const scenes = await several();
+    const alone = await statesOf(scenes, false);
+    const { client } = (scenes[0] as Scene).connection;
+    const user = freshName('no-copy');
+    await client.call('ACL', 'SETUSER', user, 'on', '>p', '~*', '&*', '+@all', '-copy');
+    await client.call('AUTH', user, 'p');
+    expect(await statesOf(scenes, true)).toEqual(alone);
+    await expect(client.call('COPY', 'a', 'b')).rejects.toThrow('NOPERM');
+  });
+
   it('is not begun when one beside it cannot be read', async () => {
     const [good, bad] = [await given.nothing(), await given.nothing()];
     await bad.connection.client.set(bad.request.keys.request, 'no hash');

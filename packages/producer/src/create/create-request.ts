@@ -52,7 +52,7 @@ export interface Creation {
   readonly notify?: string;
 }
 
-/** The fields of a request, as `create` stores them. */
+/** The fields of a request, as `create` stores them. First those that workers read: Redis finds these sooner. */
 export function fieldsOf(
   queue: string,
   digest: string,
@@ -60,16 +60,16 @@ export function fieldsOf(
 ): Record<string, string | number> {
   const { metadata, deadlineMs, delayMs, runAt, expedite } = options;
   return {
-    queue,
     priority: options.priority,
     limit: encodeLimit(options.limit),
     task: options.task ?? '',
     attempts: options.attempts,
     policy: encodePolicy(options),
     maxCrashes: options.maxCrashes,
-    window: options.window,
     results: options.results,
     retentionMs: options.retentionMs,
+    queue,
+    window: options.window,
     toleratedFailures: encodeToleratedFailures(options.toleratedFailures),
     onExceeded: options.onExceeded,
     digest,
