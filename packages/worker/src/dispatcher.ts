@@ -55,9 +55,12 @@ export class Dispatcher {
     for (const session of this.#sessions.values()) if (session.shard === paused) session.leave();
   }
 
-  /** Gathers the tokens of each request and enters it. `from`: the session that took them, perhaps ended by now. */
-  dispatch(shard: Shard, tokens: readonly string[], from?: Yielding): void {
-    this.enterAll(shard, arrivalsOf(tokens), from);
+  /**
+   * Gathers the tokens of each request and enters it, with `most` of the free slots. `from`: the session that took them,
+   * perhaps ended by now.
+   */
+  dispatch(shard: Shard, tokens: readonly string[], most: number, from?: Yielding): void {
+    this.enterAll(shard, arrivalsOf(tokens), most, from);
   }
 
   /**
@@ -74,18 +77,23 @@ export class Dispatcher {
   }
 
   /**
-   * Shares the free slots among requests and enters each. A request that gets none is entered all the same: its
+   * Shares the free slots, at most `most`, among requests and enters each. A request that gets none is entered all the same: its
    * tokens are counted out and minted again, to wait at the end of their list. In this way a request that yields
    * lets the others pass, and a closing worker hands tokens on.
    */
-  enterAll(shard: Shard, arrivals: readonly Arrival[], from?: Yielding): void {
+  enterAll(
+    shard: Shard,
+    arrivals: readonly Arrival[],
+    most = Number.POSITIVE_INFINITY,
+    from?: Yielding,
+  ): void {
     const entries = arrivals.map(({ id, generation, epochs }) => {
       const session = this.#sessionOf(shard, id, generation);
       const yields = session.yielding || (from?.yielding && from.id === id);
       return { session, epochs, turn: !yields };
     });
     const allYield = entries.every(({ turn }) => !turn);
-    const free = this.#context.closing ? 0 : shard.slots.free;
+    const free = this.#context.closing ? 0 : Math.min(shard.slots.free, most);
     enterEach(
       entries.map((entry) => ({ ...entry, turn: entry.turn || allYield })),
       free,
@@ -113,7 +121,7 @@ export class Dispatcher {
         holdQueue: this.#shards.hold,
         askContention: (priority, expedited) =>
           this.#shards.shouldYield(shard, id, priority, expedited),
-        onTokens: (tokens, from) => this.dispatch(shard, tokens, from),
+        onTokens: (tokens, from) => this.dispatch(shard, tokens, Number.POSITIVE_INFINITY, from),
         onTurn: (waiting) =>
           this.enterAll(this.#shards.named(waiting.shard.name), [{ ...waiting, epochs: [] }]),
         onFree: (place) => this.#extend(shard, place),

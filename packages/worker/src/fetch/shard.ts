@@ -15,7 +15,7 @@ import type { Slots } from '../shared/slots.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 import { ParkedSearch } from './parked-search.js';
 import { PauseWatch } from './queue-pause.js';
-import { TokenFetcher } from './token-fetcher.js';
+import { type OnTokens, TokenFetcher } from './token-fetcher.js';
 
 /** After how many ms a worker with named handlers searches for parked requests again; sooner when it found some. */
 const SEARCH_MS = 1_000;
@@ -24,7 +24,7 @@ const SEARCH_AGAIN_MS = 250;
 export interface ShardHooks {
   /** JSON about the worker, for the registry of this shard. */
   readonly info: (shard: Shard) => string;
-  readonly onTokens: (shard: Shard, tokens: readonly string[]) => void;
+  readonly onTokens: (shard: Shard, ...popped: Parameters<OnTokens>) => void;
   /** Requests to be entered without a token. */
   readonly onParked: (
     shard: Shard,
@@ -79,7 +79,6 @@ export class Shard {
     this.queue = new QueueCommands(connection, name);
     this.control = new QueueControlCommands(connection, name);
     this.errors = new ErrorLog(new QueueErrors(connection, name), id, logger);
-    const onTokens = (tokens: readonly string[]) => hooks.onTokens(this, tokens);
     const { unblocking } = context;
     this.pulse = new Pulse(
       () => this.queue.learnLanes(),
@@ -90,7 +89,7 @@ export class Shard {
       this.queue,
       slots,
       logger,
-      onTokens,
+      (...popped) => hooks.onTokens(this, ...popped),
       events,
       unblocking,
     );

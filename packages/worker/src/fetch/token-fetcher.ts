@@ -30,6 +30,12 @@ const CLOSE_MS = 3_000;
 /** How long its equals wait for a server that was asked for a token. */
 const TURN_MS = 1_000;
 
+/**
+ * What a pop brought. `forSlots`: it brought all tokens that it asked for, for so many slots. What became free since is
+ * for the next pop: if these requests reserved it, nothing could be popped before they are entered.
+ */
+export type OnTokens = (tokens: readonly string[], forSlots: number) => void;
+
 /** Without a reason Node makes a DOMException each time. */
 const ENDED = 'the pop has ended';
 
@@ -58,7 +64,7 @@ export class TokenFetcher {
   readonly #queue: QueueCommands;
   readonly #slots: Slots;
   readonly #logger: Logger;
-  readonly #onTokens: (tokens: readonly string[]) => void;
+  readonly #onTokens: OnTokens;
   readonly #events: Events;
   readonly #blocking: BlockingConnection;
   readonly #move: SlotMove;
@@ -68,6 +74,8 @@ export class TokenFetcher {
   #down = 'not connected yet';
   #ended = false;
   #lost = false;
+  /** For how many free slots the last pop was; Infinity: it brought fewer tokens than it asked for. */
+  #forSlots = Number.POSITIVE_INFINITY;
   /** Aborted when the waiting pop under way has ended. */
   #popping: AbortController | undefined;
   /** The waiting pop that is being ended. */
@@ -78,7 +86,7 @@ export class TokenFetcher {
     queue: QueueCommands,
     slots: Slots,
     logger: Logger,
-    onTokens: (tokens: readonly string[]) => void,
+    onTokens: OnTokens,
     events: Events,
     unblocking: Unblocking,
   ) {
@@ -154,7 +162,7 @@ export class TokenFetcher {
         const tokens = await this.#next();
         waits.reset();
         if (tokens.length === 0) continue;
-        this.#onTokens(tokens);
+        this.#onTokens(tokens, this.#forSlots);
         this.#slots.found();
       } catch (error) {
         this.#fail(error as Error);
@@ -257,6 +265,7 @@ export class TokenFetcher {
     withinMs: number,
     send: (lists: readonly string[], count: number) => Promise<unknown>,
   ): Promise<string[]> {
+    const { free } = this.#slots;
     const count = Math.min(this.#slots.tokens, TAKE_TOKENS);
     // Another queue may have taken the slots meanwhile.
     if (this.#stopping.signal.aborted || count === 0) return [];
@@ -269,7 +278,9 @@ export class TokenFetcher {
     try {
       const popped = await Promise.race([send(lists, count), late]);
       this.#slotArrived();
-      return (popped as [string, string[]] | null)?.[1] ?? [];
+      const tokens = (popped as [string, string[]] | null)?.[1] ?? [];
+      this.#forSlots = tokens.length < count ? Number.POSITIVE_INFINITY : free;
+      return tokens;
     } catch (error) {
       if (!isMoving(error)) throw error;
       this.#move.begin(error);
