@@ -24,8 +24,8 @@
 --                       by its third crash: handlers are so short that these run before another worker could enter
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
---   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, task: text, attempts: int, ends: int,
---    grantNo: text, ready: int, policy: text, live: int, entries...: (entry text, payload text)}
+--   {'ok', numbers: numbers(permits, mint, epoch, dueNow, attempts, ends, ready, live), priority: text, task: text,
+--    grantNo: text, policy: text, entries...: (entry text, payload text)}
 --      permits is absolute · ends: when the lease ends, server time; 0: none · grantNo: number of
 --      the enter with which this grant began · ready: how many nobody has read, after
 --      this; -1: a repeat, which may not say what its first reply brought · policy: JSON for workers,
@@ -157,7 +157,8 @@ if tonumber(op) > known then
 elseif unserved then
   return { 'unserved', task, state.priority }
 end
-return {
-  'ok', permits, mint, state.epoch, state.priority, books.dueNow, task, attempts, ends, grantNo, ready,
-  policy or '', isLive(followedUntil, at), unpack(entries),
-}
+local numbers = table.concat({
+  digits(permits), digits(mint), digits(state.epoch), digits(books.dueNow), attempts or '1', digits(ends), digits(ready),
+  digits(isLive(followedUntil, at)),
+}, ' ')
+return { 'ok', numbers, state.priority, task, grantNo, policy or '', unpack(entries) }

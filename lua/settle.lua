@@ -45,8 +45,8 @@
 --   answered     int     number of this worker's last call for the request that was answered; 0: none
 --   outcomes...  value   one for each success, then four for each other
 -- REPLIES
---   {'ok', permits: int, mint: int, epoch: int, priority: text, dueNow: int, nextDue: int, cancelling: int,
---    entries: any, cut: int, share: int, live: int, granted: int, left: int}
+--   {'ok', numbers: numbers(permits, mint, epoch, dueNow, nextDue, cancelling, cut, share, live, granted, left),
+--    priority: text, entries: any}
 --      permits is absolute · nextDue: time at which the request has to be tended; 0: none · cancelling: 1 or 0
 --      entries: what was read, one text of entry, RS, payload, RS, …, or an array of entry, payload, … where payloads
 --      are long or contain an RS; -1: a repeat or a late call, which cannot know what its first reply brought
@@ -210,9 +210,10 @@ if late and read > 0 then
   entries = -1
 end
 local cancelling = state.status == 'cancelling' and 1 or 0
-return {
-  'ok', permits, mint, state.epoch, state.priority, dueNow, nextDue, cancelling,
-  entries, --[[cure: a settle reads by bytes, 2]] cut, shareOfUnread(state, permits, newestRead, work, due),
-  isLive(followedUntil, at), state.granted,
-  state.status == 'open' and -1 or state.total - state.settled,
-}
+local numbers = table.concat({
+  digits(permits), digits(mint), digits(state.epoch), digits(dueNow), digits(nextDue), digits(cancelling),
+  digits(--[[cure: a settle reads by bytes, 2]] cut), digits(shareOfUnread(state, permits, newestRead, work, due)),
+  digits(isLive(followedUntil, at)), digits(state.granted),
+  digits(state.status == 'open' and -1 or state.total - state.settled),
+}, ' ')
+return { 'ok', numbers, state.priority, entries }

@@ -21,7 +21,7 @@
 --   options         string  JSON array of field, value, …, as the fields of `create`
 --   submissions...  value   of each request: id, name of the submission, name of the call or '', number of items, items
 -- REPLIES
---   {'submitted', generations...: int}  of each request: it exists under this generation, is sealed and is open on the
+--   {'submitted', generations: ints}  of each request: it exists under this generation, is sealed and is open on the
 --      queue side, by this call or an earlier run of it; 0: something of this id is there, and nothing was done
 -- REPEAT  the same generations; 0 for a request that has ended or was changed since
 -- FLAGS
@@ -48,12 +48,13 @@ local function asked()
   return all, ids
 end
 
--- The generation of a request that an earlier run of this call made and that is still as it made it; 0: it is another.
+-- The generation of a request that an earlier run of this call made and that is still as it made it, as text; '0': it is
+-- another.
 local function madeBefore(one, opened)
   local v = redis.call('HMGET', one.request, 'generation', 'status', 'sealedBy', 'createdBy')
   local same = v[1] and v[1] == opened and v[2] == 'sealed' and v[3] == one.owner and
     --[[cure: a submission that is sent twice finds its own request only]] (v[4] or '') == one.call
-  return same and tonumber(v[1]) or 0
+  return same and v[1] or '0'
 end
 
 -- Decides about each request before anything is written: the generation of each, as it is replied. Returns those that
@@ -65,17 +66,17 @@ local function decide(all, ids, at, last)
   for i, one in ipairs(all) do
     local opened = tonumber(known[i])
     if seen[one.id] then
-      generations[i] = 0
+      generations[i] = '0'
     elseif not none and --[[cure: what is there of an id is left alone]] redis.call('EXISTS', one.request, one.work, one.results) > 0
     then
       generations[i] = madeBefore(one, known[i])
     elseif opened and --[[cure: an id that was opened long ago is left alone]] at - opened > windowMs then
-      generations[i] = 0
+      generations[i] = '0'
     else
       last = opened and last or nextGeneration(last, at, 0)
       one.generation, one.isOpen = opened or last, opened ~= nil
       one.life = digits(one.generation)
-      generations[i] = one.generation
+      generations[i] = one.life
       new[#new + 1] = one
     end
     seen[one.id] = true
@@ -83,8 +84,9 @@ local function decide(all, ids, at, last)
   return generations, new, last
 end
 
--- What the states of the requests of this call have in common. Redis searches a state from its beginning, so what workers
--- read comes first, also among the options. What the others have not in common with the `first` is written over it.
+-- What the states of the requests of this call have in common. Redis searches a state from its beginning, so what
+-- workers read comes first, also among the options. What the others have not in common with the `first` is written
+-- over it.
 local function common(first, at, out, options)
   local fields = { 'generation', first.life, 'total', digits(first.count), 'largest', digits(first.largest),
     'createUntil', digits(first.createUntil), 'status', 'sealed', 'succeeded', '0', 'failed', '0', 'cancelled', '0',
@@ -123,13 +125,14 @@ local function own(one, first)
   return fields
 end
 
--- Writes the states. A copy of the first takes a third of the time that it takes to write all fields of the next.
+-- Writes the states. A copy of the first takes a third of the time that it takes to write all fields of the next. A user
+-- without the right to copy writes all.
 local function writeStates(new, fields)
-  local first = new[1]
+  local first, mayCopy = new[1], true
   redis.call('HSET', first.request, unpack(fields))
   for i = 2, #new do
-    -- A user without the right to copy writes all of them.
-    if redis.pcall('COPY', first.request, new[i].request) ~= 1 then
+    mayCopy = mayCopy and redis.pcall('COPY', first.request, new[i].request) == 1
+    if not mayCopy then
       redis.call('HSET', new[i].request, unpack(fields))
     end
   end
@@ -214,7 +217,7 @@ local all, ids = asked()
 local v = redis.call('HMGET', counters, 'generation', 'openedAt')
 local generations, new, last = decide(all, ids, at, tonumber(v[1]) or 0)
 if #new == 0 then
-  return { 'submitted', unpack(generations) }
+  return { 'submitted', table.concat(generations, ' ') }
 end
 local fields, value = optionFields(cjson.decode(options), at)
 local heldUntil = tonumber(value.heldUntil) or 0
@@ -232,4 +235,4 @@ openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
 if out == '1' then
   push(new, value.due)
 end
-return { 'submitted', unpack(generations) }
+return { 'submitted', table.concat(generations, ' ') }

@@ -5,6 +5,7 @@ import { parseHeader, readSource, scriptNames } from './lua-source.mjs';
 const ARGUMENT = { int: 'number', string: 'string', value: 'Argument' };
 const REPLY = {
   int: 'number',
+  ints: 'readonly number[]',
   text: 'string',
   outcome: "'succeeded' | 'failed' | 'cancelled'",
   list: 'readonly string[]',
@@ -68,6 +69,7 @@ function replyType(field) {
 
 function read(type, value) {
   if (type === 'int') return `Number(${value})`;
+  if (type === 'ints') return `numbersIn(${value})`;
   if (type === 'int?') return `numberIn(${value})`;
   if (type === 'text') return `textIn(${value})`;
   if (type === 'text?') return `optionalText(${value})`;
@@ -77,6 +79,8 @@ function read(type, value) {
 
 function replyValue(field, i) {
   const { name, type, rest, each } = field;
+  if (type === 'numbers')
+    return field.names.map((one, n) => `${one}: ${name}[${n}] as number`).join(', ');
   if (type === 'group') {
     const members = each.map((e, n) => `${e.name}: ${read(e.type, `flat[i + ${n}]`)}`);
     const [flat, from] = rest ? ['r', i] : [`r[${i}]`, 0];
@@ -88,12 +92,20 @@ function replyValue(field, i) {
 
 function repliesOf({ replies }) {
   const types = replies.map(({ word, fields }) => {
-    const properties = fields.map((field) => property(field, replyType(field), isOptional(field)));
+    const properties = fields.flatMap((field) =>
+      field.type === 'numbers'
+        ? field.names.map((one) => property({ name: one }, 'number'))
+        : property(field, replyType(field), isOptional(field)),
+    );
     return `{ ${[`readonly verdict: '${word}';`, ...properties].join(' ')} }`;
   });
   const cases = replies.map(({ word, fields }) => {
     const values = [`verdict: '${word}'`, ...fields.map((field, i) => replyValue(field, i + 1))];
-    return `        case '${word}':\n          return { ${values.join(', ')} };\n`;
+    const joined = fields.findIndex(({ type }) => type === 'numbers');
+    const returns = `return { ${values.join(', ')} };`;
+    if (joined < 0) return `        case '${word}':\n          ${returns}\n`;
+    const splits = `const ${fields[joined].name} = numbersIn(r[${joined + 1}]);`;
+    return `        case '${word}': {\n          ${splits}\n          ${returns}\n        }\n`;
   });
   return `reply(r: readonly unknown[]):\n${types.map((type) => `      | ${type}\n`).join('')}    {
       switch (r[0]) {
@@ -120,6 +132,7 @@ import type { Argument } from '../redis/client.js';
 import {
   groupsIn,
   numberIn,
+  numbersIn,
   optionalText,
   pairsIn,
   type StreamRow,

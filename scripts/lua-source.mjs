@@ -78,7 +78,7 @@ export function parseHeader(name, source) {
 const KEY_TYPES = new Set(['hash', 'stream', 'zset', 'list', 'set', 'any']);
 const ARGUMENT_TYPES = new Set(['int', 'string', 'value', "int|''", 'int?', 'string?']);
 const REPLY_TYPES = new Set([
-  ...['int', 'text', 'outcome', 'list', 'pairs', 'record', 'any'],
+  ...['int', 'ints', 'text', 'outcome', 'list', 'pairs', 'record', 'any'],
   'int?',
   'text?',
 ]);
@@ -113,6 +113,8 @@ function repliesIn(script, text) {
       fields: fields.map((field) => {
         const [, name, more, type] = /^(\w+)(\.\.\.)?:\s*(.+)$/s.exec(field) ?? [];
         if (!name) throw new Error(`lua/${script}.lua: reply '${word}': '${field}' has no type`);
+        const numbers = /^numbers\((.*)\)$/s.exec(type);
+        if (numbers) return { name, rest: false, type: 'numbers', names: parts(numbers[1]) };
         const listOf = /^list(\(.*\))$/s.exec(type);
         if (listOf)
           return { name, rest: false, ...typeOf(script, listOf[1], REPLY_TYPES), nested: true };

@@ -26,8 +26,8 @@ end
 
 -- Data that expires is freed by the server's one thread, unless it is configured otherwise: half a million failures take
 -- a second. So for a request that keeps much, `spentAt` says when the agenda has it unlinked, and the keys expire
--- only if that did not happen. The state of a request with hundreds of workers is large itself; one that is still packed
--- had one.
+-- only if that did not happen. The state of a request with hundreds of workers is large itself; hardly any worker wrote
+-- into the state of one that is still packed.
 local SPENT_GRACE_MS = 60000
 local function keepsMuch(request, state, results, kept)
   return state.failed >= 1000 or (results == 'keep' and state.succeeded >= 10000)

@@ -41,7 +41,11 @@ local function endUsually(keys, state, worker, op, keep, leaseEnds, kept, isOnly
     end
     records = isOnly and recordText(record, values) or nil
   end
-  local spent = { kept = state.keepResults and { keys.results } or {}, keys = { keys.work }, gone = keys.progress }
+  -- A failure is on record whatever is kept, also one that a redrive has moved since.
+  local hasRecords = state.keepResults or
+    -- cure: what a redriven request has on record expires
+    state.moved > 0
+  local spent = { kept = hasRecords and { keys.results } or {}, keys = { keys.work }, gone = keys.progress }
   local also = { fields = fields, kept = kept, results = state.keepResults and 'keep' or 'discard', records = records }
   return completeIfDone(keys.request, state, state.at, channel, spent, also)
 end

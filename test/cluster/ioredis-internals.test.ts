@@ -20,6 +20,7 @@ import {
   messageWithCause,
   sentinelsFailed,
 } from '../../packages/protocol/dist/redis/ioredis-internals/error-texts.js';
+import { asFlat } from '../../packages/protocol/dist/redis/ioredis-internals/flat-arguments.js';
 import {
   gatherWrites,
   sendGathered,
@@ -110,6 +111,19 @@ describe('a client of one server', () => {
     expect(await popped).toBeUndefined();
     await client.rpush(key, 'stays');
     expect(await client.llen(key)).toBe(1);
+  });
+
+  test('lets a command keep its arguments instead of a copy', async () => {
+    const client = opened(new Redis(first()));
+    const key = keyOf(first().port);
+    const args = asFlat(['SET', key, 7]);
+    const command = new Command(
+      'eval',
+      asFlat(["return redis.call('SET', KEYS[1], ARGV[1])", 1, key, 7]),
+    );
+    expect(new Command('get', args).args).toBe(args);
+    await client.sendCommand(command);
+    expect(await client.get(key)).toBe('7');
   });
 
   test('sends what is called in one turn in one write, in the order of the calls', async () => {

@@ -48,11 +48,11 @@ class Keeping extends Redis {
     const reply = super.sendCommand(command, stream) as Promise<unknown>;
     if (script !== 'enter') return reply;
     return reply.then((answer) => {
-      const [, permits] = answer as number[];
-      const [ready, , , ...entries] = (answer as unknown[]).slice(10);
+      const [, numbers, , , , , ...entries] = answer as string[];
+      const [permits, , , , , , ready] = String(numbers).split(' ').map(Number);
       this.#read.delete(key);
       if (Number(args[7]) > 0 && ready === 0 && permits === entries.length / 2)
-        this.#read.set(key, permits);
+        this.#read.set(key, permits as number);
       return answer;
     });
   }

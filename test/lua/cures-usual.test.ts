@@ -1,9 +1,10 @@
 import { ControlCommands } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { type Mutation, useTestClock } from '../support/clock.js';
-import { append, back, failure, given, success } from '../support/given.js';
+import { append, back, failure, given, Hand, success } from '../support/given.js';
 import { peek } from '../support/peek.js';
 import { running } from '../support/read-ahead.js';
+import { completeWithFailures, openedAgain, REDRIVER, runAgain } from '../support/redriven.js';
 import { playTraces, type Trace } from '../support/trace.js';
 
 /*
@@ -164,6 +165,23 @@ const traces: Record<string, Trace> = {
       expect((await peek(scene)).permits).toEqual({});
     },
     without: [usualWithout('a usual end leaves no permits')],
+  },
+
+  'the record of a failure that was redriven expires, though no results are kept': {
+    async play() {
+      const failed = await completeWithFailures([1], { items: 2, results: 'discard' });
+      const scene = await openedAgain(failed);
+      await runAgain(scene, [1]);
+      const { request, generation } = scene;
+      await request.seal(generation, REDRIVER, 0);
+      const hand = new Hand(scene, 'another');
+      const [entry] = await hand.hold(1);
+      expect(await hand.trySettle([success(entry!)], { keep: 0 })).toMatchObject({
+        verdict: 'complete',
+      });
+      expect(await scene.connection.client.pttl(request.keys.results)).toBeGreaterThan(0);
+    },
+    without: [usualWithout('what a redriven request has on record expires')],
   },
 
   'the state of a large request is a table, in which no field costs a look at all others': {

@@ -3,7 +3,8 @@
  * @module-tag one-server
  */
 import { readFileSync } from 'node:fs';
-import { createField } from '@piecework/protocol';
+import { Connection, createField, QueueCommands } from '@piecework/protocol';
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -212,13 +213,15 @@ describe('a request that is submitted in one call', () => {
     expect(counters['generation']).toBeGreaterThan(before.counters['generation'] as number);
   });
 
-  /** What Redis holds of each of these when it is alone, or when all are submitted together. */
-  async function statesOf(scenes: readonly Scene[], together: boolean): Promise<unknown[]> {
-    const { queue } = scenes[0] as Scene;
+  /**
+   * What Redis holds of each of these if it is submitted alone, or all together. The third has been opened before, in
+   * `queue`, whose user submits.
+   */
+  async function statesOf(scenes: readonly Scene[], queue: QueueCommands, together: boolean) {
     const bodies = scenes.map((scene, i) =>
       bodyOf(scene, { items: 1 + (i % 3), owner: `maker ${i}` }, i % 2 === 0 ? '' : `call ${i}`),
     );
-    const head = headOf({ task: 'census', metadata: 'meta' }, queue.keys.queue);
+    const head = headOf({ task: 'census', window: 7 }, queue.keys.queue);
     const generations = together
       ? await queue.submit(head, bodies)
       : (await Promise.all(bodies.map((body) => queue.submit(head, [body])))).flat();
@@ -232,25 +235,52 @@ describe('a request that is submitted in one call', () => {
     );
   }
 
-  const several = () => Promise.all(Array.from({ length: 6 }, () => given.nothing()));
+  /** How many keys were copied on this server. */
+  async function copies({ connection: { client } }: Scene): Promise<number> {
+    return Number(/cmdstat_copy:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+  }
 
-  it('has a state of its own beside others', async () => {
+  /** Six, of which the third has a generation that is older than the others will be. */
+  async function several(): Promise<{ scenes: Scene[]; queue: QueueCommands }> {
     await clockStands();
-    const scenes = await several();
-    const alone = await statesOf(scenes, false);
-    expect(await statesOf(scenes, true)).toEqual(alone);
+    const opened = await given.opened();
+    const { queue } = opened;
+    moveClock(7_000);
+    const scenes = await Promise.all(Array.from({ length: 5 }, () => given.nothing()));
+    return { scenes: scenes.toSpliced(2, 0, opened), queue };
+  }
+
+  it('has a state of its own beside others, whose states are copies of the first', async () => {
+    const { scenes, queue } = await several();
+    const alone = await statesOf(scenes, queue, false);
+    expect(new Set(alone.map((state) => state['createUntil'])).size).toBe(2);
+    for (const order of [scenes, scenes.toReversed()]) {
+      const before = await copies(scenes[0] as Scene);
+      expect(await statesOf(order, queue, true)).toEqual(await statesOf(order, queue, false));
+      expect(await copies(scenes[0] as Scene)).toBeGreaterThanOrEqual(before + 5);
+    }
   });
 
   it('has the same state if the user may not copy keys', async () => {
-    await clockStands();
-    const scenes = await several();
-    const alone = await statesOf(scenes, false);
+    const { scenes, queue } = await several();
     const { client } = (scenes[0] as Scene).connection;
     const user = freshName('no-copy');
     await client.call('ACL', 'SETUSER', user, 'on', '>p', '~*', '&*', '+@all', '-copy');
-    await client.call('AUTH', user, 'p');
-    expect(await statesOf(scenes, true)).toEqual(alone);
-    await expect(client.call('COPY', 'a', 'b')).rejects.toThrow('NOPERM');
+    const { host = '', port = 0, path } = (client as Redis).options;
+    const redis = new Redis({
+      ...(path ? { path } : { host, port }),
+      username: user,
+      password: 'p',
+    });
+    try {
+      await expect(redis.copy('a', 'b')).rejects.toThrow('NOPERM');
+      const lacking = new QueueCommands(Connection.open(redis), queue.keys.queue);
+      const together = await statesOf(scenes, lacking, true);
+      expect(together).toEqual(await statesOf(scenes, queue, false));
+    } finally {
+      redis.disconnect();
+      await client.call('ACL', 'DELUSER', user);
+    }
   });
 
   it('is not begun when one beside it cannot be read', async () => {

@@ -107,6 +107,7 @@ export const unmodelled = [
   { cure: 'with few crashes allowed only one worker reads ahead', why: AHEAD },
   { cure: 'an enter reads ahead only to the end', why: AHEAD },
   { cure: 'after a redrive the unread are counted', why: LIFE },
+  { cure: 'what a redriven request has on record expires', why: LIFE },
   ...[
     'successes that are not acknowledged are looked into',
     'failures and returns are not usual',

@@ -66,6 +66,11 @@ export const luaUsualSettle = [
     history: 'the length of a long last record is stored',
   },
   {
+    cure: 'what a redriven request has on record expires',
+    test: USUAL,
+    history: 'the record of a failure that was redriven expires, though no results are kept',
+  },
+  {
     cure: 'a usual end leaves no permits',
     test: USUAL,
     history: 'a request that ended has no permits',

@@ -77,9 +77,9 @@ export class Dispatcher {
   }
 
   /**
-   * Shares the free slots, at most `most`, among requests and enters each. A request that gets none is entered all the same: its
-   * tokens are counted out and minted again, to wait at the end of their list. In this way a request that yields
-   * lets the others pass, and a closing worker hands tokens on.
+   * Shares the free slots, at most `most`, among requests and enters each. A request that gets none is entered all the
+   * same: its tokens are counted out and minted again, to wait at the end of their list. In this way a request that
+   * yields lets the others pass, and a closing worker hands tokens on.
    */
   enterAll(
     shard: Shard,

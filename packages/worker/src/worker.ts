@@ -142,8 +142,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     });
     const ofShard = {
       info: (shard: Shard) => this.#registration.infoOf(shard),
-      onTokens: (shard: Shard, tokens: readonly string[], forSlots: number) =>
-        this.#dispatcher.dispatch(shard, tokens, forSlots),
+      onTokens: (shard: Shard, tokens: readonly string[], most: number) =>
+        this.#dispatcher.dispatch(shard, tokens, most),
       onParked: (shard: Shard, requests: readonly { id: string; generation: number }[]) =>
         this.#dispatcher.enterAll(
           shard,

@@ -3,6 +3,7 @@ import type { Argument } from '../redis/client.js';
 import {
   groupsIn,
   numberIn,
+  numbersIn,
   optionalText,
   pairsIn,
   type StreamRow,
@@ -227,14 +228,16 @@ export const calls = {
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
     }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, a.quick, ...a.epochs],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly task: string; readonly attempts: number; readonly ends: number; readonly grantNo: string; readonly ready: number; readonly policy: string; readonly live: number; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
-        case 'ok':
-          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), task: textIn(r[6]), attempts: Number(r[7]), ends: Number(r[8]), grantNo: textIn(r[9]), ready: Number(r[10]), policy: textIn(r[11]), live: Number(r[12]), entries: groupsIn(r, 13, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
+        case 'ok': {
+          const numbers = numbersIn(r[1]);
+          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: groupsIn(r, 6, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
+        }
         case 'unserved':
           return { verdict: 'unserved', task: textIn(r[1]), priority: textIn(r[2]) };
         case 'complete':
@@ -1060,13 +1063,15 @@ export const calls = {
       /** one for each success, then four for each other */ readonly outcomes: readonly Argument[];
     }): Argument[] => [a.generation, a.worker, a.op ?? '', a.leaseMs, a.keep, a.running, a.channel, a.successes, a.grantNo, a.newest, a.values, a.read, a.ahead, a.answered, ...a.outcomes],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly priority: string; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly entries: unknown; readonly cut: number; readonly share: number; readonly live: number; readonly granted: number; readonly left: number; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly nextDue: number; readonly cancelling: number; readonly cut: number; readonly share: number; readonly live: number; readonly granted: number; readonly left: number; readonly priority: string; readonly entries: unknown; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
-        case 'ok':
-          return { verdict: 'ok', permits: Number(r[1]), mint: Number(r[2]), epoch: Number(r[3]), priority: textIn(r[4]), dueNow: Number(r[5]), nextDue: Number(r[6]), cancelling: Number(r[7]), entries: r[8] as unknown, cut: Number(r[9]), share: Number(r[10]), live: Number(r[11]), granted: Number(r[12]), left: Number(r[13]) };
+        case 'ok': {
+          const numbers = numbersIn(r[1]);
+          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, nextDue: numbers[4] as number, cancelling: numbers[5] as number, cut: numbers[6] as number, share: numbers[7] as number, live: numbers[8] as number, granted: numbers[9] as number, left: numbers[10] as number, priority: textIn(r[2]), entries: r[3] as unknown };
+        }
         case 'complete':
           return { verdict: 'complete', outcome: r[1] as 'succeeded' | 'failed' | 'cancelled', spentAt: numberIn(r[2]) };
         case 'gone':
@@ -1128,7 +1133,7 @@ export const calls = {
     {
       switch (r[0]) {
         case 'submitted':
-          return { verdict: 'submitted', generations: r.slice(1) as number[] };
+          return { verdict: 'submitted', generations: numbersIn(r[1]) };
         default:
           throw unknownReply(r);
       }

@@ -1,6 +1,7 @@
 import type { PieceworkError } from '../contract/errors.js';
 import type { Argument, Client } from '../redis/client.js';
 import { Command, type Redis } from '../redis/ioredis.js';
+import { asFlat } from '../redis/ioredis-internals/flat-arguments.js';
 import { sendOnce } from '../redis/ioredis-internals/send-once.js';
 import { LONG_TEXT } from '../redis/long-text.js';
 import { redisError } from '../redis/redis-error.js';
@@ -104,7 +105,7 @@ function isLong(args: readonly Argument[]): boolean {
 
 /** As the methods of the client do, without their copies of the arguments and their options. */
 const send = (client: Client, name: 'evalsha' | 'eval', args: Argument[]) =>
-  client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
+  client.sendCommand(new Command(name, asFlat(args), UTF8)) as Promise<unknown>;
 const UTF8 = { replyEncoding: 'utf8' } as const;
 
 /**

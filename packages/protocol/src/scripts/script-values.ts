@@ -16,6 +16,9 @@ export const optionalText = (value: unknown): string | undefined =>
 export const numberIn = (value: unknown): number | undefined =>
   isNone(value) ? undefined : Number(value);
 
+/** Several numbers, which a script joins to one text: the client takes a third of the time to read that. */
+export const numbersIn = (text: unknown): number[] => (text as string).split(' ').map(Number);
+
 /** Field, value, … as an object without a prototype: a field may have any name. */
 export function pairsIn(value: unknown): Readonly<Record<string, string>> {
   const flat = value as readonly string[];

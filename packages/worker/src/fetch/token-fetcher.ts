@@ -30,11 +30,15 @@ const CLOSE_MS = 3_000;
 /** How long its equals wait for a server that was asked for a token. */
 const TURN_MS = 1_000;
 
+/** A pop that is answered within this time has hardly waited for a token. */
+const AT_ONCE_MS = 20;
+
 /**
- * What a pop brought. `forSlots`: it brought all tokens that it asked for, for so many slots. What became free since is
- * for the next pop: if these requests reserved it, nothing could be popped before they are entered.
+ * What a pop brought, and how many free slots these requests are to have at most. If it brought at once all that it
+ * asked for, more is there, and slots that became free meanwhile are for the next pop: if these requests reserved them,
+ * nothing could be popped before the server has answered. Otherwise all: Infinity.
  */
-export type OnTokens = (tokens: readonly string[], forSlots: number) => void;
+export type OnTokens = (tokens: readonly string[], most: number) => void;
 
 /** Without a reason Node makes a DOMException each time. */
 const ENDED = 'the pop has ended';
@@ -74,8 +78,6 @@ export class TokenFetcher {
   #down = 'not connected yet';
   #ended = false;
   #lost = false;
-  /** For how many free slots the last pop was; Infinity: it brought fewer tokens than it asked for. */
-  #forSlots = Number.POSITIVE_INFINITY;
   /** Aborted when the waiting pop under way has ended. */
   #popping: AbortController | undefined;
   /** The waiting pop that is being ended. */
@@ -159,10 +161,14 @@ export class TokenFetcher {
       try {
         await this.#freeSlot();
         if (signal.aborted || this.#slots.free === 0) continue;
+        const { free, tokens: asked } = this.#slots;
+        const askedAt = performance.now();
         const tokens = await this.#next();
         waits.reset();
         if (tokens.length === 0) continue;
-        this.#onTokens(tokens, this.#forSlots);
+        const goesOn = tokens.length >= asked && performance.now() - askedAt < AT_ONCE_MS;
+        const most = Math.max(free, this.#slots.usedBy(tokens.length));
+        this.#onTokens(tokens, goesOn ? most : Number.POSITIVE_INFINITY);
         this.#slots.found();
       } catch (error) {
         this.#fail(error as Error);
@@ -265,7 +271,6 @@ export class TokenFetcher {
     withinMs: number,
     send: (lists: readonly string[], count: number) => Promise<unknown>,
   ): Promise<string[]> {
-    const { free } = this.#slots;
     const count = Math.min(this.#slots.tokens, TAKE_TOKENS);
     // Another queue may have taken the slots meanwhile.
     if (this.#stopping.signal.aborted || count === 0) return [];
@@ -278,9 +283,7 @@ export class TokenFetcher {
     try {
       const popped = await Promise.race([send(lists, count), late]);
       this.#slotArrived();
-      const tokens = (popped as [string, string[]] | null)?.[1] ?? [];
-      this.#forSlots = tokens.length < count ? Number.POSITIVE_INFINITY : free;
-      return tokens;
+      return (popped as [string, string[]] | null)?.[1] ?? [];
     } catch (error) {
       if (!isMoving(error)) throw error;
       this.#move.begin(error);

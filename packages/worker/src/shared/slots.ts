@@ -155,9 +155,17 @@ export class Slots {
 
   /** The same for `n` slots. */
   tokensFor(n: number): number {
-    return n === 0
-      ? 0
-      : Math.max(1, Math.round(n / Math.max(1, this.#used * this.share(undefined))));
+    return n === 0 ? 0 : Math.max(1, Math.round(n / this.#usual));
+  }
+
+  /** How many slots so many requests use, as others did lately. */
+  usedBy(requests: number): number {
+    return Math.round(requests * this.#usual);
+  }
+
+  /** How many slots a request used lately. */
+  get #usual(): number {
+    return Math.max(1, this.#used * this.share(undefined));
   }
 
   /** A request was entered and got `slots` permits; `more`: it would have taken more; `isShort` as for `share`. */

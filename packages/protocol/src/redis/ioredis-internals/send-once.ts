@@ -1,5 +1,6 @@
 import type { Argument } from '../client.js';
 import { Command, type Redis } from '../ioredis.js';
+import { asFlat } from './flat-arguments.js';
 
 /*
  * After a reconnect ioredis resends what had no answer, and sends what was asked of it meanwhile. The server may now
@@ -35,7 +36,7 @@ export async function sendOnce(
   name: string,
   args: readonly Argument[],
 ): Promise<unknown> {
-  const command = new OnceCommand(name, [...args], { replyEncoding: 'utf8' });
+  const command = new OnceCommand(name, asFlat([...args]), { replyEncoding: 'utf8' });
   const reply = client.sendCommand(command) as Promise<unknown>;
   // A command that was not written at once waits for the next connection, where it must not be sent.
   command.written = true;
