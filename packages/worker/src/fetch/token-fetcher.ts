@@ -34,9 +34,9 @@ const TURN_MS = 1_000;
 const AT_ONCE_MS = 20;
 
 /**
- * What a pop brought, and how many free slots these requests are to have at most. If it brought at once all that it
- * asked for, more is there, and slots that became free meanwhile are for the next pop: if these requests reserved them,
- * nothing could be popped before the server has answered. Otherwise all: Infinity.
+ * What a pop brought, and how many free slots these requests are to have at most. After a pop that waited, all: Infinity.
+ * Otherwise more tokens come, and are to be popped before these requests are entered: until then the slots that they ask
+ * for are reserved. So they ask for as many as they are likely to use, or for those that the pop was for.
  */
 export type OnTokens = (tokens: readonly string[], most: number) => void;
 
@@ -166,9 +166,9 @@ export class TokenFetcher {
         const tokens = await this.#next();
         waits.reset();
         if (tokens.length === 0) continue;
-        const goesOn = tokens.length >= asked && performance.now() - askedAt < AT_ONCE_MS;
-        const most = Math.max(free, this.#slots.usedBy(tokens.length));
-        this.#onTokens(tokens, goesOn ? most : Number.POSITIVE_INFINITY);
+        const atOnce = performance.now() - askedAt < AT_ONCE_MS;
+        const most = Math.max(tokens.length < asked ? 0 : free, this.#slots.usedBy(tokens.length));
+        this.#onTokens(tokens, atOnce ? most : Number.POSITIVE_INFINITY);
         this.#slots.found();
       } catch (error) {
         this.#fail(error as Error);
