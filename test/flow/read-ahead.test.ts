@@ -362,8 +362,9 @@ class Sharing extends Redis {
     const [read, ahead] = [Number(args[11]), Number(args[12])];
     if (read > 0) this.asked.push({ ahead, share: this.#share });
     return reply.then((answer) => {
-      const share = (answer as unknown[])[10];
-      if (typeof share === 'number' && (share < 0 || read > 0)) this.#share = share;
+      const [verdict, numbers] = answer as [string, string];
+      const share = verdict === 'ok' ? Number(numbers.split(' ')[7]) : 0;
+      if (verdict === 'ok' && (share < 0 || read > 0)) this.#share = share;
       return answer;
     });
   }
