@@ -78,10 +78,8 @@ export class TokenFetcher {
   #down = 'not connected yet';
   #ended = false;
   #lost = false;
-  /** Aborted when the waiting pop under way has ended. */
-  #popping: AbortController | undefined;
-  /** The waiting pop that is being ended. */
-  #ending: AbortController | undefined;
+  /** The waiting pop under way. `ending`: set while it is being ended, and aborted when it has. */
+  #popping: { ending?: AbortController } | undefined;
 
   constructor(
     connection: Connection,
@@ -254,15 +252,15 @@ export class TokenFetcher {
     const most = this.#move.isUnderWay ? BLOCK_WHILE_MOVING_SECONDS : BLOCK_SECONDS;
     // Within the time limits of the user's client.
     const seconds = Math.min(most, longestAnswerMs(client) / 2_000);
-    const ended = new AbortController();
-    this.#popping = ended;
+    const popping: { ending?: AbortController } = {};
+    this.#popping = popping;
     try {
       return await this.#pop(client, BLOCK_SECONDS * 1_000 + WATCHDOG_MS, (lists, count) =>
         client.blmpop(seconds, lists.length, ...lists, 'RIGHT', 'COUNT', count),
       );
     } finally {
       this.#popping = undefined;
-      ended.abort(ENDED);
+      popping.ending?.abort(ENDED);
     }
   }
 
@@ -311,11 +309,11 @@ export class TokenFetcher {
   #popAnew(): void {
     const popping = this.#popping;
     // While the slot moves, no pop waits at the server for long.
-    if (!popping || popping === this.#ending || this.#move.isUnderWay) return;
-    this.#ending = popping;
+    if (!popping || popping.ending || this.#move.isUnderWay) return;
+    popping.ending = new AbortController();
     // Until it is back, nothing pops a token that comes.
     this.#slots.comesBack();
     const back = whenLate(TURN_MS, () => this.#slots.loseTurn());
-    void this.#blocking.unblock(popping.signal).finally(back);
+    void this.#blocking.unblock(popping.ending.signal).finally(back);
   }
 }

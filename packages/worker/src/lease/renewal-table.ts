@@ -20,9 +20,6 @@ const ID_BYTES = 128;
 const HEAD_BYTES = 8;
 const ROW_BYTES = 8 + 8 + 8 + 8 + ID_BYTES;
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
 export interface OccupiedRow {
   readonly row: number;
   readonly id: string;
@@ -35,13 +32,13 @@ export class RenewalTable {
   readonly memory: SharedArrayBuffer;
   readonly rows: number;
   readonly #words: BigInt64Array;
-  readonly #bytes: Uint8Array;
+  readonly #bytes: Buffer;
 
   constructor(memory: SharedArrayBuffer) {
     this.memory = memory;
     this.rows = (memory.byteLength - HEAD_BYTES) / ROW_BYTES;
     this.#words = new BigInt64Array(memory);
-    this.#bytes = new Uint8Array(memory);
+    this.#bytes = Buffer.from(memory);
   }
 
   static of(rows: number): RenewalTable {
@@ -58,11 +55,11 @@ export class RenewalTable {
 
   occupy(row: number, id: string, generation: number): void {
     const at = this.#at(row);
-    const bytes = encoder.encode(id);
     Atomics.store(this.#words, at + 1, 0n);
-    Atomics.store(this.#words, at + 2, BigInt(bytes.length));
+    // An id is ASCII.
+    Atomics.store(this.#words, at + 2, BigInt(id.length));
     Atomics.store(this.#words, at + 3, 0n);
-    this.#bytes.set(bytes, 8 * (at + 4));
+    this.#bytes.write(id, 8 * (at + 4), 'latin1');
     Atomics.store(this.#words, at, BigInt(generation));
   }
 
@@ -78,7 +75,7 @@ export class RenewalTable {
       if (generation === 0n) continue;
       const length = Number(Atomics.load(this.#words, at + 2));
       const ends = Atomics.load(this.#words, at + 3);
-      const id = decoder.decode(this.#bytes.slice(8 * (at + 4), 8 * (at + 4) + length));
+      const id = this.#bytes.toString('latin1', 8 * (at + 4), 8 * (at + 4) + length);
       // It changed while it was read: the main loop runs again, and renews by itself.
       if (Atomics.load(this.#words, at) !== generation) continue;
       found.push({ row, id, generation: Number(generation), ends });
