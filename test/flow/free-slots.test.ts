@@ -66,6 +66,25 @@ test('slots that become free during a pop are left to the next one, if more is t
   expect(usual.filter(({ want }) => want !== 1)).toEqual([]);
 });
 
+/*
+ * A request of ten would take eight slots, and the next would wait for them, though one slot runs all ten in no time.
+ */
+test('requests of a few sub-requests with short handlers take a slot each', {
+  tags: ['one-server'],
+}, async ({ flow }) => {
+  const producer = flow.producer();
+  const count = 200;
+  const submit = (_: unknown, i: number) => producer.submit(numbers(10), { id: flow.id(`r${i}`) });
+  const requests = await Promise.all(Array.from({ length: count }, submit));
+  const entered = watch(flow);
+  await startWorker(flow, (n) => n);
+  await Promise.all(requests.map(({ id }) => flow.complete(id)));
+  const usual = entered.slice(100, count - 20).filter(({ popMs }) => popMs < 10);
+  expect(usual.length).toBeGreaterThan(0);
+  const few = usual.filter(({ want }) => want <= 2);
+  expect(few.length).toBeGreaterThan(usual.length / 4);
+});
+
 test('a request that comes while a pop waits gets all slots that are free by then', {
   tags: ['one-server'],
 }, async ({ flow }) => {

@@ -140,6 +140,11 @@ export class Reading {
     return { ahead, quick: this.#quick };
   }
 
+  /** How many sub-requests one permit of the last enter runs before another worker could enter; 0: none. */
+  get quick(): number {
+    return this.#quick;
+  }
+
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
   get size(): number {
     if (this.dueNow > 0) return 0;
