@@ -24,12 +24,13 @@
 --                       by its third crash: handlers are so short that these run before another worker could enter
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
---   {'ok', numbers: numbers(permits, mint, epoch, dueNow, attempts, ends, ready, live), priority: text, task: text,
---    grantNo: text, policy: text, entries...: (entry text, payload text)}
+--   {'ok', numbers: numbers(permits, mint, epoch, dueNow, attempts, ends, ready, live, quick), priority: text,
+--    task: text, grantNo: text, policy: text, entries...: (entry text, payload text)}
 --      permits is absolute · ends: when the lease ends, server time; 0: none · grantNo: number of
 --      the enter with which this grant began · ready: how many nobody has read, after
 --      this; -1: a repeat, which may not say what its first reply brought · policy: JSON for workers,
---      how attempts are made; '': nothing special · live: 1 while somebody follows the results; else 0
+--      how attempts are made; '': nothing special · live: 1 while somebody follows the results; else 0 · quick: as
+--      asked for; 0 where two crashes fail a sub-request
 --   {'unserved', task: text, priority: text}  the request's task is not served here; park it
 --   {'complete', outcome: outcome, spentAt: int?}  nothing left to do · spentAt: for `finish`
 --   {'gone'}                 no such generation
@@ -159,6 +160,6 @@ elseif unserved then
 end
 local numbers = table.concat({
   digits(permits), digits(mint), digits(state.epoch), digits(books.dueNow), attempts or '1', digits(ends), digits(ready),
-  digits(isLive(followedUntil, at)),
+  digits(isLive(followedUntil, at)), digits(quick),
 }, ' ')
 return { 'ok', numbers, state.priority, task, grantNo, policy or '', unpack(entries) }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { requestKeys } from '@piecework/protocol';
 import { type Command, Redis } from 'ioredis';
+import { Admin } from 'piecework';
 import { expect, vi } from 'vitest';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { scriptOf } from '../support/script-names.js';
@@ -83,6 +84,35 @@ test('requests of a few sub-requests with short handlers take a slot each', {
   expect(usual.length).toBeGreaterThan(0);
   const few = usual.filter(({ want }) => want <= 2);
   expect(few.length).toBeGreaterThan(usual.length / 4);
+});
+
+test('an urgent request gets all free slots, though those before it used one each', {
+  tags: ['one-server'],
+}, async ({ flow }) => {
+  const producer = flow.producer();
+  const started: number[] = [];
+  const held = gate();
+  const handler = (n: number) => {
+    started.push(n);
+    return n < 1_000 ? n : held.opened;
+  };
+  const submit = (n: number) => producer.submit([n], { id: flow.id(`r${n}`) });
+  const requests = await Promise.all(numbers(100).map(submit));
+  const entered = watch(flow);
+  await startWorker(flow, handler);
+  await Promise.all(requests.map(({ id }) => flow.complete(id)));
+  const admin = new Admin({ redis: flow.redis, queue: flow.queue });
+  flow.after(() => admin.close());
+  await admin.pauseQueue();
+  const later = await producer.submit(numbers(8, 2_000), { id: flow.id('later'), priority: 9 });
+  const urgent = await producer.submit(numbers(8, 1_000), { id: flow.id('urgent'), priority: 0 });
+  await admin.resumeQueue();
+  await until(() => started.length === 108);
+  expect(started.slice(100).toSorted()).toEqual(numbers(8, 1_000));
+  held.open();
+  for (const { id } of [urgent, later]) await flow.complete(id);
+  const key = requestKeys(urgent.id).request;
+  expect(entered.find((one) => one.key === key)).toMatchObject({ want: 8 });
 });
 
 test('a request that comes while a pop waits gets all slots that are free by then', {

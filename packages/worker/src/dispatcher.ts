@@ -1,6 +1,7 @@
 import { type Place, parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { WorkerShards } from './fetch/worker-shards.js';
+import { QUICK_MS } from './request/pace.js';
 import { RequestSession } from './request/request-session.js';
 import type { SlotAccount } from './request/slot-account.js';
 import type { WorkerContext } from './shared/worker-context.js';
@@ -56,11 +57,13 @@ export class Dispatcher {
   }
 
   /**
-   * Gathers the tokens of each request and enters it, with `most` of the free slots. `from`: the session that took them,
-   * perhaps ended by now.
+   * Gathers the tokens of each request and enters it, with `most` of the free slots while handlers are quick: the slots
+   * of others are not worth the time of an enter. `from`: the session that took them, perhaps ended by now.
    */
   dispatch(shard: Shard, tokens: readonly string[], most: number, from?: Yielding): void {
-    this.enterAll(shard, arrivalsOf(tokens), most, from);
+    const areQuick = (this.#context.lately.averageMs ?? Number.POSITIVE_INFINITY) <= QUICK_MS;
+    const slots = areQuick ? most : Number.POSITIVE_INFINITY;
+    this.enterAll(shard, arrivalsOf(tokens), slots, from);
   }
 
   /**

@@ -228,7 +228,7 @@ export const calls = {
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
     }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, a.quick, ...a.epochs],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly quick: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
@@ -236,7 +236,7 @@ export const calls = {
       switch (r[0]) {
         case 'ok': {
           const numbers = numbersIn(r[1]);
-          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: groupsIn(r, 6, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
+          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, quick: numbers[8] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: groupsIn(r, 6, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
         }
         case 'unserved':
           return { verdict: 'unserved', task: textIn(r[1]), priority: textIn(r[2]) };

@@ -34,9 +34,10 @@ const TURN_MS = 1_000;
 const AT_ONCE_MS = 20;
 
 /**
- * What a pop brought, and how many free slots these requests are to have at most. After a pop that waited, all: Infinity.
- * Otherwise more tokens come, and are to be popped before these requests are entered: until then the slots that they ask
- * for are reserved. So they ask for as many as they are likely to use, or for those that the pop was for.
+ * What a pop brought, and how many free slots these requests are to have at most while handlers are quick. After a pop
+ * that waited, or that came to another list than the one before, all: Infinity. Otherwise more tokens like these come,
+ * and are to be popped before these requests are entered: until then the slots that they ask for are reserved. So they
+ * ask for as many as they are likely to use, or for those that the pop was for.
  */
 export type OnTokens = (tokens: readonly string[], most: number) => void;
 
@@ -78,6 +79,8 @@ export class TokenFetcher {
   #down = 'not connected yet';
   #ended = false;
   #lost = false;
+  /** The list from which tokens were popped last. */
+  #list = '';
   /** The waiting pop under way. `ending`: set while it is being ended, and aborted when it has. */
   #popping: { ending?: AbortController } | undefined;
 
@@ -160,13 +163,14 @@ export class TokenFetcher {
         await this.#freeSlot();
         if (signal.aborted || this.#slots.free === 0) continue;
         const { free, tokens: asked } = this.#slots;
-        const askedAt = performance.now();
+        const [askedAt, list] = [performance.now(), this.#list];
         const tokens = await this.#next();
         waits.reset();
         if (tokens.length === 0) continue;
-        const atOnce = performance.now() - askedAt < AT_ONCE_MS;
+        // From another list may come a large request that goes before all others; its next tokens are not there yet.
+        const goesOn = this.#list === list && performance.now() - askedAt < AT_ONCE_MS;
         const most = Math.max(tokens.length < asked ? 0 : free, this.#slots.usedBy(tokens.length));
-        this.#onTokens(tokens, atOnce ? most : Number.POSITIVE_INFINITY);
+        this.#onTokens(tokens, goesOn ? most : Number.POSITIVE_INFINITY);
         this.#slots.found();
       } catch (error) {
         this.#fail(error as Error);
@@ -281,7 +285,9 @@ export class TokenFetcher {
     try {
       const popped = await Promise.race([send(lists, count), late]);
       this.#slotArrived();
-      return (popped as [string, string[]] | null)?.[1] ?? [];
+      const [list, tokens] = (popped as [string, string[]] | null) ?? [this.#list, []];
+      this.#list = list;
+      return tokens;
     } catch (error) {
       if (!isMoving(error)) throw error;
       this.#move.begin(error);

@@ -18,7 +18,7 @@ export const PER_PERMIT = 4;
  * Another worker needs about so long, in ms, from a token to its first handler. What runs within that time may be read
  * ahead although others could run it.
  */
-const QUICK_MS = 2;
+export const QUICK_MS = 2;
 /** Most of these for each permit. */
 const QUICK_PER_PERMIT = 32;
 /** Handlers are short if they take no longer than this on average, in ms: a slot is free soon. */

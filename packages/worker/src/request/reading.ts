@@ -140,11 +140,6 @@ export class Reading {
     return { ahead, quick: this.#quick };
   }
 
-  /** How many sub-requests one permit of the last enter runs before another worker could enter; 0: none. */
-  get quick(): number {
-    return this.#quick;
-  }
-
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */
   get size(): number {
     if (this.dueNow > 0) return 0;
@@ -331,6 +326,8 @@ export class Reading {
 
   /** What was read ahead waits for too long: it goes back. */
   #giveUpAhead(): void {
+    // It was taken for one that uses a slot or two: the next ones get more.
+    if (this.#quick > 0) this.#slots.entered(0, true, this.#pace.isShort);
     // cure: others are not read for what goes back
     this.#share = 0;
     this.#account.renounce();

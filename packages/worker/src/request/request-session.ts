@@ -203,7 +203,7 @@ export class RequestSession {
     this.lease.fence();
     this.lease.checkGrant(entered.grantNo);
     this.lease.extend(sentAt);
-    this.#tokens.entered(entered, epochs.length, wanted, granted, this.#reading.quick);
+    this.#tokens.entered(entered, epochs.length, wanted, granted);
     const willing = wanted > 0 && this.shard.takesWork;
     if (willing) this.#reading.returnSurplus();
     this.lease.granted(entered.permits);

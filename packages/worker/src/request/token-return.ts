@@ -27,6 +27,8 @@ type EnterReply = Place & {
   readonly mint: number;
   readonly epoch: number;
   readonly ready: number;
+  /** How many sub-requests one permit runs before another worker could enter; 0: none. */
+  readonly quick: number;
   readonly entries: readonly unknown[];
 };
 
@@ -80,11 +82,8 @@ export class TokenReturn {
     return Math.max(0, this.#shard.slots.share(this.#pace.isShort) - permits);
   }
 
-  /**
-   * An enter with so many tokens wanted permits for `wanted` slots, and was granted `granted`. `quick`: how many
-   * sub-requests one slot runs before another worker could enter; 0: none.
-   */
-  entered(reply: EnterReply, tokens: number, wanted: number, granted: number, quick: number): void {
+  /** An enter with so many tokens wanted permits for `wanted` slots, and was granted `granted`. */
+  entered(reply: EnterReply, tokens: number, wanted: number, granted: number): void {
     const { id, generation, shard } = this.#session;
     this.place = { priority: reply.priority, due: reply.due };
     // The request has no token, and no slot was free for it: it waits in this process.
@@ -93,9 +92,10 @@ export class TokenReturn {
     // No more than it had: it has all that it can use.
     else if (granted <= 0) this.#context.waitingRoom.delete(id);
     this.gotAll = wanted > 0 && granted >= wanted && reply.ready > 0;
+    const { entries, quick, ready } = reply;
     // One that was read whole and whose handlers are that short hardly uses the other slots.
-    const isQuick = quick > 0 && reply.ready === 0 && reply.entries.length > 0;
-    const used = isQuick ? Math.min(granted, Math.ceil(reply.entries.length / quick)) : granted;
+    const isQuick = quick > 0 && ready === 0 && entries.length > 0;
+    const used = isQuick ? Math.min(granted, Math.ceil(entries.length / quick)) : granted;
     if (wanted > 0) shard.slots.entered(used, this.gotAll, this.#pace.isShort);
     this.#later(this.#minted(reply.mint, reply.epoch));
   }

@@ -168,11 +168,12 @@ export class Slots {
     return Math.max(1, this.#used * this.share(undefined));
   }
 
-  /** A request was entered and got `slots` permits; `more`: it would have taken more; `isShort` as for `share`. */
+  /** A request was entered and uses `slots` slots; `more`: it would have taken more; `isShort` as for `share`. */
   entered(slots: number, more: boolean, isShort: boolean | undefined): void {
     this.#areShort = isShort ?? this.#areShort;
     const share = this.share(isShort);
-    const used = more ? 1 : Math.min(slots / share, 1);
+    // After a freeze it may have fewer than before.
+    const used = more ? 1 : Math.min(Math.max(0, slots) / share, 1);
     this.#used += (used - this.#used) / LATELY;
   }
 
