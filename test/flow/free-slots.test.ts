@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { requestKeys } from '@piecework/protocol';
 import { type Command, Redis } from 'ioredis';
 import { Admin } from 'piecework';
@@ -14,10 +13,13 @@ interface Enter {
   readonly popMs: number;
 }
 
-/** Notes how each request is entered from here on. */
-function watch(flow: Flow): readonly Enter[] {
+/** Notes how each request is entered from here on. `poppedAt`: when the last pop was sent. */
+function watch(flow: Flow): {
+  readonly entered: readonly Enter[];
+  readonly poppedAt: () => number;
+} {
   const entered: Enter[] = [];
-  let popMs = 0;
+  let [popMs, poppedAt] = [0, 0];
   const plain = Redis.prototype.sendCommand;
   const spy = vi.spyOn(Redis.prototype, 'sendCommand').mockImplementation(function (
     this: Redis,
@@ -31,12 +33,13 @@ function watch(flow: Flow): readonly Enter[] {
     const sentAt = performance.now();
     const reply = plain.call(this, command, stream) as Promise<unknown>;
     if (name !== 'blmpop') return reply;
+    poppedAt = sentAt;
     return reply.finally(() => {
       popMs = performance.now() - sentAt;
     });
   });
   flow.after(() => spy.mockRestore());
-  return entered;
+  return { entered, poppedAt: () => poppedAt };
 }
 
 async function startWorker(flow: Flow, handler: (n: number) => unknown): Promise<void> {
@@ -56,7 +59,7 @@ test('slots that become free during a pop are left to the next one, if more is t
   const count = 400;
   const submit = (_: unknown, i: number) => producer.submit([i], { id: flow.id(`r${i}`) });
   const requests = await Promise.all(Array.from({ length: count }, submit));
-  const entered = watch(flow);
+  const { entered } = watch(flow);
   await startWorker(flow, (n) => n);
   await Promise.all(requests.map(({ id }) => flow.complete(id)));
   expect(entered.length).toBeGreaterThanOrEqual(count);
@@ -77,7 +80,7 @@ test('requests of a few sub-requests with short handlers take a slot each', {
   const count = 200;
   const submit = (_: unknown, i: number) => producer.submit(numbers(10), { id: flow.id(`r${i}`) });
   const requests = await Promise.all(Array.from({ length: count }, submit));
-  const entered = watch(flow);
+  const { entered } = watch(flow);
   await startWorker(flow, (n) => n);
   await Promise.all(requests.map(({ id }) => flow.complete(id)));
   const usual = entered.slice(100, count - 20).filter(({ popMs }) => popMs < 10);
@@ -98,7 +101,7 @@ test('an urgent request gets all free slots, though those before it used one eac
   };
   const submit = (n: number) => producer.submit([n], { id: flow.id(`r${n}`) });
   const requests = await Promise.all(numbers(100).map(submit));
-  const entered = watch(flow);
+  const { entered } = watch(flow);
   await startWorker(flow, handler);
   await Promise.all(requests.map(({ id }) => flow.complete(id)));
   const admin = new Admin({ redis: flow.redis, queue: flow.queue });
@@ -119,7 +122,7 @@ test('a request that comes while a pop waits gets all slots that are free by the
   tags: ['one-server'],
 }, async ({ flow }) => {
   const gates = numbers(8).map(() => gate());
-  const entered = watch(flow);
+  const { entered, poppedAt } = watch(flow);
   await startWorker(flow, (n) => gates[n]?.opened);
   const producer = flow.producer();
   for (const n of numbers(8)) await producer.submit([n], { id: flow.id(`r${n}`) });
@@ -129,7 +132,7 @@ test('a request that comes while a pop waits gets all slots that are free by the
     held.open();
     await flow.complete(flow.id(`r${n}`));
   }
-  await sleep(100);
+  await until(() => performance.now() - poppedAt() > 100, { what: 'the pop has waited' });
   const { id } = await producer.submit(numbers(100), { id: flow.id('large') });
   await flow.complete(id);
   const first = entered.find(({ key }) => key === requestKeys(id).request);
