@@ -25,14 +25,14 @@
 -- REPEAT  'ok' with what tokens are missing then; nothing is added
 -- FLAGS
 
---- @include now, state, packed, books, tokens
+--- @include now, digits, compact, state, packed, books, tokens
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, producer, first = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local sentField = 'sent:' .. producer
 local state, sentBefore, windowField, leaseMs, redriving, largestBefore =
-  readState(request, generation, sentField, 'window', 'leaseMs', 'redriving', 'largest')
+  readState(request, work, generation, sentField, 'window', 'leaseMs', 'redriving', 'largest')
 if not state then
   return { 'gone' }
 end

@@ -19,13 +19,13 @@
 -- REPEAT  the same reply, or 'complete'
 -- FLAGS allow-oom
 
---- @include now, digits, state, packed, books, cancel, exceeded, replace, complete, ended-early
+--- @include now, digits, compact, state, packed, books, cancel, exceeded, replace, notice, complete, ended-early
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, channel = ARGV[1], ARGV[2]
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state then
   return { 'gone' }
 end

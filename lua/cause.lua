@@ -3,7 +3,8 @@
 --- has ended, its handlers have too, and the lease ends at once.
 --
 -- KEYS
---   request  hash  state of the request
+--   request  hash    state of the request
+--   work     stream  its sub-requests
 -- ARGV
 --   generation  int     of the request
 --   worker      string  boot id of the worker process
@@ -16,13 +17,13 @@
 -- REPEAT  noted again
 -- FLAGS allow-oom
 
---- @include now, state
+--- @include now, digits, compact, state
 
-local request = KEYS[1]
+local request, work = KEYS[1], KEYS[2]
 local generation, worker, cause, dead = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
 local leaseField = 'lease:' .. worker
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end

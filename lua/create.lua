@@ -23,7 +23,7 @@
 -- REPEAT  'created' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
---- @include now, options
+--- @include now, digits, compact, options
 
 local request, work, results = KEYS[1], KEYS[2], KEYS[3]
 local generation, owner, windowMs, leaseMs =
@@ -72,7 +72,7 @@ end
 
 local at = now()
 local current, status, ownedBy, digest, voided =
-  unpack(redis.call('HMGET', request, 'generation', 'status', 'owner', 'digest', 'voided'))
+  unpack(stateFields(request, work, 'generation', 'status', 'owner', 'digest', 'voided'))
 if current then
   local known, asked = tonumber(current), tonumber(generation)
   local tombstone = status == 'void' or status == 'dropped'

@@ -24,31 +24,53 @@
 --                       by its third crash: handlers are so short that these run before another worker could enter
 --   epochs...   string  one for each token that brought the worker here
 -- REPLIES
---   {'ok', numbers: numbers(permits, mint, epoch, dueNow, attempts, ends, ready, live, quick), priority: text,
+--   {'ok', numbers: numbers(permits, mint, epoch, dueNow, attempts, ends, ready, live, quick, compact), priority: text,
 --    task: text, grantNo: text, policy: text, entries...: (entry text, payload text)}
 --      permits is absolute · ends: when the lease ends, server time; 0: none · grantNo: number of
 --      the enter with which this grant began · ready: how many nobody has read, after
 --      this; -1: a repeat, which may not say what its first reply brought · policy: JSON for workers,
 --      how attempts are made; '': nothing special · live: 1 while somebody follows the results; else 0 · quick: as
---      asked for; 0 where two crashes fail a sub-request
+--      asked for; 0 where two crashes fail a sub-request · compact: 1 where `settle-compact` may settle all that it read;
+--      else 0
 --   {'unserved', task: text, priority: text}  the request's task is not served here; park it
 --   {'complete', outcome: outcome, spentAt: int?}  nothing left to do · spentAt: for `finish`
 --   {'gone'}                 no such generation
 -- REPEAT  'ok' with the permits that it has now, or 'unserved'; no token is counted and none granted again
 -- FLAGS allow-oom
 
---- @include now, digits, state, packed, unpack-work, books, tokens, read-some, share, forgotten, live
+--- @include now, digits, packed, compact
 
 local request, work, due = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, op, want, leaseMs, tasks =
   ARGV[1], ARGV[2], ARGV[3], countOf(ARGV[4]), ARGV[5], ARGV[6]
 local most, awaited, answered, ahead, quick =
   tonumber(ARGV[7]), countOf(ARGV[8]), countOf(ARGV[9]), countOf(ARGV[10]), tonumber(ARGV[11])
+local epochs = { unpack(ARGV, 12) }
+
+if isCompact(request) and #epochs == 1 then
+  --- @include compact-enter
+  local number, ends = tonumber(op), now() + leaseMs
+  local grant, c = enterCompact(request, generation, worker, number, want, ends, tonumber(leaseMs), tasks, most, ahead,
+    quick, tonumber(epochs[1]))
+  if grant then
+    local reply = {
+      'ok', table.concat({ digits(grant), '0', digits(c[5]), '0', c[14], digits(ends), '0', '0', digits(quick), '1' }, ' '),
+      c[11], c[13], op, c[15],
+    }
+    for i, payload in ipairs(payloadsIn(c[25])) do
+      reply[5 + 2 * i], reply[6 + 2 * i] = generation .. '-' .. i - 1, payload
+    end
+    return reply
+  end
+end
+
+--- @include state, unpack-work, books, tokens, read-some, share, forgotten, live
+
 local permitsField, leaseField, opField = 'permits:' .. worker, 'lease:' .. worker, 'op:' .. worker
 local grantField = 'since:' .. worker
 
 local state, hasPermits, lastOp, task, attempts, policy, largest, maxCrashes, followedUntil =
-  readState(request, generation, permitsField, opField, 'task', 'attempts', 'policy', 'largest', 'maxCrashes',
+  readState(request, work, generation, permitsField, opField, 'task', 'attempts', 'policy', 'largest', 'maxCrashes',
     'followedUntil')
 if not state then
   return { 'gone' }
@@ -73,9 +95,9 @@ noteForgotten(request, permits, known, answered)
 -- cure: op number in enter
 if tonumber(op) > known then
   -- Tokens of before the last two epochs were given up, as when the priority changed: they die here.
-  local stale = #ARGV >= 12
-  for i = 12, #ARGV do
-    local counted = countOf(ARGV[i])
+  local stale = #epochs > 0
+  for _, epoch in ipairs(epochs) do
+    local counted = countOf(epoch)
     stale = stale and counted < state.epoch - 1
     if counted == state.epoch and state.out > 0 then
       state.out = state.out - 1
@@ -160,6 +182,6 @@ elseif unserved then
 end
 local numbers = table.concat({
   digits(permits), digits(mint), digits(state.epoch), digits(books.dueNow), attempts or '1', digits(ends), digits(ready),
-  digits(isLive(followedUntil, at)), digits(quick),
+  digits(isLive(followedUntil, at)), digits(quick), '0',
 }, ' ')
 return { 'ok', numbers, state.priority, task, grantNo, policy or '', unpack(entries) }

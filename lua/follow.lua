@@ -2,7 +2,8 @@
 --- is settled without waiting for others (`settle` and `enter` answer `live`).
 --
 -- KEYS
---   request  hash  state of the request
+--   request  hash    state of the request
+--   work     stream  its sub-requests
 -- ARGV
 --   generation  int  of the request
 --   forMs       int  how long from now; at most 10 s count
@@ -13,12 +14,12 @@
 -- REPEAT  'noted', for as long from then on
 -- FLAGS
 
---- @include now, state
+--- @include now, digits, compact, state
 
-local request = KEYS[1]
+local request, work = KEYS[1], KEYS[2]
 local generation, forMs = ARGV[1], tonumber(ARGV[2])
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state then
   return { 'gone' }
 end

@@ -2,7 +2,8 @@
 --- hold never shortens a longer one.
 --
 -- KEYS
---   request  hash  state of the request
+--   request  hash    state of the request
+--   work     stream  its sub-requests
 -- ARGV
 --   generation  int  of the request
 --   holdMs      int  how long from now
@@ -13,12 +14,12 @@
 -- REPEAT  holds for as long from then on
 -- FLAGS allow-oom
 
---- @include now, state, terms
+--- @include now, digits, compact, state, terms
 
-local request = KEYS[1]
+local request, work = KEYS[1], KEYS[2]
 local generation, holdMs = ARGV[1], tonumber(ARGV[2])
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state then
   return { 'gone' }
 end

@@ -13,26 +13,37 @@
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include now, state, packed, books
+--- @include now, digits, compact, state, packed, books
 
 local request, work, due, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local fields = ARGV
 
-local all = #fields == 0 and redis.call('HGETALL', request) or {}
-for i, value in ipairs(#fields > 0 and redis.call('HMGET', request, unpack(fields)) or {}) do
-  if value then
-    all[#all + 1] = fields[i]
-    all[#all + 1] = value
+local compact = isCompact(request) and readCompact(request)
+local all = {}
+if #fields > 0 then
+  for i, value in ipairs(compact and someOfCompact(compact, fields) or redis.call('HMGET', request, unpack(fields))) do
+    if value then
+      all[#all + 1] = fields[i]
+      all[#all + 1] = value
+    end
   end
+else
+  all = compact and fieldsOfCompact(compact) or redis.call('HGETALL', request)
 end
 if #all == 0 then
   return { 'gone' }
 end
 local at = now()
 local books = { ready = 0, inFlight = 0, delayed = 0 }
+if compact then
+  local total, worker, completedAt = compact[2], compact[6], compact[26]
+  -- cure: what is compact may be with a worker
+  books[worker ~= '' and 'inFlight' or 'ready'] = completedAt == 0 and total or 0
+  return { 'ok', at, books.ready, books.inFlight, 0, all, {} }
+end
 local v = redis.call('HMGET', request, 'generation', 'status')
 if v[2] == 'open' or v[2] == 'sealed' or v[2] == 'cancelling' then
-  books = readBooks(readState(request, v[1]), work, due, at)
+  books = readBooks(readState(request, work, v[1]), work, due, at)
 end
 return {
   'ok', at, books.ready, books.inFlight, books.delayed, all, redis.call('HGETALL', progress),

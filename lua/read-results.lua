@@ -17,19 +17,22 @@
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include record-id, only-record
+--- @include now, digits, compact, record-id, only-record
 
 local request, results = KEYS[1], KEYS[2]
 local from, to, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-if redis.call('TYPE', results).ok == 'string' then
+local form = redis.call('TYPE', results).ok
+if form == 'string' then
   return { 'read', unpack(onlyRecord(redis.call('GET', results), from, to)) }
+elseif form == 'none' then
+  return { 'read' }
 end
 -- A settle of an earlier version does not say how long its record is; no record of a present one is longer than this
 -- where none is noted.
 local UNNOTED, BYTES = 65536, 1000000
-local v =
-  redis.call('HMGET', request, 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved')
+local names = { 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved' }
+local v = isCompact(request) and someOfCompact(readCompact(request), names) or redis.call('HMGET', request, unpack(names))
 local longest = tonumber(v[1]) or UNNOTED
 -- Where a few are much longer than most, so few as fit if all were long would be too few.
 if tonumber(v[2] or 0) > math.max(UNNOTED, longest / 4) * redis.call('XLEN', results) then

@@ -26,12 +26,12 @@
 -- REPEAT  'opened' (once it is not open any more: 'exists'), nothing changes
 -- FLAGS
 
---- @include now, some-at-a-time, only-record
+--- @include now, digits, compact, some-at-a-time, only-record
 
 local request, work, failed, results = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, owner, leaseMs, clearing = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local current, status, redriving, refused, sealer, priority, createdAt = unpack(redis.call('HMGET', request,
+local current, status, redriving, refused, sealer, priority, createdAt = unpack(stateFields(request, work,
   'generation', 'status', 'redriving', 'voided', 'sealedBy', 'priority', 'createdAt'))
 if not current or status == 'void' or status == 'dropped' then
   return { 'gone' }

@@ -1,7 +1,8 @@
 --- Renews the lease of the producers of an open request.
 --
 -- KEYS
---   request  hash  state of the request
+--   request  hash    state of the request
+--   work     stream  its sub-requests
 -- ARGV
 --   generation  int  of the request
 -- REPLIES
@@ -11,12 +12,12 @@
 -- REPEAT  renews again
 -- FLAGS allow-oom
 
---- @include now, state
+--- @include now, digits, compact, state
 
-local request = KEYS[1]
+local request, work = KEYS[1], KEYS[2]
 local generation = ARGV[1]
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state then
   return { 'gone' }
 end

@@ -19,12 +19,12 @@
 -- REPEAT  extends again
 -- FLAGS allow-oom
 
---- @include now, digits, state, packed, unpack-work
+--- @include now, digits, compact, state, packed, unpack-work
 
 local request, work, tries, progress = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, worker, leaseMs = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end

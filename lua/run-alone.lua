@@ -18,12 +18,12 @@
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
---- @include now, digits, state, packed, unpack-work
+--- @include now, digits, compact, state, packed, unpack-work
 
 local request, work, tries = KEYS[1], KEYS[2], KEYS[3]
 local generation, worker, company = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state or state.status == 'complete' then
   return { 'gone' }
 end

@@ -22,13 +22,13 @@
 -- REPEAT  the same reply
 -- FLAGS allow-oom
 
---- @include now, digits, state, exceeded, replace, complete
+--- @include now, digits, compact, state, exceeded, replace, notice, complete
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local generation, producer, sent, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local state = readState(request, generation)
+local state = readState(request, work, generation)
 if not state then
   return { 'gone' }
 end

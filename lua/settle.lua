@@ -60,7 +60,7 @@
 -- REPEAT  the same permits; nothing is counted, returned, freed or read again
 -- FLAGS allow-oom
 
---- @include now, digits, state, forgotten, record-id, last-read, packed, unpack-work, settles-all, books, share, read-some, read-new, usual, live
+--- @include now, digits, compact, state, forgotten, record-id, last-read, packed, unpack-work, settles-all, books, share, read-some, read-new, usual, live
 
 local request, work, due, tries, progress, failed, results =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
@@ -73,7 +73,7 @@ local opField = 'op:' .. worker
 
 local state, hasPermits, lastOp, presentGrant, keepsResults, pinned, checkpoints, contested, largest, kept, maxCrashes,
   followedUntil =
-  readState(request, generation, 'permits:' .. worker, opField, 'since:' .. worker, 'results', 'pinned', 'checkpoints',
+  readState(request, work, generation, 'permits:' .. worker, opField, 'since:' .. worker, 'results', 'pinned', 'checkpoints',
     'contested', 'largest', 'kept', 'maxCrashes', 'followedUntil')
 if not state then
   return { 'gone' }
@@ -126,7 +126,7 @@ if onlySuccesses and
   keep >= permits and isUsual(state, values, due, progress) then
   writeUsual(request, state, worker, op, at + leaseMs, tonumber(kept) or 0, results, values)
 else
-  --- @include exceeded, replace, complete, usual-end
+  --- @include exceeded, replace, notice, complete, usual-end
   if onlySuccesses and isUsualEnd(state, values, due, tries, progress, failed) then
     local keys = { request = request, work = work, progress = progress, results = results }
     local isOnly = settledBefore == 0 and

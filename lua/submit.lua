@@ -1,5 +1,6 @@
 --- Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`,
---- `append` and `seal` leave it (a small one packed, see lib/packed), and pushes its first token. One call, for a server
+--- `append` and `seal` leave it (a small one compact, see lib/compact, or packed, see lib/packed), and pushes its first
+--- token. One call, for a server
 --- that has both sides. The requests of one call have the same options. An id of which anything is there is left alone:
 --- those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses
 --- its last writes loses all of it.
@@ -10,7 +11,8 @@
 --   counters     hash  counts of this queue, as in `intent`
 --   pushed       hash  priority -> tokens ever pushed to its list
 --   list         list  tokens of the priority; with `expedite` among the options, its lane
---   requests...  any   of each request: its state (hash), its sub-requests (string or stream), and its results
+--   requests...  any   of each request: its state (hash or string), its sub-requests (string or stream), and its
+--                      results
 -- ARGV
 --   graceMs         int     until the first tend
 --   idleMs          int     an unused queue forgets its counts after this time
@@ -26,7 +28,7 @@
 -- REPEAT  the same generations; 0 for a request that has ended or was changed since
 -- FLAGS
 
---- @include now, digits, generation, lane, options, first-open
+--- @include now, digits, generation, lane, options, first-open, compact
 
 local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local graceMs, idleMs, windowMs, leaseMs, priority, channel, options =
@@ -51,7 +53,12 @@ end
 -- The generation of a request that an earlier run of this call made and that is still as it made it, as text; '0': it is
 -- another.
 local function madeBefore(one, opened)
-  local v = redis.call('HMGET', one.request, 'generation', 'status', 'sealedBy', 'createdBy')
+  local v
+  if isCompact(one.request) then
+    v = someOfCompact(readCompact(one.request), { 'generation', 'status', 'sealedBy', 'createdBy' })
+  else
+    v = redis.call('HMGET', one.request, 'generation', 'status', 'sealedBy', 'createdBy')
+  end
   local same = v[1] and v[1] == opened and v[2] == 'sealed' and v[3] == one.owner and
     --[[cure: a submission that is sent twice finds its own request only]] (v[4] or '') == one.call
   return same and v[1] or '0'
@@ -141,12 +148,19 @@ local function writeStates(new, fields)
   end
 end
 
--- No more are packed than `isPacked` asks for, and so short ones that a stream would be mostly empty.
-local PACKED_ITEMS, PACKED_BYTES = 32, 2048
+-- The sub-requests of a request, packed (lib/packed).
+local function packedItems(one)
+  local parts = {}
+  for i = one.first, one.first + one.count - 1 do
+    parts[#parts + 1] = #submissions[i] .. ':'
+    parts[#parts + 1] = submissions[i]
+  end
+  return table.concat(parts)
+end
 
--- Writes the sub-requests of a request: packed (lib/packed) or as a stream.
+-- Writes the sub-requests of a request: packed or as a stream.
 local function writeItems(one)
-  if one.count > PACKED_ITEMS or one.bytes > PACKED_BYTES then
+  if not one.isSmall then
     redis.call('XGROUP', 'CREATE', one.work, 'workers', '0', 'MKSTREAM')
     local prefix = one.life .. '-'
     for i = 0, one.count - 1 do
@@ -154,22 +168,74 @@ local function writeItems(one)
     end
     return
   end
-  local parts = {}
-  for i = one.first, one.first + one.count - 1 do
-    parts[#parts + 1] = #submissions[i] .. ':'
-    parts[#parts + 1] = submissions[i]
-  end
-  redis.call('SET', one.work, table.concat(parts))
+  redis.call('SET', one.work, packedItems(one))
 end
 
--- Notes what is counted in the state of each.
-local function measure(new, at)
-  for _, one in ipairs(new) do
-    one.largest, one.bytes, one.createUntil = 0, 0, math.min(one.generation, at) + windowMs
-    for i = one.first, one.first + one.count - 1 do
-      one.largest, one.bytes = math.max(one.largest, #submissions[i]), one.bytes + #submissions[i]
+-- The options that have a place of their own in a compact request, besides `notify`.
+local PLACED = { 'priority', 'limit', 'task', 'attempts', 'policy', 'results', 'retentionMs' }
+
+-- Writes the requests in their compact form. `fields`, `value`: of the options.
+local function writeCompact(new, at, fields, value)
+  local others, placed = { 'leaseMs', leaseMs }, { notify = true }
+  for _, name in ipairs(PLACED) do
+    placed[name] = true
+  end
+  for i = 1, #fields, 2 do
+    if not placed[fields[i]] then
+      others[#others + 1], others[#others + 2] = fields[i], fields[i + 1]
     end
   end
+  local c = {
+    '', 0, 1, 0, 1, '', 0, 0, 0, 0, value.priority, value.limit, value.task, value.attempts, value.policy, value.results,
+    tonumber(value.retentionMs), value.notify or '', at, 0, '', '', 0, cmsgpack.pack(others), '', 0, 0,
+  }
+  local written = {}
+  for i, one in ipairs(new) do
+    c[1], c[2], c[20], c[21], c[22], c[23], c[25] =
+      one.life, one.count, one.createUntil, one.owner, one.call, one.largest, packedItems(one)
+    written[2 * i - 1], written[2 * i] = one.request, cmsgpack.pack(c)
+  end
+  redis.call('MSET', unpack(written))
+end
+
+-- No more are packed than `isPacked` asks for, and so short ones that a stream would be mostly empty.
+local PACKED_ITEMS, PACKED_BYTES = 32, 2048
+
+-- Whether requests with these options may be compact. Where two crashes fail a sub-request, workers read only as much as
+-- they have permits for. One that is kept for a shorter time than its create may come is remembered for longer (lib/complete).
+-- Replies join the parts of a compact request by RS (U+001E).
+local function mayBeCompact(value)
+  for _, name in ipairs(PLACED) do
+    if not value[name] then
+      return false
+    end
+  end
+  return
+    -- cure: a request with a time of its own is not compact
+    not (value.heldUntil or value.deadline) and
+    -- cure: where few crashes are allowed a request is not compact
+    (tonumber(value.maxCrashes) or 0) > 2 and
+    -- cure: a generation is remembered until its create is too old, of a compact request
+    tonumber(value.retentionMs) > windowMs + 1000 and
+    -- cure: what separates the parts of a reply is in none of them
+    not value.task:find('\30', 1, true)
+end
+
+-- Measures the requests. Returns those that become compact, and the others.
+local function measure(new, at, mayBe)
+  local compact, usual = {}, {}
+  for _, one in ipairs(new) do
+    one.largest, one.bytes, one.createUntil = 0, 0, math.min(one.generation, at) + windowMs
+    local plain = true
+    for i = one.first, one.first + one.count - 1 do
+      one.largest, one.bytes = math.max(one.largest, #submissions[i]), one.bytes + #submissions[i]
+      plain = plain and --[[cure: what separates payloads is in none of them]] not submissions[i]:find('\30', 1, true)
+    end
+    one.isSmall = one.count <= PACKED_ITEMS and one.bytes <= PACKED_BYTES
+    local form = one.isSmall and plain and mayBe and one.count > 0 and compact or usual
+    form[#form + 1] = one
+  end
+  return compact, usual
 end
 
 -- Opens the ids that are not open yet, and puts all on the agenda.
@@ -226,10 +292,15 @@ local out = --[[cure: a held request is submitted without a token]] heldUntil > 
 local tendAt = out == '1' and at + graceMs or heldUntil
 -- cure: a whole request is tended at its deadline
 tendAt = math.min(tendAt, value.deadline or math.huge)
-measure(new, at)
-writeStates(new, common(new[1], at, out, fields))
-for _, one in ipairs(new) do
-  writeItems(one)
+local compact, usual = measure(new, at, mayBeCompact(value))
+if #compact > 0 then
+  writeCompact(compact, at, fields, value)
+end
+if #usual > 0 then
+  writeStates(usual, common(usual[1], at, out, fields))
+  for _, one in ipairs(usual) do
+    writeItems(one)
+  end
 end
 openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
 if out == '1' then

@@ -26,14 +26,14 @@
 -- REPEAT  'ok' with left -1; nothing is taken
 -- FLAGS allow-oom
 
---- @include now, state, forgotten
+--- @include now, digits, compact, state, forgotten
 
 local request, work, due, tries = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, worker, op, max, answered =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local opField = 'op:' .. worker
-local state, permits, lastOp, maxCrashes = readState(request, generation, 'permits:' .. worker, opField, 'maxCrashes')
+local state, permits, lastOp, maxCrashes = readState(request, work, generation, 'permits:' .. worker, opField, 'maxCrashes')
 if not state or state.status == 'complete' then
   return { 'gone' }
 end

@@ -33,7 +33,7 @@
 -- REPEAT  nothing is withdrawn, counted, settled or minted twice
 -- FLAGS allow-oom
 
---- @include now, digits, state, record-id, packed, unpack-work, books, tokens, cancel, exceeded, replace, complete, void-intent, terms, outage
+--- @include now, digits, compact, state, record-id, packed, unpack-work, books, tokens, cancel, exceeded, replace, notice, complete, void-intent, terms, outage
 --- @include some-at-a-time, tend-page, leases, crashes, reclaim, ended-early, producer-lease, audit, next-tend
 
 local request, work, due, tries, progress, failed, results =
@@ -43,7 +43,14 @@ local generation, passed, channel, auditMs, tombstoneMs, resumedAt =
 local tickedAt, awayMs, gapAt, gapMs =
   tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
-local state = readState(request, generation)
+if isCompact(request) then
+  --- @include compact-tend
+  local reply = tendCompact(request, generation, passed, auditMs)
+  if reply then
+    return reply
+  end
+end
+local state = readState(request, work, generation)
 if not state then
   voidIntent(request, generation, tombstoneMs)
   return { 'gone' }
@@ -121,7 +128,8 @@ local outcome = completeIfDone(request, state, at, channel, spent)
 if outcome then
   return { 'complete', outcome, state.spentAt or 0, crashedIn(batch) }
 end
-local before = auditTokens(request, state, passed)
+local before = auditTokens(state, passed)
+redis.call('HSET', request, 'out', state.out, 'outBefore', state.outBefore, 'epoch', state.epoch)
 local books = readBooks(state, work, due, at, state.status == 'cancelling' and left or nil)
 -- cure: top-up in reclaim
 local mint = topUp(request, state, books)

@@ -14,11 +14,15 @@
 -- REPEAT  'gone'
 -- FLAGS allow-oom
 
---- @include now
+--- @include now, digits, compact
 
 local request, failed, results = KEYS[1], KEYS[2], KEYS[3]
 local generation = ARGV[1]
 
+-- A compact request keeps little.
+if isCompact(request) then
+  return { 'gone' }
+end
 local v = redis.call('HMGET', request, 'generation', 'status', 'spentAt')
 -- cure: an unlink belongs to its generation
 if v[1] ~= generation or v[2] ~= 'complete' or not v[3] then

@@ -15,7 +15,20 @@ import * as acorn from 'acorn';
 import luaparse from 'luaparse';
 
 const LUA_GIVEN = [
-  ...['KEYS', 'ARGV', 'redis', 'cjson', 'math', 'string', 'table', 'call', 'max', 'min', 'floor'],
+  ...[
+    'KEYS',
+    'ARGV',
+    'redis',
+    'cjson',
+    'cmsgpack',
+    'math',
+    'string',
+    'table',
+    'call',
+    'max',
+    'min',
+    'floor',
+  ],
   ...['tonumber', 'tostring', 'type', 'ipairs', 'pairs', 'unpack', 'pcall'],
 ];
 

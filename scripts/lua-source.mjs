@@ -212,7 +212,7 @@ const parse = (name, lua) => {
 
 /** The globals of Redis that our scripts use. */
 const PROVIDED = new Set([
-  ...['KEYS', 'ARGV', 'redis', 'cjson', 'math', 'string', 'table'],
+  ...['KEYS', 'ARGV', 'redis', 'cjson', 'cmsgpack', 'math', 'string', 'table'],
   ...['tonumber', 'tostring', 'type', 'ipairs', 'pairs', 'unpack', 'pcall'],
 ]);
 

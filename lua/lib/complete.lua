@@ -1,4 +1,4 @@
---- @needs digits, replace, exceeded
+--- @needs digits, replace, exceeded, notice
 -- A create of this generation may be on its way for longer than the retention lasts. It would create the request once
 -- more, and nothing would tend it. Until that create would be refused as too old, the stream stays, empty and without
 -- its group: its last id says which generation it was. Only `create` reads that.
@@ -36,13 +36,8 @@ local function keepsMuch(request, state, results, kept)
       (not state.packed and redis.call('HLEN', request) >= 2000)
 end
 
--- The records of a request of which everything succeeded and little is kept, as text: of each GS (U+001D), its position
--- and its successes. Returns '' when there is more or something else to tell: the reader reads the stream.
-local TOLD_BYTES, TOLD_FROM_MS = 1024, 60000
-local function recordText(id, successes)
-  return '\29' .. id .. successes
-end
-
+-- The records of a request of which everything succeeded and little is kept, as text. Returns '' when there is more or
+-- something else to tell: the reader reads the stream.
 -- `records`: their text, if the caller knows it.
 local function fewResults(state, results, keeps, kept, retentionMs, records)
   local bytes = tonumber(kept)
@@ -110,16 +105,11 @@ local function completeIfDone(request, state, at, channel, spent, also)
     redis.call('PEXPIRE', key, retentionMs)
   end
   redis.call('PEXPIRE', request, retentionMs)
-  -- A user without the right to publish completes all the same: waiters read from time to time.
+  local records = v[4] and fewResults(state, spent.kept[#spent.kept], results, kept, tonumber(retention),
+    also and also.records)
   local notice = table.concat({ state.generation, outcome, digits(state.total), digits(state.succeeded),
     digits(state.failed), digits(state.cancelled), endReason or '-' }, ' ')
-  -- cure: completion state before publish
-  redis.pcall('SPUBLISH', channel, notice)
-  if v[4] then
-    local records = fewResults(state, spent.kept[#spent.kept], results, kept, tonumber(retention),
-      also and also.records)
-    redis.pcall('SPUBLISH', v[4], channel .. ' ' .. notice .. records)
-  end
+  publishNotice(notice, channel, v[4], records)
   local createUntil, createdAt = tonumber(v[2]), tonumber(v[3])
   local work, gone = spent.keys[1], spent.gone or spent.keys[#spent.keys]
   for i = 2, #spent.keys do

@@ -5,3 +5,8 @@ local format = string.format
 local function digits(n)
   return n == 0 and '0' or n == 1 and '1' or format('%d', n)
 end
+
+-- A count as a number. Nearly all counts of a small request are 0 or 1, and `tonumber` takes ten times as long.
+local function countOf(text)
+  return text == '0' and 0 or text == '1' and 1 or tonumber(text)
+end

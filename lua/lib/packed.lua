@@ -8,9 +8,9 @@ local function isPacked(state, work)
   return state.total <= 32 and state.settled == 0 and redis.call('TYPE', work).ok == 'string'
 end
 
--- Their payloads, in the order of their indexes.
-local function packedIn(work)
-  local text, from, payloads = redis.call('GET', work), 1, {}
+-- The payloads in such a string, in the order of their indexes.
+local function payloadsIn(text)
+  local from, payloads = 1, {}
   while from <= #text do
     local colon = text:find(':', from, true)
     local to = colon + tonumber(text:sub(from, colon - 1))
@@ -18,4 +18,8 @@ local function packedIn(work)
     from = to + 1
   end
   return payloads
+end
+
+local function packedIn(work)
+  return payloadsIn(redis.call('GET', work))
 end

@@ -1,15 +1,10 @@
---- @needs now
--- A count as a number. Nearly all counts of a small request are 0 or 1, and `tonumber` takes ten times as long.
-local function countOf(text)
-  return text == '0' and 0 or text == '1' and 1 or tonumber(text)
-end
-
+--- @needs now, digits, compact
 -- Reads the state of a request, and `more` of its fields, whose values are answered behind it. Returns nil when the key
 -- has no request of this generation: it was never created, was dropped or voided, or is an older or newer one. `at` is
 -- the time of the whole script. A request is halted while it is paused or held until a later time. `moved` counts what
 -- a redrive has taken back in this generation: the number of settled sub-requests falls by it and rises again.
-local function readState(request, generation, ...)
-  local v = redis.call('HMGET', request,
+local function readState(request, work, generation, ...)
+  local v = stateFields(request, work,
     'generation', 'status', 'priority', 'paused', 'parked',
     'total', 'succeeded', 'failed', 'cancelled', 'limit', 'granted', 'out', 'outBefore', 'epoch', 'heldUntil', 'moved',
     ...)

@@ -1,4 +1,4 @@
---- @needs digits, record-id, complete
+--- @needs digits, record-id, notice, complete
 -- The usual end: the last successes of a request, of which nothing else is left. What the settle counts and what the
 -- completion says are one write, and what does not exist is not removed (docs/decisions/0050).
 

@@ -38,7 +38,7 @@ test('a token that a frozen client eats is found lost, and another goes out', as
   // later the third finds one that never entered.
   await tickNow(flow, id);
   await tickNow(flow, id);
-  expect(await client.hget(flow.request(id).keys.request, 'outBefore')).toBe('1');
+  expect((await flow.request(id).fields('outBefore')).outBefore).toBe('1');
   expect(handled).toEqual([]);
   moveClock(TIMES.graceMs);
   await tickNow(flow, id);

@@ -1,6 +1,7 @@
 import { Agenda } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import { describe, expect } from 'vitest';
+import { expand } from '../support/compact.js';
 import { LEASE_MS, leaseOver, startWorker } from '../support/fleet.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -180,6 +181,7 @@ test('a worker whose permits were withdrawn tells its handlers, and takes part a
   // As a tend would, after a lease that this process did not see end.
   const { request } = flow.request(id).keys;
   const { client } = flow.connection;
+  await expand(flow.request(id));
   await client.hdel(request, `permits:${worker.id}`, `lease:${worker.id}`);
   await client.hset(request, 'granted', 0);
   await until(() => aborted === 3, { what: 'all three are told' });
@@ -210,6 +212,7 @@ test('a settle tells that the permits were withdrawn, before the next renewal wo
   await until(() => worker.running === 3);
   const { request } = flow.request(id).keys;
   const { client } = flow.connection;
+  await expand(flow.request(id));
   await client.hdel(request, `permits:${worker.id}`, `lease:${worker.id}`);
   await client.hset(request, 'granted', 0);
   first.open();

@@ -41,6 +41,7 @@ describe('the table of guarantees', () => {
       'timed-failures',
       'read-results',
       'read-series',
+      'read-state',
     ];
     const steps = rows.map((row) => row.split('|')[1] as string).join(' ');
     const written = scriptNames.filter((name) => !readers.includes(name));

@@ -33,7 +33,7 @@ function lossy(flow: Flow): LossyRedis {
 
 /** The payloads of a request in the order of their index. */
 const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
-  payloadsIn(flow.connection.client, flow.request(id).keys.work);
+  payloadsIn(flow.connection.client, flow.request(id).keys);
 
 describe('a submission whose reply got lost', () => {
   test.for(sources)(

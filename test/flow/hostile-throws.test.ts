@@ -387,7 +387,7 @@ test('a listener of a notifier may throw anything: waiting callers get their com
   const kept = `${request}:kept`;
   await flow.producer().submit([], { id });
   await client.rename(request, kept);
-  await client.set(request, 'no hash');
+  await client.sadd(request, 'no hash');
   const completion = notifier.completion(id);
   completion.catch(() => {});
   await until(() => calls >= 2);

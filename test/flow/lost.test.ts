@@ -8,6 +8,7 @@ import { RequestCommands } from '@piecework/protocol/testing';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect } from 'vitest';
+import { expand } from '../support/compact.js';
 import { type Flow, test } from '../support/flow.js';
 import { ownClock } from '../support/own-clock.js';
 import { startOwnRedis } from '../support/redis.js';
@@ -111,6 +112,7 @@ test('a request that a failover brought back stays open on the queue side', asyn
   await finishOnQueue(epoch, queue, request, over);
   expect((await queue.whereabouts(id)).open).toBe(generation);
   // Of one that has ended, it is taken off all the same.
+  await expand(request);
   await operator.hset(request.keys.request, 'status', 'complete');
   await finishOnQueue(epoch, queue, request, over);
   expect((await queue.whereabouts(id)).open).toBeUndefined();

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
+import { expand } from '../support/compact.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
@@ -151,6 +152,7 @@ test('what a release with a default limit of 10 submitted is recognised', async 
   ];
   const text = JSON.stringify([flow.queue, content]);
   const digest = createHash('sha256').update(text).digest('base64url');
+  await expand(flow.request(id));
   expect(await flow.connection.client.hget(request, 'digest')).toBe(digest);
   await flow.connection.client.hset(request, 'limit', 10);
   expect(await flow.producer().submit([1, 2], { id })).toMatchObject({

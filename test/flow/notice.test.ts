@@ -15,6 +15,7 @@ import {
   type Scene,
   success,
 } from '../support/given.js';
+import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 // Opened before the first test counts its connections.
@@ -31,8 +32,8 @@ class Reader extends Redis {
   override sendCommand(
     ...[command, stream]: Parameters<Redis['sendCommand']>
   ): ReturnType<Redis['sendCommand']> {
-    if (command.name !== 'hmget' || this.status !== 'ready')
-      return super.sendCommand(command, stream);
+    const isRead = scriptOf(command.name, command.args) === 'read-state';
+    if (!isRead || this.status !== 'ready') return super.sendCommand(command, stream);
     this.reads += 1;
     if (!this.held) return super.sendCommand(command, stream);
     void this.held.then(() => super.sendCommand(command, stream));

@@ -14,7 +14,7 @@ import { startProgram } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
-  payloadsIn(flow.connection.client, flow.request(id).keys.work);
+  payloadsIn(flow.connection.client, flow.request(id).keys);
 
 describe('an open request', () => {
   test('takes items until it is sealed, in the order in which they were appended', async ({

@@ -10,6 +10,7 @@ import { beforeAll, describe, expect } from 'vitest';
 import { noticeOf } from '../../packages/notifier/dist/waiting/notice.js';
 import { RecentEnds } from '../../packages/protocol/dist/calls/request/recent-ends.js';
 import { buildScripts } from '../../scripts/lua-source.mjs';
+import { expand } from '../support/compact.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { connected } from '../support/given.js';
 import { until } from '../support/until.js';
@@ -31,7 +32,7 @@ class Noting extends Redis {
   ): ReturnType<Redis['sendCommand']> {
     const name = shas.get(String(command.args[0])) ?? command.name;
     // A read of the state begins with its status.
-    this.sent.push(name === 'hmget' ? `hmget ${command.args[1]}` : name);
+    this.sent.push(name === 'read-state' ? `read-state ${command.args[3]}` : name);
     return super.sendCommand(command, stream);
   }
 
@@ -141,7 +142,7 @@ describe('a process that awaits its own requests', () => {
         const results = await all(request.results({ order: 'index' }));
         expect(results.map(({ value }) => value)).toEqual([9, 16]);
       }
-      return !redis.sent.some((name) => /subscribe|read-results|hmget status/.test(name));
+      return !redis.sent.some((name) => /subscribe|read-results|read-state status/.test(name));
     });
   });
 
@@ -235,11 +236,11 @@ describe('a process that awaits its own requests', () => {
     let request = await early();
     await until(async () => {
       request = await early();
-      return !redis.sent.includes('hmget status');
+      return !redis.sent.includes('read-state status');
     });
     // Nothing will be heard of it any more.
     expect((await request.completion()).status).toBe('succeeded');
-    expect(redis.sent).toContain('hmget status');
+    expect(redis.sent).toContain('read-state status');
   });
 
   test('awaits requests on their own channels after it has missed a message', async ({ flow }) => {
@@ -248,6 +249,7 @@ describe('a process that awaits its own requests', () => {
     const request = await submit([1]);
     expect(await notifyOf(request)).toContain('done:{');
     // As with a worker of an earlier version.
+    await expand(flow.request(request.id));
     await flow.connection.client.hdel(flow.request(request.id).keys.request, 'notify');
     const over = request.completion();
     await flow.worker({ handler: (n: number) => n }).start();
@@ -315,6 +317,7 @@ describe('what a process remembers of an end', () => {
     const request = await submit([1]);
     await request.completion();
     // No message says that it was dropped.
+    await expand(flow.request(request.id));
     await flow.connection.client.hdel(flow.request(request.id).keys.request, 'notify');
     await pw.admin.drop(request.id);
     await expect(all(request.results())).rejects.toMatchObject({ code: 'DROPPED' });
@@ -422,6 +425,7 @@ describe('a message with results', () => {
     await ready();
     const request = await submit([5, 6]);
     const channel = await notifyOf(request);
+    await expand(flow.request(request.id));
     await flow.connection.client.hdel(flow.request(request.id).keys.request, 'notify');
     const over = request.completion();
     const worker = flow.worker({ handler: (n: number) => n });

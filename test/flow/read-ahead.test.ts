@@ -4,6 +4,7 @@ import type { HandlerContext, Worker, WorkerOptions } from '@piecework/worker';
 import { type Command, Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
+import { fieldsIn, READ_COMPACT } from '../support/compact.js';
 import { leaseOver, startWorker } from '../support/fleet.js';
 import { type Flow, gate, heard, numbers, test } from '../support/flow.js';
 import { holdable } from '../support/held-settles.js';
@@ -51,11 +52,13 @@ async function owned(flow: Flow, id: string, worker: string) {
   const { keys } = flow.request(id);
   const replies = await flow.connection.client
     .multi()
-    .hmget(keys.request, `permits:${worker}`, 'total')
+    .eval(READ_COMPACT, 1, keys.request)
     .xpending(keys.work, 'workers', '-', '+', 1_000, worker)
     .exec();
-  const [state, pending] = (replies ?? []).map(([, answer]) => answer as unknown[] | undefined);
-  const [permits, total] = (state ?? []).map(Number) as [number, number];
+  const [read, pending] = (replies ?? []).map(([, answer]) => answer as unknown[] | undefined);
+  const state = fieldsIn(read ?? [[]]);
+  const permits = Number(state[`permits:${worker}`] ?? 0);
+  const total = Number(state['total'] ?? 0);
   // A worker has all of what is packed.
   return { permits, pending: pending?.length ?? (permits && total) };
 }

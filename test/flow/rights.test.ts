@@ -277,6 +277,7 @@ const RARE: Readonly<Record<Role, readonly string[]>> = {
     'renew',
     'run-alone',
     'cause',
+    'read-state',
     'should-yield',
     'exchange',
     'lmpop',

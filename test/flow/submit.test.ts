@@ -15,7 +15,7 @@ import { until } from '../support/until.js';
 
 /** What a request holds, in the order of its indexes; nobody may have worked on it. */
 const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
-  payloadsIn(flow.connection.client, flow.request(id).keys.work);
+  payloadsIn(flow.connection.client, flow.request(id).keys);
 
 async function statusOf(flow: Flow, id: string): Promise<string | undefined> {
   return (await flow.request(id).state())?.status;

@@ -78,7 +78,7 @@ async function thrownBy(call: Promise<unknown>): Promise<PayloadError> {
 }
 
 const payloadsOf = (flow: Flow, id: string): Promise<unknown[]> =>
-  payloadsIn(flow.connection.client, flow.request(id).keys.work);
+  payloadsIn(flow.connection.client, flow.request(id).keys);
 
 test('a submission that is aborted has the reason of the signal as its cause', async ({ flow }) => {
   const pw = piecework(flow);

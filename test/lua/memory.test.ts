@@ -12,7 +12,7 @@ import {
   ServerError,
   TimedCommands,
 } from '@piecework/protocol';
-import { RequestCommands } from '@piecework/protocol/testing';
+import { RequestCommands, run } from '@piecework/protocol/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   parseHeader,
@@ -36,6 +36,7 @@ import {
 } from '../support/given.js';
 import type { TestServer } from '../support/providers/provider.js';
 import { startOwnRedis } from '../support/redis.js';
+import { bodyOf, headOf } from '../support/whole.js';
 
 useTestClock();
 
@@ -120,6 +121,27 @@ describe('when Redis is full', () => {
     expect(await request.inspect()).toMatchObject({ inFlight: 3 });
     expect(await holds(scene).hold(generation, 0)).toMatchObject({ verdict: 'held' });
   };
+
+  const completesCompact = async () => {
+    await memory('0');
+    const id = freshName('compact');
+    const queue = freshName('queue');
+    const bodies = [bodyOf({ id })];
+    const commands = new QueueCommands(connection, queue);
+    const [generation = 0] = await commands.submit(headOf({}, queue), bodies);
+    const request = new RequestCommands(connection, id);
+    await memory('1mb');
+    const keys = { requests: [request.keys.request] };
+    const entered = await run(connection.client, 'enter-compact', keys, {
+      ...{ worker: 'worker', leaseMs: LEASE_MS, tasks: '*', most: 3, ahead: 0, quick: 0 },
+      entering: [{ generation, op: 1, want: 3, epoch: 1 }],
+    });
+    expect(entered.entered[0]).not.toBe('');
+    const outcomes = [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` }));
+    expect(await request.settleCompact(generation, 'worker', '1', outcomes)).toBe(true);
+  };
+
+  it('completes compact requests', completesCompact);
 
   const goesOnWithTheAgenda = async () => {
     const { id, generation, queue, request } = scene;
@@ -227,6 +249,7 @@ describe('when Redis is full', () => {
       ['schedule-tend', 'tick', 'tend', 'write-back', 'park', 'reopen', 'deregister'],
       goesOnWithTheAgenda,
     ),
+    ...forEach(['enter-compact', 'settle-compact'], completesCompact),
     ...forEach(['update', 'pause-queue', 'resume-queue'], isUnderControl),
     ...forEach(['seal', 'cancel', 'finish', 'unlink-spent', 'drop'], goesOnWithTheEnd),
     ...forEach(['id-pull', 'id-resume', 'id-settle', 'id-drop'], emptiesIds),

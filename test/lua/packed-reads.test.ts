@@ -5,8 +5,8 @@
 import { RunningCommands } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
 import { readSnapshots } from '../../packages/piecework/dist/operate/doctor/queue/request-snapshot.js';
-import { given, type Scene, success } from '../support/given.js';
-import { formOf, readWhole, submitWhole } from '../support/whole.js';
+import { given, Hand, type Scene, success } from '../support/given.js';
+import { compact, formOf, isCompact, readWhole, submitWhole } from '../support/whole.js';
 
 /*
  * What one worker has read of a small request while its sub-requests are still packed (lua/lib/packed.lua), as plain
@@ -74,6 +74,33 @@ describe('what one worker has read while it is packed', () => {
     expect(await scene.request.pending('worker', 100)).toEqual(entries);
     expect(await scene.request.pending('worker', 2)).toEqual(entries.slice(0, 2));
     expect(await scene.request.pending('other', 100)).toEqual([]);
+  });
+
+  it('is told to the worker when a reply got lost, of a compact request', async () => {
+    const scene = await compact();
+    await new Hand(scene).holdAtOnce(3);
+    expect(await isCompact(scene)).toBe(true);
+    const entries = [0, 1, 2].map((index) => `${scene.generation}-${index}`);
+    expect(await scene.request.pending('worker', 100)).toEqual(entries);
+    expect(await scene.request.pending('other', 100)).toEqual([]);
+  });
+
+  it('is running, with the worker and since when, of a compact request', async () => {
+    const scene = await compact();
+    expect(await runningOf(scene).owners()).toEqual([]);
+    const hand = new Hand(scene);
+    const entries = await hand.holdAtOnce(3);
+    expect(await runningOf(scene).owners()).toEqual([{ worker: 'worker', pending: 3 }]);
+    expect(await ownedBy(scene, 'worker')).toHaveLength(3);
+    expect(await ownedBy(scene, 'worker', 60_000)).toEqual([]);
+    const outcomes = entries.map((entry) => success(entry));
+    expect(
+      await scene.request.settleCompact(scene.generation, 'worker', hand.grantNo, outcomes),
+    ).toBe(true);
+    expect(await ownedBy(scene, 'worker')).toEqual([]);
+    expect(await runningOf(scene).owners()).toBe('gone');
+    const nothing = await given.nothing();
+    expect(await runningOf(nothing).owners()).toBe('gone');
   });
 
   it('is in flight for the doctor, and before it was read it is not', async () => {

@@ -1,4 +1,5 @@
 import { ControlCommands, QueueControlCommands, ReaderCommands } from '@piecework/protocol';
+import { run } from '@piecework/protocol/testing';
 import { describe, expect, it } from 'vitest';
 import { scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock } from '../support/clock.js';
@@ -25,7 +26,7 @@ import {
   REDRIVER,
   redriveOf,
 } from '../support/redriven.js';
-import { submitWhole } from '../support/whole.js';
+import { compact, submitWhole } from '../support/whole.js';
 
 /*
  * Any call may be sent twice: each script, run twice, leaves the state of one run. The few that do
@@ -98,6 +99,38 @@ const same: Record<string, Case> = {
   'submit, of an id that is retained': {
     given: () => given.sealed({ ...oneTag(), items: 0 }),
     call: (scene) => submitWhole(scene),
+  },
+  'enter-compact': {
+    given: () => compact(oneTag()),
+    call: ({ connection, request, generation }) =>
+      run(
+        connection.client,
+        'enter-compact',
+        { requests: [request.keys.request] },
+        {
+          ...{ worker: 'worker', leaseMs: LEASE_MS, tasks: '*', most: 3, ahead: 0, quick: 0 },
+          entering: [{ generation, op: 1, want: 3, epoch: 1 }],
+          // The second answers that `enter` is to be called, which answers a repeat.
+        },
+      ).then(({ verdict }) => verdict),
+  },
+  'settle-compact': {
+    given: async () => {
+      const scene = await compact(oneTag());
+      await new Hand(scene).holdAtOnce(3);
+      return scene;
+    },
+    call: ({ request, generation }) =>
+      request.settleCompact(
+        generation,
+        'worker',
+        '1',
+        [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` })),
+      ),
+  },
+  'read-state': {
+    given: () => given.created(),
+    call: ({ request }) => request.fields('status', 'total', 'absent'),
   },
   create: { given: () => given.opened(), call: (scene) => create(scene) },
   'create, of an id that is retained': {

@@ -16,7 +16,7 @@ import {
   TimedCommands,
   takeWith,
 } from '@piecework/protocol';
-import { RequestCommands } from '@piecework/protocol/testing';
+import { RequestCommands, run } from '@piecework/protocol/testing';
 import { Command, Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -158,6 +158,23 @@ async function whole() {
       bodyOf({ id: `a${i}` }),
       bodyOf({ id: `b${i}` }),
     ]);
+}
+
+/** Compact requests from beginning to end, of which one is read and one is looked at. */
+async function compact() {
+  const id = 'compact';
+  const apart = new QueueCommands(connection, 'whole');
+  const [generation = 0] = await apart.submit(headOf({}, 'whole'), [bodyOf({ id })]);
+  const worker = { worker: 'w', leaseMs: LEASE_MS, tasks: '*' };
+  const entering = [{ generation, op: 1, want: 3, epoch: 1 }];
+  const counts = { most: 3, ahead: 0, quick: 0 };
+  const keys = { requests: [request(id).keys.request] };
+  await run(connection.client, 'enter-compact', keys, { ...worker, ...counts, entering });
+  const outcomes = [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` }));
+  await request(id).fields('status', 'total');
+  await request(id).inspect();
+  await request(id).settleCompact(generation, 'w', '1', outcomes);
+  await request(id).results('-', 9);
 }
 
 /** A request that succeeds, with all that can happen on its way. */
@@ -550,6 +567,7 @@ async function ids() {
 describe('every script', () => {
   it('touches the keys that it declares and no others, and gives each reply of its header', async () => {
     await whole();
+    await compact();
     await work();
     await crashed();
     await redriven();

@@ -8,6 +8,7 @@ import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
+import { expand } from '../support/compact.js';
 import {
   connected,
   fieldsOf,
@@ -22,7 +23,7 @@ import {
 } from '../support/given.js';
 import { keysLeft } from '../support/leaks.js';
 import { inspect, inspectQueue, snapshot } from '../support/peek.js';
-import { bodyOf, headOf, submitWhole } from '../support/whole.js';
+import { bodyOf, formOf, headOf, isCompact, submitWhole } from '../support/whole.js';
 
 /*
  * A request that `submit` wrote is the one that the separate calls write: all that Redis holds of both is compared,
@@ -110,6 +111,20 @@ interface Case {
 }
 const isPacked = ({ options, payloads = items(options.items ?? 3) }: Case) =>
   payloads.length <= 32 && Buffer.byteLength(payloads.join('')) <= 2_048;
+/** Whether it is compact: no time of its own, no RS, and three crashes fail a sub-request. */
+const isOneString = (one: Case) => {
+  const {
+    deadlineMs,
+    delayMs,
+    runAt,
+    task = '',
+    maxCrashes = 3,
+    retentionMs = 200_000,
+  } = one.options;
+  const isTimed = [deadlineMs, delayMs, runAt].some((time) => time !== undefined);
+  const isPlain = ![task, ...(one.payloads ?? [])].join('').includes('\u001e');
+  return isPacked(one) && !isTimed && isPlain && maxCrashes > 2 && retentionMs > 121_000;
+};
 /** 2,048 bytes, with `more`. */
 const odd = (more: number) => ['ä'.repeat(1_000), '7:x\0', '', 'y'.repeat(44 + more)];
 const all: Record<string, Case> = {
@@ -121,6 +136,10 @@ const all: Record<string, Case> = {
   'of a byte more': { options: {}, payloads: odd(1) },
   'under a new id': { options: {}, call: '' },
   'of a task': { options: { task: 'census ünïcödé \u001e', toleratedFailures: '10%' } },
+  'of another task': { options: { task: 'census ünïcödé', toleratedFailures: '10%' } },
+  'of items with a separator': { options: {}, payloads: ['"a"', '"\u001e"'] },
+  'that two crashes fail': { options: { maxCrashes: 2 } },
+  'that more crashes fail': { options: { maxCrashes: 9 } },
   'of the first priority': { options: { priority: 0, limit: 9_007_199_254_740_991 } },
   'that keeps no results': { options: { results: 'discard', retentionMs: 1_000 } },
   'with another lease': { options: { producerLeaseMs: 5_000, onProducerLost: 'cancel' } },
@@ -148,8 +167,9 @@ describe('a request that is submitted in one call', () => {
       expect(await submitWhole(scene, { ...options, owner: OWNER }, call, payloads)).toBe(
         generation,
       );
-      const form = await scene.connection.client.type(scene.request.keys.work);
-      expect(form).toBe(isPacked(one) ? 'string' : 'stream');
+      expect(await isCompact(scene)).toBe(isOneString(one));
+      if (isOneString(one)) await expand(scene.request);
+      expect(await formOf(scene)).toBe(isPacked(one) ? 'string' : 'stream');
       if (isPacked(one)) await unpack(scene, generation);
       expect(await stateOf(scene)).toEqual(expected);
     });
@@ -221,7 +241,7 @@ describe('a request that is submitted in one call', () => {
     const bodies = scenes.map((scene, i) =>
       bodyOf(scene, { items: 1 + (i % 3), owner: `maker ${i}` }, i % 2 === 0 ? '' : `call ${i}`),
     );
-    const head = headOf({ task: 'census', window: 7 }, queue.keys.queue);
+    const head = headOf({ task: 'census', window: 7, deadlineMs: 500_000 }, queue.keys.queue);
     const generations = together
       ? await queue.submit(head, bodies)
       : (await Promise.all(bodies.map((body) => queue.submit(head, [body])))).flat();
@@ -285,7 +305,7 @@ describe('a request that is submitted in one call', () => {
 
   it('is not begun when one beside it cannot be read', async () => {
     const [good, bad] = [await given.nothing(), await given.nothing()];
-    await bad.connection.client.set(bad.request.keys.request, 'no hash');
+    await bad.connection.client.sadd(bad.request.keys.request, 'no hash');
     const head = headOf({}, good.queue.keys.queue);
     const submitting = good.queue.submit(head, [bodyOf(good), bodyOf(bad)]);
     await expect(submitting).rejects.toThrow('WRONGTYPE');

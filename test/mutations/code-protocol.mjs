@@ -100,6 +100,18 @@ export const codeProtocol = [
     change: 'never',
   },
   {
+    cure: 'a worker is told what it has of what is compact',
+    test: 'test/lua/packed-reads.test.ts',
+    name: 'is told to the worker when a reply got lost, of a compact request',
+    change: 'never',
+  },
+  {
+    cure: 'a call that is refused for one request refuses no other',
+    test: 'test/flow/compact-calls.test.ts',
+    name: 'refuse no other request for one that cannot be read',
+    change: 'never',
+  },
+  {
     cure: 'a worker is told what it has of what is packed',
     test: 'test/lua/packed-reads.test.ts',
     name: 'is told to the worker when a reply got lost',

@@ -2,6 +2,7 @@
 
 const USUAL = 'test/lua/cures-usual.test.ts';
 const PACKED = 'test/lua/cures-packed.test.ts';
+const COMPACT = 'test/lua/cures-compact.test.ts';
 
 /** @type {import('./cures.mjs').LuaCure[]} */
 export const luaUsualSettle = [
@@ -171,5 +172,90 @@ export const luaUsualSettle = [
     cure: 'a redriven request has a stream of results',
     test: PACKED,
     history: 'a redrive keeps the results of a small request',
+  },
+  {
+    cure: 'what is compact may be with a worker',
+    test: COMPACT,
+    history: 'one worker reads and settles all, and it stays compact',
+  },
+  {
+    cure: 'a compact request has one worker',
+    test: COMPACT,
+    history: 'a second worker gets nothing of what the first has',
+  },
+  {
+    cure: 'a compact request is for workers that serve its task',
+    test: COMPACT,
+    history: 'a worker that does not serve its task leaves it to others',
+  },
+  {
+    cure: 'tokens of an old priority die, of a compact request',
+    test: COMPACT,
+    history: 'a token that was given up brings no permits',
+  },
+  {
+    cure: 'of a compact request all is read',
+    test: COMPACT,
+    history: 'who may read a part only gets no more than that',
+  },
+  {
+    cure: 'number of the grant, of a compact request',
+    test: COMPACT,
+    history: 'a worker settles only what it has by this grant',
+  },
+  {
+    cure: 'a compact request is settled by the worker that has it',
+    test: COMPACT,
+    history: 'another worker settles nothing of it',
+  },
+  {
+    cure: 'a compact request is settled as a whole',
+    test: COMPACT,
+    history: 'a part of it is settled as of any request',
+  },
+  {
+    cure: 'a long record is not usual, of a compact request',
+    test: COMPACT,
+    history: 'long results say how long they are',
+  },
+  {
+    cure: 'a generation is remembered until its create is too old, of a compact request',
+    test: COMPACT,
+    history: 'a generation is remembered for as long as it may be created',
+  },
+  {
+    cure: 'a tend expands what a worker has',
+    test: COMPACT,
+    history: 'what a dead worker had is taken back, and each counts a crash',
+  },
+  {
+    cure: 'a request with a time of its own is not compact',
+    test: COMPACT,
+    history: 'one that has a deadline ends at it',
+  },
+  {
+    cure: 'where few crashes are allowed a request is not compact',
+    test: COMPACT,
+    history: 'where two crashes fail it, no more is read ahead than there are permits',
+  },
+  {
+    cure: 'what separates payloads is in none of them',
+    test: COMPACT,
+    history: 'a payload with the separator of replies is read as it was written',
+  },
+  {
+    cure: 'what separates the parts of a reply is in none of them',
+    test: COMPACT,
+    history: 'a task with the separator of replies is answered as it is',
+  },
+  {
+    cure: 'a compact request that is complete expires in any form',
+    test: COMPACT,
+    history: 'one that is complete expires whatever form it gets',
+  },
+  {
+    cure: 'a compact request is kept for no longer than it was meant',
+    test: COMPACT,
+    history: 'one that is complete is kept for no longer when the clock has gone back',
   },
 ];

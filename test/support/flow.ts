@@ -5,6 +5,7 @@ import { Worker, type WorkerOptions } from '@piecework/worker';
 import { Cluster, type Redis } from 'ioredis';
 import { test as base } from 'vitest';
 import { asEverybody, asUser, nobodyDenied, userOf } from './acl.js';
+import { stateOf } from './compact.js';
 import { freshName } from './given.js';
 import { flowAlone, testMode, underAcl } from './mode.js';
 import { foreignIds, keysOfTest } from './own-keys.js';
@@ -79,7 +80,8 @@ export function nodesOf({ client }: Connection): Redis[] {
   return client instanceof Cluster ? client.nodes('all') : [client as Redis];
 }
 
-const statusOf = (connection: Connection, key: string) => connection.client.hget(key, 'status');
+const statusOf = async (connection: Connection, key: string) =>
+  (await stateOf(connection.client, key))['status'];
 
 /**
  * A renewal thread costs more than most tests: it loads the client a second time. In plain runs only the workers have

@@ -93,6 +93,7 @@ export function fieldsOf(options: Options, queue: string): (string | number)[] {
     limit: options.limit ?? 3,
     task: options.task ?? '',
     attempts: options.attempts ?? 1,
+    policy: '',
     maxCrashes: options.maxCrashes ?? 3,
     window: options.window ?? 0,
     results: options.results ?? 'keep',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@piecework/protocol';
 import { Cluster, type Redis } from 'ioredis';
+import { stateOf } from './compact.js';
 import { sharedServer } from './redis.js';
 
 /*
@@ -59,7 +60,7 @@ export async function keysOfTest(client: Client, queue: string): Promise<string[
   const ids = new Set<string | undefined>();
   for (const key of keys) {
     if (!key.startsWith('request:{')) continue;
-    const ofQueue = await client.hget(key, 'queue').catch(() => undefined);
+    const { queue: ofQueue } = await stateOf(client, key);
     if (ofQueue === queue) ids.add(idOf(key));
   }
   return keys.filter((key) => key.includes(queue) || ids.has(idOf(key)));

@@ -1,4 +1,6 @@
+import type { RequestKeys } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
+import { READ_COMPACT } from './compact.js';
 
 /** The payloads in packed sub-requests (lua/lib/packed): of each its length in bytes, a colon, and itself. */
 export function unpacked(text: Buffer): string[] {
@@ -12,14 +14,18 @@ export function unpacked(text: Buffer): string[] {
   return payloads;
 }
 
-/** The parsed payloads of a request of which nothing is settled, packed or not, in the order of their indexes. */
+/** The parsed payloads of a request of which nothing is settled, in any form, in the order of their indexes. */
 export async function payloadsIn(
-  client: Pick<Redis, 'type' | 'getBuffer' | 'xrange'>,
-  key: string,
+  client: Pick<Redis, 'type' | 'getBuffer' | 'xrange' | 'callBuffer'>,
+  { request, work }: Pick<RequestKeys, 'request' | 'work'>,
 ): Promise<unknown[]> {
-  const payloads =
-    (await client.type(key)) === 'string'
-      ? unpacked((await client.getBuffer(key)) ?? Buffer.alloc(0))
-      : (await client.xrange(key, '-', '+')).map(([, [, payload = '']]) => payload);
+  const [, items] = (await client.callBuffer('eval', READ_COMPACT, 1, request)) as [
+    unknown,
+    Buffer | null,
+  ];
+  const isPacked = items !== null || (await client.type(work)) === 'string';
+  const payloads = isPacked
+    ? unpacked(items ?? (await client.getBuffer(work)) ?? Buffer.alloc(0))
+    : (await client.xrange(work, '-', '+')).map(([, [, payload = '']]) => payload);
   return payloads.map((payload) => JSON.parse(payload));
 }

@@ -1,5 +1,6 @@
 import { indexOf, PRIORITIES, type ResultRecord } from '@piecework/protocol';
 import { clockOffset } from './clock.js';
+import { READ_COMPACT, stateOf } from './compact.js';
 import type { Scene } from './given.js';
 import { keysLeft } from './leaks.js';
 import { unpacked } from './payloads.js';
@@ -83,7 +84,7 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
   const { client } = connection;
   const replies = (await client
     .pipeline([
-      ['hgetall', keys.request],
+      ['evalBuffer', READ_COMPACT, 1, keys.request],
       ['xrange', keys.work, '-', '+'],
       ['xinfo', 'GROUPS', keys.work],
       ['xinfo', 'CONSUMERS', keys.work, 'workers'],
@@ -98,11 +99,13 @@ export async function peek({ request, connection }: Scene): Promise<Picture> {
     ])
     .exec()) as Replies;
   const reply = (i: number) => (replies[i]?.[0] ? null : replies[i]?.[1]);
-  const fields = toRecord(reply(0));
-  const packed = unpacked((reply(10) as Buffer | null) ?? Buffer.alloc(0));
-  const stream = reply(1)
-    ? (reply(1) as [string, string[]][]).map(([entry]) => entry)
-    : packed.map((_, index) => `${fields['generation']}-${index}`);
+  const [flat, items] = (reply(0) ?? [[], null]) as [Buffer[], Buffer | null];
+  const fields = toRecord(flat.map(String));
+  const packed = unpacked(items ?? (reply(10) as Buffer | null) ?? Buffer.alloc(0));
+  const stream =
+    reply(1) && !items
+      ? (reply(1) as [string, string[]][]).map(([entry]) => entry)
+      : packed.map((_, index) => `${fields['generation']}-${index}`);
   const permits = startingWith('permits:', fields);
   // What is packed and with a worker was read as a whole.
   const [holder] = packed.length > 0 ? Object.keys(permits) : [];
@@ -396,7 +399,9 @@ export async function snapshot(scene: Scene): Promise<Record<string, string>> {
       // As if it were a stream: it differs in nothing else.
       values.splice(0, 1, 'stream');
       values.push(onlyRecord(await client.get(key)));
-    } else if (type === 'string') values.push(await client.get(key));
+    } else if (key === scene.request.keys.request && type === 'string')
+      values.push(Object.entries(await stateOf(client, key)).sort());
+    else if (type === 'string') values.push(await client.get(key));
     else {
       values.push(await client.call('xrange', key, '-', '+'));
       const groups = (await client.call('xinfo', 'GROUPS', key)) as unknown[][];

@@ -36,13 +36,29 @@ export async function submitWhole(
 export const formOf = ({ connection, request }: Scene): Promise<string> =>
   connection.client.type(request.keys.work);
 
-/** A request of three that was submitted in one call, its sub-requests still packed. */
+/** A request of three that was submitted in one call, its sub-requests still packed: what has a deadline is not compact. */
 export async function packed(options: Options = {}): Promise<Scene> {
   const scene = await given.nothing();
-  const generation = await submitWhole(scene, { items: 3, limit: 2, ...options });
+  const generation = await submitWhole(scene, {
+    ...{ items: 3, limit: 2, deadlineMs: 86_400_000 },
+    ...options,
+  });
   expect(await formOf(scene)).toBe('string');
   return { ...scene, generation };
 }
+
+/** A request of three that was submitted in one call, still compact. */
+export async function compact(options: Options = {}): Promise<Scene> {
+  const { id, queue } = options;
+  const scene = await given.nothing({ id, queue });
+  const generation = await submitWhole(scene, { items: 3, limit: 3, ...options });
+  expect(await isCompact(scene)).toBe(true);
+  return { ...scene, generation };
+}
+
+/** Whether state and sub-requests are one string. */
+export const isCompact = async ({ connection, request }: Scene): Promise<boolean> =>
+  (await connection.client.type(request.keys.request)) === 'string';
 
 /** One worker has read all three, and nothing else has happened. */
 export async function readWhole(): Promise<{ scene: Scene; hand: Hand; entries: Entry[] }> {

@@ -16,6 +16,7 @@ export {
   recordsOf,
 } from './calls/request/outcome-codec.js';
 export * from './calls/request/producer-commands.js';
+export { readFields } from './calls/request/read-fields.js';
 export * from './calls/request/reader-commands.js';
 export * from './calls/request/recent-ends.js';
 export * from './calls/request/redrive-commands.js';

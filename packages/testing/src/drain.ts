@@ -4,6 +4,7 @@ import {
   type OptionTable,
   option,
   type Redis,
+  readFields,
   requestKeys,
   shape,
 } from '@piecework/protocol';
@@ -79,11 +80,11 @@ export class Drain {
     const { handlers } = this.#options;
     if (!handlers) return undefined;
     await this.#request.status();
-    const { request } = requestKeys(this.#request.id);
-    const queue = (await this.#client.hget(request, 'queue')) ?? undefined;
+    const keys = requestKeys(this.#request.id);
+    const { queue } = await readFields(this.#place.connection.client, keys, ['queue']);
     const worker = new Worker({
       redis: this.#place.redis,
-      queue,
+      queue: queue || undefined,
       handlers,
       // Outcomes are recorded at once; the renewal thread would go by the clock of the server.
       ...{ settleDelayMs: 0, maxBlockMs: 0 },

@@ -4,6 +4,7 @@ import {
   QueueControlCommands,
   ReaderCommands,
 } from '@piecework/protocol';
+import { run } from '@piecework/protocol/testing';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
@@ -84,6 +85,40 @@ function enters(generation: number): Call[] {
   return calls;
 }
 
+function compactCallsOf(generation: number): Call[] {
+  return WORKERS.flatMap((worker): Call[] => [
+    ...Object.entries(OPS).map(
+      ([when, op]): Call => ({
+        script: 'enter-compact',
+        name: `a ${worker}, ${when}`,
+        send: ({ connection, request }) =>
+          run(
+            connection.client,
+            'enter-compact',
+            { requests: [request.keys.request] },
+            {
+              ...{ worker, leaseMs: LEASE_MS, tasks: '*', most: 9, ahead: 4, quick: 9 },
+              entering: [{ generation, op, want: 2, epoch: 1 }],
+            },
+          ),
+      }),
+    ),
+    ...[1, 7].map(
+      (grant): Call => ({
+        script: 'settle-compact',
+        name: `a ${worker}, of grant ${grant}`,
+        send: ({ request }) =>
+          request.settleCompact(
+            generation,
+            worker,
+            `${grant}`,
+            [0, 1, 2].map((index) => ({ entry: `${generation}-${index}`, kind: 's', value: '1' })),
+          ),
+      }),
+    ),
+  ]);
+}
+
 /** Calls of the request side under one generation. */
 function ofRequest(generation: number, epochBefore: string): Call[] {
   const call = (script: ScriptName, name: string, send: Call['send']): Call => ({
@@ -109,6 +144,7 @@ function ofRequest(generation: number, epochBefore: string): Call[] {
       call('seal', `of ${sent}`, ({ request }) => request.seal(generation, PRODUCER, sent)),
     ),
     ...enters(generation),
+    ...compactCallsOf(generation),
     ...settles(generation),
     ...WORKERS.flatMap((worker) => [
       call('take', `by a ${worker}`, ({ request }) => request.take(generation, worker, 9)),
@@ -221,6 +257,7 @@ export async function callsFor(scene: Scene): Promise<Call[]> {
         new ReaderCommands(connection, id).follow(generation),
     },
     { script: 'read-series', name: '', send: ({ queue }) => queue.series(9) },
+    { script: 'read-state', name: '', send: ({ request }) => request.fields('status', 'total') },
     { script: 'read-results', name: '', send: ({ request }) => request.results('-', 9) },
     { script: 'should-yield', name: '', send: ({ queue }) => queue.shouldYield('another', 50) },
     ...[0, 60_000].map(

@@ -8,13 +8,16 @@ import {
   given,
   Hand,
   holds,
+  LEASE_MS,
   type Options,
   PRODUCER,
   popAll,
   type Scene,
   success,
 } from '../../support/given.js';
+import { againstCluster } from '../../support/redis.js';
 import { completeWithFailures, openedAgain, runAgain } from '../../support/redriven.js';
+import { compact } from '../../support/whole.js';
 import { timedSet } from './timed.js';
 
 /*
@@ -51,7 +54,39 @@ async function dropped(scene: Scene): Promise<Scene> {
   return scene;
 }
 
+/** In a cluster no request is compact. */
+const compactStates: Record<string, () => Promise<Scene>> = againstCluster
+  ? {}
+  : {
+      compact: () => compact({ attempts: 2 }),
+      'compact, its token looked for': async () => {
+        const scene = await compact();
+        await scene.request.tend(scene.generation, '');
+        return scene;
+      },
+      'compact, and held': compactAndHeld,
+      'compact, and held by a dead worker': async () => {
+        const scene = await compactAndHeld();
+        moveClock(LEASE_MS + 1);
+        return scene;
+      },
+      'compact, and complete': async () => {
+        const scene = await compactAndHeld();
+        const { generation } = scene;
+        const outcomes = [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` }));
+        await scene.request.settleCompact(generation, 'worker', '1', outcomes);
+        return scene;
+      },
+    };
+
+async function compactAndHeld(): Promise<Scene> {
+  const scene = await compact({ attempts: 2 });
+  await new Hand(scene).holdAtOnce(3);
+  return scene;
+}
+
 export const states: Record<string, () => Promise<Scene>> = {
+  ...compactStates,
   opened: () => given.opened(),
   'opened, beside a timed set of that name': timedSet,
   created: () => given.created(),

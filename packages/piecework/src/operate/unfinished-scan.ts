@@ -2,6 +2,7 @@ import {
   Cluster,
   type Connection,
   type Redis,
+  readFields,
   redisError,
   requestKeys,
   type Shards,
@@ -36,13 +37,11 @@ export async function* unfinishedRequests(
   for (const server of servers) {
     for await (const keys of pagesOf(server)) {
       const states = await Promise.all(
-        keys.map((key) => client.hmget(key, 'queue', 'status', 'generation')),
-      ).catch((error: unknown) => {
-        throw redisError(error, 'read the requests');
-      });
-      for (const [i, [of, status, generation]] of states.entries()) {
+        keys.map((request) => readFields(client, { request }, ['queue', 'status', 'generation'])),
+      );
+      for (const [i, { queue: of, status, generation }] of states.entries()) {
         const id = idOf(keys[i] as string);
-        if (id === undefined || !of || !queue.has(of) || !UNFINISHED.has(String(status))) continue;
+        if (id === undefined || !of || !queue.has(of) || !UNFINISHED.has(status)) continue;
         yield { id, generation: Number(generation), queue: of };
       }
     }

@@ -90,7 +90,8 @@ export const calls = {
   'cause': {
     keys: (k: {
       /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
+      /** its sub-requests */ readonly work: string;
+    }): string[] => [k.request, k.work],
     args: (a: {
       /** of the request */ readonly generation: number;
       /** boot id of the worker process */ readonly worker: string;
@@ -228,7 +229,7 @@ export const calls = {
       /** one for each token that brought the worker here */ readonly epochs: readonly string[];
     }): Argument[] => [a.generation, a.worker, a.op, a.want, a.leaseMs, a.tasks, a.most, a.awaited, a.answered, a.ahead, a.quick, ...a.epochs],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly quick: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
+      | { readonly verdict: 'ok'; readonly permits: number; readonly mint: number; readonly epoch: number; readonly dueNow: number; readonly attempts: number; readonly ends: number; readonly ready: number; readonly live: number; readonly quick: number; readonly compact: number; readonly priority: string; readonly task: string; readonly grantNo: string; readonly policy: string; readonly entries: readonly { readonly entry: string; readonly payload: string }[]; }
       | { readonly verdict: 'unserved'; readonly task: string; readonly priority: string; }
       | { readonly verdict: 'complete'; readonly outcome: 'succeeded' | 'failed' | 'cancelled'; readonly spentAt?: number | undefined; }
       | { readonly verdict: 'gone'; }
@@ -236,7 +237,7 @@ export const calls = {
       switch (r[0]) {
         case 'ok': {
           const numbers = numbersIn(r[1]);
-          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, quick: numbers[8] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: groupsIn(r, 6, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
+          return { verdict: 'ok', permits: numbers[0] as number, mint: numbers[1] as number, epoch: numbers[2] as number, dueNow: numbers[3] as number, attempts: numbers[4] as number, ends: numbers[5] as number, ready: numbers[6] as number, live: numbers[7] as number, quick: numbers[8] as number, compact: numbers[9] as number, priority: textIn(r[2]), task: textIn(r[3]), grantNo: textIn(r[4]), policy: textIn(r[5]), entries: groupsIn(r, 6, 2, (flat, i) => ({ entry: textIn(flat[i + 0]), payload: textIn(flat[i + 1]) })) };
         }
         case 'unserved':
           return { verdict: 'unserved', task: textIn(r[1]), priority: textIn(r[2]) };
@@ -244,6 +245,31 @@ export const calls = {
           return { verdict: 'complete', outcome: r[1] as 'succeeded' | 'failed' | 'cancelled', spentAt: numberIn(r[2]) };
         case 'gone':
           return { verdict: 'gone' };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
+  /** Enters compact requests (lib/compact), several in one call: each with its first token, for a worker that has nothing else of them. `enter` does the same to one of any form. */
+  'enter-compact': {
+    keys: (k: {
+      /** state of each */ readonly requests: readonly string[];
+    }): string[] => [...k.requests],
+    args: (a: {
+      /** boot id of the worker process */ readonly worker: string;
+      /** as in `enter`, like the others */ readonly leaseMs: number;
+      readonly tasks: string;
+      readonly most: number;
+      readonly ahead: number;
+      readonly quick: number;
+      /** of each */ readonly entering: readonly { readonly generation: number; readonly op: number; readonly want: number; readonly epoch: number }[];
+    }): Argument[] => [a.worker, a.leaseMs, a.tasks, a.most, a.ahead, a.quick, ...a.entering.flatMap((e) => [e.generation, e.op, e.want, e.epoch])],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'entered'; readonly ends: number; readonly entered: readonly string[]; }
+    {
+      switch (r[0]) {
+        case 'entered':
+          return { verdict: 'entered', ends: Number(r[1]), entered: r[2] as readonly string[] };
         default:
           throw unknownReply(r);
       }
@@ -320,7 +346,8 @@ export const calls = {
   'follow': {
     keys: (k: {
       /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
+      /** its sub-requests */ readonly work: string;
+    }): string[] => [k.request, k.work],
     args: (a: {
       /** of the request */ readonly generation: number;
       /** how long from now; at most 10 s count */ readonly forMs: number;
@@ -346,7 +373,8 @@ export const calls = {
   'hold': {
     keys: (k: {
       /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
+      /** its sub-requests */ readonly work: string;
+    }): string[] => [k.request, k.work],
     args: (a: {
       /** of the request */ readonly generation: number;
       /** how long from now */ readonly holdMs: number;
@@ -750,6 +778,25 @@ export const calls = {
       }
     },
   },
+  /** Reads fields of the state of a request, whichever form it has (lib/compact). */
+  'read-state': {
+    keys: (k: {
+      /** state of the request */ readonly request: string;
+    }): string[] => [k.request],
+    args: (a: {
+      /** which */ readonly fields: readonly string[];
+    }): Argument[] => [...a.fields],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'read'; readonly values: readonly string[]; }
+    {
+      switch (r[0]) {
+        case 'read':
+          return { verdict: 'read', values: r.slice(1) as string[] };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
   /** Opens the next generation of a request that is complete, in which failed sub-requests run again. It is open under a producer lease, like a request whose items are still coming: `run-again` moves them in, and `seal` or the end of the lease closes it. What succeeded stays, and so do its results. Nothing is opened when none of the failures that were found is there any more, as somebody else has redriven them since. */
   'redrive': {
     keys: (k: {
@@ -829,7 +876,8 @@ export const calls = {
   'renew-producer': {
     keys: (k: {
       /** state of the request */ readonly request: string;
-    }): string[] => [k.request],
+      /** its sub-requests */ readonly work: string;
+    }): string[] => [k.request, k.work],
     args: (a: {
       /** of the request */ readonly generation: number;
     }): Argument[] => [a.generation],
@@ -1081,6 +1129,26 @@ export const calls = {
       }
     },
   },
+  /** Completes compact requests (lib/compact), several in one call: the worker has read all sub-requests of each by one enter, and all succeeded. */
+  'settle-compact': {
+    keys: (k: {
+      /** of each: its state, and its results */ readonly requests: readonly string[];
+    }): string[] => [...k.requests],
+    args: (a: {
+      /** boot id of the worker process */ readonly worker: string;
+      /** of each, as in `settle` */ readonly settling: readonly { readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly channel: string }[];
+    }): Argument[] => [a.worker, ...a.settling.flatMap((e) => [e.generation, e.grantNo, e.successes, e.values, e.channel])],
+    reply(r: readonly unknown[]):
+      | { readonly verdict: 'settled'; readonly complete: readonly number[]; }
+    {
+      switch (r[0]) {
+        case 'settled':
+          return { verdict: 'settled', complete: numbersIn(r[1]) };
+        default:
+          throw unknownReply(r);
+      }
+    },
+  },
   /** Whether a worker should leave a request for another one: for one of a higher priority at once, for one of the same priority when its turn is over. A request has at most about 32 tokens outstanding, so 33 tokens at the end where they are popped decide. One that is expedited makes way for a higher priority, and for one of its own that was due before it. */
   'should-yield': {
     keys: (k: {
@@ -1108,7 +1176,7 @@ export const calls = {
       }
     },
   },
-  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it (a small one packed, see lib/packed), and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
+  /** Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`, `append` and `seal` leave it (a small one compact, see lib/compact, or packed, see lib/packed), and pushes its first token. One call, for a server that has both sides. The requests of one call have the same options. An id of which anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses its last writes loses all of it. */
   'submit': {
     keys: (k: {
       /** id -> generation of every open request */ readonly open: string;
@@ -1116,7 +1184,7 @@ export const calls = {
       /** counts of this queue, as in `intent` */ readonly counters: string;
       /** priority -> tokens ever pushed to its list */ readonly pushed: string;
       /** tokens of the priority; with `expedite` among the options, its lane */ readonly list: string;
-      /** of each request: its state (hash), its sub-requests (string or stream), and its results */ readonly requests: readonly string[];
+      /** of each request: its state (hash or string), its sub-requests (string or stream), and its results */ readonly requests: readonly string[];
     }): string[] => [k.open, k.agenda, k.counters, k.pushed, k.list, ...k.requests],
     args: (a: {
       /** until the first tend */ readonly graceMs: number;

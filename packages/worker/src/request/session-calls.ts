@@ -18,6 +18,21 @@ const QUICK_AT_ENTER = 128;
 /** Between the time when something is due by this process's clock and by the server's. */
 export const SLACK_MS = 20;
 
+/** What the settle of a compact request answers. */
+const COMPLETED = {
+  settled: { verdict: 'complete', outcome: 'succeeded', spentAt: undefined },
+  ...{ entries: [], unsure: false },
+} as const;
+
+/** Whether each of `total` sub-requests has succeeded. */
+function areAll(outcomes: readonly Outcome[], total: number): boolean {
+  if (outcomes.length !== total) return false;
+  return (
+    outcomes.every(({ kind }) => kind === 's') &&
+    new Set(outcomes.map(({ entry }) => entry)).size === total
+  );
+}
+
 /** What `settle` answers. */
 export type SettleReply = Awaited<ReturnType<SessionCalls['settle']>>['settled'];
 
@@ -37,6 +52,8 @@ export class SessionCalls {
   readonly #commands: WorkerCommands;
   /** Number of the last call that was answered: a server that does not know this number lost writes. */
   #answered = 0;
+  /** How many sub-requests it has if the server has all of it in its compact form; 0: it has not. */
+  #compact = 0;
   /** Epoch of the connection when an enter or a settle was sent last. */
   #epoch = 0;
 
@@ -79,6 +96,8 @@ export class SessionCalls {
     };
     const entered = await this.#insist(() => this.#commands.enter(args));
     this.#answered = op;
+    const isCompact = entered.verdict === 'ok' && entered.compact === 1;
+    this.#compact = isCompact ? entered.entries.length : 0;
     return entered;
   }
 
@@ -116,15 +135,24 @@ export class SessionCalls {
     const answered = this.#answered;
     const numbers = { op, grantNo, leaseMs, keep, running, read, ahead, answered };
     this.#epoch = this.#context.connection.epoch;
-    const reply = await this.#insist(() =>
-      this.#commands.settle(this.#generation, worker, numbers, outcomes),
-    );
+    const compact = this.#compact > 0 && grantNo !== '' && areAll(outcomes, this.#compact);
+    this.#compact = 0;
+    const reply = await this.#insist(async () => {
+      if (
+        compact &&
+        (await this.#commands.settleCompact(this.#generation, worker, grantNo, outcomes))
+      )
+        return COMPLETED;
+      return this.#commands.settle(this.#generation, worker, numbers, outcomes);
+    });
     this.#answered = op;
     return reply;
   }
 
   /** Extends the lease and stores what the handlers reported. Sent once: the next renewal repeats it. */
   renew(reports: readonly (number | string)[]) {
+    // It makes the usual form of the request.
+    this.#compact = 0;
     const { id: worker, leaseMs } = this.#context;
     return this.#commands.renew(this.#generation, worker, leaseMs, reports);
   }

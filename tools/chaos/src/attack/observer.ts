@@ -196,7 +196,8 @@ export class Observer {
   /** Whether the key is a leak: not a tombstone, and not one that expires. */
   async #stays(key: string): Promise<boolean> {
     const { client } = this.#server;
-    const status = key.startsWith('request:') ? await client.hget(key, 'status') : 'none';
+    const isState = key.startsWith('request:') && (await client.type(key)) === 'hash';
+    const status = isState ? await client.hget(key, 'status') : 'none';
     const ttl = await client.pttl(key);
     if (ttl === -2) return false;
     // The other queues remember items and callers for a while, even after a drop.

@@ -1,7 +1,6 @@
 import { TIMES } from '../../contract/defaults.js';
 import { type Place, placed } from '../../contract/lanes.js';
 import { encodeLimit } from '../../contract/limit.js';
-import { redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
 import { recentEnds } from './recent-ends.js';
 import { RequestReads } from './request-reads.js';
@@ -29,15 +28,10 @@ export type ControlReply = (Omit<Ok, 'priority'> & Place) | Exclude<Changed, Ok>
 
 /** What any client may do to a request while it runs. Hash slot of `{<id>}`. */
 export class ControlCommands extends RequestReads {
-  /** The current generation of the id; null when none is remembered. One plain read. */
+  /** The current generation of the id; null when none is remembered. One round trip. */
   async current(): Promise<CurrentGeneration | null> {
-    const [status, generation, queue] = await this.connection.client
-      .hmget(this.keys.request, 'status', 'generation', 'queue')
-      .catch((error: unknown) => {
-        throw redisError(error, 'generation');
-      });
-    if (!status) return null;
-    return { status, generation: Number(generation), queue: queue ?? '' };
+    const { status, generation, queue } = await this.fields('status', 'generation', 'queue');
+    return status === '' ? null : { status, generation: Number(generation), queue };
   }
 
   /** No permit is granted and no token minted from here on; running handlers may end. */

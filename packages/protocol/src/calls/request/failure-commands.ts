@@ -1,6 +1,7 @@
 import { type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
 import { redisError } from '../../redis/redis-error.js';
+import { readFields } from './read-fields.js';
 
 /** A failed sub-request as it is stored. */
 export interface KeptFailure {
@@ -46,12 +47,8 @@ export class FailureCommands {
 
   /** How long the longest payload of the request is, in bytes; 0: not known. */
   async longestPayload(): Promise<number> {
-    const known = await this.#connection.client
-      .hget(this.keys.request, 'largest')
-      .catch((error: unknown) => {
-        throw redisError(error, 'read failures');
-      });
-    return Number(known ?? 0);
+    const { largest } = await readFields(this.#connection.client, this.keys, ['largest']);
+    return Number(largest);
   }
 
   /** The failures among `indexes`, in that order. Without `wantPayload` their payload is ''. */

@@ -56,7 +56,7 @@ export interface ResultsEntry {
 }
 
 /** Separates several values in one text: JSON always escapes this character. */
-const SEPARATOR = '\x1e';
+export const SEPARATOR = '\x1e';
 
 /**
  * Outcomes as the arguments of `settle`: successes first, with all their results in one text. `cut`: where the index

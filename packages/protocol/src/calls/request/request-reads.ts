@@ -4,6 +4,7 @@ import { redisError } from '../../redis/redis-error.js';
 import { type Reply, run } from '../../scripts/run-script.js';
 import type { StreamRow } from '../../scripts/script-values.js';
 import { type ResultsEntry, recordsOf } from './outcome-codec.js';
+import { readFields } from './read-fields.js';
 import type { EndReason, RequestOutcome } from './request-outcome.js';
 import { RunningCommands } from './running-commands.js';
 
@@ -19,6 +20,11 @@ export interface RequestState {
   readonly failed: number;
   readonly cancelled: number;
 }
+
+const STATE_FIELDS = [
+  ...(['status', 'generation', 'outcome', 'total', 'succeeded'] as const),
+  ...(['failed', 'cancelled', 'endReason'] as const),
+];
 
 export type Inspected = Extract<Reply<'inspect'>, { readonly verdict: 'ok' }>;
 
@@ -43,43 +49,24 @@ export class RequestReads {
     this.keys = requestKeys(id);
   }
 
-  /** Some fields of the state as they are stored, '' for missing ones. One plain read. */
-  async fields(...names: readonly string[]): Promise<Record<string, string>> {
-    const values = await this.connection.client
-      .hmget(this.keys.request, ...names)
-      .catch((error: unknown) => {
-        throw redisError(error, 'fields');
-      });
-    return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']));
+  /** Some fields of the state as they are stored, '' for missing ones. One round trip. */
+  fields<Name extends string>(...names: readonly Name[]): Promise<Record<Name, string>> {
+    return readFields(this.connection.client, this.keys, names);
   }
 
-  /** The few fields that waiters need; null when there is no such request. One plain read. */
+  /** The few fields that waiters need; null when there is no such request. One round trip. */
   async state(): Promise<RequestState | null> {
-    const v = await this.connection.client
-      .hmget(
-        this.keys.request,
-        'status',
-        'generation',
-        'outcome',
-        'total',
-        'succeeded',
-        'failed',
-        'cancelled',
-        'endReason',
-      )
-      .catch((error: unknown) => {
-        throw redisError(error, 'state');
-      });
-    if (!v[0]) return null;
+    const v = await this.fields(...STATE_FIELDS);
+    if (v.status === '') return null;
     return {
-      status: v[0],
-      generation: Number(v[1]),
-      outcome: (v[2] ?? '') as RequestOutcome | '',
-      total: Number(v[3] ?? 0),
-      succeeded: Number(v[4] ?? 0),
-      failed: Number(v[5] ?? 0),
-      cancelled: Number(v[6] ?? 0),
-      endReason: (v[7] ?? '') as EndReason | '',
+      status: v.status,
+      generation: Number(v.generation),
+      outcome: v.outcome as RequestOutcome | '',
+      total: Number(v.total),
+      succeeded: Number(v.succeeded),
+      failed: Number(v.failed),
+      cancelled: Number(v.cancelled),
+      endReason: v.endReason as EndReason | '',
     };
   }
 
@@ -105,14 +92,9 @@ export class RequestReads {
     });
   }
 
-  /** Whether results are kept; one plain read. */
+  /** Whether results are kept; one round trip. */
   async keepsResults(): Promise<boolean> {
-    const results = await this.connection.client
-      .hget(this.keys.request, 'results')
-      .catch((error: unknown) => {
-        throw redisError(error, 'results');
-      });
-    return results === 'keep';
+    return (await this.fields('results')).results === 'keep';
   }
 
   /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive), about a megabyte at most. */

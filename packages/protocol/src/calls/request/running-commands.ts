@@ -2,6 +2,7 @@ import { indexOf, type RequestKeys, requestKeys } from '../../contract/keys.js';
 import type { Connection } from '../../redis/connection.js';
 import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
 import { run } from '../../scripts/run-script.js';
+import { readFields } from './read-fields.js';
 
 /** A sub-request that a worker has. */
 export interface OwnedEntry {
@@ -18,6 +19,8 @@ export interface OwnedDetails {
   /** What its handler last reported. */
   readonly progress: number | undefined;
 }
+
+const UNFINISHED: ReadonlySet<string> = new Set(['open', 'sealed', 'cancelling']);
 
 /** Entries of one worker that are read in one call. */
 const PAGE = 1_000;
@@ -46,7 +49,6 @@ export class RunningCommands {
     const consumers = await this.#readStream(() =>
       client.xinfo('CONSUMERS', this.keys.work, 'workers'),
     );
-    if (consumers === 'gone') return 'gone';
     if (consumers === 'packed') return await this.#wholeOwner();
     return (consumers as unknown[][])
       .map((flat) => ({
@@ -71,8 +73,10 @@ export class RunningCommands {
       const rows = await this.#readStream(() =>
         client.xpending(work, 'workers', 'IDLE', longerThanMs, from, '+', PAGE, worker),
       );
-      if (rows === 'packed') yield await this.#wholeOf(worker, longerThanMs);
-      if (rows === 'gone' || rows === 'packed') return;
+      if (rows === 'packed') {
+        yield await this.#wholeOf(worker, longerThanMs);
+        return;
+      }
       const page = rows as [string, string, number][];
       yield page.map(([entry, , forMs]) => ({ index: indexOf(entry), worker, forMs }));
       if (page.length < PAGE) return;
@@ -105,17 +109,17 @@ export class RunningCommands {
   async permits(workers: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (workers.length === 0) return new Map();
     const names = workers.map((worker) => `permits:${worker}`);
-    const read = await this.#read(() => this.#connection.client.hmget(this.keys.request, ...names));
-    const values = read === 'gone' ? [] : read;
-    return new Map(workers.map((worker, i) => [worker, Number(values[i] ?? 0)]));
+    const read = await readFields(this.#connection.client, this.keys, names);
+    return new Map(workers.map((worker) => [worker, Number(read[`permits:${worker}`])]));
   }
 
   /** Who has read all sub-requests while they are packed. */
   async #wholeOwner(): Promise<{ readonly worker: string; readonly pending: number }[] | 'gone'> {
     const { client } = this.#connection;
-    const reply = await this.#read(() => run(client, 'inspect', this.keys, { fields: [] }));
-    if (reply === 'gone' || reply.verdict !== 'ok') return 'gone';
+    const reply = await run(client, 'inspect', this.keys, { fields: [] });
+    if (reply.verdict === 'gone') return 'gone';
     const { state, inFlight } = reply;
+    if (!UNFINISHED.has(state['status'] ?? '')) return 'gone';
     // It may have been settled, or unpacked, since.
     if (inFlight === 0 || inFlight !== Number(state['total'])) return [];
     return Object.keys(state).flatMap((field) => {
@@ -129,15 +133,15 @@ export class RunningCommands {
     const { client } = this.#connection;
     const names = ['permits', 'lease', 'term'].map((kind) => `${kind}:${worker}`);
     const fields = ['status', 'total', 'succeeded', 'failed', 'cancelled', ...names];
-    const read = await this.#read(() =>
-      Promise.all([client.hmget(this.keys.request, ...fields), client.time()]),
-    );
-    if (read === 'gone') return [];
-    const [[status, ...values], [seconds, micros]] = read;
+    const [read, [seconds, micros]] = await Promise.all([
+      readFields(client, this.keys, fields),
+      client.time(),
+    ]);
+    const [status, ...values] = fields.map((field) => read[field] ?? '');
     const [total = 0, succeeded = 0, failed = 0, cancelled = 0, permits, endsAt = 0, leaseMs = 0] =
       values.map(Number);
     // It may have been settled since.
-    if (!permits || succeeded + failed + cancelled > 0 || status === 'complete') return [];
+    if (!permits || succeeded + failed + cancelled > 0 || !UNFINISHED.has(status ?? '')) return [];
     // A renewal unpacks them, so the lease is still the one that began as they were read.
     const now = Number(seconds) * 1_000 + Number(micros) / 1_000;
     const forMs = Math.max(0, Math.floor(now + leaseMs - endsAt));
@@ -145,14 +149,12 @@ export class RunningCommands {
     return Array.from({ length: total }, (_, index) => ({ index, worker, forMs }));
   }
 
-  /** 'packed': there is no stream yet. */
-  #readStream<T>(read: () => Promise<T>): Promise<T | 'gone' | 'packed'> {
-    return this.#read(() =>
-      read().catch((error: unknown) => {
-        if (isPacked(error)) return 'packed' as const;
-        throw error;
-      }),
-    );
+  /** 'packed': there is no stream yet, or no request, or it is complete. */
+  #readStream<T>(read: () => Promise<T>): Promise<T | 'packed'> {
+    return read().catch((error: unknown) => {
+      if (isPacked(error) || isGone(error)) return 'packed' as const;
+      throw redisError(error, 'read what runs');
+    });
   }
 
   async #read<T>(read: () => Promise<T>): Promise<T | 'gone'> {

@@ -4,6 +4,7 @@ import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
 import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
+import { compactCalls, type Entered, type Entering } from './compact-calls.js';
 import {
   type Entry,
   entriesOf,
@@ -15,23 +16,21 @@ import {
 import type { Complete, Gone } from './request-outcome.js';
 import { RequestReads } from './request-reads.js';
 
-type Ok<Name extends 'enter' | 'settle'> = Extract<Reply<Name>, { readonly verdict: 'ok' }>;
+/** The longest results of a compact request, in bytes (lua/lib/compact-settle.lua). */
+const COMPACT_RESULTS = 65_536;
+
+export type { Entered } from './compact-calls.js';
+
+type SettledOk = Extract<Reply<'settle'>, { readonly verdict: 'ok' }>;
 
 export interface Settled
-  extends Placed<Omit<Ok<'settle'>, 'cancelling' | 'entries' | 'cut' | 'live'>> {
+  extends Placed<Omit<SettledOk, 'cancelling' | 'entries' | 'cut' | 'live'>> {
   /** Whether the request is being cancelled. */
   readonly cancelling: boolean;
   /** Whether fewer sub-requests were read than are ready, because their payloads are long. */
   readonly cut: boolean;
   /** Whether somebody follows the results. */
   readonly live: boolean;
-}
-
-export interface Entered extends Placed<Omit<Ok<'enter'>, 'entries' | 'live'>> {
-  /** Whether somebody follows the results. */
-  readonly live: boolean;
-  /** The first sub-requests for the granted permits. */
-  readonly entries: readonly Entry[];
 }
 
 type Counts = 'most' | 'awaited' | 'answered' | 'ahead' | 'quick';
@@ -54,10 +53,35 @@ export class WorkerCommands extends RequestReads {
   ): Promise<Entered | Placed<Extract<Reply<'enter'>, { verdict: 'unserved' }>> | Complete | Gone> {
     const { most = 0, awaited = 0, answered = 0, ahead = 0, quick = 0 } = args;
     const all = { ...args, most, awaited, answered, ahead, quick };
+    const compact = compactCalls(this.connection);
+    const isFirst = answered === 0 && args.epochs.length === 1;
+    if (compact.areUsual && isFirst) {
+      const entered = await compact.enter(enteringOf(this.keys.request, all));
+      if (entered) return entered;
+    }
     const reply = await run(this.connection.client, 'enter', this.keys, all);
     if (reply.verdict === 'unserved') return placed(reply);
     if (reply.verdict !== 'ok') return reply;
+    if (isFirst) compact.areUsual = reply.compact === 1;
     return { ...placed(reply), live: reply.live === 1, entries: reply.entries.map(fresh) };
+  }
+
+  /**
+   * Completes a request that one enter read as a whole (`compact`) with the successes of all its sub-requests. Returns
+   * whether it did: otherwise nothing was done, and `settle` has to.
+   */
+  settleCompact(
+    generation: number,
+    worker: string,
+    grantNo: string,
+    outcomes: readonly Outcome[],
+  ): Promise<boolean> {
+    const { successes, values } = reportOf(outcomes, String(generation).length + 1);
+    // It would be refused, and sent once more.
+    if ((values as string | Buffer).length > COMPACT_RESULTS) return Promise.resolve(false);
+    const { request, results, channel } = this.keys;
+    const settling = { generation, grantNo: Number(grantNo), successes, values, channel };
+    return compactCalls(this.connection).settle({ worker, keys: { request, results }, settling });
   }
 
   /** Reads up to `count` sub-requests that no worker has read, by a plain command. Workers use `enter` and `settle`. */
@@ -79,10 +103,12 @@ export class WorkerCommands extends RequestReads {
       const rows = await client.xpending(work, 'workers', '-', '+', count, worker);
       return (rows as [string][]).map(([entry]) => entry);
     } catch (error) {
-      if (isGone(error)) return [];
       // cure: a worker is told what it has of what is packed
-      if (isPacked(error))
-        return packedEntries(await this.fields('generation', 'total', `permits:${worker}`), count);
+      if (
+        isPacked(error) ||
+        /* cure: a worker is told what it has of what is compact */ isGone(error)
+      )
+        return packedEntries(await this.fields(...PACKED_FIELDS, `permits:${worker}`), count);
       throw redisError(error, 'pending');
     }
   }
@@ -216,10 +242,31 @@ export class WorkerCommands extends RequestReads {
   }
 }
 
+const PACKED_FIELDS = [
+  'generation',
+  'status',
+  'total',
+  'succeeded',
+  'failed',
+  'cancelled',
+] as const;
+
 /** Of packed sub-requests: all, if the worker has permits, as it has read them then; else none. */
 function packedEntries(state: Readonly<Record<string, string>>, count: number): string[] {
-  const { generation, total, ...permits } = state;
+  const { generation, status = '', total, succeeded, failed, cancelled, ...permits } = state;
   const isHolder = Object.values(permits).some((has) => has !== '');
-  const length = isHolder ? Math.min(count, Number(total)) : 0;
+  // It may have ended since.
+  const isUntouched = [succeeded, failed, cancelled].every((settled) => settled === '0');
+  const isWhole = isUntouched && /^(sealed|cancelling)$/.test(status);
+  const length = isHolder && isWhole ? Math.min(count, Number(total)) : 0;
   return Array.from({ length }, (_, index) => `${generation}-${index}`);
+}
+
+function enteringOf(request: string, args: Arguments<'enter'>): Entering {
+  const { worker, leaseMs, tasks, most, ahead, quick, generation, op, want, epochs } = args;
+  return {
+    request,
+    common: { worker, leaseMs, tasks, most, ahead, quick },
+    entering: { generation, op, want, epoch: Number(epochs[0]) },
+  };
 }

@@ -2,6 +2,7 @@ import {
   type Connection,
   isPacked,
   type QueueKeys,
+  RequestReads,
   redisError,
   requestKeys,
 } from '@piecework/protocol';
@@ -31,6 +32,8 @@ export interface RequestSnapshot {
   /** When the last of `due` is ready, by the server's clock; undefined: there is none. */
   readonly dueLast: number | undefined;
 }
+
+type RequestSide = Omit<RequestSnapshot, 'id' | 'open' | 'agenda' | 'asleep'>;
 
 type Replies = readonly (readonly [Error | null, unknown])[];
 
@@ -71,6 +74,11 @@ async function readPage(
       ]);
     });
     const replies = await Promise.all(sides);
+    const requests = await Promise.all(
+      replies.map((reply, i) =>
+        isCompact(reply) ? compactSide(connection, ids[i] as string) : requestSide(reply),
+      ),
+    );
     // Last: a request that was created meanwhile is on the queue side by now.
     const queueSide = await readAtOnce(connection, [
       ['hmget', keys.open, ...ids],
@@ -83,7 +91,7 @@ async function readPage(
       open: open?.[i] ?? undefined,
       agenda: agenda?.[i] ? Number(agenda[i]) : undefined,
       asleep: Boolean(wait?.[i]),
-      ...requestSide(replies[i] as Replies),
+      ...(requests[i] as RequestSide),
     }));
   } catch (thrown) {
     throw redisError(thrown, 'doctor');
@@ -113,7 +121,24 @@ function isFull(thrown: unknown): boolean {
   );
 }
 
-function requestSide(replies: Replies) {
+/** Whether its state and its sub-requests are one string (lua/lib/compact). */
+function isCompact([state]: Replies): boolean {
+  const error = state?.[0];
+  return Boolean(error && isPacked(error));
+}
+
+/** Of a compact request, which is read once more: one worker has all of it, or nobody has any. */
+async function compactSide(connection: Connection, id: string): Promise<RequestSide> {
+  const read = await new RequestReads(connection, id).inspect();
+  const { state = {}, ready = 0, inFlight = 0, delayed = 0 } = read ?? {};
+  const entries = ready + inFlight + delayed;
+  return {
+    ...{ fields: state, pending: inFlight, returned: 0, entries },
+    ...{ due: 0, dueNow: 0, dueLast: undefined },
+  };
+}
+
+function requestSide(replies: Replies): RequestSide {
   // A missing stream answers an error.
   const [group] = optional(replies[1]) as unknown[][];
   const consumers = (optional(replies[2]) as unknown[][]).map(recordOf);

@@ -15,7 +15,10 @@ import type { Role } from './roles.js';
  */
 
 /** Of every role that has something open: it ticks the agenda, and records crashes. */
-const TICK: readonly ScriptName[] = ['tick', 'tend', 'write-back', 'finish', 'unlink-spent'];
+const TICK: readonly ScriptName[] = [
+  ...(['tick', 'tend', 'write-back', 'finish', 'unlink-spent'] as const),
+  'read-state',
+];
 const NOTE = ['hmget', 'multi', 'exec', 'lrem', 'lpush', 'ltrim', 'pexpire'];
 
 const TIMED: readonly ScriptName[] = ['timed-put', 'timed-take', 'timed-settle', 'timed-counts'];
@@ -39,8 +42,10 @@ export const SCRIPTS: Readonly<Record<Role, readonly ScriptName[]>> = {
     ...TICK,
     ...([
       'enter',
+      'enter-compact',
       'take',
       'settle',
+      'settle-compact',
       'renew',
       'run-alone',
       'cause',
