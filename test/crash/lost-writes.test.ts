@@ -10,6 +10,7 @@ import type { Redis } from 'ioredis';
 import { DelayedTasks, Piecework } from 'piecework';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { keepState } from '../scale/lost-writes.mjs';
+import { stateOf } from '../support/compact.js';
 import { gate, numbers } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 import { until } from '../support/until.js';
@@ -58,7 +59,7 @@ describe('a server that loses its last writes', { tags: ['own-server', 'processe
     gates[1]?.open();
     await until(() => starts.has(3));
     for (const each of gates) each.open();
-    const state = () => connection.client.hgetall(`request:{${id}}`);
+    const state = () => stateOf(connection.client, `request:{${id}}`);
     await until(async () => (await state())['status'] === 'complete');
     expect(await state()).toMatchObject({ succeeded: '4', failed: '0' });
     expect(starts.get(2)).toBe(1);
@@ -102,7 +103,7 @@ describe('a server that loses its last writes', { tags: ['own-server', 'processe
     await putBack();
     // With more permits it reads five at once and more ahead, which the server believes to be unread. The notice of a
     // changed limit, upon which a worker returns what it has read ahead, is not sent.
-    const generation = Number(await client.hget(`request:{${id}}`, 'generation'));
+    const generation = Number((await stateOf(client, `request:{${id}}`))['generation']);
     const changed = await new RequestCommands(connection, id).update(generation, { limit: 10 });
     if (changed.verdict !== 'ok') throw new Error(changed.verdict);
     await new QueueCommands(connection, 'again').push({ id, generation, ...changed });
@@ -141,7 +142,7 @@ describe('a server that loses its last writes', { tags: ['own-server', 'processe
     await putBack();
     gates[0]?.open();
     await until(() => answered === 1);
-    const state = () => connection.client.hgetall(`request:{${id}}`);
+    const state = () => stateOf(connection.client, `request:{${id}}`);
     // The end of the first run did not count: by the state of the server, nobody had taken the task.
     await until(() => runs === 2);
     expect(await state()).toMatchObject({ status: 'sealed', succeeded: '0' });

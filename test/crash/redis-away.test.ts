@@ -6,6 +6,7 @@
 
 import { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
+import { stateOf } from '../support/compact.js';
 import { gate, test } from '../support/flow.js';
 import { startOwnRedis } from '../support/redis.js';
 import { SwallowingProxy } from '../support/swallowing-proxy.js';
@@ -50,14 +51,14 @@ describe('a Redis that stands still for longer than a lease', () => {
     const resumedAt = Number(await until(() => probe.hget(counters, 'resumedAt')));
     // Somebody tended the request since, found that its lease had ended long ago, and left it alone.
     await until(async () => Number(await probe.zscore(agenda, id)) === resumedAt + LEASE_MS);
-    const fields = Object.entries(await probe.hgetall(request));
+    const fields = Object.entries(await stateOf(probe, request));
     const [[, lease] = []] = fields.filter(([field]) => field.startsWith('lease:'));
     expect(Number(lease)).toBeLessThan(resumedAt);
     done.open();
     proxy.lift();
     proxy.cut();
-    await until(async () => (await probe.hget(request, 'status')) === 'complete');
-    expect(await probe.hmget(request, 'succeeded', 'failed')).toEqual(['1', '0']);
+    await until(async () => (await stateOf(probe, request))['status'] === 'complete');
+    expect(await stateOf(probe, request)).toMatchObject({ succeeded: '1', failed: '0' });
     expect(runs).toBe(1);
     await runner.close();
     await proxy[Symbol.asyncDispose]();

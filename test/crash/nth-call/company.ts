@@ -5,6 +5,7 @@ import type { HandlerContext } from '@piecework/worker';
 import { wrongAtEnd } from '../../cast/judge.js';
 import { handled, noted } from '../../cast/roles/handler.js';
 import { Runs } from '../../cast/runs.js';
+import { stateOf } from '../../support/compact.js';
 import { Log } from '../../support/flow.js';
 import { freshName, type Scene, tickOnce } from '../../support/given.js';
 import { faultsOf, type Picture, peek } from '../../support/peek.js';
@@ -108,7 +109,12 @@ export class Company {
 
   #states(...fields: string[]): Promise<(string | null)[][]> {
     const { client } = this.connection;
-    return Promise.all(this.ids.map((id) => client.hmget(`request:{${id}}`, ...fields)));
+    return Promise.all(
+      this.ids.map(async (id) => {
+        const state = await stateOf(client, `request:{${id}}`);
+        return fields.map((field) => state[field] ?? null);
+      }),
+    );
   }
 
   protected async isOver(): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { EndedError } from '@piecework/protocol';
 import type { Admin } from 'piecework';
+import { stateOf } from '../../support/compact.js';
 import { keysOf } from '../../support/leaks.js';
 import { peek } from '../../support/peek.js';
 import { until } from '../../support/until.js';
@@ -55,7 +56,8 @@ async function everyControl(stage: Stage): Promise<string[]> {
   const { handler } = gates;
   await (await stage.worker('well', { handler, concurrency: 4, leaseMs: LONG_LEASE_MS })).start();
   const id = await submitted(stage, 2);
-  const field = (name: string) => stage.scene(id).connection.client.hget(`request:{${id}}`, name);
+  const field = async (name: string) =>
+    (await stateOf(stage.scene(id).connection.client, `request:{${id}}`))[name];
   const running = () => gates.running.some((index) => index > 1);
   const ended = async () => /cancelling|complete/.test((await field('status')) ?? '') || running();
 
