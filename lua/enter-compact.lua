@@ -1,11 +1,11 @@
---- Enters compact requests (lib/compact), several in one call: each with its first token, for a worker that has nothing
---- else of them. `enter` does the same to one of any form.
+--- Enters compact requests (lib/compact), several in one call: each with one token, for a worker that has no permits of it.
+--- `enter` does the same to one request of any form.
 --
 -- KEYS
 --   requests...  any  state of each
 -- ARGV
 --   worker       string  boot id of the worker process
---   leaseMs      int     as in `enter`, like the others
+--   leaseMs      int     this and the next four: as in `enter`
 --   tasks        string
 --   most         int
 --   ahead        int
@@ -14,8 +14,9 @@
 -- REPLIES
 --   {'entered', ends: int, entered: list}
 --      ends: when the leases end, server time · entered: of each 'permits epoch attempts', priority, task, policy, and all
---      payloads, in one text with RS (U+001E) between them; '': nothing was done, call `enter`
--- REPEAT  '' for what was entered
+--      payloads from index 0 on, in one text with RS (U+001E) between them; the rest is as in a reply of `enter` with
+--      mint, dueNow, ready and live 0, compact 1, quick as asked for, and op as grantNo. '': nothing was done by this call
+-- REPEAT  '' for what was entered; `enter` with the same op answers as a repeat
 -- FLAGS allow-oom
 
 --- @include now, digits, packed, compact, compact-enter

@@ -1,5 +1,5 @@
 --- Completes compact requests (lib/compact), several in one call: the worker has read all sub-requests of each by one
---- enter, and all succeeded.
+--- enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once.
 --
 -- KEYS
 --   requests...  any  of each: its state, and its results
@@ -7,8 +7,9 @@
 --   worker       string  boot id of the worker process
 --   settling...  (generation int, grantNo int, successes int, values value, channel string)  of each, as in `settle`
 -- REPLIES
---   {'settled', complete: ints}  of each: 1: it is complete and has succeeded; 0: nothing was done, call `settle`
--- REPEAT  the same reply; 0 for a request that has another form since, which `settle` answers
+--   {'settled', complete: ints}  of each: 1: it is complete and has succeeded; 0: nothing was done, call `settle`, as for
+--      values of more than 65,536 bytes
+-- REPEAT  the same reply; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
 --- @include now, digits, compact, notice, compact-settle

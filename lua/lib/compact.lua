@@ -1,23 +1,24 @@
 --- @needs now, digits
 -- A small request is compact at first: its state and its sub-requests are one string, an array in MessagePack
--- (docs/decisions/0068-compact-requests.md). It stays so until something happens to it other than that one worker reads
--- all of its sub-requests and settles all of them as succeeded. Every other call expands it first, into a hash and
--- packed sub-requests (lib/packed). Both forms say the same. The elements of the array, as the fields of the state have
--- them; those with a * are numbers:
+-- (docs/decisions/0068-compact-requests.md). It stays so while only these change it: an enter that reads the whole request,
+-- a tend before that, and a settle of the whole request as succeeded. Every other call that may change it expands it first:
+-- it makes the usual form, a hash and packed sub-requests (lib/packed). Both forms say the same. The elements are fields of
+-- the state, or as said here; those with a * are numbers, the others texts:
 --
---    1 generation    6 worker *)     11 priority   16 results        21 owner         25 sub-requests, as in lib/packed;
---    2 total*        7 its permits*  12 limit      17 retentionMs*   22 createdBy, ''    '' once it is complete
---    3 out*          8 its op*       13 task       18 notify, ''     23 largest*      26 completedAt*; 0: it is sealed
---    4 outBefore*    9 leaseEnds*    14 attempts   19 createdAt*     24 others: the   27 kept*: bytes of results
---    5 epoch*       10 leaseMs*      15 policy     20 createUntil*      other fields, in MessagePack
+--    1 generation    6 worker that    11 priority   16 results        21 owner         26 completedAt*; 0: it is sealed
+--    2 total*          entered, or '' 12 limit      17 retentionMs*   22 createdBy, '' 27 kept*: bytes of results
+--    3 out*          7 its permits*   13 task       18 notify, ''     23 largest*
+--    4 outBefore*    8 its op*        14 attempts   19 createdAt*     24 all other fields, leaseMs among them: field,
+--    5 epoch*        9 lease:<w>*     15 policy     20 createUntil*      value, … in MessagePack
+--                   10 term:<w>*                                      25 sub-requests as in lib/packed; '' once complete
 --
--- *) the worker that has read it, or ''. Its first enter is its only one, so `op` is the number of its grant, too.
+-- The first enter of that worker is its only one, so its op is the number of its grant, too.
 
 local function isCompact(request)
   return redis.call('TYPE', request).ok == 'string'
 end
 
--- Reads the array. Fails where the string is of somebody else, as each command on a state would.
+-- Reads the array. If the string is not ours, it fails as a command on a hash would.
 local function readCompact(request)
   local c = cmsgpack.unpack(redis.call('GET', request))
   if type(c) ~= 'table' or #c ~= 27 then
@@ -83,13 +84,13 @@ local function someOfCompact(c, names)
   return values
 end
 
--- Makes the usual form of a compact request. One that is complete expires when it would have. The state is written after
--- its delete, which no script may do in a hash slot that is on its way to another server: in a cluster nothing is compact.
+-- Makes the usual form of a compact request. A complete one keeps its time of expiry. The state is written after its delete,
+-- which a script may not do in a hash slot that migrates: in a cluster nothing is compact.
 local function expand(request, work)
   local c = readCompact(request)
   local retentionMs, items, completedAt, fields = c[17], c[25], c[26], fieldsOfCompact(c)
   if completedAt == 0 then
-    -- First, so that a user without the right to it loses nothing.
+    -- Before the delete: where the user lacks the right to SET, the script stops here, and nothing is lost.
     redis.call('SET', work, items)
   end
   redis.call('DEL', request)

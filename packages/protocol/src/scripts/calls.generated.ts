@@ -250,14 +250,14 @@ export const calls = {
       }
     },
   },
-  /** Enters compact requests (lib/compact), several in one call: each with its first token, for a worker that has nothing else of them. `enter` does the same to one of any form. */
+  /** Enters compact requests (lib/compact), several in one call: each with one token, for a worker that has no permits of it. `enter` does the same to one request of any form. */
   'enter-compact': {
     keys: (k: {
       /** state of each */ readonly requests: readonly string[];
     }): string[] => [...k.requests],
     args: (a: {
       /** boot id of the worker process */ readonly worker: string;
-      /** as in `enter`, like the others */ readonly leaseMs: number;
+      /** this and the next four: as in `enter` */ readonly leaseMs: number;
       readonly tasks: string;
       readonly most: number;
       readonly ahead: number;
@@ -1129,7 +1129,7 @@ export const calls = {
       }
     },
   },
-  /** Completes compact requests (lib/compact), several in one call: the worker has read all sub-requests of each by one enter, and all succeeded. */
+  /** Completes compact requests (lib/compact), several in one call: the worker has read all sub-requests of each by one enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once. */
   'settle-compact': {
     keys: (k: {
       /** of each: its state, and its results */ readonly requests: readonly string[];
