@@ -6,7 +6,7 @@
 // Exit code 1 when an acknowledged submission, or redrive, was not complete in the end, without a repair.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { PieceworkError } from '@piecework/protocol';
+import { PieceworkError, readFields } from '@piecework/protocol';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
@@ -158,7 +158,10 @@ async function notComplete(url, requests) {
     const end = performance.now() + ENDING_MS;
     for (;;) {
       const states = await Promise.all(
-        left.map(({ id }) => redis.hmget(`request:{${id}}`, 'outcome', 'total', 'status')),
+        left.map(async ({ id }) => {
+          const keys = { request: `request:{${id}}` };
+          return Object.values(await readFields(redis, keys, ['outcome', 'total', 'status']));
+        }),
       );
       left = left
         .map((one, i) => ({ ...one, state: states[i].join() }))

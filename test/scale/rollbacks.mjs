@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startRedis } from '@piecework/embedded';
+import { readFields } from '@piecework/protocol';
 import { Redis } from 'ioredis';
 import { Piecework, Worker } from 'piecework';
 import { keepState } from './lost-writes.mjs';
@@ -50,7 +51,8 @@ const fleet = Array.from(
 );
 await Promise.all(fleet.map((worker) => worker.start()));
 
-const stateOf = (id) => client.hgetall(`request:{${id}}`);
+const FIELDS = ['status', 'succeeded', 'failed', 'contested'];
+const stateOf = (id) => readFields(client, { request: `request:{${id}}` }, FIELDS);
 
 async function submit() {
   const payloads = Array.from({ length: items }, (_, n) => n);
