@@ -1,9 +1,8 @@
 --- Submits requests whose items are all known: opens their ids on the queue side, writes each as `intent`, `create`,
 --- `append` and `seal` leave it (a small one compact, see lib/compact, or packed, see lib/packed), and pushes its first
---- token. One call, for a server
---- that has both sides. The requests of one call have the same options. An id of which anything is there is left alone:
---- those calls find out what it is. Nothing is half done: all of a request is written, or none, and a server that loses
---- its last writes loses all of it.
+--- token. One call, for a server that has both sides. The requests of one call have the same options. An id of which
+--- anything is there is left alone: those calls find out what it is. Nothing is half done: all of a request is written,
+--- or none, and a server that loses its last writes loses all of it.
 --
 -- KEYS
 --   open         hash  id -> generation of every open request

@@ -8,7 +8,7 @@ import { expect } from 'vitest';
 import { type Mutation, moveClock, useTestClock } from '../support/clock.js';
 import { given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
-import { playTraces, type Trace } from '../support/trace.js';
+import { answerOf, playTraces, type Trace } from '../support/trace.js';
 import { compact, isCompact, submitWhole } from '../support/whole.js';
 
 /*
@@ -61,9 +61,6 @@ async function settleByScript({ scene, hand, entries }: Held, value: string) {
   const args = { worker: hand.name, settling: [{ ...settling, channel: keys.channel }] };
   return (await run(connection.client, 'settle-compact', { requests }, args)).complete;
 }
-
-const answerOf = (call: Promise<object | string>) =>
-  call.catch((error: { code: string }) => ({ code: error.code }));
 
 /** A process that has met compact requests enters them by a call of their own. */
 const everyEnter = (cure: string): Mutation[] =>

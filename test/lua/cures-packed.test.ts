@@ -17,7 +17,7 @@ import {
 } from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
 import { redriveOf } from '../support/redriven.js';
-import { playTraces, type Trace } from '../support/trace.js';
+import { answerOf, playTraces, type Trace } from '../support/trace.js';
 import { formOf, packed, readWhole, submitWhole } from '../support/whole.js';
 
 /*
@@ -39,10 +39,6 @@ async function ended(): Promise<Scene> {
   expect(await scene.connection.client.type(scene.request.keys.results)).toBe('string');
   return scene;
 }
-
-/** What a call answers; an error of the server as its code. */
-const answerOf = (call: Promise<object | string>) =>
-  call.catch((error: { code: string }) => ({ code: error.code }));
 
 const traces: Record<string, Trace> = {
   'who has a permit of a packed request reads its sub-requests': {

@@ -35,3 +35,7 @@ export function playTraces(title: string, traces: Readonly<Record<string, Trace>
     }
   });
 }
+
+/** What a call answers; an error of the server as its code. */
+export const answerOf = (call: Promise<object | string>): Promise<object | string> =>
+  call.catch((error: { code: string }) => ({ code: error.code }));

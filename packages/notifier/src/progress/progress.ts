@@ -1,4 +1,4 @@
-import { type Inspected, pause, type RequestReads } from '@piecework/protocol';
+import { hasNotEnded, type Inspected, pause, type RequestReads } from '@piecework/protocol';
 import { type Counts, finalCounts } from '../waiting/outcome.js';
 import { persist } from '../waiting/persist.js';
 import type { Subscription } from '../waiting/subscription.js';
@@ -71,8 +71,7 @@ export async function* progressOf(
   }
 }
 
-const isActive = ({ state }: Inspected) =>
-  ['open', 'sealed', 'cancelling'].includes(state['status'] ?? '');
+const isActive = ({ state }: Inspected) => hasNotEnded(state['status']);
 
 const MOVES = { waiting: undefined, waitingFor: undefined };
 

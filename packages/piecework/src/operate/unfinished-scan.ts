@@ -1,6 +1,7 @@
 import {
   Cluster,
   type Connection,
+  hasNotEnded,
   type Redis,
   readFields,
   redisError,
@@ -10,8 +11,6 @@ import {
 
 /** How many keys the server scans in one step. */
 const STEP = 1_000;
-
-const UNFINISHED = new Set(['open', 'sealed', 'cancelling']);
 
 const idOf = (key: string) => /\{(.+)\}$/.exec(key)?.[1];
 
@@ -41,7 +40,7 @@ export async function* unfinishedRequests(
       );
       for (const [i, { queue: of, status, generation }] of states.entries()) {
         const id = idOf(keys[i] as string);
-        if (id === undefined || !of || !queue.has(of) || !UNFINISHED.has(status)) continue;
+        if (id === undefined || !of || !queue.has(of) || !hasNotEnded(status)) continue;
         yield { id, generation: Number(generation), queue: of };
       }
     }

@@ -1,5 +1,6 @@
 import type { QueueCommands } from './queue/queue-commands.js';
 import type { Patiently } from './queue/queue-reads.js';
+import { hasNotEnded } from './request/request-outcome.js';
 import type { RequestReads } from './request/request-reads.js';
 
 /*
@@ -9,7 +10,6 @@ import type { RequestReads } from './request/request-reads.js';
  * 'closed' is right. If not, the queue side has lost the id, and the caller opens it again.
  */
 
-const UNENDED = new Set(['open', 'sealed', 'cancelling']);
 const once: Patiently = (call) => call();
 
 /** Whether a request, of which `of` is the field `queue`, is of another queue. An id exists once, whatever the queue. */
@@ -20,7 +20,7 @@ export const isElsewhere = (queue: QueueCommands, of = ''): boolean =>
 async function unendedIn(queue: QueueCommands, request: RequestReads): Promise<number> {
   const names = ['queue', 'status', 'generation'] as const;
   const { queue: of, status, generation } = await request.fields(...names);
-  return !isElsewhere(queue, of) && UNENDED.has(status ?? '') ? Number(generation) : 0;
+  return !isElsewhere(queue, of) && hasNotEnded(status) ? Number(generation) : 0;
 }
 
 /**

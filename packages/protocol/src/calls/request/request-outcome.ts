@@ -7,6 +7,11 @@ export type RequestOutcome = 'succeeded' | 'failed' | 'cancelled';
  * life for `producerLeaseMs`.
  */
 export type EndReason = 'deadline' | 'failures' | 'cancel' | 'producer-lost';
+const UNFINISHED: ReadonlySet<string | undefined> = new Set(['open', 'sealed', 'cancelling']);
+
+/** Whether a request of this status has not ended: it is neither complete nor a tombstone, nor missing. */
+export const hasNotEnded = (status: string | undefined): boolean => UNFINISHED.has(status);
+
 export type Gone = { readonly verdict: 'gone' };
 /** `spentAt`: for `finish`: when the keys of the request are to be unlinked, in server time, if they are large. */
 export type Complete = Extract<Reply<'cancel'>, { readonly verdict: 'complete' }>;

@@ -3,6 +3,7 @@ import type { Connection } from '../../redis/connection.js';
 import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
 import { run } from '../../scripts/run-script.js';
 import { readFields } from './read-fields.js';
+import { hasNotEnded } from './request-outcome.js';
 
 /** A sub-request that a worker has. */
 export interface OwnedEntry {
@@ -19,8 +20,6 @@ export interface OwnedDetails {
   /** What its handler last reported. */
   readonly progress: number | undefined;
 }
-
-const UNFINISHED: ReadonlySet<string> = new Set(['open', 'sealed', 'cancelling']);
 
 /** Entries of one worker that are read in one call. */
 const PAGE = 1_000;
@@ -119,7 +118,7 @@ export class RunningCommands {
     const reply = await run(client, 'inspect', this.keys, { fields: [] });
     if (reply.verdict === 'gone') return 'gone';
     const { state, inFlight } = reply;
-    if (!UNFINISHED.has(state['status'] ?? '')) return 'gone';
+    if (!hasNotEnded(state['status'])) return 'gone';
     // It may have been settled, or unpacked, since.
     if (inFlight === 0 || inFlight !== Number(state['total'])) return [];
     return Object.keys(state).flatMap((field) => {
@@ -141,7 +140,7 @@ export class RunningCommands {
     const [total = 0, succeeded = 0, failed = 0, cancelled = 0, permits, endsAt = 0, leaseMs = 0] =
       values.map(Number);
     // It may have been settled since.
-    if (!permits || succeeded + failed + cancelled > 0 || !UNFINISHED.has(status ?? '')) return [];
+    if (!permits || succeeded + failed + cancelled > 0 || !hasNotEnded(status)) return [];
     // A renewal unpacks them, so the lease is still the one that began as they were read.
     const now = Number(seconds) * 1_000 + Number(micros) / 1_000;
     const forMs = Math.max(0, Math.floor(now + leaseMs - endsAt));

@@ -1,3 +1,4 @@
+import { hasNotEnded } from '@piecework/protocol';
 import type { RequestSnapshot } from './request-snapshot.js';
 
 /*
@@ -6,10 +7,7 @@ import type { RequestSnapshot } from './request-snapshot.js';
  * delivered, what was returned and waits, what the stream still has, the permits of each worker.
  */
 
-const UNFINISHED = new Set(['open', 'sealed', 'cancelling']);
-
-export const isUnfinished = ({ fields }: RequestSnapshot): boolean =>
-  UNFINISHED.has(fields['status'] ?? '');
+export const isUnfinished = ({ fields }: RequestSnapshot): boolean => hasNotEnded(fields['status']);
 
 /** How many sub-requests are ready: unread ones, and returned ones that are due. */
 export function readyOf(snapshot: RequestSnapshot): number {
