@@ -1,15 +1,13 @@
 import { Socket } from 'node:net';
 import { monotonicMs } from './monotonic.js';
+import { type Found, foundIn } from './written-commands.js';
 
 /**
  * Counts the commands that this process sends, whatever the client library. The server's counters cannot tell, as they
- * include the commands that scripts call. Every command begins with `*<length>\r\n$`, and no payload contains that. The
- * scan costs every contender the same per byte.
+ * include the commands that scripts call. Payloads are skipped, so that the count costs a contender nothing for each of
+ * their bytes, whether it writes texts or bytes.
  */
-const COMMAND = /\*\d+\r\n\$/g;
-const SCRIPT = /\r\nevalsha\r\n/i;
-/** The number of keys of a script, and of a pop from many lists. */
-const KEYS = /\r\n(?:evalsha\r\n\$40\r\n\w+|blmpop\r\n\$\d+\r\n[\d.]+)\r\n\$\d+\r\n(\d+)\r\n/gi;
+
 /** The times of this many last scripts are remembered. */
 const REMEMBERED = 64;
 
@@ -29,17 +27,17 @@ export interface Sent {
 export function countSentCommands(): void {
   const write = Socket.prototype.write as (...args: unknown[]) => boolean;
   Socket.prototype.write = function counted(this: Socket, ...args: unknown[]): boolean {
-    const [chunk] = args;
-    const text =
-      typeof chunk === 'string' ? chunk : Buffer.from(chunk as Buffer).toString('latin1');
-    const found = text.match(COMMAND)?.length ?? 0;
-    commands += found;
-    if (found > 0) writes += 1;
-    for (const [, count] of text.matchAll(KEYS)) keys += Number(count);
-    if (SCRIPT.test(text)) scriptsAtMs.push(monotonicMs());
-    if (scriptsAtMs.length > REMEMBERED) scriptsAtMs.shift();
+    note(foundIn(args[0] as string | Uint8Array));
     return write.apply(this, args);
   } as typeof Socket.prototype.write;
+}
+
+function note(found: Found): void {
+  commands += found.commands;
+  keys += found.keys;
+  if (found.commands > 0) writes += 1;
+  if (found.scripts > 0) scriptsAtMs.push(monotonicMs());
+  if (scriptsAtMs.length > REMEMBERED) scriptsAtMs.shift();
 }
 
 export function sent(): Sent {

@@ -1,0 +1,88 @@
+/** What was found in what a client writes to its socket. */
+export interface Found {
+  readonly commands: number;
+  readonly scripts: number;
+  /** Keys named by scripts and by pops from many lists. */
+  readonly keys: number;
+}
+
+/** Every command begins with this, and no payload contains it. */
+const COMMAND = /\*\d+\r\n\$/g;
+const SCRIPT = /\r\nevalsha\r\n/gi;
+/** The number of keys of a script, and of a pop from many lists. */
+const KEYS = /\r\n(?:evalsha\r\n\$40\r\n\w+|blmpop\r\n\$\d+\r\n[\d.]+)\r\n\$\d+\r\n(\d+)\r\n/gi;
+
+const CR = 13;
+const DOLLAR = 36;
+const STAR = 42;
+/** Length of the longest of the two names. */
+const LONGEST_NAME = 7;
+
+/** Finds the commands in what is written at once. */
+export function foundIn(chunk: string | Uint8Array): Found {
+  return new Walk(chunk).found() ?? searched(chunk);
+}
+
+/**
+ * Goes from argument to argument by their lengths. These are in bytes: in a text with other characters than ASCII the
+ * walk comes to nothing, and so it does in a part of a command.
+ */
+class Walk {
+  readonly #chunk: string | Uint8Array;
+  #at = 0;
+
+  constructor(chunk: string | Uint8Array) {
+    this.#chunk = chunk;
+  }
+
+  found(): Found | undefined {
+    const { length } = this.#chunk;
+    let [commands, scripts, keys] = [0, 0, 0];
+    while (this.#at < length) {
+      const count = this.#number(STAR);
+      if (count === undefined) return undefined;
+      let name = '';
+      for (let i = 0; i < count; i += 1) {
+        const size = this.#number(DOLLAR);
+        if (size === undefined || this.#at + size + 2 > length) return undefined;
+        if (i === 0 && size <= LONGEST_NAME) name = this.#text(size).toLowerCase();
+        if (i === 2 && (name === 'evalsha' || name === 'blmpop')) keys += Number(this.#text(size));
+        this.#at += size + 2;
+      }
+      commands += 1;
+      if (name === 'evalsha') scripts += 1;
+    }
+    return { commands, scripts, keys };
+  }
+
+  /** The number behind `mark`, up to the end of the line. */
+  #number(mark: number): number | undefined {
+    if (this.#code(this.#at) !== mark) return undefined;
+    let value = 0;
+    for (this.#at += 1; this.#code(this.#at) !== CR; this.#at += 1) {
+      const digit = this.#code(this.#at) - 48;
+      if (!(digit >= 0 && digit <= 9)) return undefined;
+      value = 10 * value + digit;
+    }
+    this.#at += 2;
+    return value;
+  }
+
+  #code(at: number): number {
+    const chunk = this.#chunk;
+    return typeof chunk === 'string' ? chunk.charCodeAt(at) : (chunk[at] ?? Number.NaN);
+  }
+
+  #text(size: number): string {
+    const part = this.#chunk.slice(this.#at, this.#at + size);
+    return typeof part === 'string' ? part : Buffer.from(part).toString('latin1');
+  }
+}
+
+function searched(chunk: string | Uint8Array): Found {
+  const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1');
+  let keys = 0;
+  for (const [, count] of text.matchAll(KEYS)) keys += Number(count);
+  const [commands, scripts] = [COMMAND, SCRIPT].map((what) => text.match(what)?.length ?? 0);
+  return { commands: commands ?? 0, scripts: scripts ?? 0, keys };
+}
