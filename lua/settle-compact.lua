@@ -1,28 +1,64 @@
---- Completes compact requests (lib/compact), several in one call: the worker has read all sub-requests of each by one
---- enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once.
+--- Completes compact requests (lib/compact) of one queue, several in one call: the worker has read all sub-requests of each
+--- by one enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once. If asked to, it
+--- removes them from the queue side as `finish` does: where requests are compact, one server has both sides.
 --
 -- KEYS
---   requests...  any  of each: its state, and its results
+--   open          hash  this and the next 13: as in `finish`
+--   agenda        zset
+--   wait          zset
+--   marks         hash
+--   parked        hash
+--   parkedByTask  zset
+--   pushed        hash
+--   counters      hash
+--   history       zset
+--   errors        list
+--   workers       zset
+--   workerInfo    hash
+--   series        list
+--   spent         zset
+--   others...     any   of each request: its state, and its results; then the token lists and lanes that `named` names
 -- ARGV
 --   worker       string  boot id of the worker process
---   settling...  (generation int, grantNo int, successes int, values value, channel string)  of each, as in `settle`
+--   finishes     int     1: those that are complete are finished, too · 0: `finish` is called for each
+--   historyMs    int     this and the next two: as in `finish`
+--   historyMax   int
+--   named        string
+--   settling...  (id string, generation int, grantNo int, successes int, values value, channel string)  of each request, as
+--                        in `settle`
 -- REPLIES
---   {'settled', complete: ints}  of each: 1: it is complete and has succeeded; 0: nothing was done, call `settle`, as for
---      values of more than 65,536 bytes
+--   {'settled', left: text, complete: ints}
+--      left: as in `finish`, which is to be called with those lists · complete: of each request 1: it is complete and has
+--      succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
 -- REPEAT  the same reply; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
---- @include now, digits, compact, notice, compact-settle
+--- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish
 
-local requests = KEYS
-local worker = ARGV[1]
-local settling = { unpack(ARGV, 2) }
+local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
+  KEYS[12]
+local series, spent = KEYS[13], KEYS[14]
+local others = { unpack(KEYS, 15) }
+local worker, finishes, historyMs, historyMax, named = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local settling = { unpack(ARGV, 6) }
 
-local at, complete = now(), {}
-for i = 1, #requests / 2 do
-  local request, results = requests[2 * i - 1], requests[2 * i]
-  local generation, grantNo, successes, values, channel = unpack(settling, 5 * i - 4, 5 * i)
-  complete[i] = isCompact(request) and settleCompact(request, results, generation, worker, tonumber(grantNo),
-    countOf(successes), values, channel, at) and '1' or '0'
+local at, count = now(), #settling / 6
+local complete, ends = {}, {}
+for i = 1, count do
+  local request, results = others[2 * i - 1], others[2 * i]
+  local id, generation, grantNo, successes, values, channel = unpack(settling, 6 * i - 5, 6 * i)
+  local settled = isCompact(request) and settleCompact(request, results, generation, worker, tonumber(grantNo),
+    countOf(successes), values, channel, at)
+  complete[i] = settled and '1' or '0'
+  if settled then
+    ends[#ends + 1], ends[#ends + 2], ends[#ends + 3], ends[#ends + 4] = id, generation, 'succeeded', '0'
+  end
 end
-return { 'settled', table.concat(complete, ' ') }
+local left = ''
+if finishes == '1' and #ends > 0 then
+  local lists, _ = { unpack(others, 2 * count + 1) }
+  _, left = finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
+    pushed, counters, history, errors, workers, workerInfo, series, spent)
+end
+return { 'settled', left, table.concat(complete, ' ') }

@@ -49,8 +49,10 @@ async function lifeOf(options: Options, form: 'compact' | 'usual', values: reado
   seen.push(rest, await pictureOf(mine));
   moveClock(5);
   const outcomes = entered.entries.map((entry, i) => success(entry, values[i]));
-  const complete = await request.settleCompact(generation, hand.name, hand.grantNo, outcomes);
-  expect(complete).toBe(form === 'compact');
+  const complete = await request.settleCompact(
+    ...([scene.queue, generation, hand.name, hand.grantNo, outcomes] as const),
+  );
+  expect(complete !== undefined).toBe(form === 'compact');
   const settled = complete ? undefined : await hand.trySettle(outcomes, { keep: 0 });
   expect(settled ?? { verdict: 'complete', outcome: 'succeeded' }).toMatchObject({
     verdict: 'complete',

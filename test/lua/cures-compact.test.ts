@@ -6,6 +6,7 @@ import { ControlCommands, type Entry, ReaderCommands } from '@piecework/protocol
 import { run } from '@piecework/protocol/testing';
 import { expect } from 'vitest';
 import { type Mutation, moveClock, useTestClock } from '../support/clock.js';
+import { settleWhole } from '../support/compact.js';
 import { given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
 import { answerOf, playTraces, type Trace } from '../support/trace.js';
@@ -41,7 +42,14 @@ const successes = (entries: readonly Pick<Entry, 'entry' | 'index'>[], value = '
 const settleAll = (
   { scene, hand, entries }: Held,
   { worker = hand.name, grantNo = hand.grantNo, value = '' } = {},
-) => scene.request.settleCompact(scene.generation, worker, grantNo, successes(entries, value));
+) =>
+  scene.request.settleCompact(
+    scene.queue,
+    scene.generation,
+    worker,
+    grantNo,
+    successes(entries, value),
+  );
 
 /** Enters several compact requests in one call, and answers the text for each. */
 async function enterAll(scenes: readonly Scene[], { tasks = '*', epoch = 1, most = 3 } = {}) {
@@ -50,16 +58,6 @@ async function enterAll(scenes: readonly Scene[], { tasks = '*', epoch = 1, most
   const entering = scenes.map(({ generation }, i) => ({ generation, op: i + 1, want: 3, epoch }));
   const args = { worker: 'worker', leaseMs: LEASE_MS, tasks, most, ahead: 0, quick: 0, entering };
   return (await run(connection.client, 'enter-compact', keys, args)).entered;
-}
-
-async function settleByScript({ scene, hand, entries }: Held, value: string) {
-  const { connection, generation, request } = scene;
-  const { keys } = request;
-  const values = entries.map(({ index }) => `\x1e${index} ${value}`).join('');
-  const settling = { generation, grantNo: Number(hand.grantNo), successes: entries.length, values };
-  const requests = [keys.request, keys.results];
-  const args = { worker: hand.name, settling: [{ ...settling, channel: keys.channel }] };
-  return (await run(connection.client, 'settle-compact', { requests }, args)).complete;
 }
 
 /** A process that has met compact requests enters them by a call of their own. */
@@ -78,12 +76,12 @@ const traces: Record<string, Trace> = {
       expect(pending).toHaveLength(3);
       expect(await one.scene.request.inspect()).toMatchObject({ ready: 0, inFlight: 3 });
       expect(leases).toHaveProperty('worker');
-      expect(await settleAll(one)).toBe(true);
+      expect(await settleAll(one)).toBeDefined();
       expect(await isCompact(one.scene)).toBe(true);
       const over = await inspect(one.scene);
       expect(over).toMatchObject({ status: 'complete', outcome: 'succeeded', permits: {} });
       expect(over.results.map(({ value }) => value)).toEqual(['"0"', '"1"', '"2"']);
-      expect(await settleAll(one)).toBe(true);
+      expect(await settleAll(one)).toBeDefined();
       expect((await peek(one.scene)).results).toHaveLength(3);
     },
     without: [
@@ -169,7 +167,7 @@ const traces: Record<string, Trace> = {
   'a worker settles only what it has by this grant': {
     async play() {
       const one = await held();
-      expect(await settleAll(one, { grantNo: '7' })).toBe(false);
+      expect(await settleAll(one, { grantNo: '7' })).toBeUndefined();
       expect((await inspect(one.scene)).counts).toMatchObject({ succeeded: 0, inFlight: 3 });
     },
     without: [
@@ -184,7 +182,7 @@ const traces: Record<string, Trace> = {
   'another worker settles nothing of it': {
     async play() {
       const one = await held();
-      expect(await settleAll(one, { worker: 'other' })).toBe(false);
+      expect(await settleAll(one, { worker: 'other' })).toBeUndefined();
       expect((await inspect(one.scene)).counts).toMatchObject({ succeeded: 0, inFlight: 3 });
     },
     without: [
@@ -200,7 +198,7 @@ const traces: Record<string, Trace> = {
     async play() {
       const one = await held();
       const [first, second] = one.entries as [Entry, Entry];
-      expect(await settleAll({ ...one, entries: [first, second] })).toBe(false);
+      expect(await settleAll({ ...one, entries: [first, second] })).toBeUndefined();
       await one.hand.settle([success(first), success(second)], { running: 1, keep: 1 });
       const { counts } = await inspect(one.scene);
       expect(counts).toMatchObject({ succeeded: 2, inFlight: 1 });
@@ -214,13 +212,67 @@ const traces: Record<string, Trace> = {
     ],
   },
 
+  'several that one call completes are finished by it': {
+    async play() {
+      const one = await held();
+      const { queue, id, generation } = one.scene;
+      const { client } = one.scene.connection;
+      const both = async () => {
+        const other = await held({ queue: queue.keys.queue });
+        return Promise.all([
+          settleAll(one),
+          settleAll({ ...other, scene: { ...other.scene, queue } }),
+        ]);
+      };
+      // The call names no list of tokens, as nothing has named one before.
+      expect(await both()).toEqual(['complete', 'complete']);
+      const { open, history, counters, pushed, agenda } = queue.keys;
+      expect(await client.exists(open, agenda)).toBe(0);
+      expect(await client.zscore(history, id)).not.toBeNull();
+      expect(await client.hget(counters, 'succeeded')).toBe('2');
+      expect(await client.exists(pushed)).toBe(1);
+      await queue.finish(id, generation, 'succeeded');
+      expect(await client.exists(pushed)).toBe(0);
+      // The next one does.
+      expect(await both()).toEqual(['finished', 'finished']);
+      expect(await client.exists(open, agenda, pushed)).toBe(0);
+      expect(await client.hget(counters, 'succeeded')).toBe('3');
+    },
+    without: [],
+  },
+
+  'one that a call completes alone is finished by the next call': {
+    async play() {
+      const one = await held();
+      const { queue, id, connection } = one.scene;
+      expect(await settleAll(one)).toBe('complete');
+      expect(await connection.client.hexists(queue.keys.open, id)).toBe(1);
+    },
+    without: [],
+  },
+
+  'a repeat finishes nothing that was opened since': {
+    async play() {
+      const one = await held();
+      const grantNo = Number(one.hand.grantNo);
+      expect((await settleWhole(one.scene, { grantNo })).complete).toEqual([1]);
+      const { queue, id, generation, connection } = one.scene;
+      const next = await queue.intent(id);
+      expect(next).toBeGreaterThan(generation);
+      expect((await settleWhole(one.scene, { grantNo })).complete).toEqual([1]);
+      expect(await connection.client.hget(queue.keys.open, id)).toBe(`${next}`);
+    },
+    without: [{ script: 'settle-compact', cure: 'generation on finish' }],
+  },
+
   'long results say how long they are': {
     async play() {
       const one = await held();
       const value = `"${'x'.repeat(30_000)}"`;
-      expect(await settleAll(one, { value })).toBe(false);
+      expect(await settleAll(one, { value })).toBeUndefined();
       // Of a client that asks all the same.
-      expect(await settleByScript(one, value)).toEqual([0]);
+      const grantNo = Number(one.hand.grantNo);
+      expect((await settleWhole(one.scene, { grantNo, value })).complete).toEqual([0]);
       expect(await one.hand.trySettle(successes(one.entries, value))).toMatchObject({
         outcome: 'succeeded',
       });
@@ -238,7 +290,7 @@ const traces: Record<string, Trace> = {
   'results that are too long for a string are a stream': {
     async play() {
       const one = await held();
-      expect(await settleAll(one, { value: `"${'x'.repeat(2_000)}"` })).toBe(true);
+      expect(await settleAll(one, { value: `"${'x'.repeat(2_000)}"` })).toBeDefined();
       expect(await isCompact(one.scene)).toBe(true);
       const { client } = one.scene.connection;
       expect(await client.type(one.scene.request.keys.results)).toBe('stream');
@@ -433,7 +485,7 @@ const traces: Record<string, Trace> = {
       const one = await held();
       const commands = new ControlCommands(one.scene.connection, one.scene.id);
       await commands.cancel(one.scene.generation);
-      expect(await settleAll(one)).toBe(false);
+      expect(await settleAll(one)).toBeUndefined();
       expect(await one.hand.trySettle(successes(one.entries))).toMatchObject({
         outcome: 'cancelled',
       });

@@ -21,6 +21,7 @@ import {
   scriptNames,
 } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock, withMutations } from '../support/clock.js';
+import { settleWhole } from '../support/compact.js';
 import {
   append,
   create,
@@ -137,8 +138,8 @@ describe('when Redis is full', () => {
       entering: [{ generation, op: 1, want: 3, epoch: 1 }],
     });
     expect(entered.entered[0]).not.toBe('');
-    const outcomes = [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` }));
-    expect(await request.settleCompact(generation, 'worker', '1', outcomes)).toBe(true);
+    const settled = await settleWhole({ connection, queue: commands, request, generation });
+    expect(settled.complete).toEqual([1]);
   };
 
   it('completes compact requests', completesCompact);

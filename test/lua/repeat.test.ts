@@ -3,6 +3,7 @@ import { run } from '@piecework/protocol/testing';
 import { describe, expect, it } from 'vitest';
 import { scriptNames } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock } from '../support/clock.js';
+import { settleWhole } from '../support/compact.js';
 import {
   back,
   create,
@@ -120,13 +121,7 @@ const same: Record<string, Case> = {
       await new Hand(scene).holdAtOnce(3);
       return scene;
     },
-    call: ({ request, generation }) =>
-      request.settleCompact(
-        generation,
-        'worker',
-        '1',
-        [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` })),
-      ),
+    call: (scene) => settleWhole(scene),
   },
   'read-state': {
     given: () => given.created(),

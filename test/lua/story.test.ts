@@ -28,6 +28,7 @@ import {
   shaOf,
 } from '../../scripts/lua-source.mjs';
 import { moveClock, useTestClock, withScripts } from '../support/clock.js';
+import { settleWhole } from '../support/compact.js';
 import { back, failure, fieldsOf, items, LEASE_MS, success } from '../support/given.js';
 import type { TestServer } from '../support/providers/provider.js';
 import { startOwnRedis } from '../support/redis.js';
@@ -170,10 +171,10 @@ async function compact() {
   const counts = { most: 3, ahead: 0, quick: 0 };
   const keys = { requests: [request(id).keys.request] };
   await run(connection.client, 'enter-compact', keys, { ...worker, ...counts, entering });
-  const outcomes = [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` }));
   await request(id).fields('status', 'total');
   await request(id).inspect();
-  await request(id).settleCompact(generation, 'w', '1', outcomes);
+  const scene = { connection, queue: apart, request: request(id), generation };
+  await settleWhole(scene, { worker: 'w' });
   await request(id).results('-', 9);
 }
 

@@ -1,4 +1,5 @@
-import type { RequestCommands } from '@piecework/protocol/testing';
+import type { Connection, QueueKeys, RequestKeys } from '@piecework/protocol';
+import { type RequestCommands, run } from '@piecework/protocol/testing';
 import type { Redis } from 'ioredis';
 
 /*
@@ -64,6 +65,32 @@ export function fieldsIn(answer: unknown): Record<string, string> {
   const fields: Record<string, string> = {};
   for (let i = 0; i < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string;
   return fields;
+}
+
+/** A request, wherever it comes from. */
+interface Compact {
+  readonly connection: Pick<Connection, 'client'>;
+  readonly queue: { readonly keys: QueueKeys };
+  readonly request: { readonly keys: RequestKeys };
+  readonly generation: number;
+}
+
+/** Completes a compact request by the script itself, and finishes it unless `finishes` is 0. */
+export function settleWhole(
+  { connection, queue, request, generation }: Compact,
+  { worker = 'worker', grantNo = 1, value = '1', items = 3, finishes = 1 } = {},
+) {
+  const { id, channel, request: state, results } = request.keys;
+  const values = Array.from({ length: items }, (_, index) => `\x1e${index} ${value}`).join('');
+  return run(
+    connection.client,
+    'settle-compact',
+    { ...queue.keys, others: [state, results] },
+    {
+      ...{ worker, finishes, historyMs: 604_800_000, historyMax: 1_000, named: '' },
+      settling: [{ id, generation, grantNo, successes: items, values, channel }],
+    },
+  );
 }
 
 /** Makes the usual form of a request that may be compact, as each call does that is not for compact ones. */

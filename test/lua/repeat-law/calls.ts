@@ -6,6 +6,7 @@ import {
 } from '@piecework/protocol';
 import { run } from '@piecework/protocol/testing';
 import type { ScriptName } from '../../../scripts/lua-source.mjs';
+import { settleWhole } from '../../support/compact.js';
 import { create, holds, items, LEASE_MS, PRODUCER, type Scene } from '../../support/given.js';
 import { peek, peekQueue } from '../../support/peek.js';
 import { againstCluster } from '../../support/redis.js';
@@ -107,13 +108,7 @@ function compactCallsOf(generation: number): Call[] {
       (grant): Call => ({
         script: 'settle-compact',
         name: `a ${worker}, of grant ${grant}`,
-        send: ({ request }) =>
-          request.settleCompact(
-            generation,
-            worker,
-            `${grant}`,
-            [0, 1, 2].map((index) => ({ entry: `${generation}-${index}`, kind: 's', value: '1' })),
-          ),
+        send: (scene) => settleWhole({ ...scene, generation }, { worker, grantNo: grant }),
       }),
     ),
   ]);

@@ -1,5 +1,6 @@
 import { ControlCommands, QueueControlCommands } from '@piecework/protocol';
 import { moveClock } from '../../support/clock.js';
+import { settleWhole } from '../../support/compact.js';
 import {
   append,
   back,
@@ -70,11 +71,14 @@ const compactStates: Record<string, () => Promise<Scene>> = againstCluster
         moveClock(LEASE_MS + 1);
         return scene;
       },
-      'compact, and complete': async () => {
+      'compact, complete, not finished': async () => {
         const scene = await compactAndHeld();
-        const { generation } = scene;
-        const outcomes = [0, 1, 2].map((index) => success({ entry: `${generation}-${index}` }));
-        await scene.request.settleCompact(generation, 'worker', '1', outcomes);
+        await settleWhole(scene, { finishes: 0 });
+        return scene;
+      },
+      'compact, complete and finished': async () => {
+        const scene = await compactAndHeld();
+        await settleWhole(scene);
         return scene;
       },
     };

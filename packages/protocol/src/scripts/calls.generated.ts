@@ -1129,21 +1129,39 @@ export const calls = {
       }
     },
   },
-  /** Completes compact requests (lib/compact), several in one call: the worker has read all sub-requests of each by one enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once. */
+  /** Completes compact requests (lib/compact) of one queue, several in one call: the worker has read all sub-requests of each by one enter, and all succeeded. The entries are not named: the caller vouches that each succeeded once. If asked to, it removes them from the queue side as `finish` does: where requests are compact, one server has both sides. */
   'settle-compact': {
     keys: (k: {
-      /** of each: its state, and its results */ readonly requests: readonly string[];
-    }): string[] => [...k.requests],
+      /** this and the next 13: as in `finish` */ readonly open: string;
+      readonly agenda: string;
+      readonly wait: string;
+      readonly marks: string;
+      readonly parked: string;
+      readonly parkedByTask: string;
+      readonly pushed: string;
+      readonly counters: string;
+      readonly history: string;
+      readonly errors: string;
+      readonly workers: string;
+      readonly workerInfo: string;
+      readonly series: string;
+      readonly spent: string;
+      /** of each request: its state, and its results; then the token lists and lanes that `named` names */ readonly others: readonly string[];
+    }): string[] => [k.open, k.agenda, k.wait, k.marks, k.parked, k.parkedByTask, k.pushed, k.counters, k.history, k.errors, k.workers, k.workerInfo, k.series, k.spent, ...k.others],
     args: (a: {
       /** boot id of the worker process */ readonly worker: string;
-      /** of each, as in `settle` */ readonly settling: readonly { readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly channel: string }[];
-    }): Argument[] => [a.worker, ...a.settling.flatMap((e) => [e.generation, e.grantNo, e.successes, e.values, e.channel])],
+      /** 1: those that are complete are finished, too · 0: `finish` is called for each */ readonly finishes: number;
+      /** this and the next two: as in `finish` */ readonly historyMs: number;
+      readonly historyMax: number;
+      readonly named: string;
+      /** of each request, as in `settle` */ readonly settling: readonly { readonly id: string; readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly channel: string }[];
+    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.channel])],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'settled'; readonly complete: readonly number[]; }
+      | { readonly verdict: 'settled'; readonly left: string; readonly complete: readonly number[]; }
     {
       switch (r[0]) {
         case 'settled':
-          return { verdict: 'settled', complete: numbersIn(r[1]) };
+          return { verdict: 'settled', left: textIn(r[1]), complete: numbersIn(r[2]) };
         default:
           throw unknownReply(r);
       }

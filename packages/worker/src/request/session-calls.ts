@@ -54,6 +54,8 @@ export class SessionCalls {
   #answered = 0;
   /** How many sub-requests it has if the server has all of it in its compact form; 0: it has not. */
   #compact = 0;
+  /** Whether the call that completed it has also removed it from the queue side. */
+  #isFinished = false;
   /** Epoch of the connection when an enter or a settle was sent last. */
   #epoch = 0;
 
@@ -138,15 +140,19 @@ export class SessionCalls {
     const compact = this.#compact > 0 && grantNo !== '' && areAll(outcomes, this.#compact);
     this.#compact = 0;
     const reply = await this.#insist(async () => {
-      if (
-        compact &&
-        (await this.#commands.settleCompact(this.#generation, worker, grantNo, outcomes))
-      )
-        return COMPLETED;
+      const end = compact ? await this.#settleCompact(grantNo, outcomes) : undefined;
+      this.#isFinished = end === 'finished';
+      if (end) return COMPLETED;
       return this.#commands.settle(this.#generation, worker, numbers, outcomes);
     });
     this.#answered = op;
     return reply;
+  }
+
+  #settleCompact(grantNo: string, outcomes: readonly Outcome[]) {
+    const { id } = this.#context;
+    const { queue } = this.#shard;
+    return this.#commands.settleCompact(queue, this.#generation, id, grantNo, outcomes);
   }
 
   /** Extends the lease and stores what the handlers reported. Sent once: the next renewal repeats it. */
@@ -207,6 +213,7 @@ export class SessionCalls {
 
   /** The request is complete, as the last enter or settle answered. Nobody waits for it. */
   complete(complete: Complete): void {
+    if (this.#isFinished) return;
     const epoch = this.#epoch;
     const ended = { generation: this.#generation, ...complete };
     this.#context.later(this.#id, () =>

@@ -77,10 +77,10 @@ export function partsOf(
     const { task } = attempts;
     return { queue: shard.name, ...(task ? { task } : {}) };
   });
-  const usual = context.usuals.of(id, generation);
+  const { usual, growth } = context.known.of(id, generation);
   const calls = new SessionCalls(context, shard, id, generation);
   const row = context.renewal.rowOf(id, generation);
-  const room = new MemoryRoom(context, calls, context.growths.of(id, generation));
+  const room = new MemoryRoom(context, calls, growth);
   const holdRequest = async (ms: number) => {
     await calls.holdRequest(ms);
     // cure: a hold starts nothing of what was read ahead

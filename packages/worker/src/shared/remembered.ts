@@ -12,13 +12,12 @@ export class Remembered<T> {
 
   of(id: string, generation: number): T {
     const key = `${id}~${generation}`;
-    const one = this.#known.get(key) ?? this.#make();
-    this.#known.delete(key);
+    const known = this.#known.get(key);
+    if (known) this.#known.delete(key);
+    else if (this.#known.size === REMEMBERED)
+      this.#known.delete(this.#known.keys().next().value as string);
+    const one = known ?? this.#make();
     this.#known.set(key, one);
-    if (this.#known.size > REMEMBERED) {
-      const [oldest = ''] = this.#known.keys();
-      this.#known.delete(oldest);
-    }
     return one;
   }
 }

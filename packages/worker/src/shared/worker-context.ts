@@ -43,8 +43,8 @@ export class WorkerContext {
   readonly waitingRoom = new WaitingRoom();
   readonly stalls: Stalls;
   readonly memory: Memory;
-  readonly growths = new Remembered(() => new Growth());
-  readonly usuals = new Remembered(() => new Usual());
+  /** What is known of the requests that this worker had last. */
+  readonly known = new Remembered(() => ({ usual: new Usual(), growth: new Growth() }));
   /** How long handlers of all requests ran lately. */
   readonly lately = new Usual();
   readonly unblocking: Unblocking;

@@ -1,7 +1,8 @@
 import { nextTurn } from '../../common/waiting.js';
+import { HISTORY_MAX, TIMES } from '../../contract/defaults.js';
 import { ServerError } from '../../contract/errors.js';
-import type { RequestKeys } from '../../contract/keys.js';
-import { type Placed, placeOf } from '../../contract/lanes.js';
+import type { QueueKeys, RequestKeys } from '../../contract/keys.js';
+import { listKeys, type Placed, placeOf } from '../../contract/lanes.js';
 import type { Connection } from '../../redis/connection.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
 import { type Entry, SEPARATOR } from './outcome-codec.js';
@@ -31,8 +32,18 @@ export interface Entering {
   readonly entering: Enters['entering'][number];
 }
 
+/** The queue of a request. `named`: the lists that were in use when it was cleared last. */
+export interface Clearing {
+  readonly keys: QueueKeys;
+  readonly named: string;
+}
+
+/** What has become of a request. 'complete': `finish` has to be called. */
+export type CompactEnd = 'complete' | 'finished';
+
 /** A request to settle. */
 export interface Settling {
+  readonly queue: Clearing;
   readonly worker: string;
   readonly keys: Pick<RequestKeys, 'request' | 'results'>;
   readonly settling: Settles['settling'][number];
@@ -109,7 +120,7 @@ class Turn<Asked, Answer> {
 export class CompactCalls {
   readonly #connection: Connection;
   readonly #enters: Turn<Entering, Entered>;
-  readonly #settles: Turn<Settling, boolean>;
+  readonly #settles: Turn<Settling, CompactEnd>;
   /** Whether the last request that was entered here was compact, so that the next one probably is. */
   areUsual = false;
 
@@ -121,7 +132,7 @@ export class CompactCalls {
       (some) => this.#enterSome(some),
     );
     this.#settles = new Turn(
-      ({ worker }) => worker,
+      ({ worker, queue }) => `${worker} ${queue.keys.queue}`,
       (some) => this.#settleSome(some),
     );
   }
@@ -133,9 +144,9 @@ export class CompactCalls {
     return entered;
   }
 
-  /** Completes a request. Returns false when the call for any form has to be made. */
-  async settle(asked: Settling): Promise<boolean> {
-    return (await this.#settles.ask(asked)) ?? false;
+  /** Completes and finishes a request. Returns undefined when the calls for any form have to be made. */
+  settle(asked: Settling): Promise<CompactEnd | undefined> {
+    return this.#settles.ask(asked);
   }
 
   async #enterSome(some: Some<Entering>): Promise<(Entered | undefined)[]> {
@@ -151,12 +162,28 @@ export class CompactCalls {
     return some.map((one, i) => (entered[i] ? replyOf(one, entered[i], ends) : undefined));
   }
 
-  async #settleSome(some: Some<Settling>): Promise<boolean[]> {
-    const requests = some.flatMap(({ keys }) => [keys.request, keys.results]);
-    const settling = some.map((one) => one.settling);
-    const args = { worker: some[0].worker, settling };
-    const reply = await run(this.#connection.client, 'settle-compact', { requests }, args);
-    return reply.complete.map((complete) => complete === 1);
+  async #settleSome(some: Some<Settling>): Promise<(CompactEnd | undefined)[]> {
+    const [{ queue, worker }] = some;
+    const { keys, named } = queue;
+    const others = some.flatMap((one) => [one.keys.request, one.keys.results]);
+    for (const list of listKeys(keys, named)) others.push(list);
+    // Who waits for a single request hears of its end before the queue does.
+    const finishes = some.length > 1;
+    const { left, complete } = await run(
+      this.#connection.client,
+      'settle-compact',
+      { ...keys, others },
+      {
+        worker,
+        finishes: Number(finishes),
+        historyMs: TIMES.historyMs,
+        historyMax: HISTORY_MAX,
+        named,
+        settling: some.map(({ settling }) => settling),
+      },
+    );
+    const end = finishes && left === '' ? 'finished' : 'complete';
+    return complete.map((is) => (is === 1 ? end : undefined));
   }
 }
 

@@ -4,7 +4,13 @@ import { type Placed, placed } from '../../contract/lanes.js';
 import type { Argument } from '../../redis/client.js';
 import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
-import { compactCalls, type Entered, type Entering } from './compact-calls.js';
+import {
+  type Clearing,
+  type CompactEnd,
+  compactCalls,
+  type Entered,
+  type Entering,
+} from './compact-calls.js';
 import {
   type Entry,
   entriesOf,
@@ -67,21 +73,23 @@ export class WorkerCommands extends RequestReads {
   }
 
   /**
-   * Completes a request that one enter read as a whole (`compact`) with the successes of all its sub-requests. Returns
-   * whether it did: otherwise nothing was done, and `settle` has to.
+   * Completes a request that one enter read as a whole (`compact`) with the successes of all its sub-requests, and may
+   * remove it from its queue. Returns undefined when nothing was done: then `settle` has to be called.
    */
   settleCompact(
+    queue: Clearing,
     generation: number,
     worker: string,
     grantNo: string,
     outcomes: readonly Outcome[],
-  ): Promise<boolean> {
+  ): Promise<CompactEnd | undefined> {
     const { successes, values } = reportOf(outcomes, String(generation).length + 1);
     // It would be refused, and sent once more.
-    if ((values as string | Buffer).length > COMPACT_RESULTS) return Promise.resolve(false);
-    const { request, results, channel } = this.keys;
-    const settling = { generation, grantNo: Number(grantNo), successes, values, channel };
-    return compactCalls(this.connection).settle({ worker, keys: { request, results }, settling });
+    if ((values as string | Buffer).length > COMPACT_RESULTS) return Promise.resolve(undefined);
+    const { id, request, results, channel } = this.keys;
+    const settling = { id, generation, grantNo: Number(grantNo), successes, values, channel };
+    const keys = { request, results };
+    return compactCalls(this.connection).settle({ queue, worker, keys, settling });
   }
 
   /** Reads up to `count` sub-requests that no worker has read, by a plain command. Workers use `enter` and `settle`. */
