@@ -41,6 +41,6 @@ local lists = { unpack(KEYS, 15) }
 local historyMs, historyMax, named = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local ends = { unpack(ARGV, 4) }
 
-local finished, left = finishAll(now(), ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked,
+local left, finished = finishAll(now(), ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked,
   parkedByTask, pushed, counters, history, errors, workers, workerInfo, series, spent)
 return { 'done', finished, left }

@@ -28,9 +28,9 @@
 --                        in `settle`
 -- REPLIES
 --   {'settled', left: text, complete: ints}
---      left: as in `finish`, which is to be called with those lists · complete: of each request 1: it is complete and has
+--      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete and has
 --      succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
--- REPEAT  the same reply; 0 for a request that was expanded since: call `settle`
+-- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
 --- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish
@@ -57,8 +57,8 @@ for i = 1, count do
 end
 local left = ''
 if finishes == '1' and #ends > 0 then
-  local lists, _ = { unpack(others, 2 * count + 1) }
-  _, left = finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
+  local lists = { unpack(others, 2 * count + 1) }
+  left = finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
     pushed, counters, history, errors, workers, workerInfo, series, spent)
 end
 return { 'settled', left, table.concat(complete, ' ') }

@@ -1,7 +1,7 @@
 --- @needs digits, sweep, parked, ends
 -- Removes requests that ended from the queue side, of a queue whose keys are given as `finish` names them. `ends`: four
--- texts for each, as in `finish`. Returns how many were open under their generation, and which lists are left to be
--- cleared away.
+-- texts for each, as in `finish`. Returns which lists are left to be cleared away, and how many requests were open under
+-- their generation.
 local function finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
     pushed, counters, history, errors, workers, workerInfo, series, spent)
   local found = readEnds(open, history, ends, digits(at))
@@ -15,7 +15,7 @@ local function finishAll(at, ends, historyMs, historyMax, named, lists, open, ag
   noteSpent(spent, found.spent, at)
   if redis.call('EXISTS', open) == 0 then
     local perOpen, perQueue = { agenda, wait, marks, parked, parkedByTask }, { counters, errors, workerInfo, series }
-    return #finished, sweep(workers, history, pushed, named, lists, perOpen, perQueue)
+    return sweep(workers, history, pushed, named, lists, perOpen, perQueue), #finished
   end
   if #finished > 0 then
     redis.call('HDEL', marks, unpack(finished))
@@ -23,5 +23,5 @@ local function finishAll(at, ends, historyMs, historyMax, named, lists, open, ag
     redis.call('ZREM', wait, unpack(finished))
     noteUnpark(parked, parkedByTask, finished)
   end
-  return #finished, ''
+  return '', #finished
 end

@@ -17,6 +17,10 @@ const CASES = {
     command('set', 'name', 'ü'.repeat(9)) + EVALSHA,
     { commands: 2, scripts: 1, keys: 2 },
   ],
+  'a payload like a command': [
+    command('set', 'name', `*1\r\n$4\r\nping\r\nevalsha\r\n`),
+    { commands: 1, scripts: 0, keys: 0 },
+  ],
   'no whole command': [EVALSHA.slice(0, -20), { commands: 1, scripts: 1, keys: 2 }],
   'the end of a command': [`${PAYLOAD}\r\n`, { commands: 0, scripts: 0, keys: 0 }],
   nothing: ['', { commands: 0, scripts: 0, keys: 0 }],

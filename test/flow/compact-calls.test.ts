@@ -12,15 +12,21 @@ import { scriptOf } from '../support/script-names.js';
 /** A client that notes the scripts that it sends. */
 class Noting extends Redis {
   readonly sent: string[] = [];
+  /** Of the calls of `settle-compact`: how many finish what they complete. */
+  finishing = 0;
 
   override sendCommand(
     ...[command, stream]: Parameters<Redis['sendCommand']>
   ): ReturnType<Redis['sendCommand']> {
     const script = scriptOf(command.name, command.args);
     if (script) this.sent.push(script);
+    if (script === 'settle-compact') this.finishing += Number(finishesIn(command.args.map(String)));
     return super.sendCommand(command, stream);
   }
 }
+
+/** Its second argument, behind the keys. */
+const finishesIn = (args: readonly string[]): boolean => args[2 + Number(args[1]) + 1] === '1';
 
 const argsOf = (generation: number) => ({
   ...{ generation, worker: 'worker', op: generation % 1_000, want: 3, leaseMs: LEASE_MS },
@@ -40,14 +46,18 @@ describe('calls on compact requests', () => {
     await worker.start();
     expect(await flow.complete(first.id)).toMatchObject({ succeeded: 2 });
     redis.sent.length = 0;
-    const all = await Promise.all(numbers(30).map((n) => submit(n + 1)));
+    redis.finishing = 0;
+    const all = await Promise.all(numbers(100).map((n) => submit(n + 1)));
     for (const { id } of all) expect(await flow.complete(id)).toMatchObject({ succeeded: 2 });
     for (const { id } of all) expect((await flow.results(id)).size).toBe(2);
     const count = (name: string) => redis.sent.filter((one) => one === name).length;
     expect(count('enter-compact')).toBeGreaterThan(0);
-    expect(count('enter') + count('enter-compact')).toBeLessThan(20);
+    expect(count('enter') + count('enter-compact')).toBeLessThan(60);
     expect(count('settle')).toBe(0);
-    expect(count('settle-compact')).toBeLessThan(20);
+    expect(count('settle-compact')).toBeLessThan(60);
+    expect(redis.finishing).toBeGreaterThan(1);
+    // One more clears the queue for the first time.
+    expect(count('finish')).toBeLessThanOrEqual(count('settle-compact') - redis.finishing + 1);
   });
 
   test('refuse no other request for one that cannot be read', async ({ flow }) => {

@@ -6,10 +6,10 @@ import type { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { loadScripts } from '../interleavings/scripts.js';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { expand } from '../support/compact.js';
+import { expand, settleWhole } from '../support/compact.js';
 import { connected, given, Hand, type Options, type Scene, success } from '../support/given.js';
-import { peek } from '../support/peek.js';
-import { isCompact, submitWhole } from '../support/whole.js';
+import { peek, snapshot } from '../support/peek.js';
+import { compact, isCompact, submitWhole } from '../support/whole.js';
 
 /*
  * What happens to a compact request (lua/lib/compact.lua) and to the same one in its usual form is the same: what calls
@@ -50,7 +50,11 @@ async function lifeOf(options: Options, form: 'compact' | 'usual', values: reado
   moveClock(5);
   const outcomes = entered.entries.map((entry, i) => success(entry, values[i]));
   const complete = await request.settleCompact(
-    ...([scene.queue, generation, hand.name, hand.grantNo, outcomes] as const),
+    scene.queue,
+    generation,
+    hand.name,
+    hand.grantNo,
+    outcomes,
   );
   expect(complete !== undefined).toBe(form === 'compact');
   const settled = complete ? undefined : await hand.trySettle(outcomes, { keep: 0 });
@@ -98,4 +102,24 @@ describe('a compact request goes the way of any other', () => {
       expect(compact).toEqual(await lifeOf(options, 'usual', values));
     });
   }
+});
+
+/** All that Redis has once a request is complete and finished, while another of its queue is open. */
+async function leftBy(calls: 'one' | 'two'): Promise<unknown> {
+  const scene = await compact();
+  const { queue, id, generation } = scene;
+  const other = await compact({ queue: queue.keys.queue });
+  await new Hand(scene).holdAtOnce(3);
+  const settled = await settleWhole(scene, { finishes: calls === 'one' ? 1 : 0 });
+  expect(settled).toMatchObject({ left: '', complete: [1] });
+  if (calls === 'two') await queue.finish(id, generation, 'succeeded');
+  const text = JSON.stringify(await snapshot(scene));
+  return JSON.parse(
+    [id, other.id, queue.keys.queue].reduce((all, name, i) => all.replaceAll(name, `N${i}`), text),
+  );
+}
+
+it('a call that also finishes leaves what the two calls leave', async () => {
+  await clockStands();
+  expect(await leftBy('one')).toEqual(await leftBy('two'));
 });

@@ -6,7 +6,7 @@ import { ControlCommands, type Entry, ReaderCommands } from '@piecework/protocol
 import { run } from '@piecework/protocol/testing';
 import { expect } from 'vitest';
 import { type Mutation, moveClock, useTestClock } from '../support/clock.js';
-import { settleWhole } from '../support/compact.js';
+import { expand, settleWhole } from '../support/compact.js';
 import { given, Hand, LEASE_MS, type Scene, success } from '../support/given.js';
 import { inspect, peek } from '../support/peek.js';
 import { answerOf, playTraces, type Trace } from '../support/trace.js';
@@ -50,6 +50,15 @@ const settleAll = (
     grantNo,
     successes(entries, value),
   );
+
+/** The same of several in one turn of the event loop. */
+const settleTogether = (...all: readonly Held[]) => Promise.all(all.map((one) => settleAll(one)));
+
+/** As `held`, in the queue of another. */
+async function another({ scene: { queue } }: Held): Promise<Held> {
+  const { scene, ...rest } = await held({ queue: queue.keys.queue });
+  return { scene: { ...scene, queue }, ...rest };
+}
 
 /** Enters several compact requests in one call, and answers the text for each. */
 async function enterAll(scenes: readonly Scene[], { tasks = '*', epoch = 1, most = 3 } = {}) {
@@ -214,39 +223,61 @@ const traces: Record<string, Trace> = {
 
   'several that one call completes are finished by it': {
     async play() {
-      const one = await held();
-      const { queue, id, generation } = one.scene;
-      const { client } = one.scene.connection;
-      const both = async () => {
-        const other = await held({ queue: queue.keys.queue });
-        return Promise.all([
-          settleAll(one),
-          settleAll({ ...other, scene: { ...other.scene, queue } }),
-        ]);
-      };
-      // The call names no list of tokens, as nothing has named one before.
-      expect(await both()).toEqual(['complete', 'complete']);
+      const first = await held();
+      const { queue, id, generation, connection } = first.scene;
+      const { client } = connection;
       const { open, history, counters, pushed, agenda } = queue.keys;
+      const list = queue.keys.list(50);
+      // The call names no list of tokens, as nothing has named one before.
+      expect(await settleTogether(first, await another(first))).toEqual(['complete', 'complete']);
       expect(await client.exists(open, agenda)).toBe(0);
       expect(await client.zscore(history, id)).not.toBeNull();
       expect(await client.hget(counters, 'succeeded')).toBe('2');
-      expect(await client.exists(pushed)).toBe(1);
+      expect(await client.exists(pushed, list)).toBe(2);
       await queue.finish(id, generation, 'succeeded');
-      expect(await client.exists(pushed)).toBe(0);
-      // The next one does.
-      expect(await both()).toEqual(['finished', 'finished']);
-      expect(await client.exists(open, agenda, pushed)).toBe(0);
-      expect(await client.hget(counters, 'succeeded')).toBe('3');
+      expect(await client.exists(pushed, list)).toBe(0);
+      expect(await client.hget(counters, 'succeeded')).toBe('2');
+      const [third, fourth] = [await another(first), await another(first)];
+      expect(await settleTogether(third, fourth)).toEqual(['finished', 'finished']);
+      expect(await client.exists(open, agenda, pushed, list)).toBe(0);
+      for (const { scene } of [third, fourth])
+        expect(await client.exists(scene.request.keys.results)).toBe(1);
     },
     without: [],
   },
 
-  'one that a call completes alone is finished by the next call': {
+  'of several only those are finished that are complete': {
+    async play() {
+      const first = await held();
+      const [second, third] = [await another(first), await another(first)];
+      await expand(second.scene.request);
+      const ends = await settleTogether(first, second, third);
+      expect(ends).toEqual(['finished', undefined, 'finished']);
+      const { client } = first.scene.connection;
+      const open = await client.hkeys(first.scene.queue.keys.open);
+      expect(open).toEqual([second.scene.id]);
+    },
+    without: [],
+  },
+
+  'requests of two queues are settled apart': {
+    async play() {
+      const both = [await held(), await held()] as const;
+      expect(await settleTogether(...both)).toEqual(['complete', 'complete']);
+      for (const { scene } of both)
+        expect(await scene.connection.client.hexists(scene.queue.keys.open, scene.id)).toBe(1);
+    },
+    without: [],
+  },
+
+  'one that a call completes alone is not finished by it': {
     async play() {
       const one = await held();
-      const { queue, id, connection } = one.scene;
+      const { queue, id, generation, connection } = one.scene;
       expect(await settleAll(one)).toBe('complete');
       expect(await connection.client.hexists(queue.keys.open, id)).toBe(1);
+      await queue.finish(id, generation, 'succeeded');
+      expect(await connection.client.exists(queue.keys.open)).toBe(0);
     },
     without: [],
   },

@@ -123,6 +123,14 @@ const same: Record<string, Case> = {
     },
     call: (scene) => settleWhole(scene),
   },
+  'settle-compact, without finish': {
+    given: async () => {
+      const scene = await compact(oneTag());
+      await new Hand(scene).holdAtOnce(3);
+      return scene;
+    },
+    call: (scene) => settleWhole(scene, { finishes: 0 }),
+  },
   'read-state': {
     given: () => given.created(),
     call: ({ request }) => request.fields('status', 'total', 'absent'),

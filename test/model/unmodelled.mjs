@@ -480,7 +480,7 @@ export const leftOut = [
   },
   {
     script: 'settle-compact',
-    why: 'what settle does at the end of such requests; test/lua/compact compares what they leave',
+    why: 'what settle, and finish, do at the end of such requests; test/lua/compact compares what they leave',
   },
   {
     script: 'cause',

@@ -104,11 +104,15 @@ function compactCallsOf(generation: number): Call[] {
           ),
       }),
     ),
-    ...[1, 7].map(
-      (grant): Call => ({
+    ...[
+      { grantNo: 1, finishes: 1 },
+      { grantNo: 1, finishes: 0 },
+      { grantNo: 7, finishes: 1 },
+    ].map(
+      (of): Call => ({
         script: 'settle-compact',
-        name: `a ${worker}, of grant ${grant}`,
-        send: (scene) => settleWhole({ ...scene, generation }, { worker, grantNo: grant }),
+        name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}`,
+        send: (scene) => settleWhole({ ...scene, generation }, { worker, ...of }),
       }),
     ),
   ]);

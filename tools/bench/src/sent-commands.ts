@@ -2,10 +2,10 @@ import { Socket } from 'node:net';
 import { monotonicMs } from './monotonic.js';
 import { type Found, foundIn } from './written-commands.js';
 
-/**
+/*
  * Counts the commands that this process sends, whatever the client library. The server's counters cannot tell, as they
- * include the commands that scripts call. Payloads are skipped, so that the count costs a contender nothing for each of
- * their bytes, whether it writes texts or bytes.
+ * include the commands that scripts call. Payloads of ASCII are skipped: contenders that write texts and those that write
+ * bytes do not pay for their lengths.
  */
 
 /** The times of this many last scripts are remembered. */

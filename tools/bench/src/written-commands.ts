@@ -6,7 +6,7 @@ export interface Found {
   readonly keys: number;
 }
 
-/** Every command begins with this, and no payload contains it. */
+/* For what has to be searched: every command begins with this, and no payload contains it. */
 const COMMAND = /\*\d+\r\n\$/g;
 const SCRIPT = /\r\nevalsha\r\n/gi;
 /** The number of keys of a script, and of a pop from many lists. */
@@ -20,13 +20,12 @@ const LONGEST_NAME = 7;
 
 /** Finds the commands in what is written at once. */
 export function foundIn(chunk: string | Uint8Array): Found {
-  return new Walk(chunk).found() ?? searched(chunk);
+  // Lengths are in bytes: a text of other characters than ASCII has to be searched, as a part of a command has.
+  const isWalkable = typeof chunk !== 'string' || Buffer.byteLength(chunk) === chunk.length;
+  return (isWalkable ? new Walk(chunk).found() : undefined) ?? searched(chunk);
 }
 
-/**
- * Goes from argument to argument by their lengths. These are in bytes: in a text with other characters than ASCII the
- * walk comes to nothing, and so it does in a part of a command.
- */
+/** Goes from argument to argument by their lengths. */
 class Walk {
   readonly #chunk: string | Uint8Array;
   #at = 0;

@@ -4,8 +4,8 @@
  * Keys are on two sides. The queue side has the hash tag `{<queue>}`: who waits, in which order, and what has to happen
  * later. The request side has the hash tag `{<id>}`: the work itself, its state, its permits, its outcome. No script
  * touches both sides (invariant I8), except two that are called only where one server has both: `submit` and
- * `settle-compact`. Elsewhere there are two calls in one right order, and the agenda repairs those that were interrupted
- * (docs/protocol.md).
+ * `settle-compact`. All other calls that concern both sides have one right order, and the agenda repairs those that were
+ * interrupted (docs/protocol.md).
  */
 
 /** Number of priority lists of a queue; priority 0 is served first. */

@@ -98,6 +98,7 @@ export class SessionCalls {
     };
     const entered = await this.#insist(() => this.#commands.enter(args));
     this.#answered = op;
+    this.#isFinished = false;
     const isCompact = entered.verdict === 'ok' && entered.compact === 1;
     this.#compact = isCompact ? entered.entries.length : 0;
     return entered;

@@ -85,7 +85,7 @@ export const smallRequest: Figure = {
     'BullMQ: a request of one is `add` and `waitUntilFinished`; of more, a flow whose parent returns `getChildrenValues()`, and `waitUntilFinished` of the parent. Defaults of both; BullMQ’s workers, also that of the parents, have as many slots as ours.',
     'Piecework: `submit`, `completion()`, `results()`.',
     'Busy: 50 requests at a time, 20 of 100 sub-requests. Idle: one at a time.',
-    'Callers and worker share one process, a new one for each run, which warms up with 12,000 requests of one, 1,200 of ten, or 300 of a hundred, 20 at a time (otherwise the compiler of V8 would take most of the CPU time of small requests); apart: the worker has a process of its own, and client CPU is that of both.',
+    'Callers and worker share one process, a new one for each run, which warms up with 12,000 requests of one, 1,200 of ten, or 300 of a hundred, 20 at a time, and where one is made at a time, with five times as many of these as are measured (otherwise the compiler of V8 would take most of the CPU time of small requests); apart: the worker has a process of its own, and client CPU is that of both.',
     'Handlers return at once. Each result has to come exactly once.',
     `Network: one at a time, callers and worker reach Redis through a TCP proxy that delays each direction by ${DELAY_MS} ms. Serial round trips: what the proxy adds to the latency, over what it adds to PING.`,
     'Counts: one run; writes are those to sockets that contain commands, of callers and worker; keys are those that scripts and blocking pops name. A busy worker’s blocking pops are part of the counts.',

@@ -4,8 +4,10 @@ import { callAll } from './call-all.js';
 import { smallContenders } from './small-contender.js';
 import type { SmallOrder, SmallReport, SmallWord } from './small-order.js';
 
-/** Also of rows that make one request at a time: one after the other, the warm-up would take minutes. */
+/** First of rows that make one request at a time, too: one after the other, the warm-up would take minutes. */
 const WARM_UP_AT_ONCE = 20;
+/** Then those go on one at a time, this many times as often as is measured: other code runs, which V8 has to compile. */
+const WARM_UP_AS_MEASURED = 5;
 
 /*
  * One process of a row of `small-request`: the callers, the worker, or both.
@@ -17,6 +19,8 @@ await answerWords<SmallOrder, SmallWord>(async (order) => {
   const worker = order.works ? await contender.startWorker(redis, queue, slots) : undefined;
   const caller = order.calls ? await contender.openCaller(redis, queue) : undefined;
   if (caller) await callAll(caller, { ...order, atOnce: WARM_UP_AT_ONCE }, order.warmUpCount);
+  if (caller && order.atOnce < WARM_UP_AT_ONCE)
+    await callAll(caller, order, WARM_UP_AS_MEASURED * order.count);
 
   let cpuBefore = process.cpuUsage();
   let sentBefore: Sent = sent();

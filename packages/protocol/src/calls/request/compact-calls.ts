@@ -32,8 +32,8 @@ export interface Entering {
   readonly entering: Enters['entering'][number];
 }
 
-/** The queue of a request. `named`: the lists that were in use when it was cleared last. */
-export interface Clearing {
+/** The queue of a request, with the lists that were in use when it was cleared last. */
+export interface QueueToClear {
   readonly keys: QueueKeys;
   readonly named: string;
 }
@@ -43,7 +43,7 @@ export type CompactEnd = 'complete' | 'finished';
 
 /** A request to settle. */
 export interface Settling {
-  readonly queue: Clearing;
+  readonly queue: QueueToClear;
   readonly worker: string;
   readonly keys: Pick<RequestKeys, 'request' | 'results'>;
   readonly settling: Settles['settling'][number];
@@ -144,7 +144,7 @@ export class CompactCalls {
     return entered;
   }
 
-  /** Completes and finishes a request. Returns undefined when the calls for any form have to be made. */
+  /** Completes a request, and finishes it with others. Returns undefined when the calls for any form have to be made. */
   settle(asked: Settling): Promise<CompactEnd | undefined> {
     return this.#settles.ask(asked);
   }
@@ -164,11 +164,12 @@ export class CompactCalls {
 
   async #settleSome(some: Some<Settling>): Promise<(CompactEnd | undefined)[]> {
     const [{ queue, worker }] = some;
-    const { keys, named } = queue;
+    const { keys } = queue;
+    // Redis sends the notice of the end when the script has ended: for a single request the caller would wait for more.
+    const finishes = some.length > 1;
+    const named = finishes ? queue.named : '';
     const others = some.flatMap((one) => [one.keys.request, one.keys.results]);
     for (const list of listKeys(keys, named)) others.push(list);
-    // Who waits for a single request hears of its end before the queue does.
-    const finishes = some.length > 1;
     const { left, complete } = await run(
       this.#connection.client,
       'settle-compact',

@@ -5,11 +5,11 @@ import type { Argument } from '../../redis/client.js';
 import { isGone, isPacked, redisError } from '../../redis/redis-error.js';
 import { type Arguments, type Reply, run } from '../../scripts/run-script.js';
 import {
-  type Clearing,
   type CompactEnd,
   compactCalls,
   type Entered,
   type Entering,
+  type QueueToClear,
 } from './compact-calls.js';
 import {
   type Entry,
@@ -77,7 +77,7 @@ export class WorkerCommands extends RequestReads {
    * remove it from its queue. Returns undefined when nothing was done: then `settle` has to be called.
    */
   settleCompact(
-    queue: Clearing,
+    queue: QueueToClear,
     generation: number,
     worker: string,
     grantNo: string,
