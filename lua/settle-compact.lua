@@ -28,8 +28,8 @@
 --                        in `settle`
 -- REPLIES
 --   {'settled', left: text, complete: ints}
---      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete and has
---      succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
+--      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete
+--      and has succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
 -- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
