@@ -66,6 +66,21 @@ describe('when the server lost its last writes, the judge', () => {
       { lost: 1 },
       [...clean, lost(0, 60), sealed(90, 80, 7), refused(100, 'NOT_FOUND')],
     ],
+    ...(
+      [
+        ['excuses that it is lost to who waited, submitted again under a smaller', {}, 2, 8],
+        ['misses it if it was submitted again under a later', { lost: 1 }, 2, 6],
+        ['misses it if the wait began since, submitted again under a smaller', { lost: 1 }, 60, 8],
+      ] as const
+    ).map(([what, found, beganMs, generation]): [string, object, Line[]] => [
+      `${what} generation`,
+      found,
+      [
+        ...but('seal'),
+        at(beganMs, 'late', { does: 'await', request: 'r' }),
+        ...[lost(0, 20), sealed(10, 5, generation), sealed(50, 30, 7), refused(100, 'LOST')],
+      ],
+    ]),
     [
       'excuses that a request which exists again is another generation',
       {},

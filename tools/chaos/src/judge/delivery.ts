@@ -1,6 +1,6 @@
 import type { Evidence } from '../evidence/evidence.js';
 import type { Findings } from '../evidence/findings.js';
-import type { Counts, NotThere, Reading, Request, Told } from '../evidence/requests.js';
+import type { Counts, NotThere, Reading, Request, Seal, Told } from '../evidence/requests.js';
 import type { Run } from '../evidence/runs.js';
 import { LATE_MS, type Upheavals } from '../evidence/upheavals.js';
 import type { Verdict } from './verdict.js';
@@ -28,7 +28,8 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
       (one) =>
         one.ms < request.dropMs &&
         stands.some(({ toMs }) => toMs < one.ms) &&
-        !isOfLostGeneration(request, one, upheavals),
+        !isOfLostGeneration(request, one, upheavals) &&
+        !isOfLostSubmission(request, one, upheavals),
     );
     if (early !== undefined) findings.add('lost', `${request.id}: acknowledged, and not found`);
     const counts = lastTold(request)?.counts;
@@ -76,6 +77,29 @@ function isOfLostGeneration({ redrives }: Request, told: NotThere, upheavals: Up
       redrives.some(({ fromMs, toMs }) => fromMs < loss.toMs && toMs > loss.fromMs),
   );
   return isLost && wasUndone && !stands;
+}
+
+/**
+ * Whether a process waited for a generation that a loss of writes undid, and the request was submitted again under a
+ * smaller one: the server had forgotten the number as well, and its clock had gone back. So the process cannot take that
+ * generation for the one that it waits for, or for a later one.
+ */
+function isOfLostSubmission({ seals }: Request, told: NotThere, upheavals: Upheavals): boolean {
+  const { ms, beganMs, isLost } = told;
+  const isUndone = ({ fromMs, toMs }: Seal) =>
+    upheavals.losses.some(
+      (loss) => fromMs < loss.toMs && toMs > loss.fromMs && beganMs < loss.toMs && ms > loss.toMs,
+    );
+  return (
+    isLost &&
+    seals.some(
+      (lost) =>
+        isUndone(lost) &&
+        seals.some(
+          ({ toMs, generation }) => toMs > lost.toMs && toMs < ms && generation < lost.generation,
+        ),
+    )
+  );
 }
 
 function indexesThatRan(request: Request, runs: readonly Run[], findings: Findings): Uint8Array {
