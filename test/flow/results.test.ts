@@ -341,6 +341,26 @@ describe('results of a request that is complete', () => {
   );
 });
 
+describe('results of an id that is used again', () => {
+  test('are those of a request that another process dropped and submitted again', async ({
+    flow,
+  }) => {
+    await flow.worker({ handler: async (n: number) => n }).start();
+    await using reader = new Piecework({ redis: flow.redis, queue: flow.queue });
+    await using other = new Piecework({ redis: flow.redis, queue: flow.queue });
+    const id = flow.id('again');
+    const values = async () =>
+      (await all(reader.request(id).results())).map((item) => 'value' in item && item.value);
+    await (await other.submit([1], { id })).completion();
+    expect(await values()).toEqual([1]);
+    await other.request(id).drop();
+    await (await other.submit([2, 3], { id })).completion();
+    expect((await values()).sort()).toEqual([2, 3]);
+    const inOrder = await all(reader.request(id).results({ order: 'index' }));
+    expect(inOrder).toMatchObject([{ value: 2 }, { value: 3 }]);
+  });
+});
+
 describe('reading results ends', () => {
   test('with DroppedError or ExpiredError when they are removed meanwhile', async ({ flow }) => {
     const notifier = notifierOf(flow);

@@ -356,6 +356,18 @@ describe('the signal', () => {
     expect(await flow.keys()).toEqual([]);
   });
 
+  test('that aborts before a small array is sent has nothing written', async ({ flow }) => {
+    const producer = flow.producer({ redis: flow.connection });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const submitting = ['one', 'two'].map((id) =>
+      producer.submit([1, 2], { id: flow.id(id), signal }),
+    );
+    controller.abort();
+    for (const one of submitting) await expect(one).rejects.toBeInstanceOf(AbortError);
+    expect(await flow.keys()).toEqual([]);
+  });
+
   test('that aborts half-way has the request cancelled and the source closed', async ({ flow }) => {
     const controller = new AbortController();
     let closed = false;

@@ -138,6 +138,12 @@ export const codeClients = [
     change: 'never',
   },
   {
+    cure: 'results that are missing of an end that was remembered are read again',
+    test: 'test/flow/results.test.ts',
+    name: 'are those of a request that another process dropped and submitted again',
+    change: 'always',
+  },
+  {
     cure: 'missing results are an error',
     test: 'test/flow/results-lost-writes.test.ts',
     name: 'that are still missing at the end are an error',

@@ -153,7 +153,7 @@ export class Notifier implements AsyncDisposable {
     const checked = checkOptions<CheckedResultsOptions>(resultsOptions, options);
     return resultsOf<Result>(
       new ReaderCommands(this.#connection, id),
-      () => this.#join(id, generation, named),
+      (afresh) => this.#join(id, generation, named, afresh),
       checked,
       this.#closing.signal,
       () => this.#whyWaiting(id, generation),
@@ -281,9 +281,9 @@ export class Notifier implements AsyncDisposable {
   }
 
   /** For iterators: the first item may be asked for after the close. @throws ClosedError */
-  #join(id: string, generation: number, named?: NamedChannel) {
+  #join(id: string, generation: number, named?: NamedChannel, afresh = false) {
     if (this.#closed) throw new ClosedError(this.#called);
-    return this.#waiters.join(id, { seen: generation, named });
+    return this.#waiters.join(id, { seen: generation, named, afresh });
   }
 
   /** What its user has closed. */

@@ -2,6 +2,7 @@ import {
   ClosedError,
   type ReaderCommands,
   type ResultsEntry,
+  ResultsLostError,
   type WaitOptions,
 } from '@piecework/protocol';
 import { CompletionOutcome } from '../waiting/outcome.js';
@@ -45,12 +46,12 @@ class LiveResults<Item> extends OneByOne<Item> implements Results<Item> {
 
 /**
  * Results of a request, live. Wrong arguments throw here, at once; nothing is opened before the first item is
- * asked for, and everything is released when the consumer's loop ends. `why`: what is waited for, in words · `known`: how
- * the request ended, with all its results, if that is known.
+ * asked for, and everything is released when the consumer's loop ends. `join`: `afresh`: no end that is remembered counts ·
+ * `why`: what is waited for, in words · `known`: how the request ended, with all its results, if that is known.
  */
 export function resultsOf<Result>(
   request: ReaderCommands,
-  join: () => Subscription,
+  join: (afresh: boolean) => Subscription,
   options: CheckedResultsOptions,
   closing: AbortSignal,
   why: () => Promise<string | undefined>,
@@ -86,14 +87,28 @@ export function resultsOf<Result>(
 
   async function* runs() {
     using scope = new WaitScope(`results of ${request.keys.id}`, options, closing);
-    const subscription = join();
+    let subscription = join(false);
+    let isBegun = false;
     scope.hindered = () => subscription.hindered;
     scope.why = why;
     try {
       const following = live ? new Following(request) : undefined;
-      const reader = new ResultReader(request, subscription, scope, failed, following);
-      for await (const run of read(reader)) {
-        yield untilEnded(scope, run);
+      for (let isOver = false; !isOver; ) {
+        const reader = new ResultReader(request, subscription, scope, failed, following);
+        try {
+          for await (const run of read(reader)) {
+            isBegun = true;
+            yield untilEnded(scope, run);
+          }
+          isOver = true;
+        } catch (error) {
+          const mayBeOlder = subscription.isRemembered && !isBegun;
+          // cure: results that are missing of an end that was remembered are read again
+          if (!(mayBeOlder && error instanceof ResultsLostError)) throw error;
+          // Another process may have dropped the request, and submitted it again.
+          subscription.leave();
+          subscription = join(true);
+        }
       }
       const { complete } = subscription;
       outcome = complete && new CompletionOutcome(request.keys.id, complete);

@@ -16,6 +16,8 @@ export class Subscription {
   complete: RequestState | undefined;
   /** All results, if the message of the completion brought them. */
   results: readonly ResultsEntry[] | undefined;
+  /** Whether it began with an end that was remembered: the state was not read. */
+  isRemembered = false;
   /** The generation of the request that was seen last; 0 before any was. */
   generation = 0;
   /** Why the last read of the state failed; undefined when it succeeded. */

@@ -54,6 +54,8 @@ export interface Joining {
   readonly named?: NamedChannel | undefined;
   /** Whether the caller awaits the completion. @default false */
   readonly awaits?: boolean;
+  /** Whether the state is to be read, also if an end is remembered. @default false */
+  readonly afresh?: boolean;
 }
 
 /** How a request ended, and all its results. */
@@ -106,12 +108,12 @@ export class Waiters {
   }
 
   /** Watches a request until the subscription's `leave`. */
-  join(id: string, { seen = 0, named, awaits = false }: Joining = {}): Subscription {
+  join(id: string, { seen = 0, named, awaits = false, afresh }: Joining = {}): Subscription {
     const request = new RequestReads(this.#connection, id);
     const { channel } = request.keys;
     if (named) this.#listen(id);
     const known = this.#watches.get(channel);
-    const recent = known ? undefined : this.#recentEnd(id, awaits);
+    const recent = known || afresh ? undefined : this.#recentEnd(id, awaits);
     if (recent && recent.state.generation >= seen) return this.#ended(request, recent, seen);
     const watch = known ?? this.#watch(request, named);
     watch.seen = Math.max(watch.seen, seen);
@@ -125,7 +127,7 @@ export class Waiters {
     if (hearsAll) subscription.noteRead(seen);
     // What is subscribed now is read when it is. Subscribed earlier: a notice may have been lost since.
     // cure: a request that may have ended before it was awaited is read
-    if (known || (watch.isTold && !hearsAll)) this.#ask([channel]);
+    if (known || afresh || (watch.isTold && !hearsAll)) this.#ask([channel]);
     void this.#expectRedis();
     return subscription;
   }
@@ -184,6 +186,7 @@ export class Waiters {
   /** A subscription to a request that has just ended. */
   #ended(request: RequestReads, { state, results }: RecentEnd, seen: number): Subscription {
     const subscription = this.#subscription(request, () => {}, seen);
+    subscription.isRemembered = true;
     subscription.succeed(state, results);
     return subscription;
   }

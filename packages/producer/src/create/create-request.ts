@@ -140,7 +140,9 @@ export async function createRequest(
 ): Promise<CreatedRequest> {
   const { small, options } = creation;
   const { id } = site.request.keys;
-  if (small && inOneTrip && site.connection.isOneServer && !options.signal?.aborted) {
+  // With its items not sent, it would be open until its lease has ended.
+  if (small && inOneTrip) options.signal?.throwIfAborted();
+  if (small && inOneTrip && site.connection.isOneServer) {
     const whole = await submitWhole(site, small, { ...creation, id });
     if (whole) return whole;
   }
