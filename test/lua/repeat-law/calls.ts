@@ -86,6 +86,12 @@ function enters(generation: number): Call[] {
   return calls;
 }
 
+const COMPACT_SETTLES = [
+  { grantNo: 1, finishes: 1 },
+  { grantNo: 1, finishes: 0 },
+  { grantNo: 7, finishes: 1 },
+];
+
 function compactCallsOf(generation: number): Call[] {
   return WORKERS.flatMap((worker): Call[] => [
     ...Object.entries(OPS).map(
@@ -104,11 +110,8 @@ function compactCallsOf(generation: number): Call[] {
           ),
       }),
     ),
-    ...[
-      { grantNo: 1, finishes: 1 },
-      { grantNo: 1, finishes: 0 },
-      { grantNo: 7, finishes: 1 },
-    ].map(
+    // Its keys are of both sides, which a cluster has on several servers.
+    ...(againstCluster ? [] : COMPACT_SETTLES).map(
       (of): Call => ({
         script: 'settle-compact',
         name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}`,
