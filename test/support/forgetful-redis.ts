@@ -73,9 +73,11 @@ export async function forgetting(
   client.sendCommand = (command: Command, stream?: never) => {
     // What belongs to a pipeline, or to connecting, is no round trip of its own.
     const own = !stream && client.status === 'ready' && open === 0 && command.name !== 'info';
-    return own
-      ? travel(nameOf(command.name, command.args), () => sendCommand(command))
-      : sendCommand(command, stream);
+    if (!own) return sendCommand(command, stream);
+    const sent = travel(nameOf(command.name, command.args), () => sendCommand(command));
+    // ioredis sends unanswered commands again behind a reconnect, and does not look at what that call returns.
+    sent.catch(() => {});
+    return sent;
   };
   client.pipeline = ((commands: unknown[][]) => ({
     exec: () =>
