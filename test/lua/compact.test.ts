@@ -56,7 +56,7 @@ async function lifeOf(options: Options, form: 'compact' | 'usual', values: reado
     hand.grantNo,
     outcomes,
   );
-  expect(complete !== undefined).toBe(form === 'compact');
+  expect(complete).toBe(form === 'compact' ? 'complete' : undefined);
   const settled = complete ? undefined : await hand.trySettle(outcomes, { keep: 0 });
   expect(settled ?? { verdict: 'complete', outcome: 'succeeded' }).toMatchObject({
     verdict: 'complete',

@@ -85,12 +85,12 @@ const traces: Record<string, Trace> = {
       expect(pending).toHaveLength(3);
       expect(await one.scene.request.inspect()).toMatchObject({ ready: 0, inFlight: 3 });
       expect(leases).toHaveProperty('worker');
-      expect(await settleAll(one)).toBeDefined();
+      expect(await settleAll(one)).toBe('complete');
       expect(await isCompact(one.scene)).toBe(true);
       const over = await inspect(one.scene);
       expect(over).toMatchObject({ status: 'complete', outcome: 'succeeded', permits: {} });
       expect(over.results.map(({ value }) => value)).toEqual(['"0"', '"1"', '"2"']);
-      expect(await settleAll(one)).toBeDefined();
+      expect(await settleAll(one)).toBe('complete');
       expect((await peek(one.scene)).results).toHaveLength(3);
     },
     without: [
@@ -321,7 +321,7 @@ const traces: Record<string, Trace> = {
   'results that are too long for a string are a stream': {
     async play() {
       const one = await held();
-      expect(await settleAll(one, { value: `"${'x'.repeat(2_000)}"` })).toBeDefined();
+      expect(await settleAll(one, { value: `"${'x'.repeat(2_000)}"` })).toBe('complete');
       expect(await isCompact(one.scene)).toBe(true);
       const { client } = one.scene.connection;
       expect(await client.type(one.scene.request.keys.results)).toBe('stream');

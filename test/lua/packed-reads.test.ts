@@ -97,7 +97,7 @@ describe('what one worker has read while it is packed', () => {
     const { queue, generation } = scene;
     expect(
       await scene.request.settleCompact(queue, generation, 'worker', hand.grantNo, outcomes),
-    ).toBeDefined();
+    ).toBe('complete');
     expect(await ownedBy(scene, 'worker')).toEqual([]);
     expect(await runningOf(scene).owners()).toBe('gone');
     const nothing = await given.nothing();

@@ -140,10 +140,12 @@ export async function createRequest(
 ): Promise<CreatedRequest> {
   const { small, options } = creation;
   const { id } = site.request.keys;
-  // With its items not sent, it would be open until its lease has ended.
-  if (small && inOneTrip) options.signal?.throwIfAborted();
-  if (small && inOneTrip && site.connection.isOneServer) {
-    const whole = await submitWhole(site, small, { ...creation, id });
+  if (small && inOneTrip) {
+    // With its items not sent, it would be open until its lease has ended.
+    options.signal?.throwIfAborted();
+    const whole = site.connection.isOneServer
+      ? await submitWhole(site, small, { ...creation, id })
+      : undefined;
     if (whole) return whole;
   }
   return createByParts(site, creation, inOneTrip);
