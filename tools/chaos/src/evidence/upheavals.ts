@@ -4,6 +4,10 @@ import type { Interval } from './processes.js';
 /** A reply may have been on its way for so long. */
 export const LATE_MS = 2_000;
 
+/** Whether this loss of writes may undo what was asked for and acknowledged in that interval. */
+export const undoes = (loss: Interval, { fromMs, toMs }: Interval): boolean =>
+  fromMs < loss.toMs && toMs > loss.fromMs;
+
 /*
  * What the server did that no user can undo: it lost its last writes, or its clock was stepped.
  *
@@ -26,7 +30,7 @@ export class Upheavals {
 
   /** Whether what was asked for at `fromMs` and heard of at `toMs` may be undone by now. */
   mayUndo(fromMs: number, toMs: number): boolean {
-    return this.losses.some((loss) => fromMs < loss.toMs && toMs > loss.fromMs);
+    return this.losses.some((loss) => undoes(loss, { fromMs, toMs }));
   }
 
   /** Of something that was heard at `ms`, or at `sinceMs` and written down then. */

@@ -2,7 +2,7 @@ import type { Evidence } from '../evidence/evidence.js';
 import type { Findings } from '../evidence/findings.js';
 import type { Counts, NotThere, Reading, Request, Seal, Told } from '../evidence/requests.js';
 import type { Run } from '../evidence/runs.js';
-import { LATE_MS, type Upheavals } from '../evidence/upheavals.js';
+import { LATE_MS, type Upheavals, undoes } from '../evidence/upheavals.js';
 import type { Verdict } from './verdict.js';
 
 /*
@@ -66,15 +66,12 @@ export function judgeDelivery(evidence: Evidence, findings: Findings): Verdict['
  * there.
  */
 function isOfLostGeneration({ redrives }: Request, told: NotThere, upheavals: Upheavals): boolean {
-  const { ms, beganMs, isLost } = told;
+  const { ms, isLost } = told;
   const stands = redrives.some(
     ({ fromMs, toMs }) => toMs < ms - LATE_MS && !upheavals.mayUndo(fromMs, toMs),
   );
-  const wasUndone = upheavals.losses.some(
-    (loss) =>
-      beganMs < loss.toMs &&
-      ms > loss.toMs &&
-      redrives.some(({ fromMs, toMs }) => fromMs < loss.toMs && toMs > loss.fromMs),
+  const wasUndone = lossesDuring(told, upheavals).some((loss) =>
+    redrives.some((redrive) => undoes(loss, redrive)),
   );
   return isLost && wasUndone && !stands;
 }
@@ -85,22 +82,16 @@ function isOfLostGeneration({ redrives }: Request, told: NotThere, upheavals: Up
  * generation for the one that it waits for, or for a later one.
  */
 function isOfLostSubmission({ seals }: Request, told: NotThere, upheavals: Upheavals): boolean {
-  const { ms, beganMs, isLost } = told;
-  const isUndone = ({ fromMs, toMs }: Seal) =>
-    upheavals.losses.some(
-      (loss) => fromMs < loss.toMs && toMs > loss.fromMs && beganMs < loss.toMs && ms > loss.toMs,
-    );
-  return (
-    isLost &&
-    seals.some(
-      (lost) =>
-        isUndone(lost) &&
-        seals.some(
-          ({ toMs, generation }) => toMs > lost.toMs && toMs < ms && generation < lost.generation,
-        ),
-    )
-  );
+  const losses = lossesDuring(told, upheavals);
+  const isAgain = (seal: Seal, lost: Seal) =>
+    seal.toMs > lost.toMs && seal.toMs < told.ms && seal.generation < lost.generation;
+  const lost = seals.filter((seal) => losses.some((loss) => undoes(loss, seal)));
+  return told.isLost && lost.some((one) => seals.some((seal) => isAgain(seal, one)));
 }
+
+/** The losses of writes that ended while that process waited. */
+const lossesDuring = ({ ms, beganMs }: NotThere, { losses }: Upheavals) =>
+  losses.filter(({ toMs }) => beganMs < toMs && ms > toMs);
 
 function indexesThatRan(request: Request, runs: readonly Run[], findings: Findings): Uint8Array {
   const { attempted } = request.items();
