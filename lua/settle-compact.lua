@@ -17,6 +17,7 @@
 --   workerInfo    hash
 --   series        list
 --   spent         zset
+--   offers        hash  offers of idle workers (lib/offers)
 --   others...     any   of each request: its state, and its results; then the token lists and lanes that `named` names
 -- ARGV
 --   worker       string  boot id of the worker process
@@ -24,24 +25,26 @@
 --   historyMs    int     this and the next two: as in `finish`
 --   historyMax   int
 --   named        string
+--   offer        string  as `terms` in `offer`; '': it offers nothing
 --   settling...  (id string, generation int, grantNo int, successes int, values value, channel string)  of each request, as
 --                        in `settle`
 -- REPLIES
---   {'settled', left: text, complete: ints}
+--   {'settled', left: text, complete: ints, now: int}
 --      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete
 --      and has succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
 -- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
---- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish
+--- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish, offers
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
   KEYS[12]
-local series, spent = KEYS[13], KEYS[14]
-local others = { unpack(KEYS, 15) }
-local worker, finishes, historyMs, historyMax, named = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local settling = { unpack(ARGV, 6) }
+local series, spent, offers = KEYS[13], KEYS[14], KEYS[15]
+local others = { unpack(KEYS, 16) }
+local worker, finishes, historyMs, historyMax, named, offer =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local settling = { unpack(ARGV, 7) }
 
 local at, count = now(), #settling / 6
 local complete, ends = {}, {}
@@ -61,4 +64,7 @@ if finishes == '1' and #ends > 0 then
   left = finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
     pushed, counters, history, errors, workers, workerInfo, series, spent)
 end
-return { 'settled', left, table.concat(complete, ' ') }
+if offer ~= '' then
+  makeOffer(offers, worker, offer, at)
+end
+return { 'settled', left, table.concat(complete, ' '), digits(at) }

@@ -10,6 +10,8 @@
 --   counters     hash  counts of this queue, as in `intent`
 --   pushed       hash  priority -> tokens ever pushed to its list
 --   list         list  tokens of the priority; with `expedite` among the options, its lane
+--   offers       hash  offers of idle workers (lib/offers)
+--   paused       hash  until when the queue is paused
 --   requests...  any   of each request: its state (hash or string), its sub-requests (string or stream), and its
 --                      results
 -- ARGV
@@ -29,10 +31,11 @@
 
 --- @include now, digits, generation, lane, options, first-open, compact
 
-local open, agenda, counters, pushed, list = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local open, agenda, counters, pushed, list, offers, paused =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local graceMs, idleMs, windowMs, leaseMs, priority, channel, options =
   tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local requests, submissions = { unpack(KEYS, 6) }, { unpack(ARGV, 8) }
+local requests, submissions = { unpack(KEYS, 8) }, { unpack(ARGV, 8) }
 
 -- What is asked for, in the order of the keys, and the ids.
 local function asked()
@@ -302,7 +305,14 @@ if #usual > 0 then
   end
 end
 openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
-if out == '1' then
+local isEntered = false
+if out == '1' and #compact == 1 and #new == 1 and redis.call('EXISTS', offers) == 1 then
+  --- @include packed, compact-enter, offers, enter-offered, pause
+  -- cure: nothing is entered in a queue that is paused
+  isEntered = pauseEnds(paused, at) < 0 and
+    enterOffered(offers, new[1].request, new[1].id .. '~' .. new[1].life, new[1].life, at)
+end
+if out == '1' and not isEntered then
   push(new, value.due)
 end
 return { 'submitted', table.concat(generations, ' ') }

@@ -7,6 +7,18 @@ const HOSTILE = 'test/flow/hostile-throws.test.ts';
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeWorker = [
   {
+    cure: 'a request that was offered is entered once',
+    test: 'test/flow/offers.test.ts',
+    name: 'is entered once, whether the message or the answer of the server comes first',
+    change: 'never',
+  },
+  {
+    cure: 'the lease of what was offered counts from the enter',
+    test: 'test/flow/offers.test.ts',
+    name: 'has its lease from when the server entered it, however late the message comes',
+    change: { becomes: 'performance.now()' },
+  },
+  {
     cure: 'a server that lost what it knew of a worker does not count all of it again',
     test: 'test/flow/history.test.ts',
     name: 'counts nothing twice when the server has forgotten its worker',

@@ -178,6 +178,21 @@ export const luaUsualSettle = [
     test: COMPACT,
     history: 'one worker reads and settles all, and it stays compact',
   },
+  ...[
+    ['a request is not left to a worker that is gone', 'nothing is left to a worker that is gone'],
+    [
+      'nothing is entered in a queue that is paused',
+      'a paused queue grants nothing to idle workers',
+    ],
+    [
+      'an offer is not believed beyond its length',
+      'an offer does not stand for longer where the clock went back',
+    ],
+    [
+      'a worker learns of a request whose message got lost',
+      'a worker learns which request it has though the message got lost',
+    ],
+  ].map(([cure, history]) => ({ cure, test: 'test/lua/cures-offers.test.ts', history })),
   {
     cure: 'a compact request has one worker',
     test: COMPACT,

@@ -39,6 +39,7 @@ export class Closing {
     const { shards, dispatcher } = this.#parts;
     for (const session of dispatcher.sessions) session.leave();
     await Promise.all(shards.map(({ intake }) => intake.close()));
+    await this.within(this.#ofAllShards(({ offer }) => offer.close()));
     this.#context.unblocking.close();
   }
 

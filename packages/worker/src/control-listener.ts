@@ -1,4 +1,12 @@
-import { type Connection, parseControl, Subscriber } from '@piecework/protocol';
+import {
+  type Connection,
+  type Granted,
+  offerChannel,
+  type PieceworkError,
+  parseControl,
+  parseGranted,
+  Subscriber,
+} from '@piecework/protocol';
 import type { Logger } from 'pino';
 import type { Shard } from './fetch/shard.js';
 
@@ -8,33 +16,46 @@ const PING_MS = 5_000;
 
 /**
  * Receives the notices for all workers of the queue: that a request was cancelled or dropped, that the queue was
- * paused or resumed, that a lane is in use. It has a connection of its own (in a cluster, for several shards, one to
- * each master that has any), which is built anew whenever it breaks. A notice only saves time: renewals, settles and
- * ticks answer the same.
+ * paused or resumed, that a lane is in use; and the requests that were entered by an offer of this worker. It has a
+ * connection of its own (in a cluster, for several shards, one to each master that has any), which is built anew
+ * whenever it breaks. A notice only saves time: renewals, settles and ticks answer the same, and `offer` what was
+ * entered.
  */
 export class ControlListener {
   readonly #subscriber: Subscriber;
-  readonly #channels: readonly string[];
+  readonly #shards: readonly Shard[];
+  /** On which requests come that were entered by an offer. */
+  readonly #own: string;
   #pings: NodeJS.Timeout | undefined;
   #closed = false;
 
+  /** `worker`: its boot id. */
   constructor(
     connection: Connection,
+    worker: string,
     shards: readonly Shard[],
     hooks: {
       readonly onRequest: (request: { id: string; generation: number }) => void;
       /** It was paused or resumed: its state has to be read. */
       readonly onQueue: (shard: Shard) => void;
       readonly onLane: (shard: Shard, priority: number) => void;
+      /** A request was entered by an offer. */
+      readonly onGranted: (granted: Granted) => void;
       /** Notices about it may have been missed until now. */
       readonly onMaybeMissed: (shard: Shard) => void;
     },
     logger: Logger,
   ) {
+    this.#shards = shards;
+    this.#own = offerChannel(worker);
     const ofChannel = new Map(shards.map((shard) => [shard.queue.keys.control, shard]));
-    this.#channels = [...ofChannel.keys()];
+    const onOwn = (message: string) => {
+      const granted = parseGranted(message);
+      if (granted) hooks.onGranted(granted);
+    };
     const events = {
       onNotice: (channel: string, message: string) => {
+        if (channel === this.#own) return onOwn(message);
         const shard = ofChannel.get(channel);
         const notice = parseControl(message);
         if (!notice || !shard) return;
@@ -48,14 +69,19 @@ export class ControlListener {
           if (shard) hooks.onMaybeMissed(shard);
         }
       },
-      onError: (error: unknown) => logger.debug({ err: error }, 'control channel lost'),
+      onError: (error: PieceworkError) => {
+        logger.debug({ err: error }, 'control channel lost');
+        // The other channels are subscribed with it. Without it, no offer is taken.
+        if (error.code === 'NO_RIGHT') this.#subscriber.remove(this.#own);
+      },
     };
     this.#subscriber = new Subscriber(connection, events, 'piecework-control');
   }
 
   start(): void {
     if (this.#pings || this.#closed) return;
-    for (const channel of this.#channels) this.#subscriber.add(channel);
+    for (const { queue } of this.#shards) this.#subscriber.add(queue.keys.control);
+    if (this.#shards.some(({ offer }) => offer.isPossible)) this.#subscriber.add(this.#own);
     this.#pings = setInterval(() => this.#subscriber.ping(PING_MS), PING_EVERY_MS);
     this.#pings.unref();
   }

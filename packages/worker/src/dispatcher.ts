@@ -1,9 +1,9 @@
-import { type Place, parseToken } from '@piecework/protocol';
+import { type Granted, type Place, parseToken } from '@piecework/protocol';
 import type { Shard } from './fetch/shard.js';
 import type { WorkerShards } from './fetch/worker-shards.js';
-import { QUICK_MS } from './request/pace.js';
 import { RequestSession } from './request/request-session.js';
 import type { SlotAccount } from './request/slot-account.js';
+import { QUICK_MS } from './shared/read-at-enter.js';
 import type { WorkerContext } from './shared/worker-context.js';
 
 /** A request to enter, with the epochs of the tokens that came for it. */
@@ -101,6 +101,19 @@ export class Dispatcher {
       entries.map((entry) => ({ ...entry, turn: entry.turn || allYield })),
       free,
     );
+  }
+
+  /** A request was entered by an offer. It runs here if a slot is free; else its permits are given back. */
+  granted(shard: Shard, granted: Granted): void {
+    const from = shard.offer.granted(granted);
+    if (from === undefined) return;
+    const isFree = shard.slots.free > 0 && !this.#context.closing;
+    this.#sessionOf(shard, granted.id, granted.generation).granted(granted, from, isFree);
+  }
+
+  /** Learns what it has of a request that was entered without an answer, and gives it back. */
+  enterAgain(shard: Shard, id: string, generation: number, op: number): void {
+    this.#sessionOf(shard, id, generation).enterAgain(op);
   }
 
   /** Gives free slots to a session of this place that has fewer than its share and can use more. */

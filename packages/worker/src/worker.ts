@@ -4,6 +4,7 @@ import {
   ClosedError,
   Connection,
   checkOptions,
+  type Granted,
   IndeterminateError,
   InvalidOptionError,
   option,
@@ -149,6 +150,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
           shard,
           requests.map(({ id, generation }) => ({ id, generation, epochs: [] })),
         ),
+      onMissed: (shard: Shard, id: string, generation: number, op: number) =>
+        this.#dispatcher.enterAgain(shard, id, generation, op),
       onPaused: (shard: Shard) => this.#dispatcher.leavePaused(shard),
     };
     const prompt = shared !== undefined;
@@ -164,10 +167,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
         this.#dispatcher.of(id, generation)?.refresh(),
       onQueue: (shard: Shard) => shard.readPause(),
       onLane: ({ queue }: Shard, priority: number) => queue.lanes.learn(priority),
+      onGranted: (granted: Granted) => this.#dispatcher.granted(this.#shards[0] as Shard, granted),
       // Without an answer, the next tick contains them.
       onMaybeMissed: ({ queue }: Shard) => void queue.learnLanes().catch(() => {}),
     };
-    this.#control = new ControlListener(connection, this.#shards, hooks, ownLogger);
+    this.#control = new ControlListener(connection, id, this.#shards, hooks, ownLogger);
     this.#heartbeat = new Heartbeat(
       context.leaseMs,
       () => this.#dispatcher.sessions,

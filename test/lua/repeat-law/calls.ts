@@ -86,10 +86,15 @@ function enters(generation: number): Call[] {
   return calls;
 }
 
-const COMPACT_SETTLES = [
+const COMPACT_SETTLES: readonly {
+  readonly grantNo: number;
+  readonly finishes: number;
+  readonly offer?: string;
+}[] = [
   { grantNo: 1, finishes: 1 },
   { grantNo: 1, finishes: 0 },
   { grantNo: 7, finishes: 1 },
+  { grantNo: 1, finishes: 0, offer: `9 ${LEASE_MS} 2 16 0 0 channel *` },
 ];
 
 function compactCallsOf(generation: number): Call[] {
@@ -110,11 +115,18 @@ function compactCallsOf(generation: number): Call[] {
           ),
       }),
     ),
+    ...['', `9 ${LEASE_MS} 2 16 0 0 channel *`].map(
+      (terms): Call => ({
+        script: 'offer',
+        name: `of a ${worker}, ${terms || 'taken back'}`,
+        send: ({ queue }) => queue.offer(worker, '', terms),
+      }),
+    ),
     // Its keys are of both sides, which a cluster has on several servers.
     ...(againstCluster ? [] : COMPACT_SETTLES).map(
       (of): Call => ({
         script: 'settle-compact',
-        name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}`,
+        name: `a ${worker}, of grant ${of.grantNo}${of.finishes ? '' : ', without finish'}${of.offer ? ', offers' : ''}`,
         send: (scene) => settleWhole({ ...scene, generation }, { worker, ...of }),
       }),
     ),

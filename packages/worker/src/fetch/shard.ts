@@ -13,6 +13,7 @@ import { Figures } from '../report/figures.js';
 import { Pulse } from '../report/pulse.js';
 import type { Slots } from '../shared/slots.js';
 import type { WorkerContext } from '../shared/worker-context.js';
+import { Offer } from './offer.js';
 import { ParkedSearch } from './parked-search.js';
 import { PauseWatch } from './queue-pause.js';
 import { type OnTokens, TokenFetcher } from './token-fetcher.js';
@@ -30,6 +31,8 @@ export interface ShardHooks {
     shard: Shard,
     requests: readonly { id: string; generation: number }[],
   ) => void;
+  /** A request was entered by an offer of this number, and no message came. */
+  readonly onMissed: (shard: Shard, id: string, generation: number, op: number) => void;
   /** It was paused or resumed. */
   readonly onPaused: (shard: Shard) => void;
 }
@@ -45,6 +48,7 @@ export class Shard {
   readonly control: QueueControlCommands;
   readonly slots: Slots;
   readonly intake: TokenFetcher;
+  readonly offer: Offer;
   readonly errors: ErrorLog;
   /** What this worker did for it. */
   readonly figures = new Figures();
@@ -93,6 +97,11 @@ export class Shard {
       events,
       unblocking,
     );
+    this.offer = new Offer(context, this.queue, slots, {
+      isIdle: () => this.takesWork && this.intake.isWaiting,
+      fleet: () => this.#fleet,
+      onMissed: (...missed) => hooks.onMissed(this, ...missed),
+    });
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
       info: () => this.info(),
@@ -164,6 +173,7 @@ export class Shard {
     if (this.#draining) return;
     this.#agenda.start();
     this.intake.start();
+    this.offer.start();
     // cure: a pulse is sent while nothing else is
     this.pulse.start();
   }

@@ -1,3 +1,4 @@
+import { aheadIn, PER_PERMIT, quickIn } from '../shared/read-at-enter.js';
 import type { Usual } from '../shared/usual.js';
 
 /** About how many outcomes one settle is to carry: more would hardly make each of them cheaper. */
@@ -12,15 +13,6 @@ const LEAST_COMPANY = 0.5;
 const GAP = 0.05;
 /** How much more is read ahead than is needed on average, as handlers do not end at equal intervals. */
 const RESERVE = 1.3;
-/** Most that is read ahead for each permit. */
-export const PER_PERMIT = 4;
-/**
- * Another worker needs about so long, in ms, from a token to its first handler. What runs within that time may be read
- * ahead although others could run it.
- */
-export const QUICK_MS = 2;
-/** Most of these for each permit. */
-const QUICK_PER_PERMIT = 32;
 /** Handlers are short if they take no longer than this on average, in ms: a slot is free soon. */
 const SHORT_MS = 150;
 /** Over about how many calls the round trip is averaged. */
@@ -94,12 +86,12 @@ export class Pace {
   }
 
   /**
-   * Whether what is read ahead with the first permits is run within a time slice of `quantumMs`, as far as handlers of
-   * this request, or the last ones of others, tell.
+   * How many are read ahead for each permit with the first ones: as many as run within a time slice of `quantumMs`, as
+   * far as handlers of this request, or the last ones of others, tell.
    */
-  fitsSlice(quantumMs: number): boolean {
+  aheadFor(quantumMs: number): number {
     const averageMs = this.#usual.averageMs ?? this.#lately.averageMs;
-    return averageMs !== undefined && averageMs * (1 + PER_PERMIT) <= quantumMs;
+    return averageMs === undefined ? 0 : aheadIn(averageMs, quantumMs);
   }
 
   /**
@@ -108,8 +100,7 @@ export class Pace {
    */
   quickFor(quantumMs: number): number {
     const averageMs = this.#usual.averageMs ?? this.#lately.averageMs;
-    if (averageMs === undefined || quantumMs < QUICK_MS) return 0;
-    return Math.min(QUICK_PER_PERMIT, Math.floor(QUICK_MS / averageMs));
+    return averageMs === undefined ? 0 : quickIn(averageMs, quantumMs);
   }
 
   /** The time from one start to the next while all permits are in use, in ms; 0: not known. */

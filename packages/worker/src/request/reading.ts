@@ -1,7 +1,7 @@
 import type { Contention, Entry } from '@piecework/protocol';
 import type { Slots } from '../shared/slots.js';
 import type { Attempts } from './attempts.js';
-import { type Pace, PER_PERMIT } from './pace.js';
+import type { Pace } from './pace.js';
 import { ReadAhead } from './read-ahead.js';
 import type { Remainder } from './remainder.js';
 import type { SessionCalls } from './session-calls.js';
@@ -134,10 +134,15 @@ export class Reading {
    */
   entering(wantsAll: boolean): { readonly ahead: number; readonly quick: number } {
     const may = this.#mayReadAhead && this.#share >= 0 && wantsAll;
-    const ahead = may && this.#pace.fitsSlice(this.#quantumMs) ? PER_PERMIT : 0;
+    const ahead = may ? this.#pace.aheadFor(this.#quantumMs) : 0;
     const runsAtOnce = may && this.#account.withoutSlot === 0;
     this.#quick = runsAtOnce ? this.#pace.quickFor(this.#quantumMs) : 0;
     return { ahead, quick: this.#quick };
+  }
+
+  /** The same for what an offer brought. */
+  offered(quick: number): void {
+    this.#quick = quick;
   }
 
   /** How many new sub-requests the next settle is to read. What large payloads leave free, the next round reads. */

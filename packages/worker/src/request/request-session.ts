@@ -1,16 +1,17 @@
-import { type Complete, decodePolicy, type Outcome, type Place, TIMES } from '@piecework/protocol';
+import type { Complete, Granted, Outcome, Place } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
 import type { Attempt } from '../handler/attempt.js';
 import type { RunLog } from '../report/run-log.js';
 import { Mailbox } from '../shared/mailbox.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 import type { Attempts } from './attempts.js';
+import { Entering } from './entering.js';
 import type { HandOver } from './hand-over.js';
 import type { MemoryRoom } from './memory-room.js';
 import type { Outcomes } from './outcomes.js';
 import type { Pace } from './pace.js';
 import type { Reading } from './reading.js';
-import type { Entered, SessionCalls } from './session-calls.js';
+import type { SessionCalls } from './session-calls.js';
 import type { SessionLease } from './session-lease.js';
 import { SessionMode } from './session-mode.js';
 import { partsOf, type SessionHooks } from './session-parts.js';
@@ -50,6 +51,7 @@ export class RequestSession {
   readonly #mailbox: Mailbox;
   readonly #account: SlotAccount;
   readonly #handOver: HandOver;
+  readonly #entering: Entering;
 
   constructor(
     context: WorkerContext,
@@ -86,6 +88,11 @@ export class RequestSession {
     this.#tokens = parts.tokens;
     this.#account = parts.account;
     this.#handOver = parts.handOver;
+    this.#entering = new Entering(this, this.#mode, parts, {
+      onEnded: (complete) => this.#end(complete),
+      occupySlots: () => this.#occupySlots(),
+      work: () => this.#work(),
+    });
     this.#mailbox = new Mailbox({ onError: this.#onError, onDone: this.#onDone });
   }
 
@@ -112,7 +119,23 @@ export class RequestSession {
   enter(epochs: readonly string[], want: number, from?: SlotAccount): void {
     this.#account.reserve(want, from);
     this.#occupySlots();
-    this.#mailbox.run(() => this.#enter(epochs, want, from !== undefined));
+    this.#mailbox.run(() => this.#entering.withTokens(epochs, want, from !== undefined));
+  }
+
+  /**
+   * The request was entered by an offer, under a lease that counts from `from`, as performance.now(). `isWilling`: its
+   * sub-requests run in free slots; else they are given back.
+   */
+  granted(granted: Granted, from: number, isWilling: boolean): void {
+    const wanted = isWilling ? granted.entered.permits : 0;
+    this.#account.reserve(wanted);
+    this.#occupySlots();
+    this.#mailbox.run(() => this.#entering.byOffer(granted, from, wanted));
+  }
+
+  /** Enters again by the enter of this number, whose answer got lost: what it has is given back. */
+  enterAgain(op: number): void {
+    this.#mailbox.run(() => this.#entering.withTokens([], 0, false, op));
   }
 
   /** Reads and starts nothing more; gives permits back as handlers end. */
@@ -182,47 +205,6 @@ export class RequestSession {
   #workLater(): void {
     const { dueInMs } = this.#reading;
     if (dueInMs !== undefined) this.#mailbox.runLater(Math.max(1, dueInMs), () => this.#work());
-  }
-
-  async #enter(epochs: readonly string[], want: number, awaits: boolean): Promise<void> {
-    let [wanted, sentAt, granted] = [0, 0, 0];
-    let entered: Entered;
-    try {
-      wanted = await this.#room.permitsFor(this.shard.takesWork ? want : 0);
-      sentAt = performance.now();
-      const ahead = this.#reading.entering(wanted === want);
-      entered = await this.#calls.enter(epochs, wanted, this.#account, ahead);
-      if (entered.verdict === 'ok') granted = entered.permits - this.lease.permits;
-    } finally {
-      this.#account.answered(want, awaits ? Math.max(0, want - granted) : 0);
-    }
-    if (entered.verdict === 'complete') return this.#end(entered);
-    if (entered.verdict === 'gone') return this.#end(undefined);
-    if (entered.verdict === 'unserved') return this.#calls.park(entered.task);
-    // After a freeze the old permits may be gone, and these may be of a new grant, which does not cover what runs.
-    this.lease.fence();
-    this.lease.checkGrant(entered.grantNo);
-    this.lease.extend(sentAt);
-    this.#tokens.entered(entered, epochs.length, wanted, granted);
-    const willing = wanted > 0 && this.shard.takesWork;
-    if (willing) this.#reading.returnSurplus();
-    this.lease.granted(entered.permits);
-    // Before their slots are counted: one that hands over counts only what runs.
-    const begins = this.lease.permits > 0 && this.#mode.enter(willing);
-    this.attempts.setTerms(entered.task, entered.attempts, decodePolicy(entered.policy));
-    this.#reading.answered(entered);
-    this.#occupySlots();
-    this.lease.scheduleFirstTend(entered.ends, this.generation + TIMES.intentGraceMs);
-    if (this.lease.permits > 0) {
-      this.#log.begun(this.lease.permits);
-      if (begins) this.lease.compareFrom(this.#slice.begin());
-      this.#reading.startEntered(entered.entries);
-      this.#occupySlots();
-      if (entered.entries.length > 0 && entered.ready === 0) this.#mode.runDry();
-      // It may own entries that it never saw.
-      if (entered.ready < 0) await this.#reading.giveBackUnknown();
-    }
-    await this.#work();
   }
 
   async #settle(): Promise<void> {

@@ -3,17 +3,15 @@ import {
   ControlCommands,
   type Entry,
   finishOnQueue,
+  type Granted,
   type Outcome,
   type QueueReply,
   reopenIfClosed,
   WorkerCommands,
 } from '@piecework/protocol';
 import type { Shard } from '../fetch/shard.js';
+import { mostAtEnter } from '../shared/read-at-enter.js';
 import type { WorkerContext } from '../shared/worker-context.js';
-
-/** Most sub-requests that come with the permits; and most where handlers are so short that they are read ahead. */
-const READ_AT_ENTER = 16;
-const QUICK_AT_ENTER = 128;
 
 /** Between the time when something is due by this process's clock and by the server's. */
 export const SLACK_MS = 20;
@@ -72,15 +70,26 @@ export class SessionCalls {
     return this.#commands.keys.request;
   }
 
-  /** Turns tokens (their epochs) into permits for up to `want` slots, some of which may still be in use. */
+  /** The request was entered by an offer of this worker. */
+  entered({ op, entered }: Granted): void {
+    this.#answered = Math.max(this.#answered, op);
+    this.#compact = entered.entries.length;
+    this.#isFinished = false;
+    this.#epoch = this.#context.connection.epoch;
+  }
+
+  /**
+   * Turns tokens (their epochs) into permits for up to `want` slots, some of which may still be in use. `op`: of an enter
+   * whose answer got lost.
+   */
   async enter(
     epochs: readonly string[],
     want: number,
     { withoutSlot: awaited }: { readonly withoutSlot: number },
     { ahead, quick }: { readonly ahead: number; readonly quick: number },
+    op = this.#context.nextOp(),
   ) {
     const { id: worker, leaseMs, handlers } = this.#context;
-    const op = this.#context.nextOp();
     this.#epoch = this.#context.connection.epoch;
     const args = {
       generation: this.#generation,
@@ -90,7 +99,7 @@ export class SessionCalls {
       leaseMs,
       epochs,
       tasks: handlers.served,
-      most: quick > 0 ? QUICK_AT_ENTER : READ_AT_ENTER,
+      most: mostAtEnter(quick),
       awaited,
       ahead,
       quick,
@@ -152,8 +161,8 @@ export class SessionCalls {
 
   #settleCompact(grantNo: string, outcomes: readonly Outcome[]) {
     const { id } = this.#context;
-    const { queue } = this.#shard;
-    return this.#commands.settleCompact(queue, this.#generation, id, grantNo, outcomes);
+    const { queue, offer } = this.#shard;
+    return this.#commands.settleCompact(queue, this.#generation, id, grantNo, outcomes, offer);
   }
 
   /** Extends the lease and stores what the handlers reported. Sent once: the next renewal repeats it. */

@@ -75,7 +75,7 @@ export class QueueCommands extends QueueTokens {
    */
   async submit(head: SubmitHead, bodies: readonly SubmitBody[]): Promise<readonly number[]> {
     this.#ends.flush();
-    const { open, agenda, counters, pushed, control, list, lane } = this.keys;
+    const { open, agenda, counters, pushed, offers, paused, control, list, lane } = this.keys;
     const { priority, isExpedited, leaseMs, options } = head;
     const requests: string[] = [];
     const submissions: Argument[] = [];
@@ -94,9 +94,15 @@ export class QueueCommands extends QueueTokens {
         agenda,
         counters,
         pushed,
+        offers,
+        paused,
         requests,
       },
-      { graceMs, idleMs, windowMs, leaseMs, priority, channel: control, options, submissions },
+      {
+        ...{ graceMs, idleMs, windowMs, leaseMs, priority, channel: control },
+        options,
+        submissions,
+      },
     );
     return generations;
   }
@@ -108,6 +114,16 @@ export class QueueCommands extends QueueTokens {
   async reopen(id: string, generation: number, instead = 0): Promise<boolean> {
     const args = { id, generation, idleMs: TIMES.historyMs, instead };
     return (await run(this.connection.client, 'reopen', this.keys, args)).verdict === 'reopened';
+  }
+
+  /**
+   * Offers that a worker enters the next small request that is submitted. `known`: 'op id~generation' of the last one
+   * that was entered so, as the worker knows; '': none · `terms`: 'op leaseMs want most ahead quick channel tasks', see
+   * lua/lib/offers.lua; '': it offers nothing any more. `taken`: what was entered by the last offer, and the worker
+   * does not know: then nothing was offered.
+   */
+  offer(worker: string, known: string, terms: string): Promise<Reply<'offer'>> {
+    return run(this.connection.client, 'offer', this.keys, { worker, known, terms });
   }
 
   /** Claims what is due on the agenda. For producers and notifiers `worker` is '' and `seeking` is left out. */

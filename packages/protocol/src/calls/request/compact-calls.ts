@@ -41,10 +41,19 @@ export interface QueueToClear {
 /** What has become of a request. 'complete': `finish` has to be called. */
 export type CompactEnd = 'complete' | 'finished';
 
+/** Offers that the worker enters the next small request, with a call that is sent anyway. */
+export interface Offering {
+  /** The call is about to be sent: the terms of an offer, see `QueueCommands.offer`; '': it offers nothing. */
+  terms(): string;
+  /** The call was answered at `now`, server time. */
+  made(now: number): void;
+}
+
 /** A request to settle. */
 export interface Settling {
   readonly queue: QueueToClear;
   readonly worker: string;
+  readonly offering: Offering;
   readonly keys: Pick<RequestKeys, 'request' | 'results'>;
   readonly settling: Settles['settling'][number];
 }
@@ -163,14 +172,16 @@ export class CompactCalls {
   }
 
   async #settleSome(some: Some<Settling>): Promise<(CompactEnd | undefined)[]> {
-    const [{ queue, worker }] = some;
+    const [{ queue, worker, offering }] = some;
     const { keys } = queue;
     // Redis sends the notice of the end when the script has ended: for a single request the caller would wait for more.
     const finishes = some.length > 1;
     const named = finishes ? queue.named : '';
+    // A worker that has one request at a time waits for the next one.
+    const offer = finishes ? '' : offering.terms();
     const others = some.flatMap((one) => [one.keys.request, one.keys.results]);
     for (const list of listKeys(keys, named)) others.push(list);
-    const { left, complete } = await run(
+    const { left, complete, now } = await run(
       this.#connection.client,
       'settle-compact',
       { ...keys, others },
@@ -180,9 +191,11 @@ export class CompactCalls {
         historyMs: TIMES.historyMs,
         historyMax: HISTORY_MAX,
         named,
+        offer,
         settling: some.map(({ settling }) => settling),
       },
     );
+    if (offer !== '') offering.made(now);
     const end = finishes && left === '' ? 'finished' : 'complete';
     return complete.map((is) => (is === 1 ? end : undefined));
   }
@@ -191,11 +204,29 @@ export class CompactCalls {
 function replyOf({ common, entering }: Entering, text: string, ends: number): Entered {
   const parts = text.split(SEPARATOR);
   const [permits = 0, epoch = 0, attempts = 0] = (parts[0] as string).split(' ').map(Number);
+  const { generation, op } = entering;
+  const { quick } = common;
+  return enteredBy({ generation, op, permits, epoch, attempts, ends, quick }, parts);
+}
+
+/** `parts`: the priority, the task, the policy and the payloads follow the first one. */
+function enteredBy(
+  {
+    generation,
+    op,
+    permits,
+    epoch,
+    attempts,
+    ends,
+    quick,
+  }: Record<'generation' | 'op' | 'permits' | 'epoch' | 'attempts' | 'ends' | 'quick', number>,
+  parts: readonly string[],
+): Entered {
   const { priority, due } = placeOf(parts[1] as string);
   const entries: Entry[] = [];
   for (let i = HEAD; i < parts.length; i += 1) {
     const index = i - HEAD;
-    const entry = `${entering.generation}-${index}`;
+    const entry = `${generation}-${index}`;
     const payload = parts[i] as string;
     entries.push({ entry, index, payload, tries: 0, crashes: 0, suspect: false });
   }
@@ -210,15 +241,36 @@ function replyOf({ common, entering }: Entering, text: string, ends: number): En
     ends,
     ready: 0,
     live: false,
-    quick: common.quick,
+    quick,
     compact: 1,
     priority,
     due,
     task: parts[2] as string,
-    grantNo: String(entering.op),
+    grantNo: String(op),
     policy: parts[3] as string,
     entries,
   };
+}
+
+/** A request that was entered by the offer of a worker. */
+export interface Granted {
+  readonly id: string;
+  readonly generation: number;
+  /** Number of the offer. */
+  readonly op: number;
+  readonly entered: Entered;
+}
+
+/** Parses the message on the channel of a worker (lua/lib/enter-offered.lua). */
+export function parseGranted(message: string): Granted | undefined {
+  const parts = message.split(SEPARATOR);
+  const [name = '', ...numbers] = (parts[0] as string).split(' ');
+  const [op = 0, ends = 0, permits = 0, epoch = 0, attempts = 0, quick = 0] = numbers.map(Number);
+  const [id = '', life] = name.split('~');
+  const generation = Number(life);
+  if (parts.length <= HEAD || !generation || !op) return undefined;
+  const numbersOf = { generation, op, permits, epoch, attempts, ends, quick };
+  return { id, generation, op, entered: enteredBy(numbersOf, parts) };
 }
 
 const callsOf = new WeakMap<Connection, CompactCalls>();

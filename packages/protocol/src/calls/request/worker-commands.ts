@@ -9,6 +9,7 @@ import {
   compactCalls,
   type Entered,
   type Entering,
+  type Offering,
   type QueueToClear,
 } from './compact-calls.js';
 import {
@@ -25,7 +26,9 @@ import { RequestReads } from './request-reads.js';
 /** The longest results of a compact request, in bytes (lua/lib/compact-settle.lua). */
 const COMPACT_RESULTS = 65_536;
 
-export type { Entered } from './compact-calls.js';
+const NO_OFFER: Offering = { terms: () => '', made: () => {} };
+
+export { type Entered, type Granted, type Offering, parseGranted } from './compact-calls.js';
 
 type SettledOk = Extract<Reply<'settle'>, { readonly verdict: 'ok' }>;
 
@@ -82,6 +85,7 @@ export class WorkerCommands extends RequestReads {
     worker: string,
     grantNo: string,
     outcomes: readonly Outcome[],
+    offering: Offering = NO_OFFER,
   ): Promise<CompactEnd | undefined> {
     const { successes, values } = reportOf(outcomes, String(generation).length + 1);
     // It would be refused, and sent once more.
@@ -89,7 +93,13 @@ export class WorkerCommands extends RequestReads {
     const { id, request, results, channel } = this.keys;
     const settling = { id, generation, grantNo: Number(grantNo), successes, values, channel };
     const keys = { request, results };
-    return compactCalls(this.connection).settle({ queue, worker, keys, settling });
+    return compactCalls(this.connection).settle({
+      queue,
+      worker,
+      offering,
+      keys,
+      settling,
+    });
   }
 
   /** Reads up to `count` sub-requests that no worker has read, by a plain command. Workers use `enter` and `settle`. */

@@ -1,0 +1,140 @@
+import { type Granted, type Offering, offerChannel, type QueueCommands } from '@piecework/protocol';
+import { aheadIn, mostAtEnter, quickIn } from '../shared/read-at-enter.js';
+import type { Slots } from '../shared/slots.js';
+import type { WorkerContext } from '../shared/worker-context.js';
+
+/** How often it is checked whether to offer, and after how long an offer is made anew, in ms: the server keeps it for 6 s. */
+const CHECK_MS = 1_000;
+const RENEW_MS = 4_000;
+/** After a message that got lost, no offer is made for so long, in ms: a dead connection is noticed within that time. */
+const MISSED_MS = 30_000;
+/** About how many workers of a fleet offer: the next request needs one. */
+const OFFERING = 50;
+
+interface Hooks {
+  /** Whether it waits for tokens, so that none is in a list, and may enter what comes. */
+  readonly isIdle: () => boolean;
+  /** How many workers the queue has. */
+  readonly fleet: () => number;
+  /** A request was entered by an offer of this number, and no message came. */
+  readonly onMissed: (id: string, generation: number, op: number) => void;
+}
+
+/**
+ * The offer of an idle worker to enter the next small request (docs/protocol.md, "Offers"). At most one stands. `submit`
+ * enters the request for the worker and sends it what an enter would have answered, which takes one round trip less than
+ * a token. What is sent may get lost: the next call of `offer` answers which request it was.
+ */
+export class Offer implements Offering {
+  readonly #context: WorkerContext;
+  readonly #queue: QueueCommands;
+  readonly #slots: Slots;
+  readonly #hooks: Hooks;
+  /** Number of the offer that may stand; 0: none. */
+  #op = 0;
+  /** When it was made, as performance.now(). */
+  #madeAt = 0;
+  /** What was entered last, as 'op id~generation'. */
+  #known = '';
+  /** The server's time `now` was read after `sentAt`, as performance.now(). */
+  #clock: { readonly sentAt: number; readonly now: number } | undefined;
+  #calling = false;
+  /** As performance.now(). */
+  #silentUntil = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(context: WorkerContext, queue: QueueCommands, slots: Slots, hooks: Hooks) {
+    this.#context = context;
+    this.#queue = queue;
+    this.#slots = slots;
+    this.#hooks = hooks;
+  }
+
+  /** Where one server has all keys, and no other queue has a turn at the same slots. */
+  get isPossible(): boolean {
+    return this.#context.connection.isOneServer && !this.#slots.shared;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.check(), CHECK_MS).unref();
+  }
+
+  /** Offers nothing any more; what was entered meanwhile is known then. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    if (this.#op > 0) await this.#call('');
+  }
+
+  terms(): string {
+    return this.#op === 0 && !this.#calling && this.#isIdle ? this.#make() : '';
+  }
+
+  made(now: number): void {
+    this.#clock = { sentAt: this.#madeAt, now };
+  }
+
+  /** Makes an offer, or makes it anew, and learns of what was entered without a message. */
+  async check(): Promise<void> {
+    const isDue = performance.now() - this.#madeAt >= RENEW_MS;
+    if (this.#calling || (this.#op > 0 && !isDue)) return;
+    const offers = this.#isIdle && Math.random() * this.#hooks.fleet() < OFFERING;
+    // Without an answer, the next check asks.
+    if (offers || this.#op > 0) await this.#call(offers ? this.#make() : '').catch(() => {});
+  }
+
+  /**
+   * A request was entered. Returns from when on its lease counts, as performance.now(); undefined: it is known. A message
+   * may have been under way for long, so the lease counts from when the server entered it.
+   */
+  granted({ id, generation, op, entered }: Granted): number | undefined {
+    const name = `${op} ${id}~${generation}`;
+    // cure: a request that was offered is entered once
+    if (name === this.#known) return undefined;
+    this.#known = name;
+    if (op === this.#op) this.#op = 0;
+    if (!this.#clock) return Number.NEGATIVE_INFINITY;
+    const { sentAt, now } = this.#clock;
+    // cure: the lease of what was offered counts from the enter
+    return Math.min(performance.now(), sentAt + entered.ends - this.#context.leaseMs - now);
+  }
+
+  get #isIdle(): boolean {
+    if (this.#slots.free === 0 || !this.isPossible || !this.#hooks.isIdle()) return false;
+    if (performance.now() < this.#silentUntil) return false;
+    const server = this.#context.memory.of(this.#queue.keys.open);
+    // An enter with tokens would ask first; a session that holds a request without room does so with tokens, too.
+    if (server.isStale) void server.refresh();
+    return !server.isStale && !server.tight;
+  }
+
+  #make(): string {
+    const { leaseMs, lately, quantumMs, handlers, settleDelayMs } = this.#context;
+    this.#op = this.#context.nextOp();
+    this.#madeAt = performance.now();
+    const { averageMs } = lately;
+    const may = settleDelayMs > 0 && !handlers.pulled && averageMs !== undefined;
+    const ahead = may ? aheadIn(averageMs, quantumMs) : 0;
+    const quick = may ? quickIn(averageMs, quantumMs) : 0;
+    const { free } = this.#slots;
+    const most = mostAtEnter(quick);
+    const channel = offerChannel(this.#context.id);
+    return `${this.#op} ${leaseMs} ${free} ${most} ${ahead} ${quick} ${channel} ${handlers.served}`;
+  }
+
+  async #call(terms: string): Promise<void> {
+    const sentAt = performance.now();
+    this.#calling = true;
+    try {
+      const { now, taken } = await this.#queue.offer(this.#context.id, this.#known, terms);
+      this.#clock = { sentAt, now };
+      if (terms === '' || taken !== '') this.#op = 0;
+      if (taken === '' || taken === this.#known) return;
+      this.#known = taken;
+      this.#silentUntil = performance.now() + MISSED_MS;
+      const [, op, id, generation] = /^(\d+) (.*)~(\d+)$/.exec(taken) as unknown as string[];
+      this.#hooks.onMissed(id as string, Number(generation), Number(op));
+    } finally {
+      this.#calling = false;
+    }
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * Requests that are submitted in one call, which needs one server for all keys.
+ * @module-tag one-server
+ */
+import {
+  type Granted,
+  offerChannel,
+  parseGranted,
+  QueueControlCommands,
+} from '@piecework/protocol';
+import type { Redis } from 'ioredis';
+import { expect, onTestFinished } from 'vitest';
+import { moveClock, useTestClock } from '../support/clock.js';
+import { settleWhole } from '../support/compact.js';
+import { given, LEASE_MS, type Options, popAll, type Scene } from '../support/given.js';
+import { inspect } from '../support/peek.js';
+import { playTraces, type Trace } from '../support/trace.js';
+import { until } from '../support/until.js';
+import { isCompact, submitWhole } from '../support/whole.js';
+
+/*
+ * Histories of offers (lua/lib/offers.lua): an idle worker enters the next small request in advance.
+ */
+
+useTestClock();
+
+const OP = 7;
+
+/** The terms of an offer. */
+const terms = ({ op = OP, want = 3, most = 16, tasks = '*' } = {}) =>
+  `${op} ${LEASE_MS} ${want} ${most} 0 0 ${offerChannel('idle')} ${tasks}`;
+
+interface Idle {
+  readonly scene: Scene;
+  readonly worker: string;
+  /** What has come on its channel. */
+  readonly messages: Granted[];
+}
+
+/** A worker that listens for what it is granted, and offers. */
+async function idle(options: Parameters<typeof terms>[0] = {}, worker = 'idle'): Promise<Idle> {
+  const scene = await given.nothing();
+  const messages: Granted[] = [];
+  const listener = (scene.connection.client as Redis).duplicate();
+  onTestFinished(() => listener.disconnect());
+  listener.on('smessage', (_: string, message: string) => {
+    const granted = parseGranted(message);
+    if (granted) messages.push(granted);
+  });
+  await listener.ssubscribe(offerChannel(worker));
+  expect(await scene.queue.offer(worker, '', terms(options))).toMatchObject({ taken: '' });
+  return { scene, worker, messages };
+}
+
+const submit = async ({ scene }: Pick<Idle, 'scene'>, options: Options = {}): Promise<Scene> => ({
+  ...scene,
+  generation: await submitWhole(scene, { items: 3, limit: 3, ...options }),
+});
+
+const offerOf = ({ scene: { connection, queue }, worker }: Idle) =>
+  connection.client.hget(queue.keys.offers, worker);
+
+/** The request has a token, and no worker. */
+async function waits(scene: Scene): Promise<void> {
+  expect(await inspect(scene)).toMatchObject({ granted: 0, out: 1, permits: {} });
+  expect(await popAll(scene)).toHaveLength(1);
+}
+
+const traces: Record<string, Trace> = {
+  'an idle worker gets the next small request, and no token is pushed': {
+    async play() {
+      const one = await idle();
+      const scene = await submit(one);
+      const { id, generation } = scene;
+      await until(() => one.messages.length === 1);
+      const [granted] = one.messages as [Granted];
+      expect(granted).toMatchObject({ id, generation, op: OP });
+      const { permits, entries, ends, grantNo, compact } = granted.entered;
+      expect({ permits, grantNo, compact }).toEqual({
+        permits: 3,
+        grantNo: String(OP),
+        compact: 1,
+      });
+      expect(entries.map(({ payload }) => payload)).toEqual(['item 0', 'item 1', 'item 2']);
+      const { leases, ...state } = await inspect(scene);
+      expect(state).toMatchObject({ permits: { idle: 3 }, granted: 3, out: 0, epoch: 1 });
+      expect(leases).toEqual({ idle: ends });
+      expect(await popAll(scene)).toEqual([]);
+      expect(await settleWhole(scene, { worker: one.worker, grantNo: OP })).toMatchObject({
+        complete: [1],
+      });
+    },
+    without: [],
+  },
+
+  'an offer brings one request, the next one a token': {
+    async play() {
+      const one = await idle();
+      await submit(one);
+      const other = await given.nothing({ queue: one.scene.queue.keys.queue });
+      await waits(await submit({ scene: { ...other, queue: one.scene.queue } }));
+      expect(one.messages).toHaveLength(1);
+    },
+    without: [],
+  },
+
+  'a settle makes the next offer': {
+    async play() {
+      const one = await idle();
+      const scene = await submit(one);
+      const offer = terms({ op: OP + 1 });
+      await settleWhole(scene, { worker: one.worker, grantNo: OP, finishes: 0, offer });
+      expect(await offerOf(one)).toMatch(new RegExp(`^\\d+ ${OP + 1} `));
+      expect(await one.scene.queue.offer(one.worker, '', terms({ op: OP + 2 }))).toMatchObject({
+        taken: '',
+      });
+    },
+    without: [],
+  },
+
+  'a request that the worker does not serve, or could not read as a whole, gets a token': {
+    async play() {
+      for (const offer of [{ tasks: ' other ' }, { most: 2 }, { want: 2 }]) {
+        const one = await idle(offer);
+        await waits(await submit(one, { task: 'mine' }));
+        expect(await offerOf(one)).toMatch(/^\d+ 7 /);
+      }
+    },
+    without: [],
+  },
+
+  'a request that is not compact gets a token': {
+    async play() {
+      const one = await idle();
+      await waits(await submit(one, { deadlineMs: 86_400_000 }));
+    },
+    without: [],
+  },
+
+  'nothing is left to a worker that is gone': {
+    async play() {
+      const scene = await given.nothing();
+      await scene.queue.offer('gone', '', terms());
+      const submitted = await submit({ scene });
+      expect(await isCompact(submitted)).toBe(true);
+      await waits(submitted);
+      expect(await offerOf({ scene, worker: 'gone', messages: [] })).toBeNull();
+    },
+    without: [
+      {
+        script: 'submit',
+        cure: 'a request is not left to a worker that is gone',
+        change: { becomes: 'if true then return true end', uses: [] },
+      },
+    ],
+  },
+
+  'a paused queue grants nothing to idle workers': {
+    async play() {
+      const one = await idle();
+      const control = new QueueControlCommands(one.scene.connection, one.scene.queue.keys.queue);
+      await control.pause(0);
+      await waits(await submit(one));
+    },
+    without: [
+      { script: 'submit', cure: 'nothing is entered in a queue that is paused', change: 'always' },
+    ],
+  },
+
+  'an offer ends by itself': {
+    async play() {
+      const one = await idle();
+      moveClock(6_000);
+      await waits(await submit(one));
+      expect(await offerOf(one)).toBeNull();
+    },
+    without: [],
+  },
+
+  'an offer does not stand for longer where the clock went back': {
+    async play() {
+      moveClock(60_000);
+      const one = await idle();
+      moveClock(-60_000);
+      await waits(await submit(one));
+    },
+    without: [
+      { script: 'submit', cure: 'an offer is not believed beyond its length', change: 'never' },
+    ],
+  },
+
+  'a worker learns which request it has though the message got lost': {
+    async play() {
+      const one = await idle();
+      const { id, generation, queue } = await submit(one);
+      const taken = `${OP} ${id}~${generation}`;
+      const again = () => queue.offer(one.worker, '', terms({ op: OP + 1 }));
+      expect(await again()).toMatchObject({ taken });
+      // Also if that answer gets lost.
+      expect(await again()).toMatchObject({ taken });
+      expect(await queue.offer(one.worker, '', '')).toMatchObject({ taken });
+      expect(await queue.offer(one.worker, taken, terms({ op: OP + 2 }))).toMatchObject({
+        taken: '',
+      });
+      expect(await offerOf(one)).toMatch(new RegExp(`^\\d+ ${OP + 2} `));
+    },
+    without: [
+      {
+        script: 'offer',
+        cure: 'a worker learns of a request whose message got lost',
+        change: 'never',
+      },
+    ],
+  },
+
+  'an offer is taken back': {
+    async play() {
+      const one = await idle();
+      await one.scene.queue.offer(one.worker, '', '');
+      expect(await offerOf(one)).toBeNull();
+      await waits(await submit(one));
+    },
+    without: [],
+  },
+
+  'a worker that leaves the queue leaves no offer': {
+    async play() {
+      const one = await idle();
+      await one.scene.queue.deregister(one.worker);
+      expect(await one.scene.connection.client.exists(one.scene.queue.keys.offers)).toBe(0);
+    },
+    without: [],
+  },
+};
+
+playTraces('offers of idle workers', traces);
