@@ -31,6 +31,8 @@ export interface ShardHooks {
     shard: Shard,
     requests: readonly { id: string; generation: number }[],
   ) => void;
+  /** How many requests the worker works on. */
+  readonly sessions: () => number;
   /** A request was entered by an offer of this number, and no message came. */
   readonly onMissed: (shard: Shard, id: string, generation: number, op: number) => void;
   /** It was paused or resumed. */
@@ -98,7 +100,8 @@ export class Shard {
       unblocking,
     );
     this.offer = new Offer(context, this.queue, slots, {
-      isIdle: () => this.takesWork && this.intake.isWaiting,
+      // A settle makes an offer while its own session is the last.
+      isIdle: () => this.takesWork && this.intake.isWaiting && hooks.sessions() <= 1,
       fleet: () => this.#fleet,
       onMissed: (...missed) => hooks.onMissed(this, ...missed),
     });
