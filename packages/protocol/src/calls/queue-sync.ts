@@ -61,6 +61,8 @@ export interface Ended {
   readonly generation: number;
   readonly outcome: string;
   readonly spentAt?: number;
+  /** How long this may wait for the ends of others, in ms. */
+  readonly withinMs?: number;
 }
 
 /**
@@ -72,7 +74,7 @@ export async function finishOnQueue(
   since: number,
   queue: QueueCommands,
   request: RequestReads,
-  { generation, outcome, spentAt }: Ended,
+  { generation, outcome, spentAt, withinMs }: Ended,
   patiently: Patiently = once,
 ): Promise<void> {
   const { id } = request.keys;
@@ -86,7 +88,9 @@ export async function finishOnQueue(
         return;
       }
     }
-    const finished = await patiently(() => queue.finish(id, generation, outcome, spentAt, seen));
+    const finished = await patiently(() =>
+      queue.finish(id, generation, outcome, spentAt, seen, withinMs),
+    );
     if (finished && queue.epoch === seen) return;
   }
 }

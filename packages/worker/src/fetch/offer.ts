@@ -50,6 +50,11 @@ export class Offer implements Offering {
     this.#hooks = hooks;
   }
 
+  /** Whether an offer stands, as far as is known: the worker is idle. */
+  get stands(): boolean {
+    return this.#op > 0;
+  }
+
   /** Where one server has all keys, and no other queue has a turn at the same slots. */
   get isPossible(): boolean {
     return this.#context.connection.isOneServer && !this.#slots.shared;

@@ -336,6 +336,7 @@ export class RequestSession {
     this.#reading.clear();
     this.#letGo('the request ended');
     this.#context.waitingRoom.delete(this.id);
+    this.#context.known.forget(this.id, this.generation);
     if (complete) this.#calls.complete(complete);
   }
 

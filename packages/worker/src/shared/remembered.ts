@@ -10,6 +10,11 @@ export class Remembered<T> {
     this.#make = make;
   }
 
+  /** There is nothing left to know about it. */
+  forget(id: string, generation: number): void {
+    this.#known.delete(`${id}~${generation}`);
+  }
+
   of(id: string, generation: number): T {
     const key = `${id}~${generation}`;
     const known = this.#known.get(key);

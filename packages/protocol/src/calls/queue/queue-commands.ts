@@ -195,7 +195,8 @@ export class QueueCommands extends QueueTokens {
   }
 
   /**
-   * Removes an ended request from the queue side, in one call with all that end in this turn of the event loop.
+   * Removes an ended request from the queue side, in one call with all that end in this turn of the event loop, or
+   * within `withinMs`.
    * `spentAt`: from the reply that completed it · `epoch`: number of the connection over which the end was reported, see
    * run-behind.ts.
    * @returns false when that connection is gone, or broke before the reply
@@ -206,8 +207,9 @@ export class QueueCommands extends QueueTokens {
     outcome: string,
     spentAt: number | undefined = 0,
     epoch = this.epoch,
+    withinMs = 0,
   ): Promise<boolean> {
-    return this.#ends.add({ id, generation, outcome, spentAt }, epoch);
+    return this.#ends.add({ id, generation, outcome, spentAt }, epoch, withinMs);
   }
 
   #sendEnds(ends: readonly End[], epoch: number): Promise<boolean> {
