@@ -19,7 +19,7 @@
 -- REPEAT  '' for what was entered; `enter` with the same op answers as a repeat
 -- FLAGS allow-oom
 
---- @include now, digits, packed, compact, compact-enter
+--- @include now, digits, compact, compact-enter
 
 local requests = KEYS
 local worker, leaseMs, tasks, most, ahead, quick =
@@ -35,7 +35,7 @@ for i, request in ipairs(requests) do
       ahead, quick, countOf(epoch))
     if grant then
       local head = digits(grant) .. ' ' .. digits(c[5]) .. ' ' .. c[14]
-      text = table.concat({ head, c[11], c[13], c[15], unpack(payloadsIn(c[25])) }, '\30')
+      text = table.concat({ head, c[11], c[13], c[15], c[25] }, '\30')
     end
   end
   entered[i] = text

@@ -57,7 +57,7 @@ if isCompact(request) and #epochs == 1 then
       'ok', table.concat({ digits(grant), '0', digits(c[5]), '0', c[14], digits(ends), '0', '0', digits(quick), '1' }, ' '),
       c[11], c[13], op, c[15],
     }
-    for i, payload in ipairs(payloadsIn(c[25])) do
+    for i, payload in ipairs(payloadsOf(c)) do
       reply[5 + 2 * i], reply[6 + 2 * i] = generation .. '-' .. i - 1, payload
     end
     return reply

@@ -35,7 +35,7 @@
 -- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
 -- FLAGS allow-oom
 
---- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish, offers
+--- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish, offers, wholes
 
 local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history, errors, workers, workerInfo =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -47,7 +47,7 @@ local worker, finishes, historyMs, historyMax, named, offer =
 local settling = { unpack(ARGV, 7) }
 
 local at, count = now(), #settling / 6
-local complete, ends = {}, {}
+local complete, ends, largest = {}, {}, 0
 for i = 1, count do
   local request, results = others[2 * i - 1], others[2 * i]
   local id, generation, grantNo, successes, values, channel = unpack(settling, 6 * i - 5, 6 * i)
@@ -55,6 +55,7 @@ for i = 1, count do
     countOf(successes), values, channel, at)
   complete[i] = settled and '1' or '0'
   if settled then
+    largest = math.max(largest, settled)
     ends[#ends + 1], ends[#ends + 2], ends[#ends + 3], ends[#ends + 4] = id, generation, 'succeeded', '0'
   end
 end
@@ -64,6 +65,7 @@ if finishes == '1' and #ends > 0 then
   left = finishAll(at, ends, historyMs, historyMax, named, lists, open, agenda, wait, marks, parked, parkedByTask,
     pushed, counters, history, errors, workers, workerInfo, series, spent)
 end
+noteWhole(counters, largest, at)
 if offer ~= '' then
   makeOffer(offers, worker, offer, at)
 end

@@ -21,6 +21,7 @@
 --   leaseMs         int     length of the producer lease
 --   priority        int     of the list
 --   channel         string  shard channel of the queue's workers
+--   probes          int     1: a larger request may be compact although the last ones were not read as a whole
 --   options         string  JSON array of field, value, …, as the fields of `create`
 --   submissions...  value   of each request: id, name of the submission, name of the call or '', number of items, items
 -- REPLIES
@@ -29,13 +30,13 @@
 -- REPEAT  the same generations; 0 for a request that has ended or was changed since
 -- FLAGS
 
---- @include now, digits, generation, lane, options, first-open, compact
+--- @include now, digits, generation, lane, options, first-open, compact, wholes
 
 local open, agenda, counters, pushed, list, offers, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local graceMs, idleMs, windowMs, leaseMs, priority, channel, options =
-  tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local requests, submissions = { unpack(KEYS, 8) }, { unpack(ARGV, 8) }
+local graceMs, idleMs, windowMs, leaseMs, priority, channel, probes, options =
+  tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local requests, submissions = { unpack(KEYS, 8) }, { unpack(ARGV, 9) }
 
 -- What is asked for, in the order of the keys, and the ids.
 local function asked()
@@ -194,14 +195,12 @@ local function writeCompact(new, at, fields, value)
   local written = {}
   for i, one in ipairs(new) do
     c[1], c[2], c[20], c[21], c[22], c[23], c[25] =
-      one.life, one.count, one.createUntil, one.owner, one.call, one.largest, packedItems(one)
+      one.life, one.count, one.createUntil, one.owner, one.call, one.largest,
+      table.concat(submissions, '\30', one.first, one.first + one.count - 1)
     written[2 * i - 1], written[2 * i] = one.request, cmsgpack.pack(c)
   end
   redis.call('MSET', unpack(written))
 end
-
--- No more are packed than `isPacked` asks for, and so short ones that a stream would be mostly empty.
-local PACKED_ITEMS, PACKED_BYTES = 32, 2048
 
 -- Whether requests with these options may be compact. Where two crashes fail a sub-request, workers read only as much as
 -- they have permits for. One that is kept for a shorter time than its create may come is remembered for longer (lib/complete).
@@ -223,8 +222,13 @@ local function mayBeCompact(value)
     not value.task:find('\30', 1, true)
 end
 
--- Measures the requests. Returns those that become compact, and the others.
-local function measure(new, at, mayBe)
+-- Measures the requests. Returns those that become compact, and the others. `large`: whether larger ones may be compact,
+-- too.
+local function measure(new, at, mayBe, large)
+  local mostItems, mostBytes = SMALL_ITEMS, SMALL_BYTES
+  if large then
+    mostItems, mostBytes = LARGE_ITEMS, LARGE_BYTES
+  end
   local compact, usual = {}, {}
   for _, one in ipairs(new) do
     one.largest, one.bytes, one.createUntil = 0, 0, math.min(one.generation, at) + windowMs
@@ -233,8 +237,9 @@ local function measure(new, at, mayBe)
       one.largest, one.bytes = math.max(one.largest, #submissions[i]), one.bytes + #submissions[i]
       plain = plain and --[[cure: what separates payloads is in none of them]] not submissions[i]:find('\30', 1, true)
     end
-    one.isSmall = one.count <= PACKED_ITEMS and one.bytes <= PACKED_BYTES
-    local form = one.isSmall and plain and mayBe and one.count > 0 and compact or usual
+    one.isSmall = one.count <= SMALL_ITEMS and one.bytes <= SMALL_BYTES
+    local fits = one.count > 0 and one.count <= mostItems and one.bytes <= mostBytes
+    local form = fits and plain and mayBe and compact or usual
     form[#form + 1] = one
   end
   return compact, usual
@@ -282,7 +287,7 @@ end
 
 local at = now()
 local all, ids = asked()
-local v = redis.call('HMGET', counters, 'generation', 'openedAt')
+local v = redis.call('HMGET', counters, 'generation', 'openedAt', 'wholeAt')
 local generations, new, last = decide(all, ids, at, tonumber(v[1]) or 0)
 if #new == 0 then
   return { 'submitted', table.concat(generations, ' ') }
@@ -294,7 +299,7 @@ local out = --[[cure: a held request is submitted without a token]] heldUntil > 
 local tendAt = out == '1' and at + graceMs or heldUntil
 -- cure: a whole request is tended at its deadline
 tendAt = math.min(tendAt, value.deadline or math.huge)
-local compact, usual = measure(new, at, mayBeCompact(value))
+local compact, usual = measure(new, at, mayBeCompact(value), probes == '1' or areLargeWhole(tonumber(v[3]), at))
 if #compact > 0 then
   writeCompact(compact, at, fields, value)
 end
@@ -307,7 +312,7 @@ end
 openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
 local isEntered = false
 if out == '1' and #compact == 1 and #new == 1 and redis.call('EXISTS', offers) == 1 then
-  --- @include packed, compact-enter, offers, enter-offered, pause
+  --- @include compact-enter, offers, enter-offered, pause
   -- cure: nothing is entered in a queue that is paused
   isEntered = pauseEnds(paused, at) < 0 and
     enterOffered(offers, new[1].request, new[1].id .. '~' .. new[1].life, new[1].life, at)

@@ -3,14 +3,14 @@
 -- usual end (lib/usual-end) does.
 
 -- Completes it, if `worker` has it since its call `grant`. `count`: how many sub-requests succeeded · `values`: their
--- results. Returns whether it is complete; false: a compact request does not stand it, and nothing was done.
+-- results. Returns how many sub-requests it has, as it is complete; false: a compact request does not stand it, and nothing was done.
 local function settleCompact(request, results, generation, worker, grant, count, values, channel, at)
   local c = readCompact(request)
   if c[1] ~= generation then
     return false
   end
   if c[26] > 0 then
-    return true
+    return c[2]
   end
   local total, keeps, retentionMs, notify = c[2], c[16] == 'keep', c[17], c[18]
   local bytes = #values
@@ -44,5 +44,5 @@ local function settleCompact(request, results, generation, worker, grant, count,
   redis.call('SET', request, cmsgpack.pack(c), 'PX', keptMs)
   local notice = table.concat({ generation, 'succeeded', digits(total), digits(total), '0 0 -' }, ' ')
   publishNotice(notice, channel, notify ~= '' and notify, told)
-  return true
+  return total
 end

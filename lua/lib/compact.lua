@@ -10,7 +10,7 @@
 --    3 out*          7 its permits*   13 task       18 notify, ''     23 largest*
 --    4 outBefore*    8 its op*        14 attempts   19 createdAt*     24 all other fields, leaseMs among them: field,
 --    5 epoch*        9 lease:<w>*     15 policy     20 createUntil*      value, … in MessagePack
---                   10 term:<w>*                                      25 sub-requests as in lib/packed; '' once complete
+--                   10 term:<w>*                                      25 payloads with RS (U+001E) between; '' once complete
 --
 -- The first enter of that worker is its only one, so its op is the number of its grant, too.
 
@@ -84,14 +84,28 @@ local function someOfCompact(c, names)
   return values
 end
 
+-- The payloads, in the order of their indexes.
+local function payloadsOf(c)
+  local payloads = {}
+  for payload in (c[25] .. '\30'):gmatch('(.-)\30') do
+    payloads[#payloads + 1] = payload
+  end
+  return payloads
+end
+
 -- Makes the usual form of a compact request. A complete one keeps its time of expiry. The state is written after its delete,
 -- which a script may not do in a hash slot that migrates: in a cluster nothing is compact.
 local function expand(request, work)
   local c = readCompact(request)
-  local retentionMs, items, completedAt, fields = c[17], c[25], c[26], fieldsOfCompact(c)
+  local retentionMs, completedAt, fields = c[17], c[26], fieldsOfCompact(c)
   if completedAt == 0 then
+    -- As in lib/packed.
+    local packed = {}
+    for _, payload in ipairs(payloadsOf(c)) do
+      packed[#packed + 1] = digits(#payload) .. ':' .. payload
+    end
     -- Before the delete: where the user lacks the right to SET, the script stops here, and nothing is lost.
-    redis.call('SET', work, items)
+    redis.call('SET', work, table.concat(packed))
   end
   redis.call('DEL', request)
   redis.call('HSET', request, unpack(fields))

@@ -1,4 +1,4 @@
---- @needs digits, packed, compact-enter, offers
+--- @needs digits, compact-enter, offers
 -- Enters a compact request (lib/compact) that was just written for a worker that offered it, instead of a token.
 
 -- How many workers are asked.
@@ -12,7 +12,7 @@ local function enterFor(offers, worker, op, leaseMs, want, most, ahead, quick, t
     return false
   end
   local head = { name, op, digits(ends), digits(grant), digits(c[5]), c[14], quick }
-  local message = table.concat({ table.concat(head, ' '), c[11], c[13], c[15], unpack(payloadsIn(c[25])) }, '\30')
+  local message = table.concat({ table.concat(head, ' '), c[11], c[13], c[15], c[25] }, '\30')
   local told = redis.pcall('SPUBLISH', channel, message)
   if type(told) == 'number' and told > 0 then
     redis.call('HSET', offers, worker, table.concat({ 'taken', digits(at), op, name }, ' '))

@@ -5,7 +5,7 @@
 
 -- Whether they are. Where somebody has permits, one worker has read them all, and nobody else has a permit.
 local function isPacked(state, work)
-  return state.total <= 32 and state.settled == 0 and redis.call('TYPE', work).ok == 'string'
+  return state.total <= 128 and state.settled == 0 and redis.call('TYPE', work).ok == 'string'
 end
 
 -- The payloads in such a string, in the order of their indexes.

@@ -49,7 +49,13 @@ else
   set('completedAt', ('%d'):format(c[26]))
   set('kept', c[27])
 end
-return { fields, c[25] }`;
+local packed = {}
+if c[26] == 0 then
+  for payload in (c[25] .. '\\30'):gmatch('(.-)\\30') do
+    packed[#packed + 1] = #payload .. ':' .. payload
+  end
+end
+return { fields, table.concat(packed) }`;
 
 /** The fields of the state of a request, whichever form it has; empty: there is no such key. */
 export async function stateOf(

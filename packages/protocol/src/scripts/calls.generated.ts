@@ -1237,9 +1237,10 @@ export const calls = {
       /** length of the producer lease */ readonly leaseMs: number;
       /** of the list */ readonly priority: number;
       /** shard channel of the queue's workers */ readonly channel: string;
+      /** 1: a larger request may be compact although the last ones were not read as a whole */ readonly probes: number;
       /** JSON array of field, value, …, as the fields of `create` */ readonly options: string;
       /** of each request: id, name of the submission, name of the call or '', number of items, items */ readonly submissions: readonly Argument[];
-    }): Argument[] => [a.graceMs, a.idleMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.options, ...a.submissions],
+    }): Argument[] => [a.graceMs, a.idleMs, a.windowMs, a.leaseMs, a.priority, a.channel, a.probes, a.options, ...a.submissions],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'submitted'; readonly generations: readonly number[]; }
     {

@@ -71,9 +71,14 @@ export class QueueCommands extends QueueTokens {
 
   /**
    * Submits whole requests in one call, where one server has both sides. Answers the generation of each; 0: something
-   * of its id is there, and the separate calls have to find out what.
+   * of its id is there, and the separate calls have to find out what. `probes`: a request of 33 to 128 sub-requests
+   * may be compact although the last ones were not read as a whole.
    */
-  async submit(head: SubmitHead, bodies: readonly SubmitBody[]): Promise<readonly number[]> {
+  async submit(
+    head: SubmitHead,
+    bodies: readonly SubmitBody[],
+    probes = false,
+  ): Promise<readonly number[]> {
     this.#ends.flush();
     const { open, agenda, counters, pushed, offers, paused, control, list, lane } = this.keys;
     const { priority, isExpedited, leaseMs, options } = head;
@@ -100,6 +105,7 @@ export class QueueCommands extends QueueTokens {
       },
       {
         ...{ graceMs, idleMs, windowMs, leaseMs, priority, channel: control },
+        probes: Number(probes),
         options,
         submissions,
       },
