@@ -25,10 +25,12 @@ export async function submitWhole(
   options: Options = {},
   call = 'call',
   payloads?: readonly string[],
+  probes = false,
 ): Promise<number> {
   const { queue } = scene;
   const head = headOf(options, queue.keys.queue);
-  const [generation = -1] = await queue.submit(head, [bodyOf(scene, options, call, payloads)]);
+  const body = bodyOf(scene, options, call, payloads);
+  const [generation = -1] = await queue.submit(head, [body], probes);
   return generation;
 }
 
