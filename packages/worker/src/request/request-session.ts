@@ -260,9 +260,8 @@ export class RequestSession {
 
   /** A question shares the write of a settle. What that brought comes before the answer. */
   async #settleAndAsk(): Promise<void> {
-    const asks = this.#reading.hasWork && this.#slice.hasToAsk;
-    const answer = asks ? this.#slice.whoIsNext() : ('keep' as const);
-    const [who] = await Promise.all([answer, this.#settle()]);
+    if (!this.#reading.hasWork || !this.#slice.hasToAsk) return this.#settle();
+    const [who] = await Promise.all([this.#slice.whoIsNext(), this.#settle()]);
     this.#reading.yieldTo(who);
   }
 
@@ -342,8 +341,8 @@ export class RequestSession {
 
   /** Aborts all handlers and forgets them; each keeps its slot until it has ended. */
   #letGo(why: string): void {
-    const ended = this.attempts.abandon(why);
-    void ended.then(() => this.#context.isolation.end(this));
+    if (this.attempts.size === 0) this.#context.isolation.end(this);
+    else void this.attempts.abandon(why).then(() => this.#context.isolation.end(this));
     this.#occupySlots();
   }
 
