@@ -1,6 +1,6 @@
---- Offers that a worker enters the next small request: `submit` then enters it for the worker and sends it what `enter`
---- would have replied, on a channel of the worker, so that no token has to be pushed and popped. A worker offers while
---- it waits for tokens, so that none is in a list.
+--- Offers that a worker enters the next small request. `submit` then enters it for the worker, and sends what `enter`
+--- would have replied to a channel of the worker, so that no token has to be pushed and popped. A worker offers while its
+--- pop waits: then no list has a token.
 --
 -- KEYS
 --   offers  hash  boot id -> the offer of this worker, or what was entered by it (lib/offers)
@@ -11,7 +11,7 @@
 -- REPLIES
 --   {'offered', now: int, taken: text}  taken: 'op id~generation' of a request that was entered by its last offer and that
 --      it does not know, as the message got lost or is under way: nothing was offered; else ''
--- REPEAT  the same
+-- REPEAT  the same, or what was entered since
 -- FLAGS allow-oom
 
 --- @include now, digits, offers
@@ -20,7 +20,7 @@ local offers = KEYS[1]
 local worker, known, terms = ARGV[1], ARGV[2], ARGV[3]
 
 local at = now()
-local taken = (redis.call('HGET', offers, worker) or ''):match('^taken %d+ (.*)$')
+local taken = takenBy(offers, worker)
 -- cure: a worker learns of a request whose message got lost
 if taken and taken ~= known then
   return { 'offered', at, taken }

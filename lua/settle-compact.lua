@@ -32,7 +32,8 @@
 --   {'settled', left: text, complete: ints, now: int}
 --      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete
 --      and has succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
--- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`
+-- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`. An
+--   offer by which a request was entered since is not made again
 -- FLAGS allow-oom
 
 --- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish, offers, wholes
@@ -66,7 +67,9 @@ if finishes == '1' and #ends > 0 then
     pushed, counters, history, errors, workers, workerInfo, series, spent)
 end
 noteWhole(counters, largest, at)
-if offer ~= '' then
+local taken = offer ~= '' and takenBy(offers, worker)
+local isRepeat = taken and tonumber(taken:match('^%d+')) >= tonumber(offer:match('^%d+'))
+if offer ~= '' and --[[cure: an offer that is sent again hides nothing that was entered by it]] not isRepeat then
   makeOffer(offers, worker, offer, at)
 end
 return { 'settled', left, table.concat(complete, ' '), digits(at) }

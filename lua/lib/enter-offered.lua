@@ -20,7 +20,9 @@ local function enterFor(offers, worker, op, leaseMs, want, most, ahead, quick, t
   end
   -- cure: a request is not left to a worker that is gone
   redis.call('SET', request, before)
-  redis.call('HDEL', offers, worker)
+  if told == 0 then
+    redis.call('HDEL', offers, worker)
+  end
   return false
 end
 

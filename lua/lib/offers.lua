@@ -6,8 +6,13 @@
 --                                                           shard channel; the rest is as in `enter`
 --   'taken at op id~generation'                              this request was entered by it
 
--- An offer stands for so long, as a pop does that waits. What was taken is remembered until its worker knows.
+-- An offer stands for about as long as a pop waits. What was taken is remembered until its worker knows.
 local OFFER_MS, TAKEN_MS = 6000, 60000
+
+-- What was entered by the last offer, as 'op id~generation'; nil: nothing was.
+local function takenBy(offers, worker)
+  return (redis.call('HGET', offers, worker) or ''):match('^taken %d+ (.*)$')
+end
 
 -- `terms`: the offer from `op` on.
 local function makeOffer(offers, worker, terms, at)

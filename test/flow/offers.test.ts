@@ -2,14 +2,16 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
-import type { Granted } from '@piecework/protocol';
+import { type Granted, offerChannel } from '@piecework/protocol';
 import type { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
+import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import { Offer } from '../../packages/worker/dist/fetch/offer.js';
 import { startDeafProxy } from '../support/deaf-proxy.js';
-import { type Flow, numbers, test } from '../support/flow.js';
+import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { LEASE_MS } from '../support/given.js';
+import { startOwnRedis } from '../support/redis.js';
 import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
@@ -70,17 +72,34 @@ describe('an idle worker', () => {
     expect(redis.sent).not.toContain('settle');
   });
 
-  test('has what it is given beside a request that takes all its slots later', async ({ flow }) => {
-    const worker = flow.worker({ concurrency: 1, handler: (n: number) => n });
-    await worker.start();
-    flow.after(() => worker.close());
-    await offers(flow, worker);
+  test('gives back what it is given when it is not idle any more', async ({ flow }) => {
+    const { opened, open } = gate<void>();
+    const busy = flow.worker({
+      concurrency: 2,
+      leaseMs: 60_000,
+      handler: async (_: unknown, context) => {
+        if (context.requestId === large.id) await opened;
+        return busy.id;
+      },
+    });
+    await busy.start();
+    flow.after(() => busy.close());
     const producer = flow.producer();
-    // More than a compact request may have, so they come by a token.
-    const large = await producer.submit(numbers(200));
-    const small = await Promise.all(numbers(3).map((n) => producer.submit([n])));
-    for (const { id } of small) expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
-    expect(await flow.complete(large.id)).toMatchObject({ succeeded: 200 });
+    // With a deadline it is not compact, so it comes by a token.
+    const large = await producer.submit([1, 2], { deadlineMs: 600_000 });
+    await until(() => busy.running === 2);
+    // As though an offer still stood that it has made before.
+    const terms = `1 60000 1 16 0 0 ${offerChannel(busy.id)} *`;
+    await flow.queueCommands.offer(busy.id, '', terms);
+    const { id } = await producer.submit([3]);
+    await isTaken(flow, busy);
+    const other = flow.worker({ handler: () => other.id });
+    await other.start();
+    flow.after(() => other.close());
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
+    expect((await flow.results(id)).get(0)).toBe(other.id);
+    open();
+    expect(await flow.complete(large.id)).toMatchObject({ succeeded: 2 });
   });
 
   test('gives back what it was given in a message that got lost', async ({ flow }) => {
@@ -112,34 +131,42 @@ describe('an idle worker', () => {
     expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
     expect((await flow.results(id)).get(0)).toBe(0);
   });
+});
 
-  test('that closes offers nothing any more', async ({ flow }) => {
-    const worker = flow.worker({ handler: (n: number) => n });
-    await worker.start();
-    await offers(flow, worker);
-    await worker.close();
-    expect(await offerOf(flow, worker)).toBeNull();
-  });
-
-  test('takes its turn by tokens only, where it has several queues', async ({ flow }) => {
-    const worker = flow.worker({ shards: 2, handler: (n: number) => n });
-    await worker.start();
-    flow.after(() => worker.close());
-    const made = flow.queueCommands.keys.offers;
-    const { id } = await flow.producer({ shards: 2 }).submit([1]);
-    expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
-    expect(await flow.connection.client.exists(made)).toBe(0);
-  });
+test('a worker whose user may not have a channel of its own works by tokens, and receives notices', {
+  tags: ['own-server'],
+}, async ({ flow }) => {
+  const { url, close } = await startOwnRedis();
+  flow.after(() => close());
+  const client = new Redis(url);
+  flow.after(() => client.disconnect());
+  const { control } = flow.queueCommands.keys;
+  const channels = ['resetchannels', `&${control}`, '&done:{orders.*}'];
+  await client.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '~*', '+@all', ...channels);
+  const pw = new Piecework({ redis: url, queue: flow.queue });
+  flow.after(() => pw.close());
+  const redis = url.replace('//', '//limited:any@');
+  const worker = flow.worker({ redis, handler: (n: number) => n });
+  await worker.start();
+  flow.after(() => worker.close());
+  const listeners = async (channel: string) =>
+    Number(((await client.call('PUBSUB', 'SHARDNUMSUB', channel)) as [string, number])[1]);
+  await until(async () => (await listeners(control)) === 1, { what: 'it hears notices' });
+  expect(await listeners(offerChannel(worker.id))).toBe(0);
+  const request = await pw.submit([1], { id: 'orders.1' });
+  expect((await request.completion()).counts).toMatchObject({ succeeded: 1 });
+  expect(await client.exists(flow.queueCommands.keys.offers)).toBe(0);
 });
 
 /** An offer of a worker that is idle, and what it was asked to enter again. */
 function offerIn(flow: Flow) {
   let op = 0;
   const missed: unknown[][] = [];
+  const memory = { isStale: false, tight: false, refreshIfStale: async () => {} };
   const context = {
     id: 'idle',
     connection: flow.connection,
-    memory: { of: () => ({ isStale: false, tight: false, refresh: async () => {} }) },
+    memory: { of: () => memory },
     lately: { averageMs: undefined },
     handlers: { served: '*', pulled: false },
     leaseMs: LEASE_MS,
@@ -148,9 +175,11 @@ function offerIn(flow: Flow) {
     nextOp: () => ++op,
   };
   const slots = { free: 3, shared: false };
+  const state = { sessions: 0, isWaiting: true };
   flow.after(() => flow.queueCommands.deregister('idle'));
   const hooks = {
-    isIdle: () => true,
+    isWaiting: () => state.isWaiting,
+    sessions: () => state.sessions,
     fleet: () => 1,
     onMissed: (...about: unknown[]) => missed.push(about),
   };
@@ -160,32 +189,79 @@ function offerIn(flow: Flow) {
     slots as unknown as ConstructorParameters<typeof Offer>[2],
     hooks,
   );
-  return { offer, missed, context };
+  const stands = async () => (await offerOf(flow, { id: 'idle' })) !== null;
+  return { offer, missed, slots, state, memory, stands };
 }
+
+describe('an offer', () => {
+  test('is made by a worker that waits, and taken back when it closes', async ({ flow }) => {
+    const { offer, stands } = offerIn(flow);
+    await offer.check();
+    expect(await stands()).toBe(true);
+    expect(offer.next()).toBeUndefined();
+    await offer.close();
+    expect(await stands()).toBe(false);
+  });
+
+  test('is made by no other worker', async ({ flow }) => {
+    const { offer, slots, state, memory, stands } = offerIn(flow);
+    const makesNone = async (next = false) => {
+      await offer.check();
+      expect(await stands()).toBe(false);
+      if (!next) expect(offer.next()).toBeUndefined();
+    };
+    state.isWaiting = false;
+    await makesNone();
+    state.isWaiting = true;
+    // Beside a request. The settle of the last one may make an offer.
+    state.sessions = 1;
+    await makesNone(true);
+    state.sessions = 2;
+    await makesNone();
+    state.sessions = 0;
+    slots.free = 1;
+    await makesNone();
+    slots.free = 3;
+    // Where another queue has a turn at the same slots.
+    slots.shared = true;
+    await makesNone();
+    slots.shared = false;
+    memory.tight = true;
+    await makesNone();
+    memory.tight = false;
+    state.sessions = 1;
+    expect(offer.next()?.terms).toMatch(/^1 \d+ 2 16 0 0 done:\{idle\} \*$/);
+  });
+});
 
 const grantOf = (id: string, generation: number, op: number, ends: number) =>
   ({ id, generation, op, entered: { ends } }) as unknown as Granted;
 
 describe('what was entered by an offer', () => {
-  test('is entered once, whether the message or the answer of the server comes first', async ({
+  const isTakenBy = (flow: Flow, op: number) =>
+    flow.connection.client.hset(flow.queueCommands.keys.offers, {
+      idle: `taken ${Date.now()} ${op} r~5`,
+    });
+
+  test('is entered once, also if the message comes behind the answer of the server', async ({
     flow,
   }) => {
     const { offer, missed } = offerIn(flow);
     await offer.check();
-    const { id, generation } = await flow.producer().submit([1]);
-    // Nobody listens, so that a token was pushed: as though it had been entered, and the message were under way.
-    await flow.connection.client.hset(flow.queueCommands.keys.offers, {
-      idle: `taken ${Date.now()} 1 ${id}~${generation}`,
-    });
+    await isTakenBy(flow, 1);
     await offer.close();
-    expect(missed).toEqual([[id, generation, 1]]);
-    expect(offer.granted(grantOf(id, generation, 1, Date.now()))).toBeUndefined();
-    await offer.close();
-    expect(missed).toHaveLength(1);
-    const worker = flow.worker({ handler: (n: number) => n });
-    await worker.start();
-    flow.after(() => worker.close());
-    await flow.complete(id);
+    expect(missed).toEqual([['r', 5, 1]]);
+    expect(offer.granted(grantOf('r', 5, 1, Date.now()))).toBeUndefined();
+  });
+
+  test('is entered once, also if the message comes before the answer', async ({ flow }) => {
+    const { offer, missed } = offerIn(flow);
+    await offer.check();
+    await isTakenBy(flow, 1);
+    const closed = offer.close();
+    expect(offer.granted(grantOf('r', 5, 1, Date.now()))).toBeDefined();
+    await closed;
+    expect(missed).toEqual([]);
   });
 
   test('has its lease from when the server entered it, however late the message comes', async ({

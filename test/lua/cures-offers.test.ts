@@ -118,6 +118,29 @@ const traces: Record<string, Trace> = {
     without: [],
   },
 
+  'a settle that is sent twice hides nothing that was entered by its offer': {
+    async play() {
+      const one = await idle();
+      const scene = await submit(one);
+      const offer = terms({ op: OP + 1 });
+      const settle = () =>
+        settleWhole(scene, { worker: one.worker, grantNo: OP, finishes: 0, offer });
+      await settle();
+      const other = await given.nothing({ queue: one.scene.queue.keys.queue });
+      const { id, generation } = await submit({ scene: { ...other, queue: one.scene.queue } });
+      await settle();
+      const next = await one.scene.queue.offer(one.worker, `${OP} ${scene.id}`, terms());
+      expect(next).toMatchObject({ taken: `${OP + 1} ${id}~${generation}` });
+    },
+    without: [
+      {
+        script: 'settle-compact',
+        cure: 'an offer that is sent again hides nothing that was entered by it',
+        change: 'always',
+      },
+    ],
+  },
+
   'a request that the worker does not serve, or could not read as a whole, gets a token': {
     async play() {
       for (const offer of [{ tasks: ' other ' }, { most: 2 }, { want: 2 }]) {

@@ -91,6 +91,7 @@ export const unmodelled = [
     'a request is not left to a worker that is gone',
     'nothing is entered in a queue that is paused',
     'an offer is not believed beyond its length',
+    'an offer that is sent again hides nothing that was entered by it',
     'a worker learns of a request whose message got lost',
     'a request that was offered is entered once',
     'the lease of what was offered counts from the enter',

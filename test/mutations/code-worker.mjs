@@ -9,7 +9,7 @@ export const codeWorker = [
   {
     cure: 'a request that was offered is entered once',
     test: 'test/flow/offers.test.ts',
-    name: 'is entered once, whether the message or the answer of the server comes first',
+    name: 'is entered once, also if the message comes behind the answer of the server',
     change: 'never',
   },
   {

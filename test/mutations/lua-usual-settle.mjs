@@ -179,6 +179,10 @@ export const luaUsualSettle = [
     history: 'one worker reads and settles all, and it stays compact',
   },
   ...[
+    [
+      'an offer that is sent again hides nothing that was entered by it',
+      'a settle that is sent twice hides nothing that was entered by its offer',
+    ],
     ['a request is not left to a worker that is gone', 'nothing is left to a worker that is gone'],
     [
       'nothing is entered in a queue that is paused',

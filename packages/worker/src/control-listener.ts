@@ -5,6 +5,7 @@ import {
   type PieceworkError,
   parseControl,
   parseGranted,
+  ServerError,
   Subscriber,
 } from '@piecework/protocol';
 import type { Logger } from 'pino';
@@ -67,15 +68,24 @@ export class ControlListener {
         for (const channel of channels) {
           const shard = ofChannel.get(channel);
           if (shard) hooks.onMaybeMissed(shard);
+          // It is of the only shard.
+          if (channel === this.#own) shards[0]?.offer.ask();
         }
       },
       onError: (error: PieceworkError) => {
         logger.debug({ err: error }, 'control channel lost');
-        // The other channels are subscribed with it. Without it, no offer is taken.
-        if (error.code === 'NO_RIGHT') this.#subscriber.remove(this.#own);
+        // It may lack the right, or be behind a proxy of a cluster. The other channels are subscribed in the same call.
+        // Without its own, no offer of this worker is taken.
+        const isRefused = error instanceof ServerError && !error.retryable;
+        if (isRefused) this.#subscriber.remove(this.#own);
       },
     };
     this.#subscriber = new Subscriber(connection, events, 'piecework-control');
+  }
+
+  /** Whether it receives what is entered by an offer. */
+  get listens(): boolean {
+    return this.#subscriber.has(this.#own);
   }
 
   start(): void {

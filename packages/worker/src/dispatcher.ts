@@ -103,12 +103,14 @@ export class Dispatcher {
     );
   }
 
-  /** A request was entered by an offer. It runs here if a slot is free; else its permits are given back. */
+  /** A request was entered by an offer. It runs here in slots that are free; other permits are given back. */
   granted(shard: Shard, granted: Granted): void {
     const from = shard.offer.granted(granted);
     if (from === undefined) return;
-    const isFree = shard.slots.free > 0 && !this.#context.closing;
-    this.#sessionOf(shard, granted.id, granted.generation).granted(granted, from, isFree);
+    // While no pop waits, a list may have tokens that go before it.
+    const isIdle = shard.intake.isWaiting && !this.#context.closing;
+    const free = isIdle ? shard.slots.free : 0;
+    this.#sessionOf(shard, granted.id, granted.generation).granted(granted, from, free);
   }
 
   /** Learns what it has of a request that was entered without an answer, and gives it back. */

@@ -151,6 +151,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
           requests.map(({ id, generation }) => ({ id, generation, epochs: [] })),
         ),
       sessions: () => this.#dispatcher.size,
+      listens: () => this.#control.listens,
       onMissed: (shard: Shard, id: string, generation: number, op: number) =>
         this.#dispatcher.enterAgain(shard, id, generation, op),
       onPaused: (shard: Shard) => this.#dispatcher.leavePaused(shard),

@@ -17,7 +17,14 @@ const REQUESTS = 25;
 
 /** Larger requests are compact where the last ones were read as a whole; one of so many calls tries it (lua/lib/wholes). */
 const SMALL_ITEMS = 32;
+const LARGE_ITEMS = 128;
+const LARGE_BYTES = 16_384;
 const PROBE_EACH = 16;
+
+const mayBeTried = ({ payloads }: SubmitBody): boolean =>
+  payloads.length > SMALL_ITEMS &&
+  payloads.length <= LARGE_ITEMS &&
+  payloads.reduce((sum, { length }) => sum + length, 0) <= LARGE_BYTES;
 
 /** What the submissions of one call have in common. */
 export interface TurnHead extends SubmitHead {
@@ -81,7 +88,7 @@ class Turn {
 
   /** Whether larger requests are to be compact, to see whether workers read such as a whole: from time to time. */
   #probes(bodies: readonly SubmitBody[]): boolean {
-    if (!bodies.some(({ payloads }) => payloads.length > SMALL_ITEMS)) return false;
+    if (!bodies.some(mayBeTried)) return false;
     this.#large += 1;
     return this.#large % PROBE_EACH === 0;
   }

@@ -656,7 +656,7 @@ export const calls = {
       }
     },
   },
-  /** Offers that a worker enters the next small request: `submit` then enters it for the worker and sends it what `enter` would have replied, on a channel of the worker, so that no token has to be pushed and popped. A worker offers while it waits for tokens, so that none is in a list. */
+  /** Offers that a worker enters the next small request. `submit` then enters it for the worker, and sends what `enter` would have replied to a channel of the worker, so that no token has to be pushed and popped. A worker offers while its pop waits: then no list has a token. */
   'offer': {
     keys: (k: {
       /** boot id -> the offer of this worker, or what was entered by it (lib/offers) */ readonly offers: string;

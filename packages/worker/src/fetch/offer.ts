@@ -1,4 +1,11 @@
-import { type Granted, type Offering, offerChannel, type QueueCommands } from '@piecework/protocol';
+import {
+  type Granted,
+  type NextOffer,
+  type Offering,
+  offerChannel,
+  pause,
+  type QueueCommands,
+} from '@piecework/protocol';
 import { aheadIn, mostAtEnter, quickIn } from '../shared/read-at-enter.js';
 import type { Slots } from '../shared/slots.js';
 import type { WorkerContext } from '../shared/worker-context.js';
@@ -6,14 +13,18 @@ import type { WorkerContext } from '../shared/worker-context.js';
 /** How often it is checked whether to offer, and after how long an offer is made anew, in ms: the server keeps it for 6 s. */
 const CHECK_MS = 1_000;
 const RENEW_MS = 4_000;
+/** For so long the message about a request may be under way when the server says that it was entered, in ms. */
+const ON_ITS_WAY_MS = 20;
 /** After a message that got lost, no offer is made for so long, in ms: a dead connection is noticed within that time. */
 const MISSED_MS = 30_000;
-/** About how many workers of a fleet offer: the next request needs one. */
+/** About so many idle workers of a fleet offer: the next request needs one. */
 const OFFERING = 50;
 
 interface Hooks {
-  /** Whether it waits for tokens, so that none is in a list, and may enter what comes. */
-  readonly isIdle: () => boolean;
+  /** Whether the worker waits for tokens, so that no list has any, and would receive what is entered by an offer. */
+  readonly isWaiting: () => boolean;
+  /** How many requests the worker works on. */
+  readonly sessions: () => number;
   /** How many workers the queue has. */
   readonly fleet: () => number;
   /** A request was entered by an offer of this number, and no message came. */
@@ -32,15 +43,17 @@ export class Offer implements Offering {
   readonly #hooks: Hooks;
   /** Number of the offer that may stand; 0: none. */
   #op = 0;
-  /** When it was made, as performance.now(). */
+  /** When it was made, as performance.now(), as all times here. */
   #madeAt = 0;
   /** What was entered last, as 'op id~generation'. */
   #known = '';
-  /** The server's time `now` was read after `sentAt`, as performance.now(). */
+  /** The server's time `now` was read after `sentAt`. */
   #clock: { readonly sentAt: number; readonly now: number } | undefined;
   #calling = false;
-  /** As performance.now(). */
   #silentUntil = 0;
+  /** Whether it is among those that offer, where the fleet is big, and when that was drawn. */
+  #isDrawn = false;
+  #drawnAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(context: WorkerContext, queue: QueueCommands, slots: Slots, hooks: Hooks) {
@@ -70,26 +83,44 @@ export class Offer implements Offering {
     if (this.#op > 0) await this.#call('');
   }
 
-  terms(): string {
-    return this.#op === 0 && !this.#calling && this.#isIdle ? this.#make() : '';
-  }
-
-  made(now: number): void {
-    this.#clock = { sentAt: this.#madeAt, now };
+  /** Made with the settle of the only request that the worker has. */
+  next(): NextOffer | undefined {
+    if (this.#op > 0 || this.#calling || this.#hooks.sessions() > 1) return undefined;
+    if (!this.#mayOffer || this.#isMemoryUnknown) return undefined;
+    const sentAt = performance.now();
+    const made = (now: number) => {
+      this.#clock = { sentAt, now };
+    };
+    return { terms: this.#make(), made };
   }
 
   /** Makes an offer, or makes it anew, and learns of what was entered without a message. */
   async check(): Promise<void> {
     const isDue = performance.now() - this.#madeAt >= RENEW_MS;
     if (this.#calling || (this.#op > 0 && !isDue)) return;
-    const offers = this.#isIdle && Math.random() * this.#hooks.fleet() < OFFERING;
-    // Without an answer, the next check asks.
-    if (offers || this.#op > 0) await this.#call(offers ? this.#make() : '').catch(() => {});
+    this.#calling = true;
+    try {
+      const offers = this.#hooks.sessions() === 0 && this.#isChosen && this.#mayOffer;
+      if (offers) await this.#serverMemory.refreshIfStale();
+      const still = offers && this.#hooks.sessions() === 0 && this.#mayOffer;
+      if (still || this.#op > 0) await this.#call(still ? this.#make() : '');
+    } catch {
+      // Without an answer, the next check asks.
+    } finally {
+      this.#calling = false;
+    }
+  }
+
+  /** Messages may have been missed until now: asks at once what was entered. */
+  ask(): void {
+    if (this.#op === 0) return;
+    this.#madeAt = Number.NEGATIVE_INFINITY;
+    void this.check();
   }
 
   /**
-   * A request was entered. Returns from when on its lease counts, as performance.now(); undefined: it is known. A message
-   * may have been under way for long, so the lease counts from when the server entered it.
+   * A request was entered. Returns from when on its lease counts; undefined: it is known. A message may have been under way
+   * for long, so the lease counts from when the server entered it.
    */
   granted({ id, generation, op, entered }: Granted): number | undefined {
     const name = `${op} ${id}~${generation}`;
@@ -103,13 +134,33 @@ export class Offer implements Offering {
     return Math.min(performance.now(), sentAt + entered.ends - this.#context.leaseMs - now);
   }
 
-  get #isIdle(): boolean {
-    if (this.#slots.free === 0 || !this.isPossible || !this.#hooks.isIdle()) return false;
-    if (performance.now() < this.#silentUntil) return false;
-    const server = this.#context.memory.of(this.#queue.keys.open);
-    // An enter with tokens would ask first; a session that holds a request without room does so with tokens, too.
-    if (server.isStale) void server.refresh();
-    return !server.isStale && !server.tight;
+  get #serverMemory() {
+    return this.#context.memory.of(this.#queue.keys.open);
+  }
+
+  /** Whether the memory of the server is not known; it is asked then. An enter with tokens asks, too. */
+  get #isMemoryUnknown(): boolean {
+    const { isStale } = this.#serverMemory;
+    if (isStale) void this.#serverMemory.refresh();
+    return isStale;
+  }
+
+  get #mayOffer(): boolean {
+    // One slot is left for the pop that waits.
+    const hasRoom = this.#slots.free > 1 && !this.#serverMemory.tight;
+    if (!hasRoom || !this.isPossible || performance.now() < this.#silentUntil) return false;
+    return this.#hooks.isWaiting();
+  }
+
+  get #isChosen(): boolean {
+    const fleet = this.#hooks.fleet();
+    if (fleet <= OFFERING) return true;
+    const now = performance.now();
+    if (now - this.#drawnAt >= RENEW_MS) {
+      this.#drawnAt = now;
+      this.#isDrawn = Math.random() * fleet < OFFERING;
+    }
+    return this.#isDrawn;
   }
 
   #make(): string {
@@ -120,26 +171,24 @@ export class Offer implements Offering {
     const may = settleDelayMs > 0 && !handlers.pulled && averageMs !== undefined;
     const ahead = may ? aheadIn(averageMs, quantumMs) : 0;
     const quick = may ? quickIn(averageMs, quantumMs) : 0;
-    const { free } = this.#slots;
+    const want = this.#slots.free - 1;
     const most = mostAtEnter(quick);
     const channel = offerChannel(this.#context.id);
-    return `${this.#op} ${leaseMs} ${free} ${most} ${ahead} ${quick} ${channel} ${handlers.served}`;
+    return `${this.#op} ${leaseMs} ${want} ${most} ${ahead} ${quick} ${channel} ${handlers.served}`;
   }
 
   async #call(terms: string): Promise<void> {
     const sentAt = performance.now();
-    this.#calling = true;
-    try {
-      const { now, taken } = await this.#queue.offer(this.#context.id, this.#known, terms);
-      this.#clock = { sentAt, now };
-      if (terms === '' || taken !== '') this.#op = 0;
-      if (taken === '' || taken === this.#known) return;
-      this.#known = taken;
-      this.#silentUntil = performance.now() + MISSED_MS;
-      const [, op, id, generation] = /^(\d+) (.*)~(\d+)$/.exec(taken) as unknown as string[];
-      this.#hooks.onMissed(id as string, Number(generation), Number(op));
-    } finally {
-      this.#calling = false;
-    }
+    const { now, taken } = await this.#queue.offer(this.#context.id, this.#known, terms);
+    this.#clock = { sentAt, now };
+    if (terms === '' || taken !== '') this.#op = 0;
+    if (taken === '') return;
+    // It may come on another connection.
+    if (taken !== this.#known) await pause(ON_ITS_WAY_MS);
+    if (taken === this.#known) return;
+    this.#known = taken;
+    this.#silentUntil = performance.now() + MISSED_MS;
+    const [, op, id, generation] = /^(\d+) (.*)~(\d+)$/.exec(taken) as unknown as string[];
+    this.#hooks.onMissed(id as string, Number(generation), Number(op));
   }
 }

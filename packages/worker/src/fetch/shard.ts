@@ -33,6 +33,8 @@ export interface ShardHooks {
   ) => void;
   /** How many requests the worker works on. */
   readonly sessions: () => number;
+  /** Whether it receives what is entered by an offer. */
+  readonly listens: () => boolean;
   /** A request was entered by an offer of this number, and no message came. */
   readonly onMissed: (shard: Shard, id: string, generation: number, op: number) => void;
   /** It was paused or resumed. */
@@ -100,8 +102,8 @@ export class Shard {
       unblocking,
     );
     this.offer = new Offer(context, this.queue, slots, {
-      // A settle makes an offer while its own session is the last.
-      isIdle: () => this.takesWork && this.intake.isWaiting && hooks.sessions() <= 1,
+      isWaiting: () => this.takesWork && this.intake.isWaiting && hooks.listens(),
+      sessions: hooks.sessions,
       fleet: () => this.#fleet,
       onMissed: (...missed) => hooks.onMissed(this, ...missed),
     });

@@ -75,7 +75,12 @@ export class Entering {
     } finally {
       account.answered(want, awaits ? Math.max(0, want - granted) : 0);
     }
-    if (entered.verdict === 'ok') return this.#begin(entered, epochs.length, wanted, sentAt);
+    if (entered.verdict === 'ok') {
+      // Of an enter that was carried out before: there are no slots for its permits.
+      if (op !== undefined) account.addSurplus(Math.max(0, granted));
+      const tokens = op === undefined ? epochs.length : 1;
+      return this.#begin(entered, tokens, wanted, sentAt);
+    }
     if (entered.verdict === 'unserved') return calls.park(entered.task);
     this.#hooks.onEnded(entered.verdict === 'complete' ? entered : undefined);
   }
@@ -86,6 +91,7 @@ export class Entering {
     calls.entered(granted);
     reading.offered(granted.entered.quick);
     account.answered(wanted);
+    account.addSurplus(granted.entered.permits - wanted);
     return this.#begin(granted.entered, 1, wanted, from);
   }
 

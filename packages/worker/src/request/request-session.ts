@@ -123,11 +123,11 @@ export class RequestSession {
   }
 
   /**
-   * The request was entered by an offer, under a lease that counts from `from`, as performance.now(). `isWilling`: its
-   * sub-requests run in free slots; else they are given back.
+   * The request was entered by an offer, under a lease that counts from `from`, as performance.now(). Its sub-requests run
+   * in `free` slots; the permits for others are given back.
    */
-  granted(granted: Granted, from: number, isWilling: boolean): void {
-    const wanted = isWilling ? granted.entered.permits : 0;
+  granted(granted: Granted, from: number, free: number): void {
+    const wanted = Math.min(free, granted.entered.permits);
     this.#account.reserve(wanted);
     this.#occupySlots();
     this.#mailbox.run(() => this.#entering.byOffer(granted, from, wanted));

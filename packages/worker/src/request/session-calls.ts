@@ -109,7 +109,7 @@ export class SessionCalls {
       answered: this.#answered,
     };
     const entered = await this.#insist(() => this.#commands.enter(args));
-    this.#answered = op;
+    this.#answered = Math.max(this.#answered, op);
     this.#isFinished = false;
     const isCompact = entered.verdict === 'ok' && entered.compact === 1;
     this.#compact = isCompact ? entered.entries.length : 0;

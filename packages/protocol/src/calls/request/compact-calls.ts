@@ -41,12 +41,17 @@ export interface QueueToClear {
 /** What has become of a request. 'complete': `finish` has to be called. */
 export type CompactEnd = 'complete' | 'finished';
 
-/** Offers that the worker enters the next small request, with a call that is sent anyway. */
-export interface Offering {
-  /** The call is about to be sent: the terms of an offer, see `QueueCommands.offer`; '': it offers nothing. */
-  terms(): string;
+/** An offer that the worker enters the next small request, with a call that is sent anyway. */
+export interface NextOffer {
+  /** See `QueueCommands.offer`. */
+  readonly terms: string;
   /** The call was answered at `now`, server time. */
-  made(now: number): void;
+  readonly made: (now: number) => void;
+}
+
+export interface Offering {
+  /** Makes an offer for a call that is about to be sent; undefined: none. */
+  next(): NextOffer | undefined;
 }
 
 /** A request to settle. */
@@ -178,7 +183,7 @@ export class CompactCalls {
     const finishes = some.length > 1;
     const named = finishes ? queue.named : '';
     // A worker that has one request at a time waits for the next one.
-    const offer = finishes ? '' : offering.terms();
+    const offer = finishes ? undefined : offering.next();
     const others = some.flatMap((one) => [one.keys.request, one.keys.results]);
     for (const list of listKeys(keys, named)) others.push(list);
     const { left, complete, now } = await run(
@@ -191,11 +196,11 @@ export class CompactCalls {
         historyMs: TIMES.historyMs,
         historyMax: HISTORY_MAX,
         named,
-        offer,
+        offer: offer?.terms ?? '',
         settling: some.map(({ settling }) => settling),
       },
     );
-    if (offer !== '') offering.made(now);
+    offer?.made(now);
     const end = finishes && left === '' ? 'finished' : 'complete';
     return complete.map((is) => (is === 1 ? end : undefined));
   }

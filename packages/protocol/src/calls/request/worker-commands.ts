@@ -26,9 +26,15 @@ import { RequestReads } from './request-reads.js';
 /** The longest results of a compact request, in bytes (lua/lib/compact-settle.lua). */
 const COMPACT_RESULTS = 65_536;
 
-const NO_OFFER: Offering = { terms: () => '', made: () => {} };
+const NO_OFFER: Offering = { next: () => undefined };
 
-export { type Entered, type Granted, type Offering, parseGranted } from './compact-calls.js';
+export {
+  type Entered,
+  type Granted,
+  type NextOffer,
+  type Offering,
+  parseGranted,
+} from './compact-calls.js';
 
 type SettledOk = Extract<Reply<'settle'>, { readonly verdict: 'ok' }>;
 
