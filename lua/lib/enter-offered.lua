@@ -4,6 +4,16 @@
 -- How many workers are asked.
 local ASKED = 4
 
+-- Sends a message on a shard channel. Answers how many have received it; nil: the user has no right to send it.
+local function publishHere(channel, message)
+  -- A worker may still listen to a former master. A replica would send it what counts here as not received.
+  -- cure: what is entered by an offer is told by this server only
+  redis.set_repl(redis.REPL_NONE)
+  local told = redis.pcall('SPUBLISH', channel, message)
+  redis.set_repl(redis.REPL_ALL)
+  return type(told) == 'number' and told or nil
+end
+
 -- Enters the request of this state for `worker`, and tells it. Returns whether it was there to be told.
 local function enterFor(offers, worker, op, leaseMs, want, most, ahead, quick, tasks, channel, request, name, generation, at)
   local before, ends = redis.call('GET', request), at + leaseMs
@@ -13,8 +23,8 @@ local function enterFor(offers, worker, op, leaseMs, want, most, ahead, quick, t
   end
   local head = { name, op, digits(ends), digits(grant), digits(c[5]), c[14], quick }
   local message = table.concat({ table.concat(head, ' '), c[11], c[13], c[15], c[25] }, '\30')
-  local told = redis.pcall('SPUBLISH', channel, message)
-  if type(told) == 'number' and told > 0 then
+  local told = publishHere(channel, message)
+  if told and told > 0 then
     redis.call('HSET', offers, worker, table.concat({ 'taken', digits(at), op, name }, ' '))
     return true
   end

@@ -32,8 +32,15 @@ const offerOf = (flow: Flow, { id }: Pick<Worker, 'id'>) =>
   flow.connection.client.hget(flow.queueCommands.keys.offers, id);
 
 /** Waits until an offer of this worker stands. */
-const offers = (flow: Flow, worker: Pick<Worker, 'id'>) =>
+const stands = (flow: Flow, worker: Pick<Worker, 'id'>) =>
   until(async () => /^\d/.test((await offerOf(flow, worker)) ?? ''), { what: 'it offers' });
+
+/** The same of the only worker, which has to see first how long its handlers take. */
+async function offers(flow: Flow, worker: Pick<Worker, 'id'>) {
+  const { id } = await flow.producer().submit([0]);
+  await flow.complete(id);
+  await stands(flow, worker);
+}
 
 /** Waits until a request was entered by an offer of this worker. */
 const isTaken = (flow: Flow, worker: Pick<Worker, 'id'>) =>
@@ -65,7 +72,7 @@ describe('an idle worker', () => {
     redis.sent.length = 0;
     for (const n of numbers(5)) {
       await runOne(n);
-      await offers(flow, worker);
+      await stands(flow, worker);
     }
     expect(redis.sent.filter((script) => script.startsWith('enter'))).toEqual([]);
     expect(redis.sent).toContain('settle-compact');
@@ -100,6 +107,37 @@ describe('an idle worker', () => {
     expect((await flow.results(id)).get(0)).toBe(other.id);
     open();
     expect(await flow.complete(large.id)).toMatchObject({ succeeded: 2 });
+  });
+
+  test('takes its offer back before it enters other work', async ({ flow }) => {
+    const redis = new Noting(flow.redis as string, { protocol: 2 });
+    flow.after(() => redis.disconnect());
+    const worker = flow.worker({ redis, handler: (n: number) => n });
+    await worker.start();
+    flow.after(() => worker.close());
+    await offers(flow, worker);
+    redis.sent.length = 0;
+    const { id } = await flow.producer().submit([1], { deadlineMs: 600_000 });
+    await flow.complete(id);
+    const [first, second] = redis.sent.filter((script) => /^(offer|enter)/.test(script));
+    expect([first, second]).toEqual(['offer', expect.stringMatching(/^enter/)]);
+  });
+
+  test('starts nothing that was entered long ago', async ({ flow }) => {
+    const seen: unknown[] = [];
+    const worker = flow.worker({ handler: (value: unknown) => seen.push(value) });
+    await worker.start();
+    flow.after(() => worker.close());
+    await offers(flow, worker);
+    // A message that was under way for ten seconds, about a request that is gone since.
+    const ends = Date.now() - 10_000 + 30_000;
+    const head = `${flow.id('gone')}~5 1 ${ends} 1 1 1 0`;
+    const message = [head, '50', '', '', '"late"'].join('\x1e');
+    const channel = offerChannel(worker.id);
+    expect(await flow.connection.client.call('spublish', channel, message)).toBe(1);
+    const { id } = await flow.producer().submit(['in time']);
+    await flow.complete(id);
+    expect(seen).toEqual([0, 'in time']);
   });
 
   test('gives back what it was given in a message that got lost', async ({ flow }) => {
@@ -162,12 +200,14 @@ test('a worker whose user may not have a channel of its own works by tokens, and
 function offerIn(flow: Flow) {
   let op = 0;
   const missed: unknown[][] = [];
+  const lately: { averageMs: number | undefined } = { averageMs: 1 };
   const memory = { isStale: false, tight: false, refreshIfStale: async () => {} };
   const context = {
     id: 'idle',
     connection: flow.connection,
     memory: { of: () => memory },
-    lately: { averageMs: undefined },
+    lately,
+    blockedAt: Number.NEGATIVE_INFINITY,
     handlers: { served: '*', pulled: false },
     leaseMs: LEASE_MS,
     quantumMs: 100,
@@ -189,25 +229,25 @@ function offerIn(flow: Flow) {
     slots as unknown as ConstructorParameters<typeof Offer>[2],
     hooks,
   );
-  const stands = async () => (await offerOf(flow, { id: 'idle' })) !== null;
-  return { offer, missed, slots, state, memory, stands };
+  const isThere = async () => (await offerOf(flow, { id: 'idle' })) !== null;
+  return { offer, missed, slots, state, memory, lately, context, isThere };
 }
 
 describe('an offer', () => {
   test('is made by a worker that waits, and taken back when it closes', async ({ flow }) => {
-    const { offer, stands } = offerIn(flow);
+    const { offer, isThere } = offerIn(flow);
     await offer.check();
-    expect(await stands()).toBe(true);
+    expect(await isThere()).toBe(true);
     expect(offer.next()).toBeUndefined();
     await offer.close();
-    expect(await stands()).toBe(false);
+    expect(await isThere()).toBe(false);
   });
 
   test('is made by no other worker', async ({ flow }) => {
-    const { offer, slots, state, memory, stands } = offerIn(flow);
+    const { offer, slots, state, memory, lately, isThere } = offerIn(flow);
     const makesNone = async (next = false) => {
       await offer.check();
-      expect(await stands()).toBe(false);
+      expect(await isThere()).toBe(false);
       if (!next) expect(offer.next()).toBeUndefined();
     };
     state.isWaiting = false;
@@ -229,8 +269,22 @@ describe('an offer', () => {
     memory.tight = true;
     await makesNone();
     memory.tight = false;
+    // It does not know yet how long its handlers take.
+    lately.averageMs = undefined;
+    await makesNone();
+    lately.averageMs = 1;
     state.sessions = 1;
-    expect(offer.next()?.terms).toMatch(/^1 \d+ 2 16 0 0 done:\{idle\} \*$/);
+    expect(offer.next()?.terms).toMatch(/^1 \d+ 2 128 4 2 done:\{idle\} \*$/);
+  });
+
+  test('is not made where a handler has blocked the event loop', async ({ flow }) => {
+    const { offer, context, isThere } = offerIn(flow);
+    context.blockedAt = performance.now() - 300_000;
+    await offer.check();
+    expect(await isThere()).toBe(false);
+    context.blockedAt = performance.now() - 600_001;
+    await offer.check();
+    expect(await isThere()).toBe(true);
   });
 });
 

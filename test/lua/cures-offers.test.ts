@@ -3,20 +3,23 @@
  * @module-tag one-server
  */
 import {
+  Connection,
   type Granted,
   offerChannel,
   parseGranted,
+  QueueCommands,
   QueueControlCommands,
 } from '@piecework/protocol';
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import { expect, onTestFinished } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import { settleWhole } from '../support/compact.js';
 import { given, LEASE_MS, type Options, popAll, type Scene } from '../support/given.js';
 import { inspect } from '../support/peek.js';
+import { startOwnRedis } from '../support/redis.js';
 import { playTraces, type Trace } from '../support/trace.js';
 import { until } from '../support/until.js';
-import { isCompact, submitWhole } from '../support/whole.js';
+import { bodyOf, headOf, isCompact, submitWhole } from '../support/whole.js';
 
 /*
  * Histories of offers (lua/lib/offers.lua): an idle worker enters the next small request in advance.
@@ -174,6 +177,46 @@ const traces: Record<string, Trace> = {
         script: 'submit',
         cure: 'a request is not left to a worker that is gone',
         change: { becomes: 'if true then return true end', uses: [] },
+      },
+    ],
+  },
+
+  'a worker that listens to a replica is not told what counts as not received': {
+    tags: ['own-server'],
+    async play() {
+      const [master, replica] = await Promise.all([startOwnRedis(), startOwnRedis()]);
+      onTestFinished(() => Promise.all([master.close(), replica.close()]).then(() => {}));
+      const client = new Redis(replica.url);
+      const listener = new Redis(replica.url);
+      const connection = Connection.open(master.url);
+      onTestFinished(() => {
+        client.disconnect();
+        listener.disconnect();
+        return connection.close();
+      });
+      const { hostname, port } = new URL(master.url);
+      await client.replicaof(hostname, port);
+      await until(async () => /master_link_status:up/.test(await client.info('replication')));
+      let told = 0;
+      listener.on('smessage', () => {
+        told += 1;
+      });
+      await listener.ssubscribe(offerChannel('idle'));
+      const queue = new QueueCommands(connection, 'q');
+      await queue.offer('idle', '', terms());
+      await queue.submit(headOf({}, 'q'), [bodyOf({ id: 'r' })]);
+      const list = queue.keys.list(50);
+      expect(await connection.client.llen(list)).toBe(1);
+      // Behind the message, if there was any.
+      await until(() => client.exists(list));
+      await listener.ping();
+      expect(told).toBe(0);
+    },
+    without: [
+      {
+        script: 'submit',
+        cure: 'what is entered by an offer is told by this server only',
+        change: 'skip',
       },
     ],
   },

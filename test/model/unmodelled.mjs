@@ -90,6 +90,10 @@ export const unmodelled = [
   ...[
     'a request is not left to a worker that is gone',
     'nothing is entered in a queue that is paused',
+    'what is entered by an offer is told by this server only',
+    'what was offered does not start late',
+    'a worker that gets other work offers nothing',
+    'a worker whose handlers block the event loop offers nothing',
     'an offer is not believed beyond its length',
     'an offer that is sent again hides nothing that was entered by it',
     'a worker learns of a request whose message got lost',

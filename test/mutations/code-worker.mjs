@@ -13,6 +13,24 @@ export const codeWorker = [
     change: 'never',
   },
   {
+    cure: 'what was offered does not start late',
+    test: 'test/flow/offers.test.ts',
+    name: 'starts nothing that was entered long ago',
+    change: 'never',
+  },
+  {
+    cure: 'a worker that gets other work offers nothing',
+    test: 'test/flow/offers.test.ts',
+    name: 'takes its offer back before it enters other work',
+    change: 'always',
+  },
+  {
+    cure: 'a worker whose handlers block the event loop offers nothing',
+    test: 'test/flow/offers.test.ts',
+    name: 'is not made where a handler has blocked the event loop',
+    change: 'never',
+  },
+  {
     cure: 'the lease of what was offered counts from the enter',
     test: 'test/flow/offers.test.ts',
     name: 'has its lease from when the server entered it, however late the message comes',

@@ -183,6 +183,10 @@ export const luaUsualSettle = [
       'an offer that is sent again hides nothing that was entered by it',
       'a settle that is sent twice hides nothing that was entered by its offer',
     ],
+    [
+      'what is entered by an offer is told by this server only',
+      'a worker that listens to a replica is not told what counts as not received',
+    ],
     ['a request is not left to a worker that is gone', 'nothing is left to a worker that is gone'],
     [
       'nothing is entered in a queue that is paused',

@@ -6,6 +6,9 @@ import type { SlotAccount } from './request/slot-account.js';
 import { QUICK_MS } from './shared/read-at-enter.js';
 import type { WorkerContext } from './shared/worker-context.js';
 
+/** What was entered by an offer longer ago may have been cancelled or paused since: others enter it anew. In ms. */
+const FRESH_MS = 500;
+
 /** A request to enter, with the epochs of the tokens that came for it. */
 interface Arrival {
   readonly id: string;
@@ -61,6 +64,8 @@ export class Dispatcher {
    * of others are not worth the time of an enter. `from`: the session that took them, perhaps ended by now.
    */
   dispatch(shard: Shard, tokens: readonly string[], most: number, from?: Yielding): void {
+    // Before the enters: if a handler blocks the event loop, no request waits for this worker.
+    shard.offer.withdraw();
     const areQuick = (this.#context.lately.averageMs ?? Number.POSITIVE_INFINITY) <= QUICK_MS;
     const slots = areQuick ? most : Number.POSITIVE_INFINITY;
     this.enterAll(shard, arrivalsOf(tokens), slots, from);
@@ -107,9 +112,11 @@ export class Dispatcher {
   granted(shard: Shard, granted: Granted): void {
     const from = shard.offer.granted(granted);
     if (from === undefined) return;
+    // cure: what was offered does not start late
+    const isLate = performance.now() - from > FRESH_MS;
     // While no pop waits, a list may have tokens that go before it.
     const isIdle = shard.intake.isWaiting && !this.#context.closing;
-    const free = isIdle ? shard.slots.free : 0;
+    const free = isIdle && !isLate ? shard.slots.free : 0;
     this.#sessionOf(shard, granted.id, granted.generation).granted(granted, from, free);
   }
 

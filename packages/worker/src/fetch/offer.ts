@@ -17,6 +17,8 @@ const RENEW_MS = 4_000;
 const ON_ITS_WAY_MS = 20;
 /** After a message that got lost, no offer is made for so long, in ms: a dead connection is noticed within that time. */
 const MISSED_MS = 30_000;
+/** After a handler that blocked the event loop, no offer is made for so long, in ms. */
+const BLOCKED_MS = 600_000;
 /** About so many idle workers of a fleet offer: the next request needs one. */
 const OFFERING = 50;
 
@@ -83,6 +85,18 @@ export class Offer implements Offering {
     if (this.#op > 0) await this.#call('');
   }
 
+  /** The worker gets other work. What is entered until the server knows comes as always. */
+  withdraw(): void {
+    // cure: a worker that gets other work offers nothing
+    if (this.#op === 0 || this.#calling) return;
+    this.#calling = true;
+    void this.#call('')
+      .catch(() => {})
+      .finally(() => {
+        this.#calling = false;
+      });
+  }
+
   /** Made with the settle of the only request that the worker has. */
   next(): NextOffer | undefined {
     if (this.#op > 0 || this.#calling || this.#hooks.sessions() > 1) return undefined;
@@ -127,8 +141,10 @@ export class Offer implements Offering {
     // cure: a request that was offered is entered once
     if (name === this.#known) return undefined;
     this.#known = name;
+    // The answer to the first offer may come behind the message.
+    const earliest = op === this.#op ? this.#madeAt : Number.NEGATIVE_INFINITY;
     if (op === this.#op) this.#op = 0;
-    if (!this.#clock) return Number.NEGATIVE_INFINITY;
+    if (!this.#clock) return earliest;
     const { sentAt, now } = this.#clock;
     // cure: the lease of what was offered counts from the enter
     return Math.min(performance.now(), sentAt + entered.ends - this.#context.leaseMs - now);
@@ -146,10 +162,14 @@ export class Offer implements Offering {
   }
 
   get #mayOffer(): boolean {
+    const { lately, blockedAt } = this.#context;
+    const now = performance.now();
+    // Meanwhile its pop waits on: a handler that blocks the event loop would keep the next token from others.
+    // cure: a worker whose handlers block the event loop offers nothing
+    if (lately.averageMs === undefined || now - blockedAt < BLOCKED_MS) return false;
     // One slot is left for the pop that waits.
     const hasRoom = this.#slots.free > 1 && !this.#serverMemory.tight;
-    if (!hasRoom || !this.isPossible || performance.now() < this.#silentUntil) return false;
-    return this.#hooks.isWaiting();
+    return hasRoom && this.isPossible && now >= this.#silentUntil && this.#hooks.isWaiting();
   }
 
   get #isChosen(): boolean {
