@@ -58,6 +58,13 @@ function wrongResult(
   return undefined;
 }
 
+/** Whether this key has the offers of workers that died: it expires a minute after the last was made. */
+async function areOffers(client: Client, key: string): Promise<boolean> {
+  if (!key.endsWith(':offers')) return false;
+  const ttl = await client.pttl(key);
+  return ttl > 0 && ttl <= 60_000;
+}
+
 /** Drops all requests; says what is left of them and of their queues then, which may be tombstones alone. */
 export async function leftAfterDrop(
   scenes: readonly Scene[],
@@ -74,6 +81,7 @@ export async function leftAfterDrop(
   for (const queue of queues) await queue.deregister('nobody');
   const wrong: string[] = [];
   for (const key of await keys()) {
+    if (await areOffers(client, key)) continue;
     const status = key.startsWith('request:') ? await client.hget(key, 'status') : '';
     if (status !== 'dropped' && status !== 'void') wrong.push(`${key} is left`);
     else if ((await client.pttl(key)) < 0) wrong.push(`the tombstone ${key} stays for ever`);
@@ -86,6 +94,7 @@ export async function leftAfterDrop(
 export async function leftForEver(client: Client, keys: readonly string[]): Promise<string[]> {
   const wrong: string[] = [];
   for (const key of keys) {
+    if (await areOffers(client, key)) continue;
     const ttl = await client.pttl(key);
     const kept = /^(request|failed|results):|:(counters|history)$/.test(key);
     if (!kept || ttl < 0) wrong.push(`${key} is left, TTL ${ttl}`);
