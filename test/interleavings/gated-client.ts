@@ -69,7 +69,7 @@ export function gatedClient(wire: Wire, actor: Actor): Redis {
     const behindKeys = verb === 'evalsha' ? 2 + Number(args[1]) : 1;
     const argv = args.slice(behindKeys).map(String);
     const step = { actor, name: nameOf(verb, args), argv, readsOnly: READS.has(verb) };
-    const tags = FREE.has(verb) ? [] : tagsOf(args);
+    const tags = FREE.has(verb) ? [] : tagsOf(renamed(actor, args));
     if (verb === 'blmpop') {
       const send = () => wire.shared.call('lmpop', ...(args.slice(1) as string[]));
       return wire.travel({ ...step, name: 'pop', kind: 'pop', tags, send }, client);
