@@ -35,7 +35,7 @@ for i, request in ipairs(requests) do
       ahead, quick, countOf(epoch))
     if grant then
       local head = digits(grant) .. ' ' .. digits(c[5]) .. ' ' .. c[14]
-      text = table.concat({ head, c[11], c[13], c[15], c[25] }, '\30')
+      text = enteredText(head, c)
     end
   end
   entered[i] = text

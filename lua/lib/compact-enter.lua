@@ -1,6 +1,11 @@
 --- @needs compact
 -- The first enter of a compact request (lib/compact), if it reads all of it. It decides as `enter` does.
 
+-- What a worker is sent of a request that it has entered: behind `head` its priority, its task, its policy and its payloads.
+local function enteredText(head, c)
+  return table.concat({ head, c[11], c[13], c[15], c[25] }, '\30')
+end
+
 -- Gives `worker` its permits: for `want` slots, with up to `most` sub-requests, and as `ahead` and `quick` allow. `epoch`
 -- is that of its one token. Returns how many it has, and the request; nil: a compact request does not stand it, and
 -- nothing was done.

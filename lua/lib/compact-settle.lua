@@ -3,7 +3,8 @@
 -- usual end (lib/usual-end) does.
 
 -- Completes it, if `worker` has it since its call `grant`. `count`: how many sub-requests succeeded · `values`: their
--- results. Returns the number of its sub-requests once it is complete; false: a compact request does not stand it, and nothing was done.
+-- results. Returns the number of its sub-requests once it is complete; false: a compact request does not stand it, and
+-- nothing was done.
 local function settleCompact(request, results, generation, worker, grant, count, values, channel, at)
   local c = readCompact(request)
   if c[1] ~= generation then

@@ -22,8 +22,7 @@ local function enterFor(offers, worker, op, leaseMs, want, most, ahead, quick, t
     return false
   end
   local head = { name, op, digits(ends), digits(grant), digits(c[5]), c[14], quick }
-  local message = table.concat({ table.concat(head, ' '), c[11], c[13], c[15], c[25] }, '\30')
-  local told = publishHere(channel, message)
+  local told = publishHere(channel, enteredText(table.concat(head, ' '), c))
   if told and told > 0 then
     redis.call('HSET', offers, worker, table.concat({ 'taken', digits(at), op, name }, ' '))
     return true

@@ -211,7 +211,7 @@ function offerIn(flow: Flow) {
     handlers: { served: '*', pulled: false },
     leaseMs: LEASE_MS,
     quantumMs: 100,
-    settleDelayMs: 4,
+    mayReadAhead: true,
     nextOp: () => ++op,
   };
   const slots = { free: 3, shared: false };

@@ -184,13 +184,12 @@ export class Offer implements Offering {
   }
 
   #make(): string {
-    const { leaseMs, lately, quantumMs, handlers, settleDelayMs } = this.#context;
+    const { leaseMs, lately, quantumMs, handlers, mayReadAhead } = this.#context;
     this.#op = this.#context.nextOp();
     this.#madeAt = performance.now();
-    const { averageMs } = lately;
-    const may = settleDelayMs > 0 && !handlers.pulled && averageMs !== undefined;
-    const ahead = may ? aheadIn(averageMs, quantumMs) : 0;
-    const quick = may ? quickIn(averageMs, quantumMs) : 0;
+    const { averageMs = Number.POSITIVE_INFINITY } = lately;
+    const ahead = mayReadAhead ? aheadIn(averageMs, quantumMs) : 0;
+    const quick = mayReadAhead ? quickIn(averageMs, quantumMs) : 0;
     const want = this.#slots.free - 1;
     const most = mostAtEnter(quick);
     const channel = offerChannel(this.#context.id);

@@ -121,8 +121,7 @@ export function partsOf(
     calls,
     pace,
     remainder,
-    // A consumer that pulls asks for each, and waits for the answer to each.
-    mayReadAhead: context.settleDelayMs > 0 && !context.handlers.pulled,
+    mayReadAhead: context.mayReadAhead,
     quantumMs: context.quantumMs,
     onReturned: callbacks.onReturned,
   });

@@ -113,6 +113,12 @@ export class WorkerContext {
     return !this.closing && !this.isolation.active;
   }
 
+  /** Whether sub-requests may be read before a handler can start them. */
+  get mayReadAhead(): boolean {
+    // A consumer that pulls asks for each, and waits for the answer to each.
+    return this.settleDelayMs > 0 && !this.handlers.pulled;
+  }
+
   /** Numbers the enters, takes and settles of this process upwards; the scripts refuse one that comes late. */
   nextOp(): number {
     this.#op += 1;
