@@ -3,7 +3,7 @@
 --- pop waits: then no list has a token.
 --
 -- KEYS
---   offers  hash  boot id -> the offer of this worker, or what was entered by it (lib/offers)
+--   offers  hash  boot id -> the offer of this worker, or a note of what was entered by it (lib/offers)
 -- ARGV
 --   worker  string  boot id of the worker process
 --   known   string  'op id~generation' of the request that was last entered by an offer of this worker, as it knows; ''
@@ -28,6 +28,9 @@ end
 if terms == '' then
   redis.call('HDEL', offers, worker)
 else
+  -- Fleets that were killed leave offers. Others delete them here, also where nothing is submitted.
+  -- cure: offers of workers that are gone are deleted
+  drawOffers(offers, at)
   makeOffer(offers, worker, terms, at)
 end
 return { 'offered', at, '' }

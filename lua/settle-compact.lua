@@ -25,15 +25,16 @@
 --   historyMs    int     this and the next two: as in `finish`
 --   historyMax   int
 --   named        string
---   offer        string  as `terms` in `offer`; '': it offers nothing
+--   known        string  this and the next: as `known` and `terms` in `offer`
+--   offer        string
 --   settling...  (id string, generation int, grantNo int, successes int, values value, channel string)  of each request, as
 --                        in `settle`
 -- REPLIES
 --   {'settled', left: text, complete: ints, now: int}
 --      left: as in `finish`: call `finish` with the same ends and those lists · complete: of each request 1: it is complete
 --      and has succeeded; 0: nothing was done, call `settle`, as for values of more than 65,536 bytes
--- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`. An
---   offer by which a request was entered since is not made again
+-- REPEAT  the same `complete`, and finishes nothing more; 0 for a request that was expanded since: call `settle`. No
+--   offer is made while a request is noted that the worker does not know, as one that was entered by this offer since
 -- FLAGS allow-oom
 
 --- @include now, digits, compact, notice, compact-settle, sweep, parked, ends, finish, offers, wholes
@@ -43,9 +44,9 @@ local open, agenda, wait, marks, parked, parkedByTask, pushed, counters, history
   KEYS[12]
 local series, spent, offers = KEYS[13], KEYS[14], KEYS[15]
 local others = { unpack(KEYS, 16) }
-local worker, finishes, historyMs, historyMax, named, offer =
-  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6]
-local settling = { unpack(ARGV, 7) }
+local worker, finishes, historyMs, historyMax, named, known, offer =
+  ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+local settling = { unpack(ARGV, 8) }
 
 local at, count = now(), #settling / 6
 local complete, ends, largest = {}, {}, 0
@@ -68,8 +69,7 @@ if finishes == '1' and #ends > 0 then
 end
 noteWhole(counters, largest, at)
 local taken = offer ~= '' and takenBy(offers, worker)
-local isRepeat = taken and tonumber(taken:match('^%d+')) >= tonumber(offer:match('^%d+'))
-if offer ~= '' and --[[cure: an offer that is sent again hides nothing that was entered by it]] not isRepeat then
+if offer ~= '' and --[[cure: an offer hides nothing of which its worker does not know]] (not taken or taken == known) then
   makeOffer(offers, worker, offer, at)
 end
 return { 'settled', left, table.concat(complete, ' '), digits(at) }

@@ -310,14 +310,19 @@ if #usual > 0 then
   end
 end
 openIds(new, at, last, tonumber(v[2]) or 0, tendAt)
-local isEntered = false
+local leaseEnds
 if out == '1' and #compact == 1 and #new == 1 and redis.call('EXISTS', offers) == 1 then
   --- @include compact-enter, offers, enter-offered, pause
   -- cure: nothing is entered in a queue that is paused
-  isEntered = pauseEnds(paused, at) < 0 and
-    enterOffered(offers, new[1].request, new[1].id .. '~' .. new[1].life, new[1].life, at)
+  if pauseEnds(paused, at) < 0 then
+    leaseEnds = enterOffered(offers, new[1].request, new[1].id .. '~' .. new[1].life, new[1].life, at)
+  end
 end
-if out == '1' and not isEntered then
+if leaseEnds and leaseEnds < tendAt then
+  -- The worker may die before it reads the message.
+  -- cure: what was entered by an offer is tended when its lease ends
+  redis.call('ZADD', agenda, 'LT', digits(leaseEnds), new[1].id)
+elseif out == '1' and not leaseEnds then
   push(new, value.due)
 end
 return { 'submitted', table.concat(generations, ' ') }

@@ -58,11 +58,14 @@ function wrongResult(
   return undefined;
 }
 
-/** Whether this key has the offers of workers that died: it expires a minute after the last was made. */
+/** Most of what the key of offers may still have to live: the longest lease, and a minute. */
+const OFFERS_MS = 3_660_000;
+
+/** Whether this key has the offers of workers that died, or notes of what was entered by them: it expires by itself. */
 async function areOffers(client: Client, key: string): Promise<boolean> {
   if (!key.endsWith(':offers')) return false;
   const ttl = await client.pttl(key);
-  return ttl > 0 && ttl <= 60_000;
+  return ttl > 0 && ttl <= OFFERS_MS;
 }
 
 /** Drops all requests; says what is left of them and of their queues then, which may be tombstones alone. */

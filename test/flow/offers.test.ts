@@ -53,6 +53,36 @@ async function behindProxy(flow: Flow) {
   return proxy;
 }
 
+/**
+ * A worker with two slots runs these items until `open` is called. A request was entered by an offer that it seems to
+ * have made before. `sent`: its scripts since.
+ */
+async function givenBeside(flow: Flow, items: readonly number[]) {
+  const redis = new Noting(flow.redis as string, { protocol: 2 });
+  flow.after(() => redis.disconnect());
+  const { opened, open } = gate<void>();
+  const busy = flow.worker({
+    redis,
+    concurrency: 2,
+    leaseMs: 60_000,
+    handler: async (_: unknown, context) => {
+      if (context.requestId === large.id) await opened;
+      return busy.id;
+    },
+  });
+  await busy.start();
+  flow.after(() => busy.close());
+  const producer = flow.producer();
+  // With a deadline it is not compact, so it comes by a token.
+  const large = await producer.submit([...items], { deadlineMs: 600_000 });
+  await until(() => busy.running === items.length);
+  redis.sent.length = 0;
+  await flow.queueCommands.offer(busy.id, '', `1 60000 1 16 0 0 ${offerChannel(busy.id)} *`);
+  const { id } = await producer.submit([3]);
+  await isTaken(flow, busy);
+  return { busy, large: large.id, id, open, sent: redis.sent };
+}
+
 const crashes = (_: unknown, context: { readonly crashes: number }) => context.crashes;
 
 describe('an idle worker', () => {
@@ -80,33 +110,24 @@ describe('an idle worker', () => {
   });
 
   test('gives back what it is given when it is not idle any more', async ({ flow }) => {
-    const { opened, open } = gate<void>();
-    const busy = flow.worker({
-      concurrency: 2,
-      leaseMs: 60_000,
-      handler: async (_: unknown, context) => {
-        if (context.requestId === large.id) await opened;
-        return busy.id;
-      },
-    });
-    await busy.start();
-    flow.after(() => busy.close());
-    const producer = flow.producer();
-    // With a deadline it is not compact, so it comes by a token.
-    const large = await producer.submit([1, 2], { deadlineMs: 600_000 });
-    await until(() => busy.running === 2);
-    // As though an offer still stood that it has made before.
-    const terms = `1 60000 1 16 0 0 ${offerChannel(busy.id)} *`;
-    await flow.queueCommands.offer(busy.id, '', terms);
-    const { id } = await producer.submit([3]);
-    await isTaken(flow, busy);
+    const { busy, large, id, open } = await givenBeside(flow, [1, 2]);
     const other = flow.worker({ handler: () => other.id });
     await other.start();
     flow.after(() => other.close());
     expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
     expect((await flow.results(id)).get(0)).toBe(other.id);
     open();
-    expect(await flow.complete(large.id)).toMatchObject({ succeeded: 2 });
+    expect(await flow.complete(large)).toMatchObject({ succeeded: 2 });
+    expect(busy.running).toBe(0);
+  });
+
+  test('gives back what would leave no slot for its pop', async ({ flow }) => {
+    const { large, id, open, sent } = await givenBeside(flow, [1]);
+    // It comes as a token then, for this worker too.
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
+    expect(sent.filter((script) => script.startsWith('enter'))).toHaveLength(1);
+    open();
+    expect(await flow.complete(large)).toMatchObject({ succeeded: 1 });
   });
 
   test('takes its offer back before it enters other work', async ({ flow }) => {
@@ -243,6 +264,17 @@ describe('an offer', () => {
     expect(await isThere()).toBe(false);
   });
 
+  test('is taken back as soon as the call that makes it is answered', async ({ flow }) => {
+    const { offer, isThere } = offerIn(flow);
+    const made = offer.check();
+    // No answer comes within this turn of the event loop.
+    while (!offer.stands) await Promise.resolve();
+    offer.withdraw();
+    await made;
+    await until(async () => !(await isThere()), { what: 'it is taken back' });
+    expect(offer.stands).toBe(false);
+  });
+
   test('is made by no other worker', async ({ flow }) => {
     const { offer, slots, state, memory, lately, isThere } = offerIn(flow);
     const makesNone = async (next = false) => {
@@ -316,6 +348,15 @@ describe('what was entered by an offer', () => {
     expect(offer.granted(grantOf('r', 5, 1, Date.now()))).toBeDefined();
     await closed;
     expect(missed).toEqual([]);
+  });
+
+  test('is known when the worker has closed, also if it asked just before', async ({ flow }) => {
+    const { offer, missed } = offerIn(flow);
+    await offer.check();
+    await isTakenBy(flow, 1);
+    offer.ask();
+    await offer.close();
+    expect(missed).toEqual([['r', 5, 1]]);
   });
 
   test('has its lease from when the server entered it, however late the message comes', async ({

@@ -1,3 +1,4 @@
+import { offerChannel } from '@piecework/protocol';
 import { Command, Redis } from 'ioredis';
 import type { Actor } from './actor.js';
 import type { Trip } from './trip.js';
@@ -13,7 +14,8 @@ import { serverNow } from './virtual-time.js';
  *   client is served at one moment, by one pop. Who of several is served first the scheduler decides,
  *   which is more than Redis may do (who waits longest).
  * - CLIENT ID and CLIENT UNBLOCK speak of these connections, not of the real one.
- * - Shard channels are subscribed on a real connection of the stage, which hands on what comes.
+ * - Shard channels are subscribed on a real connection of the stage, which hands on what comes, and until the last
+ *   connection that had subscribed has ended.
  */
 
 /** What clients need of the stage. */
@@ -48,6 +50,11 @@ function renamed(actor: Actor, args: readonly unknown[]): unknown[] {
   const { alias } = actor;
   if (!alias) return [...args];
   return args.map((arg) => (typeof arg === 'string' ? arg.replaceAll(alias[0], alias[1]) : arg));
+}
+
+/** A channel of the history, as the process knows it that subscribed to it. */
+export function ownName({ alias }: Actor, channel: string): string {
+  return alias && channel === offerChannel(alias[1]) ? offerChannel(alias[0]) : channel;
 }
 
 /** A script's clock, its last argument, tells the time at which it is carried out. */

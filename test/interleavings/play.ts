@@ -83,6 +83,7 @@ export async function play(
 ): Promise<History> {
   const { connection, shared, ...others } = await realConnections();
   for (const one of [others.ear, others.mute]) if (one.status === 'wait') await one.connect();
+  await others.ear.sunsubscribe();
   await shared.flushall();
   startVirtualTime();
   const stage = new Stage(connection, others, scriptNames, world.priorities ?? [50]);

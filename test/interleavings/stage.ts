@@ -5,7 +5,7 @@ import { Log } from '../support/flow.js';
 import type { Scene } from '../support/given.js';
 import { type Picture, peek, peekQueue, type QueuePicture } from '../support/peek.js';
 import type { Actor } from './actor.js';
-import { closeClient, type Wire } from './gated-client.js';
+import { closeClient, ownName, type Wire } from './gated-client.js';
 import { broken, CLOCK_STEPS, type Fault, type Trip, titleOf } from './trip.js';
 import { stepClock, virtualNow } from './virtual-time.js';
 
@@ -182,6 +182,7 @@ export class Stage implements Wire {
     let refused: readonly string[] = [];
     const before = new Map(this.pictures);
     if (virtualNow() >= this.fullUntil) await this.makeRoom();
+    await this.#unsubscribe();
     // What a script published has come when a later question is answered on the same connection. It comes before
     // the reply does: two sockets would bring them in an order that no schedule repeats.
     const published = async () => {
@@ -284,6 +285,15 @@ export class Stage implements Wire {
     this.done = { trip, reply: word, refused, before };
   }
 
+  /** The server has noticed which connections ended: who publishes is answered how many listen. */
+  async #unsubscribe(): Promise<void> {
+    for (const [channel, members] of this.channels) {
+      if (members.size > 0) continue;
+      this.channels.delete(channel);
+      await this.ear.sunsubscribe(channel);
+    }
+  }
+
   /** Redis has room again, if it was full. */
   async makeRoom(): Promise<void> {
     if (!this.#isFull) return;
@@ -343,7 +353,8 @@ export class Stage implements Wire {
 
   #hear(channel: string, message: string): void {
     for (const [client, actor] of this.channels.get(channel) ?? []) {
-      const send = async () => actor.run(() => void client.emit('smessage', channel, message));
+      const own = ownName(actor, channel);
+      const send = async () => actor.run(() => void client.emit('smessage', own, message));
       const step = { actor, name: `hears '${message}'`, readsOnly: false } as const;
       const tags = [/\{(.+)\}/.exec(channel)?.[1] ?? ''];
       void this.travel({ ...step, kind: 'notice', tags, send }, client).catch(() => {});

@@ -30,8 +30,8 @@ useTestClock();
 const OP = 7;
 
 /** The terms of an offer. */
-const terms = ({ op = OP, want = 3, most = 16, tasks = '*' } = {}) =>
-  `${op} ${LEASE_MS} ${want} ${most} 0 0 ${offerChannel('idle')} ${tasks}`;
+const terms = ({ op = OP, leaseMs = LEASE_MS, want = 3, most = 16, tasks = '*' } = {}) =>
+  `${op} ${leaseMs} ${want} ${most} 0 0 ${offerChannel('idle')} ${tasks}`;
 
 interface Idle {
   readonly scene: Scene;
@@ -62,6 +62,16 @@ const submit = async ({ scene }: Pick<Idle, 'scene'>, options: Options = {}): Pr
 
 const offerOf = ({ scene: { connection, queue }, worker }: Idle) =>
   connection.client.hget(queue.keys.offers, worker);
+
+/** How a worker names a request that was entered by its offer. */
+const nameOf = ({ id, generation }: Pick<Scene, 'id' | 'generation'>, op = OP) =>
+  `${op} ${id}~${generation}`;
+
+/** Another request of the same queue. */
+async function submitAnother({ scene: { queue } }: Pick<Idle, 'scene'>): Promise<Scene> {
+  const other = await given.nothing({ queue: queue.keys.queue });
+  return submit({ scene: { ...other, queue } });
+}
 
 /** The request has a token, and no worker. */
 async function waits(scene: Scene): Promise<void> {
@@ -100,8 +110,7 @@ const traces: Record<string, Trace> = {
     async play() {
       const one = await idle();
       await submit(one);
-      const other = await given.nothing({ queue: one.scene.queue.keys.queue });
-      await waits(await submit({ scene: { ...other, queue: one.scene.queue } }));
+      await waits(await submitAnother(one));
       expect(one.messages).toHaveLength(1);
     },
     without: [],
@@ -112,7 +121,8 @@ const traces: Record<string, Trace> = {
       const one = await idle();
       const scene = await submit(one);
       const offer = terms({ op: OP + 1 });
-      await settleWhole(scene, { worker: one.worker, grantNo: OP, finishes: 0, offer });
+      const known = nameOf(scene);
+      await settleWhole(scene, { worker: one.worker, grantNo: OP, finishes: 0, known, offer });
       expect(await offerOf(one)).toMatch(new RegExp(`^\\d+ ${OP + 1} `));
       expect(await one.scene.queue.offer(one.worker, '', terms({ op: OP + 2 }))).toMatchObject({
         taken: '',
@@ -126,19 +136,19 @@ const traces: Record<string, Trace> = {
       const one = await idle();
       const scene = await submit(one);
       const offer = terms({ op: OP + 1 });
+      const known = nameOf(scene);
       const settle = () =>
-        settleWhole(scene, { worker: one.worker, grantNo: OP, finishes: 0, offer });
+        settleWhole(scene, { worker: one.worker, grantNo: OP, finishes: 0, known, offer });
       await settle();
-      const other = await given.nothing({ queue: one.scene.queue.keys.queue });
-      const { id, generation } = await submit({ scene: { ...other, queue: one.scene.queue } });
+      const other = await submitAnother(one);
       await settle();
-      const next = await one.scene.queue.offer(one.worker, `${OP} ${scene.id}`, terms());
-      expect(next).toMatchObject({ taken: `${OP + 1} ${id}~${generation}` });
+      const next = await one.scene.queue.offer(one.worker, known, terms());
+      expect(next).toMatchObject({ taken: nameOf(other, OP + 1) });
     },
     without: [
       {
         script: 'settle-compact',
-        cure: 'an offer that is sent again hides nothing that was entered by it',
+        cure: 'an offer hides nothing of which its worker does not know',
         change: 'always',
       },
     ],
@@ -176,7 +186,7 @@ const traces: Record<string, Trace> = {
       {
         script: 'submit',
         cure: 'a request is not left to a worker that is gone',
-        change: { becomes: 'if true then return true end', uses: [] },
+        change: { becomes: 'if true then return ends end', uses: ['ends'] },
       },
     ],
   },
@@ -255,11 +265,107 @@ const traces: Record<string, Trace> = {
     ],
   },
 
+  'a worker learns what was entered by its offer also where the clock has gone back since': {
+    async play() {
+      moveClock(60_000);
+      const one = await idle();
+      const scene = await submit(one);
+      moveClock(-60_000);
+      await submitAnother(one);
+      const next = await one.scene.queue.offer(one.worker, '', terms({ op: OP + 1 }));
+      expect(next).toMatchObject({ taken: nameOf(scene) });
+    },
+    without: [{ script: 'submit', cure: 'a note does not end as an offer does', change: 'always' }],
+  },
+
+  'what was entered by an offer is noted until its lease has ended, however long that is': {
+    async play() {
+      const one = await idle({ leaseMs: 600_000 });
+      const { queue, connection } = await submit(one);
+      expect(await connection.client.pttl(queue.keys.offers)).toBeGreaterThan(500_000);
+      // Another offer makes that no shorter.
+      await queue.offer('other', '', terms());
+      expect(await connection.client.pttl(queue.keys.offers)).toBeGreaterThan(500_000);
+    },
+    without: [{ script: 'submit', cure: 'a note is kept until the lease ends', change: 'skip' }],
+  },
+
+  'what was entered by an offer is tended when its lease ends': {
+    async play() {
+      const one = await idle({ leaseMs: 5_000 });
+      const { id, queue, connection } = await submit(one);
+      await until(() => one.messages.length === 1);
+      const due = await connection.client.zscore(queue.keys.agenda, id);
+      expect(Number(due)).toBe(one.messages[0]?.entered.ends);
+    },
+    without: [
+      {
+        script: 'submit',
+        cure: 'what was entered by an offer is tended when its lease ends',
+        change: 'skip',
+      },
+    ],
+  },
+
+  'offers of workers that are gone are deleted, also if nothing is submitted': {
+    async play() {
+      const { queue, connection } = await given.nothing();
+      for (const worker of ['a', 'b', 'c']) await queue.offer(worker, '', terms());
+      moveClock(6_000);
+      await queue.offer('idle', '', terms());
+      expect(await connection.client.hkeys(queue.keys.offers)).toEqual(['idle']);
+    },
+    without: [
+      { script: 'offer', cure: 'offers of workers that are gone are deleted', change: 'skip' },
+    ],
+  },
+
+  'an offer that this version cannot read is not taken': {
+    async play() {
+      for (const [text, isLeft] of [
+        [`${Date.now() + 3_000} a form of a later version`, 1],
+        ['taken', 0],
+        ['', 0],
+      ] as const) {
+        const scene = await given.nothing();
+        const { client } = scene.connection;
+        await client.hset(scene.queue.keys.offers, 'other', text);
+        await waits(await submit({ scene }));
+        expect(await client.hexists(scene.queue.keys.offers, 'other')).toBe(isLeft);
+      }
+    },
+    without: [],
+  },
+
+  'a producer that may not send to workers pushes a token': {
+    tags: ['own-server'],
+    async play() {
+      const { url, close } = await startOwnRedis();
+      const client = new Redis(url);
+      await client.call('ACL', 'SETUSER', 'mute', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+      const connection = Connection.open(url.replace('//', '//mute:any@'));
+      onTestFinished(async () => {
+        client.disconnect();
+        await connection.close();
+        await close();
+      });
+      const queue = new QueueCommands(connection, 'q');
+      for (const worker of ['a', 'b', 'c']) await queue.offer(worker, '', terms());
+      await queue.submit(headOf({}, 'q'), [bodyOf({ id: 'r' })]);
+      expect(await client.llen(queue.keys.list(50))).toBe(1);
+      // It tries one of them.
+      const log = (await client.call('ACL', 'LOG')) as unknown[][];
+      expect(log.map((entry) => entry.slice(0, 2))).toEqual([['count', 1]]);
+    },
+    without: [],
+  },
+
   'a worker learns which request it has though the message got lost': {
     async play() {
       const one = await idle();
-      const { id, generation, queue } = await submit(one);
-      const taken = `${OP} ${id}~${generation}`;
+      const scene = await submit(one);
+      const { queue } = scene;
+      const taken = nameOf(scene);
       const again = () => queue.offer(one.worker, '', terms({ op: OP + 1 }));
       expect(await again()).toMatchObject({ taken });
       // Also if that answer gets lost.

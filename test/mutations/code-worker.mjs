@@ -25,6 +25,24 @@ export const codeWorker = [
     change: 'always',
   },
   {
+    cure: 'an offer that was made meanwhile is taken back',
+    test: 'test/flow/offers.test.ts',
+    name: 'is taken back as soon as the call that makes it is answered',
+    change: 'never',
+  },
+  {
+    cure: 'a worker that closes learns what was entered',
+    test: 'test/flow/offers.test.ts',
+    name: 'is known when the worker has closed, also if it asked just before',
+    change: 'skip',
+  },
+  {
+    cure: 'what was offered leaves a slot for the pop',
+    test: 'test/flow/offers.test.ts',
+    name: 'gives back what would leave no slot for its pop',
+    change: { becomes: 'const free = shard.slots.free;' },
+  },
+  {
     cure: 'a worker whose handlers block the event loop offers nothing',
     test: 'test/flow/offers.test.ts',
     name: 'is not made where a handler has blocked the event loop',

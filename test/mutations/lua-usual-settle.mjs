@@ -180,7 +180,7 @@ export const luaUsualSettle = [
   },
   ...[
     [
-      'an offer that is sent again hides nothing that was entered by it',
+      'an offer hides nothing of which its worker does not know',
       'a settle that is sent twice hides nothing that was entered by its offer',
     ],
     [
@@ -195,6 +195,22 @@ export const luaUsualSettle = [
     [
       'an offer is not believed beyond its length',
       'an offer does not stand for longer where the clock went back',
+    ],
+    [
+      'a note does not end as an offer does',
+      'a worker learns what was entered by its offer also where the clock has gone back since',
+    ],
+    [
+      'a note is kept until the lease ends',
+      'what was entered by an offer is noted until its lease has ended, however long that is',
+    ],
+    [
+      'what was entered by an offer is tended when its lease ends',
+      'what was entered by an offer is tended when its lease ends',
+    ],
+    [
+      'offers of workers that are gone are deleted',
+      'offers of workers that are gone are deleted, also if nothing is submitted',
     ],
     [
       'a worker learns of a request whose message got lost',

@@ -64,8 +64,6 @@ export class Dispatcher {
    * of others are not worth the time of an enter. `from`: the session that took them, perhaps ended by now.
    */
   dispatch(shard: Shard, tokens: readonly string[], most: number, from?: Yielding): void {
-    // Before the enters: if a handler blocks the event loop, no request waits for this worker.
-    shard.offer.withdraw();
     const areQuick = (this.#context.lately.averageMs ?? Number.POSITIVE_INFINITY) <= QUICK_MS;
     const slots = areQuick ? most : Number.POSITIVE_INFINITY;
     this.enterAll(shard, arrivalsOf(tokens), slots, from);
@@ -80,7 +78,7 @@ export class Dispatcher {
       const session = this.#sessionOf(shard, id, generation);
       return { session, epochs, turn: id !== from.id && !session.yielding };
     });
-    enterEach(entries, from.account.promisable, from.account);
+    enterEach(shard, entries, from.account.promisable, from.account);
     return entries.some(({ turn }) => turn);
   }
 
@@ -103,6 +101,7 @@ export class Dispatcher {
     const allYield = entries.every(({ turn }) => !turn);
     const free = this.#context.closing ? 0 : Math.min(shard.slots.free, most);
     enterEach(
+      shard,
       entries.map((entry) => ({ ...entry, turn: entry.turn || allYield })),
       free,
     );
@@ -116,7 +115,9 @@ export class Dispatcher {
     const isLate = performance.now() - from > FRESH_MS;
     // While no pop waits, a list may have tokens that go before it.
     const isIdle = shard.intake.isWaiting && !this.#context.closing;
-    const free = isIdle && !isLate ? shard.slots.free : 0;
+    // What that pop is answered has a slot, also where tokens have come since the offer.
+    // cure: what was offered leaves a slot for the pop
+    const free = isIdle && !isLate ? Math.max(0, shard.slots.free - 1) : 0;
     this.#sessionOf(shard, granted.id, granted.generation).granted(granted, from, free);
   }
 
@@ -172,6 +173,7 @@ export class Dispatcher {
 
 /** Enters each, with an equal share of `free` slots if it has its turn. `from`: who gives them up; else they are free. */
 function enterEach(
+  shard: Shard,
   entries: readonly {
     readonly session: RequestSession;
     readonly epochs: readonly string[];
@@ -180,6 +182,8 @@ function enterEach(
   free: number,
   from?: SlotAccount,
 ): void {
+  // Before the enters: if a handler blocks the event loop, no request waits for this worker.
+  if (entries.length > 0) shard.offer.withdraw();
   let left = entries.filter(({ turn }) => turn).length;
   let slots = free;
   for (const { session, epochs, turn } of entries) {

@@ -659,7 +659,7 @@ export const calls = {
   /** Offers that a worker enters the next small request. `submit` then enters it for the worker, and sends what `enter` would have replied to a channel of the worker, so that no token has to be pushed and popped. A worker offers while its pop waits: then no list has a token. */
   'offer': {
     keys: (k: {
-      /** boot id -> the offer of this worker, or what was entered by it (lib/offers) */ readonly offers: string;
+      /** boot id -> the offer of this worker, or a note of what was entered by it (lib/offers) */ readonly offers: string;
     }): string[] => [k.offers],
     args: (a: {
       /** boot id of the worker process */ readonly worker: string;
@@ -1177,9 +1177,10 @@ export const calls = {
       /** this and the next two: as in `finish` */ readonly historyMs: number;
       readonly historyMax: number;
       readonly named: string;
-      /** as `terms` in `offer`; '': it offers nothing */ readonly offer: string;
+      /** this and the next: as `known` and `terms` in `offer` */ readonly known: string;
+      readonly offer: string;
       /** of each request, as in `settle` */ readonly settling: readonly { readonly id: string; readonly generation: number; readonly grantNo: number; readonly successes: number; readonly values: Argument; readonly channel: string }[];
-    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, a.offer, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.channel])],
+    }): Argument[] => [a.worker, a.finishes, a.historyMs, a.historyMax, a.named, a.known, a.offer, ...a.settling.flatMap((e) => [e.id, e.generation, e.grantNo, e.successes, e.values, e.channel])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'settled'; readonly left: string; readonly complete: readonly number[]; readonly now: number; }
     {

@@ -51,7 +51,10 @@ export class Offer implements Offering {
   #known = '';
   /** The server's time `now` was read after `sentAt`. */
   #clock: { readonly sentAt: number; readonly now: number } | undefined;
-  #calling = false;
+  /** The call under way; undefined: none. */
+  #call: Promise<void> | undefined;
+  /** Whether the offer is to be taken back when that call is answered. */
+  #isUnwanted = false;
   #silentUntil = 0;
   /** Whether it is among those that offer, where the fleet is big, and when that was drawn. */
   #isDrawn = false;
@@ -82,47 +85,53 @@ export class Offer implements Offering {
   /** Offers nothing any more; what was entered meanwhile is known then. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    if (this.#op > 0) await this.#call('');
+    this.withdraw();
+    // cure: a worker that closes learns what was entered
+    while (this.#call) await this.#call;
   }
 
-  /** The worker gets other work. What is entered until the server knows comes as always. */
+  /** The worker gets other work, or closes. What is entered until the server knows comes as always. */
   withdraw(): void {
     // cure: a worker that gets other work offers nothing
-    if (this.#op === 0 || this.#calling) return;
-    this.#calling = true;
-    void this.#call('')
-      .catch(() => {})
-      .finally(() => {
-        this.#calling = false;
-      });
+    if (this.#op === 0) return;
+    if (this.#call) this.#isUnwanted = true;
+    else this.#send(() => this.#exchange(''));
   }
 
   /** Made with the settle of the only request that the worker has. */
   next(): NextOffer | undefined {
-    if (this.#op > 0 || this.#calling || this.#hooks.sessions() > 1) return undefined;
+    if (this.#op > 0 || this.#call || this.#hooks.sessions() > 1) return undefined;
     if (!this.#mayOffer || this.#isMemoryUnknown) return undefined;
     const sentAt = performance.now();
     const made = (now: number) => {
       this.#clock = { sentAt, now };
     };
-    return { terms: this.#make(), made };
+    return { known: this.#known, terms: this.#make(), made };
   }
 
   /** Makes an offer, or makes it anew, and learns of what was entered without a message. */
   async check(): Promise<void> {
     const isDue = performance.now() - this.#madeAt >= RENEW_MS;
-    if (this.#calling || (this.#op > 0 && !isDue)) return;
-    this.#calling = true;
-    try {
+    if (this.#call || (this.#op > 0 && !isDue)) return;
+    this.#send(async () => {
       const offers = this.#hooks.sessions() === 0 && this.#isChosen && this.#mayOffer;
       if (offers) await this.#serverMemory.refreshIfStale();
       const still = offers && this.#hooks.sessions() === 0 && this.#mayOffer;
-      if (still || this.#op > 0) await this.#call(still ? this.#make() : '');
-    } catch {
-      // Without an answer, the next check asks.
-    } finally {
-      this.#calling = false;
-    }
+      if (still || this.#op > 0) await this.#exchange(still ? this.#make() : '');
+    });
+    await this.#call;
+  }
+
+  /** One call at a time. Without an answer, the next check asks. */
+  #send(call: () => Promise<void>): void {
+    this.#isUnwanted = false;
+    this.#call = call()
+      .catch(() => {})
+      .then(() => {
+        this.#call = undefined;
+        // cure: an offer that was made meanwhile is taken back
+        if (this.#isUnwanted) this.withdraw();
+      });
   }
 
   /** Messages may have been missed until now: asks at once what was entered. */
@@ -196,7 +205,7 @@ export class Offer implements Offering {
     return `${this.#op} ${leaseMs} ${want} ${most} ${ahead} ${quick} ${channel} ${handlers.served}`;
   }
 
-  async #call(terms: string): Promise<void> {
+  async #exchange(terms: string): Promise<void> {
     const sentAt = performance.now();
     const { now, taken } = await this.#queue.offer(this.#context.id, this.#known, terms);
     this.#clock = { sentAt, now };

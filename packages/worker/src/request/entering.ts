@@ -11,6 +11,8 @@ import type { SlotAccount } from './slot-account.js';
 import type { TimeSlice } from './time-slice.js';
 import type { TokenReturn } from './token-return.js';
 
+type Refused = Exclude<Entered, { readonly verdict: 'ok' }>;
+
 interface Parts {
   readonly log: RunLog;
   readonly calls: SessionCalls;
@@ -53,36 +55,31 @@ export class Entering {
     this.#hooks = hooks;
   }
 
-  /**
-   * With tokens (their epochs), for up to `want` slots. `awaits`: they are still in use · `op`: number of an enter whose
-   * answer got lost.
-   */
-  async withTokens(
-    epochs: readonly string[],
-    want: number,
-    awaits: boolean,
-    op?: number,
-  ): Promise<void> {
+  /** With tokens (their epochs), for up to `want` slots. `awaits`: they are still in use. */
+  async withTokens(epochs: readonly string[], want: number, awaits: boolean): Promise<void> {
     const { account, calls, lease, reading, room } = this.#parts;
     let [wanted, sentAt, granted] = [0, 0, 0];
     let entered: Entered;
     try {
       wanted = await room.permitsFor(this.#session.shard.takesWork ? want : 0);
       sentAt = performance.now();
-      const ahead = reading.entering(wanted === want);
-      entered = await calls.enter(epochs, wanted, account, ahead, op);
+      entered = await calls.enter(epochs, wanted, account, reading.entering(wanted === want));
       if (entered.verdict === 'ok') granted = entered.permits - lease.permits;
     } finally {
       account.answered(want, awaits ? Math.max(0, want - granted) : 0);
     }
-    if (entered.verdict === 'ok') {
-      // Of an enter that was carried out before: there are no slots for its permits.
-      if (op !== undefined) account.addSurplus(Math.max(0, granted));
-      const tokens = op === undefined ? epochs.length : 1;
-      return this.#begin(entered, tokens, wanted, sentAt);
-    }
-    if (entered.verdict === 'unserved') return calls.park(entered.task);
-    this.#hooks.onEnded(entered.verdict === 'complete' ? entered : undefined);
+    if (entered.verdict !== 'ok') return this.#refused(entered);
+    return this.#begin(entered, epochs.length, wanted, sentAt);
+  }
+
+  /** Sends the enter of this number again, whose answer got lost. There are no slots for what it got: it is given back. */
+  async again(op: number): Promise<void> {
+    const { account, calls, lease, reading } = this.#parts;
+    const sentAt = performance.now();
+    const entered = await calls.enter([], 0, account, reading.entering(true), op);
+    if (entered.verdict !== 'ok') return this.#refused(entered);
+    account.addSurplus(Math.max(0, entered.permits - lease.permits));
+    return this.#begin(entered, 1, 0, sentAt);
   }
 
   /** By an offer, for `wanted` free slots. `from`: when the lease began, as performance.now(). */
@@ -93,6 +90,11 @@ export class Entering {
     account.answered(wanted);
     account.addSurplus(granted.entered.permits - wanted);
     return this.#begin(granted.entered, 1, wanted, from);
+  }
+
+  async #refused(entered: Refused): Promise<void> {
+    if (entered.verdict === 'unserved') return this.#parts.calls.park(entered.task);
+    this.#hooks.onEnded(entered.verdict === 'complete' ? entered : undefined);
   }
 
   async #begin(

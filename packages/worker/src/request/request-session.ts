@@ -135,7 +135,7 @@ export class RequestSession {
 
   /** Enters again by the enter of this number, whose answer got lost: what it has is given back. */
   enterAgain(op: number): void {
-    this.#mailbox.run(() => this.#entering.withTokens([], 0, false, op));
+    this.#mailbox.run(() => this.#entering.again(op));
   }
 
   /** Reads and starts nothing more; gives permits back as handlers end. */

@@ -43,7 +43,8 @@ export type CompactEnd = 'complete' | 'finished';
 
 /** An offer that the worker enters the next small request, with a call that is sent anyway. */
 export interface NextOffer {
-  /** See `QueueCommands.offer`. */
+  /** These two: see `QueueCommands.offer`. */
+  readonly known: string;
   readonly terms: string;
   /** The call was answered at `now`, server time. */
   readonly made: (now: number) => void;
@@ -196,6 +197,7 @@ export class CompactCalls {
         historyMs: TIMES.historyMs,
         historyMax: HISTORY_MAX,
         named,
+        known: offer?.known ?? '',
         offer: offer?.terms ?? '',
         settling: some.map(({ settling }) => settling),
       },
