@@ -40,7 +40,7 @@ export const codeWorker = [
     cure: 'what was offered leaves a slot for the pop',
     test: 'test/flow/offers.test.ts',
     name: 'gives back what would leave no slot for its pop',
-    change: { becomes: 'const free = shard.slots.free;' },
+    change: { becomes: 'shard.slots.free' },
   },
   {
     cure: 'a worker whose handlers block the event loop offers nothing',
