@@ -8,8 +8,9 @@
 --                                                           until then
 
 -- An offer stands for about as long as a pop waits. The hash is kept for a while after the last offer, and a note after the
--- end of the lease: while Redis was away, leases have their time again.
-local OFFER_MS, KEPT_MS = 6000, 60000
+-- end of the lease: while Redis was away, leases have their time again. No lease is longer than an hour, and a clock that is
+-- set back by more than a day was wrong.
+local OFFER_MS, KEPT_MS, LONGEST_NOTE_MS = 6000, 60000, 90000000
 
 -- How many offers and notes are read at a time.
 local DRAWN = 4
@@ -32,14 +33,14 @@ local function makeOffer(offers, worker, terms, at)
   keepOffers(offers, KEPT_MS)
 end
 
--- Whether an offer or a note counts no longer. When the clock has gone back, an offer would stand for too long; a note stays,
+-- Whether an offer or a note counts no longer. When the clock has gone back, an offer would stand for too long. A note stays,
 -- as its worker has yet to learn of it.
 local function isPast(text, at)
   local noted = text:match('^taken (%d+)')
   local ends = tonumber(noted or text:match('^%d+'))
   return not ends or at >= ends or
-    --[[cure: a note does not end as an offer does]] not noted and
-    --[[cure: an offer is not believed beyond its length]] ends > at + OFFER_MS
+    --[[cure: an offer is not believed beyond its length]] ends > at +
+      --[[cure: a note does not end as an offer does]] (noted and LONGEST_NOTE_MS or OFFER_MS)
 end
 
 -- Some offers and notes, drawn at random, as worker, text, … Those that count no longer are deleted. A user without the right

@@ -275,7 +275,25 @@ const traces: Record<string, Trace> = {
       const next = await one.scene.queue.offer(one.worker, '', terms({ op: OP + 1 }));
       expect(next).toMatchObject({ taken: nameOf(scene) });
     },
-    without: [{ script: 'submit', cure: 'a note does not end as an offer does', change: 'always' }],
+    without: [
+      {
+        script: 'submit',
+        cure: 'a note does not end as an offer does',
+        change: { becomes: 'OFFER_MS' },
+      },
+    ],
+  },
+
+  'a note from a clock that was far ahead is deleted': {
+    async play() {
+      moveClock(100_000_000);
+      const one = await idle();
+      await submit(one);
+      moveClock(-100_000_000);
+      await submitAnother(one);
+      expect(await offerOf(one)).toBeNull();
+    },
+    without: [],
   },
 
   'what was entered by an offer is noted until its lease has ended, however long that is': {
@@ -356,6 +374,28 @@ const traces: Record<string, Trace> = {
       // It tries one of them.
       const log = (await client.call('ACL', 'LOG')) as unknown[][];
       expect(log.map((entry) => entry.slice(0, 2))).toEqual([['count', 1]]);
+    },
+    without: [],
+  },
+
+  'where nobody may draw offers, they stand in vain, and requests get tokens': {
+    tags: ['own-server'],
+    async play() {
+      const { url, close } = await startOwnRedis();
+      const client = new Redis(url);
+      const rights = ['~*', '&*', '+@all', '-hrandfield'];
+      await client.call('ACL', 'SETUSER', 'old', 'on', 'nopass', ...rights);
+      const connection = Connection.open(url.replace('//', '//old:any@'));
+      onTestFinished(async () => {
+        client.disconnect();
+        await connection.close();
+        await close();
+      });
+      const queue = new QueueCommands(connection, 'q');
+      expect(await queue.offer('idle', '', terms())).toMatchObject({ taken: '' });
+      expect(await client.hexists(queue.keys.offers, 'idle')).toBe(1);
+      await queue.submit(headOf({}, 'q'), [bodyOf({ id: 'r' })]);
+      expect(await client.llen(queue.keys.list(50))).toBe(1);
     },
     without: [],
   },

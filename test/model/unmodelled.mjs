@@ -98,6 +98,8 @@ export const unmodelled = [
     'an offer hides nothing of which its worker does not know',
     'an offer that was made meanwhile is taken back',
     'a worker that closes learns what was entered',
+    'a worker that closes asks until it is answered',
+    'notes that are known do not hide the offers of others',
     'what was offered leaves a slot for the pop',
     'a note does not end as an offer does',
     'a note is kept until the lease ends',

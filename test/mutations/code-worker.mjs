@@ -37,10 +37,22 @@ export const codeWorker = [
     change: 'skip',
   },
   {
+    cure: 'a worker that closes asks until it is answered',
+    test: 'test/flow/offers.test.ts',
+    name: 'is known when the worker has closed, also if a call of it failed',
+    change: 'skip',
+  },
+  {
+    cure: 'notes that are known do not hide the offers of others',
+    test: 'test/flow/offers.test.ts',
+    name: 'leaves no note when the worker has gone on to other work',
+    change: { becomes: 'this.#op > 0' },
+  },
+  {
     cure: 'what was offered leaves a slot for the pop',
     test: 'test/flow/offers.test.ts',
     name: 'gives back what would leave no slot for its pop',
-    change: { becomes: 'shard.slots.free' },
+    change: { becomes: 'isIdle && !isLate ? shard.slots.free : 0' },
   },
   {
     cure: 'a worker whose handlers block the event loop offers nothing',

@@ -50,7 +50,7 @@ export interface QueueKeys {
   readonly workerInfo: string;
   /** list · intervals of ten seconds, the latest left, at most an hour · expires an hour after the last report */
   readonly series: string;
-  /** hash · boot id → the offer of an idle worker to enter the next small request · expires a minute after the last */
+  /** hash · boot id → the offer of an idle worker, or a note of what was entered by it · expires a minute after both */
   readonly offers: string;
   /** hash · 'until': when the pause of the queue ends by itself, 0: never · only while it is paused */
   readonly paused: string;

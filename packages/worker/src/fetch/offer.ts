@@ -1,6 +1,7 @@
 import {
   type Granted,
   type NextOffer,
+  nextTurn,
   type Offering,
   offerChannel,
   pause,
@@ -49,6 +50,8 @@ export class Offer implements Offering {
   #madeAt = 0;
   /** What was entered last, as 'op id~generation'. */
   #known = '';
+  /** Whether the server has a note of that which this worker has not acknowledged. */
+  #isNoted = false;
   /** The server's time `now` was read after `sentAt`. */
   #clock: { readonly sentAt: number; readonly now: number } | undefined;
   /** The call under way; undefined: none. */
@@ -88,6 +91,9 @@ export class Offer implements Offering {
     this.withdraw();
     // cure: a worker that closes learns what was entered
     while (this.#call) await this.#call;
+    const { queue } = this.#queue.keys;
+    // cure: a worker that closes asks until it is answered
+    if (this.#op > 0) await this.#context.insist(queue, () => this.#exchange(''));
   }
 
   /** The worker gets other work, or closes. What is entered until the server knows comes as always. */
@@ -105,6 +111,7 @@ export class Offer implements Offering {
     const sentAt = performance.now();
     const made = (now: number) => {
       this.#clock = { sentAt, now };
+      this.#isNoted = false;
     };
     return { known: this.#known, terms: this.#make(), made };
   }
@@ -117,7 +124,9 @@ export class Offer implements Offering {
       const offers = this.#hooks.sessions() === 0 && this.#isChosen && this.#mayOffer;
       if (offers) await this.#serverMemory.refreshIfStale();
       const still = offers && this.#hooks.sessions() === 0 && this.#mayOffer;
-      if (still || this.#op > 0) await this.#exchange(still ? this.#make() : '');
+      // cure: notes that are known do not hide the offers of others
+      const mayAsk = this.#op > 0 || this.#isNoted;
+      if (still || mayAsk) await this.#exchange(still ? this.#make() : '');
     });
     await this.#call;
   }
@@ -126,7 +135,9 @@ export class Offer implements Offering {
   #send(call: () => Promise<void>): void {
     this.#isUnwanted = false;
     this.#call = call()
-      .catch(() => {})
+      .catch(() => {
+        this.#madeAt = Number.NEGATIVE_INFINITY;
+      })
       .then(() => {
         this.#call = undefined;
         // cure: an offer that was made meanwhile is taken back
@@ -150,6 +161,7 @@ export class Offer implements Offering {
     // cure: a request that was offered is entered once
     if (name === this.#known) return undefined;
     this.#known = name;
+    this.#isNoted = true;
     // The answer to the first offer may come behind the message.
     const earliest = op === this.#op ? this.#madeAt : Number.NEGATIVE_INFINITY;
     if (op === this.#op) this.#op = 0;
@@ -209,10 +221,11 @@ export class Offer implements Offering {
     const sentAt = performance.now();
     const { now, taken } = await this.#queue.offer(this.#context.id, this.#known, terms);
     this.#clock = { sentAt, now };
+    this.#isNoted = taken !== '';
     if (terms === '' || taken !== '') this.#op = 0;
     if (taken === '') return;
-    // It may come on another connection.
-    if (taken !== this.#known) await pause(ON_ITS_WAY_MS);
+    // It may come on another connection; timers go before what has come there.
+    if (taken !== this.#known) await pause(ON_ITS_WAY_MS).then(nextTurn);
     if (taken === this.#known) return;
     this.#known = taken;
     this.#silentUntil = performance.now() + MISSED_MS;

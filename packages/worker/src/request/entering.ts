@@ -84,8 +84,9 @@ export class Entering {
 
   /** By an offer, for `wanted` free slots. `from`: when the lease began, as performance.now(). */
   byOffer(granted: Granted, from: number, wanted: number): Promise<void> {
-    const { account, calls, reading } = this.#parts;
+    const { account, calls, lease, reading } = this.#parts;
     calls.entered(granted);
+    lease.firstTendScheduled();
     reading.offered(granted.entered.quick);
     account.answered(wanted);
     account.addSurplus(granted.entered.permits - wanted);
