@@ -2,7 +2,7 @@
  * Requests that are submitted in one call, which needs one server for all keys.
  * @module-tag one-server
  */
-import { type Granted, offerChannel } from '@piecework/protocol';
+import { type Granted, nextTurn, offerChannel } from '@piecework/protocol';
 import type { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
@@ -364,6 +364,8 @@ describe('what was entered by an offer', () => {
     await offer.check();
     await isTakenBy(flow, 1);
     offer.ask();
+    // It has been answered, and waits for the message.
+    while (offer.stands) await nextTurn();
     await offer.close();
     expect(missed).toEqual([['r', 5, 1]]);
   });
