@@ -3,24 +3,22 @@
  * @module-tag one-server
  */
 
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { describe, expect } from 'vitest';
 import { numbers, test } from '../support/flow.js';
 import { LEASE_MS } from '../support/given.js';
+import { NotingRedis } from '../support/noting-redis.js';
 import { scriptOf } from '../support/script-names.js';
 
-/** A client that notes the scripts that it sends. */
-class Noting extends Redis {
-  readonly sent: string[] = [];
-  /** Of the calls of `settle-compact`: how many finish what they complete. */
+/** Also counts of the calls of `settle-compact` how many finish what they complete. */
+class Finishing extends NotingRedis {
   finishing = 0;
 
   override sendCommand(
     ...[command, stream]: Parameters<Redis['sendCommand']>
   ): ReturnType<Redis['sendCommand']> {
-    const script = scriptOf(command.name, command.args);
-    if (script) this.sent.push(script);
-    if (script === 'settle-compact') this.finishing += Number(finishesIn(command.args.map(String)));
+    const isSettle = scriptOf(command.name, command.args) === 'settle-compact';
+    if (isSettle) this.finishing += Number(finishesIn(command.args.map(String)));
     return super.sendCommand(command, stream);
   }
 }
@@ -35,8 +33,7 @@ const argsOf = (generation: number) => ({
 
 describe('calls on compact requests', () => {
   test('go together where they come in one turn', async ({ flow }) => {
-    const redis = new Noting(flow.redis as string, { protocol: 2 });
-    flow.after(() => redis.disconnect());
+    const redis = new NotingRedis(flow);
     const worker = flow.worker({ redis, handler: (n: number) => n, concurrency: 250 });
     const producer = flow.producer();
     const submit = (n: number) => producer.submit([n, n], { id: flow.id(`r${n}`) });
@@ -57,8 +54,7 @@ describe('calls on compact requests', () => {
   });
 
   test('finish what they complete, where they complete several', async ({ flow }) => {
-    const redis = new Noting(flow.redis as string, { protocol: 2 });
-    flow.after(() => redis.disconnect());
+    const redis = new Finishing(flow);
     const worker = flow.worker({ redis, handler: (n: number) => n, concurrency: 100 });
     const producer = flow.producer();
     const submit = (n: number) => producer.submit([n], { id: flow.id(`r${n}`) });

@@ -11,21 +11,16 @@ import { Offer } from '../../packages/worker/dist/fetch/offer.js';
 import { startDeafProxy } from '../support/deaf-proxy.js';
 import { type Flow, gate, numbers, test } from '../support/flow.js';
 import { LEASE_MS } from '../support/given.js';
+import { NotingRedis } from '../support/noting-redis.js';
 import { startOwnRedis } from '../support/redis.js';
-import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
-/** A client that notes the scripts that it sends. */
-class Noting extends Redis {
-  readonly sent: string[] = [];
-
-  override sendCommand(
-    ...[command, stream]: Parameters<Redis['sendCommand']>
-  ): ReturnType<Redis['sendCommand']> {
-    const script = scriptOf(command.name, command.args);
-    if (script) this.sent.push(script);
-    return super.sendCommand(command, stream);
-  }
+/** A worker that has started; it closes with the test. */
+async function started(flow: Flow, options: Parameters<Flow['worker']>[0]): Promise<Worker> {
+  const worker = flow.worker(options);
+  await worker.start();
+  flow.after(() => worker.close());
+  return worker;
 }
 
 const offerOf = (flow: Flow, { id }: Pick<Worker, 'id'>) =>
@@ -58,8 +53,7 @@ async function behindProxy(flow: Flow) {
  * have made before. `sent`: its scripts since.
  */
 async function givenBeside(flow: Flow, items: readonly number[]) {
-  const redis = new Noting(flow.redis as string, { protocol: 2 });
-  flow.after(() => redis.disconnect());
+  const redis = new NotingRedis(flow);
   const { opened, open } = gate<void>();
   const large = flow.id('large');
   const busy = flow.worker({
@@ -93,11 +87,8 @@ const crashes = (_: unknown, context: { readonly crashes: number }) => context.c
 
 describe('an idle worker', () => {
   test('runs one request after the other without a token and an enter', async ({ flow }) => {
-    const redis = new Noting(flow.redis as string, { protocol: 2 });
-    flow.after(() => redis.disconnect());
-    const worker = flow.worker({ redis, handler: (n: number) => n });
-    await worker.start();
-    flow.after(() => worker.close());
+    const redis = new NotingRedis(flow);
+    const worker = await started(flow, { redis, handler: (n: number) => n });
     const producer = flow.producer();
     const runOne = async (n: number) => {
       const { id } = await producer.submit([n, n + 1], { id: flow.id(`r${n}`) });
@@ -138,11 +129,8 @@ describe('an idle worker', () => {
   });
 
   test('takes its offer back before it enters other work', async ({ flow }) => {
-    const redis = new Noting(flow.redis as string, { protocol: 2 });
-    flow.after(() => redis.disconnect());
-    const worker = flow.worker({ redis, handler: (n: number) => n });
-    await worker.start();
-    flow.after(() => worker.close());
+    const redis = new NotingRedis(flow);
+    const worker = await started(flow, { redis, handler: (n: number) => n });
     await offers(flow, worker);
     redis.sent.length = 0;
     const { id } = await flow.producer().submit([1], { deadlineMs: 600_000 });
@@ -153,9 +141,7 @@ describe('an idle worker', () => {
 
   test('starts nothing that was entered long ago', async ({ flow }) => {
     const seen: unknown[] = [];
-    const worker = flow.worker({ handler: (value: unknown) => seen.push(value) });
-    await worker.start();
-    flow.after(() => worker.close());
+    const worker = await started(flow, { handler: (value: unknown) => seen.push(value) });
     await offers(flow, worker);
     // A message that was under way for ten seconds, about a request that is gone since.
     const ends = Date.now() - 10_000 + 30_000;
@@ -170,9 +156,7 @@ describe('an idle worker', () => {
 
   test('gives back what it was given in a message that got lost', async ({ flow }) => {
     const proxy = await behindProxy(flow);
-    const deaf = flow.worker({ redis: proxy.url, handler: crashes, leaseMs: 60_000 });
-    await deaf.start();
-    flow.after(() => deaf.close());
+    const deaf = await started(flow, { redis: proxy.url, handler: crashes, leaseMs: 60_000 });
     await offers(flow, deaf);
     proxy.deafen();
     const { id } = await flow.producer().submit([1]);
@@ -191,9 +175,7 @@ describe('an idle worker', () => {
     const { id } = await flow.producer().submit([1]);
     await isTaken(flow, deaf);
     await deaf.close();
-    const other = flow.worker({ handler: crashes });
-    await other.start();
-    flow.after(() => other.close());
+    await started(flow, { handler: crashes });
     expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
     expect((await flow.results(id)).get(0)).toBe(0);
   });
@@ -212,9 +194,7 @@ test('a worker whose user may not have a channel of its own works by tokens, and
   const pw = new Piecework({ redis: url, queue: flow.queue });
   flow.after(() => pw.close());
   const redis = url.replace('//', '//limited:any@');
-  const worker = flow.worker({ redis, handler: (n: number) => n });
-  await worker.start();
-  flow.after(() => worker.close());
+  const worker = await started(flow, { redis, handler: (n: number) => n });
   const listeners = async (channel: string) =>
     Number(((await client.call('PUBSUB', 'SHARDNUMSUB', channel)) as [string, number])[1]);
   await until(async () => (await listeners(control)) === 1, { what: 'it hears notices' });

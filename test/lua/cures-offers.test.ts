@@ -73,6 +73,21 @@ async function submitAnother({ scene: { queue } }: Pick<Idle, 'scene'>): Promise
   return submit({ scene: { ...other, queue } });
 }
 
+/** A queue on a server of its own, called by a user who has all rights but this; `client` has all. */
+async function asUserWith(restriction: string) {
+  const { url, close } = await startOwnRedis();
+  const client = new Redis(url);
+  const rights = ['~*', '&*', '+@all', restriction];
+  await client.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', ...rights);
+  const connection = Connection.open(url.replace('//', '//limited:any@'));
+  onTestFinished(async () => {
+    client.disconnect();
+    await connection.close();
+    await close();
+  });
+  return { queue: new QueueCommands(connection, 'q'), client };
+}
+
 /** The request has a token, and no worker. */
 async function waits(scene: Scene): Promise<void> {
   expect(await inspect(scene)).toMatchObject({ granted: 0, out: 1, permits: {} });
@@ -358,16 +373,7 @@ const traces: Record<string, Trace> = {
   'a producer that may not send to workers pushes a token': {
     tags: ['own-server'],
     async play() {
-      const { url, close } = await startOwnRedis();
-      const client = new Redis(url);
-      await client.call('ACL', 'SETUSER', 'mute', 'on', 'nopass', '~*', '+@all', 'resetchannels');
-      const connection = Connection.open(url.replace('//', '//mute:any@'));
-      onTestFinished(async () => {
-        client.disconnect();
-        await connection.close();
-        await close();
-      });
-      const queue = new QueueCommands(connection, 'q');
+      const { queue, client } = await asUserWith('resetchannels');
       for (const worker of ['a', 'b', 'c']) await queue.offer(worker, '', terms());
       await queue.submit(headOf({}, 'q'), [bodyOf({ id: 'r' })]);
       expect(await client.llen(queue.keys.list(50))).toBe(1);
@@ -381,17 +387,7 @@ const traces: Record<string, Trace> = {
   'where nobody may draw offers, they stand in vain, and requests get tokens': {
     tags: ['own-server'],
     async play() {
-      const { url, close } = await startOwnRedis();
-      const client = new Redis(url);
-      const rights = ['~*', '&*', '+@all', '-hrandfield'];
-      await client.call('ACL', 'SETUSER', 'old', 'on', 'nopass', ...rights);
-      const connection = Connection.open(url.replace('//', '//old:any@'));
-      onTestFinished(async () => {
-        client.disconnect();
-        await connection.close();
-        await close();
-      });
-      const queue = new QueueCommands(connection, 'q');
+      const { queue, client } = await asUserWith('-hrandfield');
       expect(await queue.offer('idle', '', terms())).toMatchObject({ taken: '' });
       expect(await client.hexists(queue.keys.offers, 'idle')).toBe(1);
       await queue.submit(headOf({}, 'q'), [bodyOf({ id: 'r' })]);
