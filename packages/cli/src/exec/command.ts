@@ -1,5 +1,6 @@
+import { InvalidOptionError } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
-import { NAMED } from './field-name.js';
+import { type Part, type Placeholder, partsOf } from './placeholders.js';
 import { programError } from './program.js';
 
 /**
@@ -7,20 +8,9 @@ import { programError } from './program.js';
  * `{name}` a column of a row, where the input has columns. All other braces belong to the shell.
  *
  * A payload is never inserted into the text that the shell parses. `{}` becomes the expansion of an environment
- * variable, `"$PIECEWORK_ITEM"`, and the shell does not parse the result of an expansion. So no payload can be run as
- * code, wherever `{}` is; the quotes around it only decide how it is split into words. Within single quotes it stays
- * unchanged, as `$` does there.
+ * variable in double quotes, `"${PIECEWORK_ITEM}"`, which the shell neither parses, splits nor globs. A placeholder
+ * that cannot become one, as in single quotes or backquotes, is refused.
  */
-
-/** A placeholder, inside or outside double quotes. */
-interface Placeholder {
-  /** `{ column }`: its name. */
-  readonly of: 'item' | 'index' | { readonly column: string };
-  readonly quoted: boolean;
-}
-
-/** A placeholder, or the text between two. */
-type Part = string | Placeholder;
 
 /** How an array is given to a program: as JSON, or a line for each element. */
 export type ExecInput = 'json' | 'lines';
@@ -39,15 +29,21 @@ export class ExecCommand {
   readonly #parts: readonly Part[];
   readonly #input: ExecInput;
 
-  /** @param columns names that, in braces, are fields of the payload, an object */
+  /**
+   * @param columns names that, in braces, are fields of the payload, an object
+   * @throws InvalidOptionError when a placeholder is in a place where it cannot be replaced
+   */
   constructor(command: string, input: ExecInput = 'json', columns: readonly string[] = []) {
     this.#parts = partsOf(command, (name) => columns.includes(name));
     this.#input = input;
+    const barred = this.#parts.find(isBarred);
+    if (barred)
+      throw new InvalidOptionError('--exec', command, `no ${nameOf(barred)} ${barred.barred}`);
   }
 
   /** Whether the payload, or a field of it, is an argument. Then it is not on standard input. */
   get takesItem(): boolean {
-    return this.#parts.some((part) => typeof part !== 'string' && part.of !== 'index');
+    return this.#parts.some(isItem);
   }
 
   /** @throws Error when the payload cannot be an argument */
@@ -82,12 +78,17 @@ export class ExecCommand {
     return this.#parts
       .map((part, i) => {
         if (typeof part === 'string') return part;
-        const { of, quoted } = part;
+        const { of, quoted, attached } = part;
         if (of === 'index') return String(index);
         const words =
           of === 'item'
             ? this.#items(payload).map(wordOf)
             : fieldsOf(payload, of.column).map(wordOf);
+        // The rest of `x={}` would be a command.
+        if (attached && words.length !== 1)
+          throw programError(
+            `${nameOf(part)} of a batch is ${words.length} words: write it as a word of its own, or in double quotes`,
+          );
         return show(words, of === 'item' ? NAME : `${NAME}_PART_${i}`, quoted).join(' ');
       })
       .join('');
@@ -149,70 +150,22 @@ const octal = (bytes: Buffer) =>
 
 /** The names in braces that would be placeholders if there were columns of these names. */
 export function namesIn(command: string): string[] {
-  const names = new Set<string>();
-  partsOf(command, (name) => {
-    names.add(name);
-    return true;
-  });
-  return [...names];
+  const names = partsOf(command, () => true).flatMap((part) =>
+    typeof part === 'string' || part.barred || typeof part.of === 'string' ? [] : [part.of.column],
+  );
+  return [...new Set(names)];
 }
 
-function placeholderAt(
-  command: string,
-  at: number,
-  isColumn: (name: string) => boolean,
-): { readonly of: Placeholder['of']; readonly length: number } | undefined {
-  if (command.startsWith('{}', at)) return { of: 'item', length: 2 };
-  if (command.startsWith('{index}', at)) return { of: 'index', length: 7 };
-  NAMED.lastIndex = at;
-  const [whole = '', column = ''] = NAMED.exec(command) ?? [];
-  return whole !== '' && isColumn(column) ? { of: { column }, length: whole.length } : undefined;
-}
+/** Whether a command has a `{}` that would be replaced. */
+export const hasItem = (command: string): boolean =>
+  partsOf(command, () => false).some((part) => isItem(part) && !part.barred);
 
-/**
- * Finds the placeholders that are not in single quotes or behind a backslash or `$`, and whether each is in double
- * quotes. The text in `$(…)` has quotes of its own.
- */
-function partsOf(command: string, isColumn: (name: string) => boolean): Part[] {
-  const parts: Part[] = [];
-  /** What surrounds the current place: double quotes, or `$(…)` with a number of open brackets in it. */
-  const within: ('"' | { brackets: number })[] = [{ brackets: 0 }];
-  let from = 0;
-  let at = 0;
-  while (at < command.length) {
-    const place = within.at(-1);
-    const letter = command[at];
-    const found = placeholderAt(command, at, isColumn);
-    let length = 1;
-    if (letter === '\\') length = 2;
-    // `${` begins a variable of the shell.
-    else if (command.startsWith('${', at)) length = 2;
-    else if (found) {
-      parts.push(command.slice(from, at), { of: found.of, quoted: place === '"' });
-      length = found.length;
-      from = at + length;
-    } else if (command.startsWith('$(', at)) {
-      within.push({ brackets: 0 });
-      length = 2;
-    } else if (letter === '"') {
-      if (place === '"') within.pop();
-      else within.push('"');
-    } else if (place !== undefined && place !== '"') {
-      if (letter === "'") length = endOf(command, "'", at + 1) - at;
-      else if (letter === '#' && /(^|[\s;&|()])$/.test(command.slice(0, at)))
-        length = endOf(command, '\n', at) - at;
-      else if (letter === '(') place.brackets += 1;
-      else if (letter === ')' && place.brackets > 0) place.brackets -= 1;
-      else if (letter === ')' && within.length > 1) within.pop();
-    }
-    at += length;
-  }
-  parts.push(command.slice(from));
-  return parts;
-}
+const isItem = (part: Part): part is Placeholder => typeof part !== 'string' && part.of !== 'index';
 
-/** The place behind the next `what`, or the end of the text. */
-function endOf(text: string, what: string, from: number): number {
-  const found = text.indexOf(what, from);
-  return found < 0 ? text.length : found + 1;
+const isBarred = (part: Part): part is Placeholder =>
+  typeof part !== 'string' && part.barred !== undefined;
+
+function nameOf({ of }: Placeholder): string {
+  if (of === 'item') return '{}';
+  return of === 'index' ? '{index}' : `{${of.column}}`;
 }

@@ -41,14 +41,10 @@ export async function checkWork(values: WorkValues): Promise<void> {
     throw new InvalidOptionError('--exec-fields', execFields, 'with --exec, without --persistent');
   if (execStderr !== 'keep' && exec === undefined)
     throw new InvalidOptionError('--exec-stderr', execStderr, 'together with --exec');
-  if (exec?.includes("'{}'"))
-    throw new InvalidOptionError(
-      '--exec',
-      exec,
-      "{} without single quotes, as it needs no quotes ('{ }' with a blank is text)",
-    );
-  if (exec === undefined || !persistent) return;
-  const { ExecCommand } = await import('../exec/command.js');
-  if (new ExecCommand(exec).takesItem)
+  if (exec === undefined) return;
+  const { ExecCommand, hasItem } = await import('../exec/command.js');
+  // Its text goes to the shell as it is.
+  if (!persistent) new ExecCommand(exec, execInput, execFields?.split(','));
+  else if (hasItem(exec))
     throw new InvalidOptionError('--exec', exec, 'no {} with --persistent: the program gets lines');
 }

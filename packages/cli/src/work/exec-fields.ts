@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '@piecework/protocol/contract';
-import { namesIn } from '../exec/command.js';
+import { ExecCommand, namesIn } from '../exec/command.js';
 import type { Input } from '../input/input.js';
 import { say } from '../terminal/say.js';
 import type { WorkValues } from './check-work.js';
@@ -23,7 +23,7 @@ interface FieldValues extends WorkValues {
  * @throws InvalidOptionError when a `{name}` is not a column · errors of the input
  */
 export async function execFieldsOf(values: FieldValues, input: Input): Promise<string | undefined> {
-  const { exec, execFields, persistent, split, json } = values;
+  const { exec, execFields, execInput, persistent, split, json } = values;
   if (exec === undefined) return undefined;
   if (!json && !persistent) sayForeign(exec);
   const names = namesIn(exec);
@@ -34,8 +34,7 @@ export async function execFieldsOf(values: FieldValues, input: Input): Promise<s
     if (unknown.length > 0 && !json && !persistent) sayLiteral(unknown, split);
     return execFields;
   }
-  const quoted = [...exec.matchAll(/'\{([^{}']+)\}'/g)].map(([, name = '']) => name);
-  if (names.length === 0 && quoted.length === 0 && execFields === undefined) return undefined;
+  if (!exec.includes('{') && execFields === undefined) return undefined;
   await input.begin();
   const { columns } = input;
   // All files are empty: nothing runs.
@@ -49,11 +48,7 @@ export async function execFieldsOf(values: FieldValues, input: Input): Promise<s
     );
   const wanted = execFields?.split(',') ?? columns;
   const refuse = (allowed: string) => new InvalidOptionError('--exec', exec, allowed);
-  const inQuotes = quoted.find((name) => wanted.includes(name));
-  if (inQuotes !== undefined)
-    throw refuse(
-      `{${inQuotes}} without single quotes, as it needs no quotes ('{ ${inQuotes} }' with blanks is text)`,
-    );
+  if (!persistent) new ExecCommand(exec, execInput, wanted);
   const unknown = names.find((name) => WORD.test(name) && !wanted.includes(name));
   if (unknown !== undefined)
     throw refuse(
@@ -81,7 +76,7 @@ function sayForeign(exec: string): void {
   const stays = found.size === 1 ? 'stays as it is' : 'stay as they are';
   const said = [...found].join(', ');
   say(
-    `--exec: ${said} ${stays}: here {} is the item and {index} its number; $(basename {}) and $(dirname {}) are parts of a path`,
+    `--exec: ${said} ${stays}: here {} is the item and {index} its number; "$(basename {})" and "$(dirname {})" are parts of a path`,
   );
 }
 
