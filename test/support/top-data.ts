@@ -7,6 +7,7 @@ import {
   FIRST_CHOICE,
   NO_DATA,
 } from '../../packages/cli/dist/top/state.js';
+import { EVIL } from './hidden.js';
 
 /*
  * What `piecework top` might have read, for tests of what it draws.
@@ -176,9 +177,7 @@ export const choiceOf = (choice: Partial<Choice> = {}): Choice => ({ ...FIRST_CH
 
 /** The same data, every text of which does all that a text can do to a terminal. */
 export function hostile<T>(value: T): T {
-  const evil = '\u001b[2J\u001b]0;mine\u0007\u001b[31m\r\n\t\u202e\u2066\u009b31m\u0000界'.repeat(
-    2,
-  );
+  const evil = `${EVIL}\u0000\t界`;
   if (typeof value === 'string') return (value + evil) as T;
   if (Array.isArray(value)) return value.map(hostile) as T;
   if (value === null || typeof value !== 'object') return value;

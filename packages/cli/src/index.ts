@@ -4,5 +4,5 @@ export {
   type WorkerFleetOptions,
   type WorkerRestart,
 } from './processes/fleet.js';
+export { say } from './terminal/print.js';
 export { showProgress } from './terminal/progress-bar.js';
-export { say } from './terminal/say.js';

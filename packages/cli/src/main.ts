@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { addCommands } from './commands.js';
 import { addExamples } from './flags/examples.js';
@@ -75,6 +76,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE' && !goesOn) process.exit(0);
   // These notice it themselves, where they write results.
   if (error.code === 'EPIPE' || command === 'results' || OUT_HERE) return;
+  // biome-ignore lint/suspicious/noConsole: a message of Node, and there may be no turn left to load `say`
   console.error(`piecework: standard output cannot be written: ${error.message}`);
   if (!goesOn) process.exit(1);
   // These clean up first; then their own exit code is known.
@@ -94,11 +96,15 @@ async function fail(error: unknown): Promise<number> {
   if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1;
   if (error instanceof CommanderError && isHelp(error)) return error.exitCode === 0 ? 0 : 2;
   const { code, message } = await asFailure(error);
-  if (json) console.error(JSON.stringify({ error: { code, message } }));
-  else if (code === 'UNEXPECTED') console.error(error);
+  const { say } = await import('./terminal/print.js');
+  if (json) say(JSON.stringify({ error: { code, message } }));
+  else if (code === 'UNEXPECTED') for (const line of inspect(error).split('\n')) say(line);
   else {
     const { columnsOf, wrapped } = await import('./terminal/table.js');
-    console.error(wrapped(`piecework: ${message}`, 0, columnsOf(process.stderr)));
+    const room = columnsOf(process.stderr);
+    // Only the first line is ours; those that follow are indented.
+    const lines = `piecework: ${message}`.split('\n').map((line) => wrapped(line, 0, room));
+    for (const line of lines.join('\n  ').split('\n')) say(line);
   }
   return WRONG_USAGE.includes(code) ? 2 : 1;
 }

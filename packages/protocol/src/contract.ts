@@ -16,6 +16,7 @@ export { serverTimeMs } from './contract/server-time.js';
 export * from './contract/shapes.js';
 export * from './contract/shard-names.js';
 export * from './contract/telemetry.js';
+export { shownText } from './contract/shown-value.js';
 export * from './contract/thrown.js';
 export { type ToleratedFailures, toleratedFailuresOption } from './contract/tolerated-failures.js';
 export type { RedisInput } from './redis/open-client.js';

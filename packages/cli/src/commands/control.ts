@@ -6,6 +6,7 @@ import { commonFlags } from '../flags/common-flags.js';
 import { pauseFlags, queueWideFlag, updateFlags } from '../flags/control-flags.js';
 import type { Flag } from '../flags/flag.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { print } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 
 interface ControlValues extends UpdateOptions {
@@ -28,7 +29,7 @@ export function controlCommands(program: Command): void {
     await using pw = await openPiecework(values);
     const cancelled = await pw.request(id).cancel();
     const said = cancelled.status === 'complete' ? `complete (${cancelled.outcome})` : 'cancelling';
-    console.log(values.json ? JSON.stringify({ id, ...cancelled }) : `${id} is ${said}`);
+    print(values.json ? JSON.stringify({ id, ...cancelled }) : `${id} is ${said}`);
   });
 
   const pause = program
@@ -76,7 +77,7 @@ export function controlCommands(program: Command): void {
       await using pw = await openPiecework(values);
       await pw.request(id).update({ limit, priority, toleratedFailures });
       const changed = { limit, priority, toleratedFailures };
-      console.log(values.json ? JSON.stringify({ id, ...changed }) : `${id} updated`);
+      print(values.json ? JSON.stringify({ id, ...changed }) : `${id} updated`);
     },
   );
 
@@ -88,7 +89,7 @@ export function controlCommands(program: Command): void {
     const values = readFlags<ControlValues>(given, commonFlags);
     await using pw = await openPiecework(values);
     await pw.request(id).drop();
-    console.log(values.json ? JSON.stringify({ id, dropped: true }) : `${id} dropped`);
+    print(values.json ? JSON.stringify({ id, dropped: true }) : `${id} dropped`);
   });
 }
 
@@ -114,5 +115,5 @@ function report(
   const name = what.id ?? `queue ${what.queue}`;
   const length = forMs === undefined ? '' : ` for ${duration(forMs)}`;
   const text = what.paused ? `${name} paused${length}` : `${name} resumed`;
-  console.log(json ? JSON.stringify(what) : text);
+  print(json ? JSON.stringify(what) : text);
 }

@@ -9,6 +9,7 @@ import { dashboardFlags } from '../flags/dashboard-flags.js';
 import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { existingRedis } from '../flags/redis-url.js';
+import { print, say } from '../terminal/print.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
 import { servePage } from './serve-page.js';
@@ -45,12 +46,12 @@ export function dashboardCommand(program: Command): void {
     // Says at once that Redis cannot be reached, or is too old.
     await (await openPiecework(values)).close();
     const served = await servePage({ ...access, ...(await shownOf(values)) }, '--port');
-    if (values.json) console.log(JSON.stringify({ url: served.url }));
+    if (values.json) print(JSON.stringify({ url: served.url }));
     else {
-      console.log(served.url);
+      print(served.url);
       const may = values.allowControl ? 'look, and change, cancel and drop requests' : 'look';
       const who = access.insecure ? `Anybody on this machine may ${may}. ` : '';
-      console.error(`${who}Ctrl-C ends it.`);
+      say(`${who}Ctrl-C ends it.`);
     }
     await stopped;
     await served.close();

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { devFlags } from '../flags/control-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { print, say } from '../terminal/print.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 
 interface DevValues {
@@ -98,14 +99,13 @@ async function serve(
   { startCluster, startRedis }: typeof import('@piecework/embedded'),
   { cluster, port, dir }: DevValues,
 ): Promise<Serving> {
-  const onStatus = (text: string) => console.error(text);
   if (cluster) {
-    const { nodes, ended, close } = await startCluster({ onStatus });
+    const { nodes, ended, close } = await startCluster({ onStatus: say });
     const urls = nodes.map(({ host, port: at }) => `redis://${host}:${at}`);
     return { url: urls.join(','), ended, close };
   }
   return startRedis({
-    onStatus,
+    onStatus: say,
     ...(port === undefined ? {} : { port }),
     ...(dir === undefined ? {} : { dir, persistence: 'aof' as const }),
   });
@@ -128,7 +128,6 @@ async function show(
     '--dashboard-port',
   );
   try {
-    const say = (line: string) => console.error(line);
     say('starting the example …');
     const example = await LivingExample.start(redis, QUEUE, say, signal);
     const close = async () => {
@@ -144,11 +143,11 @@ async function show(
 
 async function announce({ json }: DevValues, url: string, shown: Shown | undefined): Promise<void> {
   if (json) {
-    console.log(JSON.stringify({ url, ...(shown ? { dashboard: shown.url } : {}) }));
+    print(JSON.stringify({ url, ...(shown ? { dashboard: shown.url } : {}) }));
     return;
   }
   // The only line on standard output, so that a shell can evaluate it.
-  console.log(`export REDIS_URL=${url}`);
+  print(`export REDIS_URL=${url}`);
   const lines = shown
     ? [
         `dashboard: ${shown.url} (only from this machine)`,
@@ -158,5 +157,6 @@ async function announce({ json }: DevValues, url: string, shown: Shown | undefin
       ]
     : ['Ctrl-C ends it.'];
   const { columnsOf, wrapped } = await import('../terminal/table.js');
-  for (const line of lines) console.error(wrapped(line, 2, columnsOf(process.stderr)));
+  for (const line of lines)
+    for (const part of wrapped(line, 2, columnsOf(process.stderr)).split('\n')) say(part);
 }

@@ -5,6 +5,7 @@ import { commonFlags } from '../flags/common-flags.js';
 import { doctorFlags, usersOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { existingRedis } from '../flags/redis-url.js';
+import { print, printTable } from '../terminal/print.js';
 import { otherShards, SAME_SHARDS } from './other-shards.js';
 
 interface DoctorValues {
@@ -39,7 +40,8 @@ export function doctorCommand(program: Command): void {
     findings.push(...(await shardsAmiss(pw, values)));
     const { findingLines } = await import('../output/finding-lines.js');
     for (const finding of findings)
-      console.log(values.json ? JSON.stringify(finding) : findingLines(finding));
+      if (values.json) print(JSON.stringify(finding));
+      else printTable(findingLines(finding));
     if (findings.some(({ level }) => level === 'error')) process.exitCode = 1;
   });
 }

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { failuresFlags, indexesOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { print, printTable } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 
 interface FailuresValues {
@@ -41,11 +42,11 @@ export function failureCommands(program: Command): void {
     await using pw = await openPiecework(values);
     const found = await pw.admin.errors();
     if (values.json) {
-      for (const error of found) console.log(JSON.stringify(error));
+      for (const error of found) print(JSON.stringify(error));
       return;
     }
     const { errorTable } = await import('../output/failure-text.js');
-    console.log(errorTable(found));
+    printTable(errorTable(found));
   });
 }
 
@@ -58,11 +59,11 @@ async function showGroups(id: string, values: FailuresValues): Promise<void> {
   await using pw = await openPiecework(values);
   const groups = await pw.request(id).failureGroups();
   if (json) {
-    for (const group of groups) console.log(JSON.stringify(shownGroup(group, payload)));
+    for (const group of groups) print(JSON.stringify(shownGroup(group, payload)));
     return;
   }
   const { groupTable } = await import('../output/failure-text.js');
-  console.log(groupTable(groups));
+  printTable(groupTable(groups));
 }
 
 async function showFailures(id: string, values: FailuresValues): Promise<void> {
@@ -78,18 +79,18 @@ async function showFailures(id: string, values: FailuresValues): Promise<void> {
   let none = true;
   for await (const failure of pw.request(id).failures(options)) {
     none = false;
-    console.log(json ? JSON.stringify(shown(failure, payload)) : failureLine(failure, payload));
-    if (values.stack && !json) console.log(stackOf(failure));
+    print(json ? JSON.stringify(shown(failure, payload)) : failureLine(failure, payload));
+    if (values.stack && !json) print(...stackOf(failure));
   }
   if (!none || json) return;
   if (index !== undefined || error !== undefined) {
-    console.log('no such failures');
+    print('no such failures');
     return;
   }
   const { counts, endReason } = await pw.request(id).status();
   const why = endReason ? ` (${endReason})` : '';
   const others = counts.cancelled > 0 ? `; ${counts.cancelled} were cancelled${why}` : '';
-  console.log(`no failures${others}`);
+  print(`no failures${others}`);
 }
 
 function shown(failure: Omit<Failure, 'cursor'>, withPayload: boolean) {

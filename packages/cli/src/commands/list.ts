@@ -4,6 +4,7 @@ import type { ListOptions } from 'piecework';
 import { commonFlags } from '../flags/common-flags.js';
 import { listFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { print, printTable } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 import { otherShards, SAME_SHARDS } from './other-shards.js';
 
@@ -22,13 +23,13 @@ export function listCommands(program: Command): void {
     await using pw = await openPiecework(values);
     const requests: RequestStatus[] = [];
     for await (const request of pw.admin.list({ state: values.state ?? 'open' })) {
-      if (values.json) console.log(JSON.stringify(request));
+      if (values.json) print(JSON.stringify(request));
       else requests.push(request);
     }
     if (values.json) return;
     const nothing = requests.length === 0 ? await emptyText(values) : '';
     const { listedTable } = await import('../output/request-table.js');
-    console.log(listedTable(requests, nothing));
+    printTable(listedTable(requests, nothing));
   });
 
   const workers = program.command('workers').description('show the workers of a queue');
@@ -39,10 +40,10 @@ export function listCommands(program: Command): void {
     const { isSilent, workerTable } = await import('../output/worker-table.js');
     if (values.json)
       for (const worker of found)
-        console.log(JSON.stringify({ ...worker, silent: isSilent(worker, found.length) }));
+        print(JSON.stringify({ ...worker, silent: isSilent(worker, found.length) }));
     else {
       const nothing = found.length === 0 ? `no workers${await elsewhere(values)}` : '';
-      console.log(workerTable(found, nothing));
+      printTable(workerTable(found, nothing));
     }
   });
 }

@@ -4,6 +4,7 @@ import { commonFlags } from '../flags/common-flags.js';
 import { redriveFlags, waitFlag } from '../flags/control-flags.js';
 import { indexesOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { print, say } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 
 interface RedriveValues {
@@ -42,11 +43,11 @@ export function redriveCommand(program: Command): void {
       ...(error === undefined ? {} : { name: error }),
     });
     if (!wait) {
-      if (json) console.log(JSON.stringify({ id, generation, redriven }));
-      else if (redriven > 0) console.log(`${id}: ${redriven} run again`);
+      if (json) print(JSON.stringify({ id, generation, redriven }));
+      else if (redriven > 0) print(`${id}: ${redriven} run again`);
       else {
         const { counts } = await request.status();
-        console.log(`${id}: ${nothingOf(counts, index !== undefined || error !== undefined)}`);
+        print(`${id}: ${nothingOf(counts, index !== undefined || error !== undefined)}`);
       }
       return;
     }
@@ -57,8 +58,8 @@ export function redriveCommand(program: Command): void {
     ]);
     const { status, counts } = outcome;
     if (json)
-      console.log(JSON.stringify({ id, status, counts, generation: outcome.generation, redriven }));
-    else console.error(`${id} ${status}: ${redriven} ran again, ${counts.failed} failed`);
+      print(JSON.stringify({ id, status, counts, generation: outcome.generation, redriven }));
+    else say(`${id} ${status}: ${redriven} ran again, ${counts.failed} failed`);
     process.exitCode = status === 'succeeded' ? 0 : 1;
   });
 }

@@ -6,6 +6,7 @@ import { addFlags, readFlags } from '../flags/read-flags.js';
 import { outFlags } from '../flags/run-flags.js';
 import { WHY_ENDED } from '../output/end-reasons.js';
 import { type ResultFormat, resultFormats } from '../output/result-format.js';
+import { say } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 
 interface ResultsValues extends ResultsOptions {
@@ -38,7 +39,7 @@ export function resultsCommand(program: Command): void {
       await writeResults(results, output, format && resultFormats[format]);
       const { endReason, counts } = results.outcome ?? {};
       if (endReason && counts && counts.cancelled > 0)
-        console.error(
+        say(
           `${id} ended ${WHY_ENDED[endReason]}; ${counts.cancelled} of ${counts.total} sub-requests have no result`,
         );
     },

@@ -10,7 +10,7 @@ import { checkAgain, isNamed, ownQueue } from '../run/named-run.js';
 import { type Slots, slotsOf } from '../run/slots.js';
 import { execInputOf, type RunValues } from '../run/values.js';
 import { defaultLogFormat } from '../terminal/log-format.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import { checkWork } from '../work/check-work.js';
 
 const NO_REDIS =

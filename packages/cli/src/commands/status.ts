@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { statusFlags } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { print, printTable } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 
 interface StatusValues {
@@ -27,14 +28,15 @@ export function statusCommand(program: Command): void {
       const seen = await request.status();
       const { statusText } = await import('../output/status-text.js');
       if (!values.running) {
-        console.log(values.json ? JSON.stringify(seen) : statusText(seen));
+        if (values.json) print(JSON.stringify(seen));
+        else printTable(statusText(seen));
         return;
       }
       const running = await request.running({ limit: values.limit });
-      if (values.json) for (const one of running) console.log(JSON.stringify(one));
+      if (values.json) for (const one of running) print(JSON.stringify(one));
       else {
         const { runningTable } = await import('../output/running-table.js');
-        console.log(`${statusText(seen)}\n\n${runningTable(running, seen)}`);
+        printTable(`${statusText(seen)}\n\n${runningTable(running, seen)}`);
       }
     },
   );

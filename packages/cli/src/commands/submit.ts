@@ -10,7 +10,7 @@ import { outFlags } from '../flags/run-flags.js';
 import type { InputValues } from '../input/input.js';
 import { keptLines, shownUrl } from '../output/kept.js';
 import { type ResultFormat, resultFormats } from '../output/result-format.js';
-import { say } from '../terminal/say.js';
+import { print, say } from '../terminal/print.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { withCause } from '../terminal/with-cause.js';
 import { openPiecework } from './open-piecework.js';
@@ -92,7 +92,7 @@ export function submitCommand(program: Command): void {
         `${request.id} exists already: nothing was added, and this input was not compared with it`,
       );
     if (!values.wait) {
-      console.log(values.json ? JSON.stringify({ id: request.id }) : request.id);
+      print(values.json ? JSON.stringify({ id: request.id }) : request.id);
       return;
     }
     if (!values.json)
@@ -113,8 +113,8 @@ export function submitCommand(program: Command): void {
     ]);
     const { status, counts, generation } = outcome;
     const text = JSON.stringify({ id: request.id, status, counts, generation });
-    if (values.json) console.log(text);
-    else console.error(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
+    if (values.json) print(text);
+    else say(`${request.id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
     if (counts.failed > 0 && !values.json && !cut) sayNext(request.id, values);
     if (cut && values.json) throw cut;
     if (cut) {

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@piecework/protocol/contract';
+import { InvalidOptionError, shownText } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
 import { type Part, type Placeholder, partsOf } from './placeholders.js';
 import { programError } from './program.js';
@@ -60,12 +60,16 @@ export class ExecCommand {
   /** The same command as a person would type it. */
   shown(payload: unknown, index: number): string {
     const command = this.#render(index, payload, (words, _, within) =>
-      words.map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
+      words
+        .map((word) => shownText(word))
+        .map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
     );
     if (this.takesItem) return command;
     const stdin = this.#stdin(payload);
     const given =
-      typeof stdin === 'string' ? `printf %s ${quoted(stdin)}` : `printf '${octal(stdin)}'`;
+      typeof stdin === 'string'
+        ? `printf %s ${quoted(shownText(stdin))}`
+        : `printf '${octal(stdin)}'`;
     return `${given} | ${/[;&|\n]/.test(command) ? `sh -c ${quoted(command)}` : command}`;
   }
 

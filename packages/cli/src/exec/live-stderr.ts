@@ -1,5 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
+import { shownText } from '@piecework/protocol/contract';
 import type { HandlerContext } from '@piecework/worker';
+import { say } from '../terminal/print.js';
 
 /** Names the sub-request that wrote a line. */
 export type StderrPrefix = (context: HandlerContext) => string;
@@ -9,7 +11,7 @@ const MAX_PIECE = 1_000;
 
 /**
  * Shows what a program writes to standard error, line by line as it comes, each behind `[prefix]`. Of a line that
- * overwrites itself, as a progress bar does, only the last state is shown. Characters that move the cursor are removed.
+ * overwrites itself, as a progress bar does, only the last state is shown, without the sequences that move the cursor.
  */
 export class LiveStderr {
   #begun = '';
@@ -34,9 +36,8 @@ export class LiveStderr {
 
   #show(line: string): void {
     const last = line.replace(/\r+$/, '').split('\r').at(-1) ?? '';
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are removed
-    const plain = stripVTControlCharacters(last).replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
+    const plain = shownText(stripVTControlCharacters(last), '\t');
     for (let at = 0; at === 0 || at < plain.length; at += MAX_PIECE)
-      process.stderr.write(`[${this.#prefix()}] ${plain.slice(at, at + MAX_PIECE)}\n`);
+      say(`[${this.#prefix()}] ${plain.slice(at, at + MAX_PIECE)}`);
   }
 }

@@ -41,6 +41,7 @@ const LOST: readonly Lost[] = [
   { at: /`/y, what: 'backquotes' },
   { at: /\$\(\(/y, what: '$((…))' },
   { at: /\$\[/y, what: '$[…]' },
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is for people
   { at: /\$\{/y, what: '${…}' },
   { at: /\$'/y, what: "$'…'", only: 'unquoted' },
   { at: /<</y, what: '<<', only: 'unquoted' },

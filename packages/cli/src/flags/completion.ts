@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import tab from '@bomb.sh/tab';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { Command, Option } from 'commander';
+import { print } from '../terminal/print.js';
 
 /** Flags whose value is a path. */
 const PATHS = ['--handler', '--input', '--out', '--dir', '--token-file', '--auth-file', '--mask'];
@@ -39,7 +40,7 @@ export function completeCommand(program: Command): void {
       if (words.length !== 1 || !SHELLS.includes(shell)) {
         throw new InvalidOptionError('shell', shell, SHELLS.join(', '));
       }
-      if (shell === 'bash') console.log(BASH);
+      if (shell === 'bash') print(...BASH.split('\n'));
       else tab.setup('piecework', 'piecework', shell);
     });
 }

@@ -1,5 +1,5 @@
 import type { Failure } from '@piecework/notifier';
-import { firstLine } from '../terminal/plain-text.js';
+import { shownText } from '@piecework/protocol/contract';
 import type { Output } from './output.js';
 
 /** Failures of one class whose messages are the same except for numbers, paths, names with dots and quoted words. */
@@ -25,7 +25,7 @@ export async function failureKinds(
   for await (const failure of failures) {
     if (output) await output.line(failureLine(failure));
     const { index, error } = failure;
-    const message = firstLine(error.message);
+    const [message = ''] = error.message.trim().split(/[\r\n]/, 1);
     const likeness = `${error.name}: ${shapeOf(message)}`;
     const known = kinds.has(likeness) || kinds.size < MOST_KINDS;
     const what = classOf(error.name, message);
@@ -67,11 +67,12 @@ function shapeOf(message: string): string {
 
 /** `20 × exit code 127: nosuchprog: not found (index 0, 1, 2, …)`, no longer than `columns`. */
 export function kindLine({ name, message, count, indexes }: FailureKind, columns: number): string {
-  const what =
+  const what = shownText(
     name === 'ExitError'
       ? message.replace(/\/bin\/sh: (line )?\d+: /, '')
       : // The message of the first stands for all: leave out the item that it names.
-        `${name}: ${message.replace(/^attempt \d+ of sub-request \d+ of \S+: /, '')}`;
+        `${name}: ${message.replace(/^attempt \d+ of sub-request \d+ of \S+: /, '')}`,
+  );
   const more = count > indexes.length ? ', …' : '';
   const begin = `  ${count.toLocaleString('en-US')} × `;
   const end = ` (index ${indexes.join(', ')}${more})`;

@@ -1,7 +1,8 @@
 import type { Failure, FailureGroup } from '@piecework/notifier';
 import type { QueueError } from '@piecework/protocol';
+import { shownText } from '@piecework/protocol/contract';
 import prettyMs from 'pretty-ms';
-import { firstLine } from '../terminal/plain-text.js';
+import { firstLine } from '../terminal/print.js';
 import { type Cell, type Column, columnsOf, plainTable, shortened } from '../terminal/table.js';
 
 const ERROR_COLUMNS: readonly Column[] = [
@@ -17,7 +18,7 @@ const ERROR_COLUMNS: readonly Column[] = [
 function errorRow({ at, requestId, index, attempt, name, message, worker }: QueueError): Cell[] {
   const time = new Date(at).toISOString();
   const numbers = [String(index), String(attempt)];
-  const error = [firstLine(name), firstLine(message)];
+  const error = [shownText(name), firstLine(message)];
   const ago = `${prettyMs(Math.max(0, Date.now() - at), { compact: true })} ago`;
   return [[time, ago], requestId, ...numbers, ...error, worker];
 }
@@ -36,7 +37,7 @@ const GROUP_COLUMNS: readonly Column[] = [
 /** The table of `failures --group`. */
 export function groupTable(groups: readonly FailureGroup[]): string {
   const rows = groups.map(({ name, count, example }) => [
-    firstLine(name),
+    shownText(name),
     count,
     String(example.index),
     firstLine(example.error.message),
@@ -44,12 +45,12 @@ export function groupTable(groups: readonly FailureGroup[]): string {
   return plainTable(GROUP_COLUMNS, rows, 'no failures');
 }
 
-/** The stack without its first lines, the message, which was printed before. */
-export function stackOf({ error }: Failure): string {
+/** The lines of the stack without its first ones, the message, which was printed before. */
+export function stackOf({ error }: Failure): string[] {
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   return frames.length > 0
-    ? frames.map((frame) => `    ${firstLine(frame)}`).join('\n')
-    : '    (no stack was stored)';
+    ? frames.map((frame) => `    ${firstLine(frame)}`)
+    : ['    (no stack was stored)'];
 }
 
 export function failureLine(
@@ -57,7 +58,7 @@ export function failureLine(
   withPayload: boolean,
 ): string {
   const runs = `  (attempts ${attempts}, crashes ${crashes})`;
-  const what = `${index}  ${firstLine(error.name)}: ${firstLine(error.message)}`;
+  const what = `${index}  ${shownText(error.name)}: ${firstLine(error.message)}`;
   // Payloads are printed whole.
   if (withPayload) return `${what}${runs}  ${JSON.stringify(payload)}`;
   return shortened(what, Math.max(20, columnsOf(process.stdout) - runs.length)) + runs;

@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import type { ResultItem } from '@piecework/notifier';
 import type { KeptError } from '@piecework/protocol';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import { type Output, OutputError, writeResults } from './output.js';
 
 /** The first line of `--joblog`. Columns that GNU parallel has too have the same names. */

@@ -3,8 +3,8 @@ import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
-import { InvalidOptionError, PieceworkError } from '@piecework/protocol/contract';
-import { say } from '../terminal/say.js';
+import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
+import { say } from '../terminal/print.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
 
 const LINE_END = Buffer.from('\n');
@@ -192,7 +192,10 @@ export class Output {
     if (lines.length === 0) return;
     await this.begin();
     if (this.#file) await this.#write(this.#file, lines);
-    else await write(process.stdout, joined(lines)).catch((error) => this.#fail(error));
+    else {
+      const bytes = process.stdout.isTTY ? forTerminal(joined(lines)) : joined(lines);
+      await write(process.stdout, bytes).catch((error) => this.#fail(error));
+    }
   }
 
   async #write(file: FileHandle, lines: readonly (string | Buffer)[]): Promise<void> {
@@ -250,6 +253,9 @@ export class Output {
 function joined(lines: readonly (string | Buffer)[]): Buffer {
   return Buffer.concat(lines.map((line) => (typeof line === 'string' ? Buffer.from(line) : line)));
 }
+
+/** Results of others do not command a terminal. NDJSON stays the same data. */
+const forTerminal = (bytes: Buffer) => Buffer.from(shownText(bytes.toString(), '\n\t'));
 
 function write(stream: Writable, text: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -17,8 +17,15 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A field by RFC 4180. */
-const field = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+/** Begins a formula in a spreadsheet, whether the field is in quotes or not. */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+/** A field by RFC 4180. A single quote before the text keeps a spreadsheet from calculating it. */
+function field(given: string): string {
+  const text = FORMULA.test(given) && !NUMBER.test(given) ? `'${given}` : given;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
 
 export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
   /** `{"index":…,"status":…,"value"|"error":…}`, and its timing if it has one. */

@@ -1,7 +1,7 @@
 import { ago } from '@piecework/dashboard/format';
 import type { ProducerSigns, RequestStatus } from '@piecework/notifier';
+import { shownText } from '@piecework/protocol/contract';
 import { shareBar } from '../terminal/bar.js';
-import { oneLine } from '../terminal/plain-text.js';
 import { columnsOf, shortened, wrapped } from '../terminal/table.js';
 import { WHY_ENDED } from './end-reasons.js';
 
@@ -15,12 +15,12 @@ export function statusText(seen: RequestStatus): string {
   const number = (n: number) => n.toLocaleString('en-US').padStart(total.length);
   const time = (at: number) => `${ago(at, readAt)} (${new Date(at).toISOString()})`;
   const lines = [
-    `request     ${seen.id}`,
+    `request     ${shownText(seen.id)}`,
     `status      ${seen.outcome ? `${seen.status} (${seen.outcome})` : seen.status}`,
     `generation  ${seen.generation}`,
     `priority    ${seen.priority}`,
     `limit       ${seen.limit?.toLocaleString('en-US') ?? 'none'}`,
-    ...(seen.task ? [`task        ${oneLine(seen.task)}`] : []),
+    ...(seen.task ? [`task        ${shownText(seen.task)}`] : []),
     ...(seen.endReason ? [`ended       ${WHY_ENDED[seen.endReason]}`] : []),
     ...(seen.waiting ? [`waiting     ${wrapped(waitingText(seen), 12)}`] : []),
     ...(seen.producer && seen.waitingFor !== 'producer'

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { print } from '../terminal/print.js';
 import { ALL_SIGNALS, onStopSignals } from '../terminal/stop-signals.js';
 import type { WorkerValues } from '../work/worker-values.js';
 import { processCount } from './cores.js';
@@ -32,7 +33,6 @@ export async function runFleet(redis: string, values: WorkerValues, logger: Logg
   const page = { contentType: 'text/plain; version=0.0.4; charset=utf-8', text: textOf };
   const metrics = measures ? page : undefined;
   await using _ = await openEndpoints(() => fleet?.health() ?? begins, metrics, values, logger);
-  const onLine = (line: string) => console.log(line);
   const { signal } = stopping;
   // `pid` of a log line is the parent's.
   const onRestart = (restart: WorkerRestart) => {
@@ -40,7 +40,7 @@ export async function runFleet(redis: string, values: WorkerValues, logger: Logg
     logger.warn({ queue, endedPid, ...fields }, restartText(restart));
   };
   const starting = { redis, queue, handler, processes, maxRestarts, flags, metrics: measures };
-  const workers = await WorkerFleet.start({ ...starting, onLine, onRestart, signal });
+  const workers = await WorkerFleet.start({ ...starting, onLine: print, onRestart, signal });
   fleet = workers;
   trimWhenIdle(() => true);
   logger.info({ queue, processes, pids: workers.pids }, 'worker processes started');

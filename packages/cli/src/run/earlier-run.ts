@@ -9,7 +9,7 @@ import {
   RequestExistsError,
 } from '@piecework/protocol';
 import type { OpenHandle, Piecework, RequestHandle } from 'piecework';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import { expectNew, type RunFiles } from './files.js';
 import { RunLock } from './lock.js';
 import type { Named } from './named-run.js';

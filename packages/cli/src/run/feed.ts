@@ -2,7 +2,7 @@ import type { OpenRequest } from '@piecework/producer';
 import { AbortError, pause, SealedError } from '@piecework/protocol';
 import type { RequestHandle } from 'piecework';
 import type { Input } from '../input/input.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 
 /** How often it is checked whether all sub-requests that were appended have been run, in ms. */
 const IDLE_CHECK_MS = 200;

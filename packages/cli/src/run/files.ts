@@ -5,7 +5,7 @@ import type { RequestHandle } from 'piecework';
 import { type FailureKind, failureKinds } from '../output/failure-kinds.js';
 import { Output, OutputError, writeResults } from '../output/output.js';
 import { writeOwnFile } from '../output/own-file.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 
 /** The files that a run writes. */
 export interface RunFiles {

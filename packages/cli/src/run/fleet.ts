@@ -3,7 +3,7 @@ import type { Piecework } from 'piecework/client';
 import { openMetrics } from '../processes/endpoints.js';
 import { restartText, WorkerFleet } from '../processes/fleet.js';
 import { passedOn } from '../processes/passed-on.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import { discarding, type RunValues } from './values.js';
 
 /** Starts the worker processes of a run. @throws InvalidOptionError: they do not serve its task, and nobody else can */

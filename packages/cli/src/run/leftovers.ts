@@ -9,7 +9,7 @@ import {
 } from '@piecework/protocol';
 import { programsEnded } from '../exec/programs-ended.js';
 import { noteEnd } from '../processes/note-end.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import { runs } from './lock.js';
 
 /**

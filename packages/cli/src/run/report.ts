@@ -3,7 +3,7 @@ import prettyMs from 'pretty-ms';
 import { kindLine } from '../output/failure-kinds.js';
 import { type Kept, keptLines } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
-import { say } from '../terminal/say.js';
+import { print, say } from '../terminal/print.js';
 import type { Left } from './files.js';
 
 /** How a run ended, and where its results and failures are. */
@@ -28,7 +28,7 @@ const number = (n: number) => n.toLocaleString('en-US');
 
 /** Reports how a run ended: a line of JSON on standard output, or words on standard error. */
 export function reportRun(end: RunEnd, json: boolean): void {
-  if (json) console.log(JSON.stringify(jsonOf(end)));
+  if (json) print(JSON.stringify(jsonOf(end)));
   else for (const line of linesOf(end)) say(line);
 }
 
@@ -46,7 +46,7 @@ export function reportStopped({ kept, counts, tookMs, isOpen }: RunStop, json: b
   const { id } = kept;
   if (json) {
     const took = Math.round(tookMs);
-    console.log(JSON.stringify({ id, status: 'stopped', counts, tookMs: took, kept: true }));
+    print(JSON.stringify({ id, status: 'stopped', counts, tookMs: took, kept: true }));
     return;
   }
   const { total, succeeded, failed } = counts;

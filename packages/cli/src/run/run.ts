@@ -9,8 +9,8 @@ import { requestOf } from '../flags/request-flags.js';
 import type { Input } from '../input/input.js';
 import { type Kept, keptLines } from '../output/kept.js';
 import type { WorkerFleet } from '../processes/fleet.js';
+import { say } from '../terminal/print.js';
 import { showProgress } from '../terminal/progress-bar.js';
-import { say } from '../terminal/say.js';
 import { ALL_SIGNALS, codeOf, onStopSignals } from '../terminal/stop-signals.js';
 import {
   findEarlier,

@@ -2,7 +2,7 @@ import type { RequestHandle } from 'piecework';
 import { writeJoblogLive } from '../output/joblog.js';
 import { type OutputError, writeResultsLive } from '../output/output.js';
 import { resultFormats, untimed } from '../output/result-format.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import type { RunFiles } from './files.js';
 import { Salvage } from './salvage.js';
 import type { RunValues } from './values.js';

@@ -1,8 +1,9 @@
 import { count, duration, perSecond } from '@piecework/dashboard/format';
 import type { ProgressReport } from '@piecework/notifier';
+import { shownText } from '@piecework/protocol/contract';
 import cliTruncate from 'cli-truncate';
 import { bar as drawn } from './bar.js';
-import { sayAbove } from './say.js';
+import { say, sayAbove } from './print.js';
 import { ALL_SIGNALS } from './stop-signals.js';
 
 /** In whole seconds, at least one. */
@@ -75,7 +76,7 @@ async function showLines(reports: AsyncIterable<ProgressReport>): Promise<void> 
   for await (const report of reports) {
     if (performance.now() - last < LINE_EVERY_MS) continue;
     last = performance.now();
-    console.error(partsOf(report).join(' · '));
+    say(partsOf(report).join(' · '));
   }
 }
 
@@ -86,7 +87,7 @@ export function barLine(report: ProgressReport, columns: number): string {
   const text = [...percent, ...partsOf(report)].join(' · ');
   const size = Math.min(LONGEST, columns - text.length - 2);
   const bar = size < SHORTEST ? '' : `${drawn(share, size)} `;
-  return cliTruncate(`${bar}${text}`, columns - 1);
+  return cliTruncate(shownText(`${bar}${text}`), columns - 1);
 }
 
 /** The share of the work that was done. Cancelled sub-requests were not. */

@@ -1,5 +1,5 @@
 import prettyMs from 'pretty-ms';
-import { say } from './say.js';
+import { say } from './print.js';
 
 /** After this much silence a line is printed, in ms; the next one after twice the time, at most a minute later. */
 const FIRST_MS = 5_000;

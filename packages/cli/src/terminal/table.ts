@@ -1,9 +1,9 @@
 import { shortCount } from '@piecework/dashboard/format';
+import { shownText } from '@piecework/protocol/contract';
 import cliTruncate from 'cli-truncate';
 import stringWidth from 'string-width';
 import wrapAnsi from 'wrap-ansi';
 import { type Paint, paint, type Tone } from './colour.js';
-import { oneLine } from './plain-text.js';
 
 /*
  * Tables. On a terminal no line is longer than the terminal is wide: texts are shortened in their middle, as both ends
@@ -84,7 +84,7 @@ export function plainTable(
 
 function textOf(cell: Cell, brief: boolean): string {
   if (typeof cell === 'number') return brief ? shortCount(cell) : cell.toLocaleString('en-US');
-  return oneLine(typeof cell === 'string' ? cell : cell[brief ? 1 : 0]);
+  return shownText(typeof cell === 'string' ? cell : cell[brief ? 1 : 0]);
 }
 
 /** Shrinks the widest columns; undefined when that is not enough. */
@@ -128,8 +128,9 @@ function joined(
 export const shortened = (text: string, room: number): string =>
   stringWidth(text) <= room ? text : cliTruncate(text, room, { position: 'middle' });
 
-/** Wraps a text between words. All lines but the first are indented by `indent` blanks. */
+/** Wraps any text, as one line, between words. All lines but the first are indented by `indent` blanks. */
 export function wrapped(text: string, indent = 0, room = columnsOf(process.stdout)): string {
-  if (!Number.isFinite(room)) return text;
-  return wrapAnsi(text, Math.max(20, room - indent)).replaceAll('\n', `\n${' '.repeat(indent)}`);
+  const line = shownText(text);
+  if (!Number.isFinite(room)) return line;
+  return wrapAnsi(line, Math.max(20, room - indent)).replaceAll('\n', `\n${' '.repeat(indent)}`);
 }

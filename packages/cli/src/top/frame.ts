@@ -1,5 +1,5 @@
 import { ago, count, duration } from '@piecework/dashboard/format';
-import { oneLine } from '../terminal/plain-text.js';
+import { shownText } from '@piecework/protocol/contract';
 import { exactly, fit, type Look, sides } from './lines.js';
 import { errorsScreen, findingsScreen, helpScreen, workersScreen } from './more-screens.js';
 import { queueScreen, tableRoom } from './queue-screen.js';
@@ -94,31 +94,31 @@ function headLine(choice: Choice, { answeredAt, requests }: Data, look: Look): s
 /** A prompt; or that Redis does not answer; or what an action did. */
 function messageLine({ prompt }: Choice, data: Data, { paint, now }: Look): string {
   if (prompt?.kind === 'filter')
-    return `/${oneLine(prompt.text)}▏ ${paint('quiet', 'Enter keeps it, Esc ends it')}`;
+    return `/${shownText(prompt.text)}▏ ${paint('quiet', 'Enter keeps it, Esc ends it')}`;
   if (prompt?.kind === 'limit') {
     const was = prompt.now === null ? 'none' : count(prompt.now);
     const hint = prompt.wrong === '' ? `now ${was}; a number, or none` : prompt.wrong;
     const tone = prompt.wrong === '' ? 'quiet' : 'bad';
-    return `limit of ${oneLine(prompt.id)}: ${oneLine(prompt.text)}▏ ${paint(tone, `(${hint})`)}`;
+    return `limit of ${shownText(prompt.id)}: ${shownText(prompt.text)}▏ ${paint(tone, `(${hint})`)}`;
   }
   if (prompt?.kind === 'redrive') {
     const what =
       prompt.failed === 1
         ? 'one failed sub-request'
         : `${count(prompt.failed)} failed sub-requests`;
-    return paint('warning', `Run ${what} of ${oneLine(prompt.id)} again? y: yes · n: no`);
+    return paint('warning', `Run ${what} of ${shownText(prompt.id)} again? y: yes · n: no`);
   }
   const { problem, answeredAt, said } = data;
   const since = answeredAt === 0 ? '' : `; last answer ${ago(answeredAt, now)}`;
   if (problem !== '')
-    return paint('bad', `✗ Reading failed, asking again${since}: ${oneLine(problem)}`);
+    return paint('bad', `✗ Reading failed, asking again${since}: ${shownText(problem)}`);
   if (answeredAt > 0 && now - answeredAt > SILENT_MS)
     return paint(
       'warning',
       `! Redis has not answered for ${duration(now - answeredAt)}. Waiting for it.`,
     );
   if (said && now - said.at < SAID_MS)
-    return paint(said.isBad ? 'bad' : 'strong', oneLine(said.text));
+    return paint(said.isBad ? 'bad' : 'strong', shownText(said.text));
   return '';
 }
 

@@ -1,5 +1,5 @@
 import { SORTS, STATES } from '@piecework/dashboard/data';
-import { oneLine } from '../terminal/plain-text.js';
+import { shownText } from '@piecework/protocol/contract';
 import { type Choice, type Data, placeOf, type Screen, target } from './state.js';
 
 /** A key, as node:readline names it. */
@@ -196,6 +196,6 @@ function edited(text: string, key: Key): string {
   if (key.ctrl && key.name === 'u') return '';
   const typed = key.sequence ?? '';
   // Arrows and other keys have sequences that begin with a control character.
-  if (key.ctrl || key.meta || typed === '' || oneLine(typed) !== typed) return text;
+  if (key.ctrl || key.meta || typed === '' || shownText(typed) !== typed) return text;
   return (text + typed).slice(0, LONGEST);
 }

@@ -1,6 +1,6 @@
 import { ago, bytes, count, duration } from '@piecework/dashboard/format';
+import { shownText } from '@piecework/protocol/contract';
 import type { Tone } from '../terminal/colour.js';
-import { oneLine } from '../terminal/plain-text.js';
 import { type Column, plainTable, wrapped } from '../terminal/table.js';
 import type { Look } from './lines.js';
 import { findingsOf } from './queue-screen.js';
@@ -88,7 +88,7 @@ export function findingsScreen({ overview }: Data, { columns, paint, now }: Look
     const { level, what } = finding;
     const cure = cureText(finding);
     const [mark, tone] = markOf(level);
-    const said = wrapped(oneLine(`${mark} ${what}`), 2, columns).split('\n');
+    const said = wrapped(shownText(`${mark} ${what}`), 2, columns).split('\n');
     const todo = cure === '' ? [] : wrapped(`→ ${cure}`, 4, columns - 2).split('\n');
     return [
       ...said.map((line) => paint(tone, line)),

@@ -1,7 +1,7 @@
 import { type Row, STATES, type Verdict } from '@piecework/dashboard/data';
 import { count, duration, perSecond, shortCount } from '@piecework/dashboard/format';
+import { shownText } from '@piecework/protocol/contract';
 import type { Tone } from '../terminal/colour.js';
-import { oneLine } from '../terminal/plain-text.js';
 import { type Column, plainTable, shortened } from '../terminal/table.js';
 import { beside, chart, fit, type Look, sides, widthOf } from './lines.js';
 import { type Choice, type Data, type DrawnOverview, placeOf } from './state.js';
@@ -106,15 +106,15 @@ function aboutLines(overview: DrawnOverview, look: Look): string[] {
       ...more,
     ].join(' · '),
     oldest
-      ? `oldest waiting  ${shortened(oneLine(oldest.id), 30)}, ${duration(now - oldest.createdAt)}: ${oneLine(oldest.why)}`
+      ? `oldest waiting  ${shortened(shownText(oldest.id), 30)}, ${duration(now - oldest.createdAt)}: ${shownText(oldest.why)}`
       : 'oldest waiting  none',
   ];
   const shown = errors.slice(0, rows >= TALL ? 4 : 1);
   for (const [i, { name, task, count: n, message }] of shown.entries()) {
     const hidden = errors.length - shown.length;
     const also = i === shown.length - 1 && hidden > 0 ? paint('quiet', `+${hidden}: press e`) : '';
-    const of = task === '' ? '' : ` of ${shortened(oneLine(task), 20)}`;
-    const said = `${i === 0 ? 'errors' : '      '}  ${paint('bad', `${count(n)} × ${oneLine(name)}`)}${of}: ${oneLine(message)}`;
+    const of = task === '' ? '' : ` of ${shortened(shownText(task), 20)}`;
+    const said = `${i === 0 ? 'errors' : '      '}  ${paint('bad', `${count(n)} × ${shownText(name)}`)}${of}: ${shownText(message)}`;
     lines.push(also === '' ? said : sides(said, also, columns));
   }
   if (errors.length === 0) lines.push('errors  none');
@@ -141,7 +141,7 @@ function stateLine(
   const full = states.filter(
     (_, i) => STATES[i] === which || (requests?.states[STATES[i] as string] ?? 0) > 0,
   );
-  const filter = text === '' ? '' : paint('warning', `/${shortened(oneLine(text), 24)}  `);
+  const filter = text === '' ? '' : paint('warning', `/${shortened(shownText(text), 24)}  `);
   const isInHead = SORTED[sort] !== undefined;
   const by = isInHead ? '' : paint('quiet', `by ${NAMES[sort] ?? sort}${descending ? '↓' : '↑'}`);
   const shown = columns >= WIDE ? states : full;
@@ -215,7 +215,7 @@ function sorted(column: Column, { sort, descending }: Choice): Column {
 
 function emptyText({ which, text }: Choice, { requests, overview }: Data): string {
   if (!requests?.index.complete) return 'Reading the list of requests…';
-  if (text !== '') return `No request matches ${oneLine(text)}. Esc shows all.`;
+  if (text !== '') return `No request matches ${shownText(text)}. Esc shows all.`;
   if (which !== 'open' && which !== 'any') return `No ${which} requests. ← and → choose others.`;
   const ended = overview?.ended;
   const n = ended ? ended.succeeded + ended.failed + ended.cancelled : 0;

@@ -1,6 +1,6 @@
 import { doneOf, type Row, whyWaiting } from '@piecework/dashboard/data';
 import { ago, count, duration, percent, perSecond, until } from '@piecework/dashboard/format';
-import { oneLine } from '../terminal/plain-text.js';
+import { shownText } from '@piecework/protocol/contract';
 import { shortened } from '../terminal/table.js';
 import { chart, fit, type Look, shares, sides } from './lines.js';
 import type { Choice, Data, DrawnRequest } from './state.js';
@@ -18,9 +18,9 @@ const PARTS = [
 
 /** One request: its books, why it waits, its failures by error name, and who holds what. */
 export function requestScreen(choice: Choice, { request, gone }: Data, look: Look): string[] {
-  if (gone !== '') return ['', oneLine(gone), '', 'Esc goes back to the queue.'];
+  if (gone !== '') return ['', shownText(gone), '', 'Esc goes back to the queue.'];
   if (!request || request.row.id !== choice.opened)
-    return ['', `Reading ${oneLine(choice.opened)}…`];
+    return ['', `Reading ${shownText(choice.opened)}…`];
   const { row } = request;
   return [
     ...headLines(row, look),
@@ -38,7 +38,7 @@ export function requestScreen(choice: Choice, { request, gone }: Data, look: Loo
 function headLines(row: Row, look: Look): string[] {
   const { columns, paint, now } = look;
   const [state, tone] = stateOf(row, now);
-  const task = row.task === '' ? '' : `task ${shortened(oneLine(row.task), 30)}`;
+  const task = row.task === '' ? '' : `task ${shortened(shownText(row.task), 30)}`;
   const about = [
     paint(tone ?? 'strong', state),
     `priority ${row.priority}`,
@@ -50,13 +50,13 @@ function headLines(row: Row, look: Look): string[] {
     ...(row.deadline > 0 && row.completedAt === 0 ? [`deadline ${until(row.deadline, now)}`] : []),
   ];
   return [
-    sides(paint('strong', oneLine(row.id)), task, columns),
+    sides(paint('strong', shownText(row.id)), task, columns),
     fit(about.join(' · '), columns),
     ...(row.waiting === ''
       ? []
-      : [paint('warning', fit(`! ${oneLine(whyWaiting(row))}`, columns))]),
-    ...(row.endReason === '' ? [] : [fit(`it ended early: ${oneLine(row.endReason)}`, columns)]),
-    ...(row.metadata === '' ? [] : [fit(`metadata ${oneLine(row.metadata)}`, columns)]),
+      : [paint('warning', fit(`! ${shownText(whyWaiting(row))}`, columns))]),
+    ...(row.endReason === '' ? [] : [fit(`it ended early: ${shownText(row.endReason)}`, columns)]),
+    ...(row.metadata === '' ? [] : [fit(`metadata ${shownText(row.metadata)}`, columns)]),
   ];
 }
 
@@ -118,7 +118,7 @@ function failureLines({ row, failures, failuresRead }: DrawnRequest, look: Look)
     failuresRead < failed ? `, the first ${count(failuresRead)} of them by error name` : '';
   const lines = failures.map(({ name, count: n, message, index }) =>
     fit(
-      `${count(n).padStart(7)} × ${paint('bad', oneLine(name))}: ${oneLine(message)} ${paint('quiet', `(index ${index})`)}`,
+      `${count(n).padStart(7)} × ${paint('bad', shownText(name))}: ${shownText(message)} ${paint('quiet', `(index ${index})`)}`,
       columns,
     ),
   );
@@ -150,7 +150,7 @@ function holderLines({ running, row }: DrawnRequest, look: Look): string[] {
       ];
       return `${index} (${notes.join(', ')})`;
     });
-    const who = `${shortened(oneLine(worker), 28)}  ${String(held.length).padStart(3)}: `;
+    const who = `${shortened(shownText(worker), 28)}  ${String(held.length).padStart(3)}: `;
     return fit(who + each.join(', '), columns);
   });
   return [

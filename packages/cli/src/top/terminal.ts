@@ -1,6 +1,7 @@
 import { emitKeypressEvents } from 'node:readline';
 import type { ReadStream, WriteStream } from 'node:tty';
 import escapes from 'ansi-escapes';
+import { shownPainted } from '../terminal/print.js';
 import type { Key } from './keys.js';
 
 /** Lines that are too long in spite of all are cut by the terminal, and do not move those below. */
@@ -74,7 +75,9 @@ export class Terminal {
     if (!this.#isOurs) return;
     const all = this.#shown.length !== lines.length;
     const changes = lines.map((line, y) =>
-      all || line !== this.#shown[y] ? escapes.cursorTo(0, y) + escapes.eraseLine + line : '',
+      all || line !== this.#shown[y]
+        ? escapes.cursorTo(0, y) + escapes.eraseLine + shownPainted(line)
+        : '',
     );
     this.#shown = lines;
     const text = (all ? escapes.clearViewport : '') + changes.join('');

@@ -1,15 +1,15 @@
 import { doneOf, type Row, type Verdict } from '@piecework/dashboard/data';
 import { ago, count, percent, perSecond, timeLeft, until } from '@piecework/dashboard/format';
+import { shownText } from '@piecework/protocol/contract';
 import { bar } from '../terminal/bar.js';
 import type { Tone } from '../terminal/colour.js';
-import { oneLine } from '../terminal/plain-text.js';
 
 /** What a row is called in the column of states. */
 export function stateOf(row: Row, now: number): readonly [word: string, tone: Tone | undefined] {
   const { outcome, status, waitingFor, heldUntil, counts, overdue } = row;
   if (outcome === 'succeeded') return [outcome, 'good'];
   if (outcome === 'failed') return [outcome, 'bad'];
-  if (outcome !== '') return [oneLine(outcome), 'quiet'];
+  if (outcome !== '') return [shownText(outcome), 'quiet'];
   if (status === 'cancelling') return [status, 'warning'];
   if (waitingFor === 'time') return [`due ${until(heldUntil, now)}`, 'quiet'];
   const word = WAITS[waitingFor];
@@ -64,10 +64,10 @@ const HERE: readonly (readonly [string, string])[] = [
 ];
 
 export const cureText = ({ cure }: Verdict): string =>
-  oneLine(HERE.reduce((text, [said, here]) => text.replace(said, here), cure));
+  shownText(HERE.reduce((text, [said, here]) => text.replace(said, here), cure));
 
 /** 'No worker serves mail. → Start workers with handlers for it.' */
 export function findingText(finding: Verdict): string {
   const cure = cureText(finding);
-  return oneLine(finding.what) + (cure === '' ? '' : ` → ${cure}`);
+  return shownText(finding.what) + (cure === '' ? '' : ` → ${cure}`);
 }

@@ -5,6 +5,7 @@ import type { QueueCounts } from '@piecework/protocol';
 import { PieceworkError, pause } from '@piecework/protocol/contract';
 import type { Piecework } from 'piecework';
 import { watchedTable } from '../output/request-table.js';
+import { print, printTable } from '../terminal/print.js';
 import { Silence } from '../terminal/silence.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { wrapped } from '../terminal/table.js';
@@ -29,7 +30,7 @@ export async function watchQueue(
       if (!seen) continue;
       silence.noteAnswer();
       const { counts, requests } = seen;
-      if (json) console.log(JSON.stringify({ ...counts, requests }));
+      if (json) print(JSON.stringify({ ...counts, requests }));
       else show(`${wrapped(summary(counts))}\n${watchedTable(requests)}`);
       await pause(everyMs, stopping.signal);
     }
@@ -78,7 +79,7 @@ function summary({ open, parked, workers, ended, pausedUntil }: QueueCounts): st
 /** On a terminal, each table replaces the one before, so it is no higher than the terminal. */
 function show(text: string): void {
   if (!process.stdout.isTTY) {
-    console.log(text);
+    printTable(text);
     return;
   }
   cursorTo(process.stdout, 0, 0);
@@ -88,5 +89,5 @@ function show(text: string): void {
   const room = Math.max(3, (process.stdout.rows || 24) - 1);
   const hidden = lines.length - room + 1;
   if (hidden > 1) lines.splice(room - 1, hidden, `… and ${number(hidden)} more lines`);
-  console.log(lines.join('\n'));
+  printTable(lines.join('\n'));
 }

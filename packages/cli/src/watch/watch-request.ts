@@ -1,5 +1,6 @@
 import type { ProgressReport } from '@piecework/notifier';
 import type { Piecework } from 'piecework';
+import { print, say } from '../terminal/print.js';
 import { showProgress } from '../terminal/progress-bar.js';
 import { Silence } from '../terminal/silence.js';
 
@@ -12,11 +13,10 @@ export async function watchRequest(
   const request = pw.request(id);
   using silence = new Silence(values.everyMs);
   const reports = silence.of(request.progress({ everyMs: values.everyMs }));
-  if (values.json) for await (const report of reports) console.log(reportLine(report));
+  if (values.json) for await (const report of reports) print(reportLine(report));
   else await showProgress(reports);
   const { status, counts } = await request.completion();
-  if (!values.json)
-    console.error(`${id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
+  if (!values.json) say(`${id} ${status}: ${counts.succeeded} of ${counts.total} succeeded`);
   return status === 'succeeded' ? 0 : 1;
 }
 

@@ -1,5 +1,6 @@
 import { ExecCommand } from '../exec/command.js';
 import type { Input } from '../input/input.js';
+import { print, say } from '../terminal/print.js';
 import type { WorkValues } from './check-work.js';
 
 /** How many sub-requests are shown. */
@@ -17,13 +18,14 @@ export async function dryRun(
   let index = 0;
   for await (const payload of items) {
     if (index === SHOWN) {
-      if (!json) console.error(`… the input continues; these were the first ${SHOWN}`);
+      if (!json) say(`… the input continues; these were the first ${SHOWN}`);
       return;
     }
     const shown = command?.shown(payload, index);
-    if (shown === undefined) console.log(JSON.stringify({ index, payload }));
-    else console.log(json ? JSON.stringify({ index, command: shown }) : shown);
+    if (shown === undefined) print(JSON.stringify({ index, payload }));
+    else if (json) print(JSON.stringify({ index, command: shown }));
+    else print(...shown.split('\n'));
     index += 1;
   }
-  if (!json) console.error(index === 1 ? 'that is the only one' : `that is all: ${index}`);
+  if (!json) say(index === 1 ? 'that is the only one' : `that is all: ${index}`);
 }

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import { ExecCommand, namesIn } from '../exec/command.js';
 import type { Input } from '../input/input.js';
-import { say } from '../terminal/say.js';
+import { say } from '../terminal/print.js';
 import type { WorkValues } from './check-work.js';
 
 /**

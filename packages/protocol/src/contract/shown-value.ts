@@ -28,3 +28,36 @@ export function show(value: unknown): string {
   }
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }
+
+/**
+ * Characters that a terminal obeys, and those that nobody sees: controls, line and paragraph separators, marks of the
+ * direction, zero-width characters, tags, variation selectors, halves of surrogate pairs.
+ */
+const HIDDEN = '[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]';
+const HAS_HIDDEN = new RegExp(HIDDEN, 'u');
+/** Emoji may have hidden characters in them, but only in the sequences that Unicode lists. */
+const EMOJI_OR_HIDDEN = new RegExp(`(\\p{RGI_Emoji})|${HIDDEN}`, 'gv');
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
+const COLOUR = /\u001b\[[\d;:]*m/g;
+const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+/**
+ * Any text that came from outside, as one line for a terminal or a text log. Each hidden character becomes the escape
+ * that JSON has for it (`\u001b`, `\n`), so that JSON stays the same data. Colours are removed. Printing a text that was
+ * not cleaned by this lets its writer move the cursor, forge lines or hide words.
+ * @param kept characters that stay, such as tabs
+ */
+export function shownText(text: string, kept = ''): string {
+  if (!HAS_HIDDEN.test(text)) return text;
+  return text
+    .replace(COLOUR, '')
+    .replace(EMOJI_OR_HIDDEN, (one, emoji?: string) =>
+      emoji !== undefined || kept.includes(one) ? one : (SHORT[one] ?? escaped(one)),
+    );
+}
+
+const escaped = (one: string) =>
+  Array.from({ length: one.length }, (_, i) => {
+    const unit = one.charCodeAt(i).toString(16).padStart(4, '0');
+    return `\\u${unit}`;
+  }).join('');

@@ -1,3 +1,4 @@
+import { shownText } from '@piecework/protocol/contract';
 import { type Logger, pino } from 'pino';
 
 /** A log on standard error: of a worker process, and of a worker without a `logger` of its own. */
@@ -31,7 +32,7 @@ const LEFT_OUT = new Set(['level', 'time', 'pid', 'hostname', 'name', 'msg']);
 
 /**
  * A log line in words: `12:03:44 warn  what happened · requestId numbers · index 3`. The name of an error is left out
- * beside the error.
+ * beside the error. Texts of handlers may be anything: each log line is one line.
  */
 export function logText(line: string): string {
   const fields = JSON.parse(line) as Record<string, unknown>;
@@ -40,7 +41,7 @@ export function logText(line: string): string {
   const rest = Object.entries(fields)
     .filter(([name]) => !LEFT_OUT.has(name) && !(name === 'error' && 'err' in fields))
     .map(([name, value]) => `${name} ${shown(value)}`);
-  return [`${time} ${level.padEnd(5)} ${fields['msg']}`, ...rest].join(' · ');
+  return shownText([`${time} ${level.padEnd(5)} ${fields['msg']}`, ...rest].join(' · '));
 }
 
 /** An error by its message; only JSON lines contain its stack. */
