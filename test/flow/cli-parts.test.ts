@@ -3,8 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { shownText } from '@piecework/protocol/contract';
 import { describe, expect, test } from 'vitest';
 import { keptLines } from '../../packages/cli/dist/output/kept.js';
+import { resultFormats } from '../../packages/cli/dist/output/result-format.js';
 
 const LOADER = new URL('../../packages/cli/dist/work/load-handlers.js', import.meta.url).href;
 const PROGRAM = `
@@ -59,4 +61,48 @@ test('commands that are suggested show no password', () => {
   ])
     expect(shown(url)).toMatch(/ --redis URL$/m);
   expect(shown('redis://host/3')).toContain("--redis 'redis://host/3'");
+});
+
+describe('a text from outside', () => {
+  test.for<[text: string, shown: string]>([
+    ['\u001b[31mred\u001b[0m', 'red'],
+    ['\u001b\u001b[0m[2J', '\\u001b[2J'],
+    ['a\nb\tc\r', 'a\\nb\\tc\\r'],
+    ['\u009b2J\u202e\u200b\u2028', '\\u009b2J\\u202e\\u200b\\u2028'],
+    ['\u{e0041}', '\\udb40\\udc41'],
+    ['\ud800', '\\ud800'],
+    ['é 世界 ü', 'é 世界 ü'],
+    // What is hidden in an emoji is a part of it; elsewhere it is not.
+    ['👨‍👩‍👧 ❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿', '👨‍👩‍👧 ❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿'],
+    ['👨\u200da\ufe0f', '👨\\u200da\\ufe0f'],
+  ])('%j is shown as %j', ([text, shown]) => {
+    expect(shownText(text)).toBe(shown);
+  });
+
+  test('that is JSON stays the same data', () => {
+    const data = { '\u009b\u202e': ['\u{e0041}\u200b\n\u001b[31m', '\\u200b', '\ud800'] };
+    expect(JSON.parse(shownText(JSON.stringify(data)))).toEqual(data);
+  });
+});
+
+test.for<[value: unknown, field: string]>([
+  ['=1+1', "'=1+1"],
+  ['+49 170', "'+49 170"],
+  ['-x', "'-x"],
+  ['@SUM(A1)', "'@SUM(A1)"],
+  ['\t=1', "'\t=1"],
+  ['\r=1,2', `"'\r=1,2"`],
+  ['=HYPERLINK("x","y")', `"'=HYPERLINK(""x"",""y"")"`],
+  ['-5', '-5'],
+  [-5.5, '-5.5'],
+  ['+1e3', '+1e3'],
+  ['a=b', 'a=b'],
+  [{ a: 1 }, '"{""a"":1}"'],
+])('in CSV the value %j is no formula, and a number stays one: %s', ([value, field]) => {
+  const succeeded = { index: 0, status: 'succeeded', value, cursor: 'x' } as const;
+  expect(resultFormats.csv.line(succeeded)).toBe(`0,succeeded,${field},`);
+  const error = { name: '=cmd', message: 'x', stack: '' };
+  expect(resultFormats.csv.line({ index: 0, status: 'failed', error, cursor: 'x' })).toBe(
+    "0,failed,,'=cmd: x",
+  );
 });

@@ -4,6 +4,7 @@ import { addCommands } from '../../packages/cli/dist/commands.js';
 import { STARTS } from '../support/cli.js';
 import { type CommandLine, test } from '../support/command-line.js';
 import { EVIL, HIDDEN } from '../support/hidden.js';
+import { hasTerminals, startOnTerminal } from '../support/terminal.js';
 import { until } from '../support/until.js';
 
 /*
@@ -162,5 +163,27 @@ describe('a hostile text', () => {
     await worker.finished;
     expectClean(worker.said.stderr, 'the log of a worker');
     expect(worker.said.stderr).toContain('evil\\u001b[2J');
+  });
+
+  test.skipIf(!hasTerminals)('commands no terminal that shows results', async ({ commandLine }) => {
+    const { worker } = await prepare(commandLine);
+    const { redis, queue } = commandLine;
+    const onTerminal = async (...args: string[]) => {
+      const env = { NO_COLOR: '1' };
+      const shown = startOnTerminal([...args, '--queue', queue], { redis, env });
+      const { stdout } = await shown.finished;
+      const text = stdout.replaceAll('\r\n', '\n');
+      expectClean(text, args.join(' '));
+      return text;
+    };
+    const [, json = ''] = (
+      await onTerminal('results', 'one', '--failed', '--order', 'index')
+    ).split('\n');
+    expect(JSON.parse(json)).toMatchObject({ index: 1, value: { [EVIL]: EVIL } });
+    expect(await onTerminal('results', 'one', '--format', 'text')).toContain('evil\\u001b[2J');
+    for (const name of ['failures', 'status']) await onTerminal(name, 'one');
+    for (const name of ['errors', 'list', 'workers']) await onTerminal(name);
+    worker.kill('SIGTERM');
+    await worker.finished;
   });
 });

@@ -24,7 +24,7 @@ const IN_SINGLE_QUOTES =
   'in single quotes: write "$1" there, as in sh -c \'wc -c "$1"\' sh {}; with blanks, { } is text';
 
 const behind = (what: string) =>
-  `in or behind ${what}: begin with item={}; and write "$item" there ({index} and {name} likewise)`;
+  `in or behind ${what}: begin with item="{}"; and write "$item" there ({index} and {name} likewise)`;
 
 /** Expansions without quotes, backslashes or other expansions in them. */
 const PLAIN = /\$(?:\{[^'"`\\${}()<\n]+\}|\(\([^'"`\\${}()<#\n]*\)\)|[\w@*#?$!-])/y;
@@ -123,7 +123,7 @@ export function partsOf(command: string, isColumn: (name: string) => boolean): P
 }
 
 const BEGINS_WORD = /[ \t\n;&|()<>]/;
-const ENDS_WORD = /[ \t\n;&|)]/;
+const ENDS_WORD = /[ \t\n;&|)<>]/;
 
 interface Found {
   readonly of: Placeholder['of'];

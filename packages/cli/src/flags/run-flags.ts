@@ -9,7 +9,7 @@ export const outFlags: readonly Flag[] = [
   ),
   flag(
     '--format <how>',
-    'format of --out: ndjson (default), text (only the values of what succeeded, one a line) or csv',
+    'format of --out: ndjson (default), text (only the values of what succeeded, one a line) or csv (for spreadsheets: a text that would be a formula begins with a single quote)',
     { ...option.word('ndjson', 'text', 'csv'), default: undefined },
   ),
 ];
