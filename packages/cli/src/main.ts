@@ -98,12 +98,12 @@ async function fail(error: unknown): Promise<number> {
   const { code, message } = await asFailure(error);
   const { say } = await import('./terminal/print.js');
   if (json) say(JSON.stringify({ error: { code, message } }));
-  else if (code === 'UNEXPECTED') for (const line of inspect(error).split('\n')) say(line);
   else {
     const { columnsOf, wrapped } = await import('./terminal/table.js');
     const room = columnsOf(process.stderr);
+    const text = code === 'UNEXPECTED' ? inspect(error) : `piecework: ${message}`;
     // Only the first line is ours; those that follow are indented.
-    const lines = `piecework: ${message}`.split('\n').map((line) => wrapped(line, 0, room));
+    const lines = text.split('\n').map((line) => wrapped(line, 0, room));
     for (const line of lines.join('\n  ').split('\n')) say(line);
   }
   return WRONG_USAGE.includes(code) ? 2 : 1;

@@ -1,4 +1,4 @@
-import { InvalidOptionError, shownText } from '@piecework/protocol/contract';
+import { InvalidOptionError } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
 import { type Part, type Placeholder, partsOf } from './placeholders.js';
 import { programError } from './program.js';
@@ -38,7 +38,11 @@ export class ExecCommand {
     this.#input = input;
     const barred = this.#parts.find(isBarred);
     if (barred)
-      throw new InvalidOptionError('--exec', command, `no ${nameOf(barred)} ${barred.barred}`);
+      throw new InvalidOptionError(
+        '--exec',
+        command,
+        `no {} ${barred.barred}`.replaceAll('{}', nameOf(barred)),
+      );
   }
 
   /** Whether the payload, or a field of it, is an argument. Then it is not on standard input. */
@@ -57,19 +61,18 @@ export class ExecCommand {
     return { command, env, stdin: this.takesItem ? '' : this.#stdin(payload) };
   }
 
-  /** The same command as a person would type it. */
-  shown(payload: unknown, index: number): string {
+  /**
+   * The same command as a person would type it.
+   * @param clean what is done to texts of the payload
+   */
+  shown(payload: unknown, index: number, clean: (text: string) => string): string {
     const command = this.#render(index, payload, (words, _, within) =>
-      words
-        .map((word) => shownText(word))
-        .map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
+      words.map(clean).map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
     );
     if (this.takesItem) return command;
     const stdin = this.#stdin(payload);
     const given =
-      typeof stdin === 'string'
-        ? `printf %s ${quoted(shownText(stdin))}`
-        : `printf '${octal(stdin)}'`;
+      typeof stdin === 'string' ? `printf %s ${quoted(clean(stdin))}` : `printf '${octal(stdin)}'`;
     return `${given} | ${/[;&|\n]/.test(command) ? `sh -c ${quoted(command)}` : command}`;
   }
 

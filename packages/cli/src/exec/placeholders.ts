@@ -13,7 +13,7 @@ export interface Placeholder {
   readonly quoted: boolean;
   /** Whether it is a part of a longer word, as in `x={}`. */
   readonly attached: boolean;
-  /** Why it cannot be replaced, with the way out. */
+  /** Why it cannot be replaced, with the way out, in which `{}` stands for the placeholder. */
   readonly barred?: string;
 }
 
@@ -24,7 +24,7 @@ const IN_SINGLE_QUOTES =
   'in single quotes: write "$1" there, as in sh -c \'wc -c "$1"\' sh {}; with blanks, { } is text';
 
 const behind = (what: string) =>
-  `in or behind ${what}: begin with item="{}"; and write "$item" there ({index} and {name} likewise)`;
+  `in or behind ${what}: begin with item="{}"; and write "$item" there`;
 
 /** Expansions without quotes, backslashes or other expansions in them. */
 const PLAIN = /\$(?:\{[^'"`\\${}()<\n]+\}|\(\([^'"`\\${}()<#\n]*\)\)|[\w@*#?$!-])/y;

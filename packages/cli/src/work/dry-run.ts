@@ -1,3 +1,4 @@
+import { shownText } from '@piecework/protocol/contract';
 import { ExecCommand } from '../exec/command.js';
 import type { Input } from '../input/input.js';
 import { print, say } from '../terminal/print.js';
@@ -21,7 +22,7 @@ export async function dryRun(
       if (!json) say(`… the input continues; these were the first ${SHOWN}`);
       return;
     }
-    const shown = command?.shown(payload, index);
+    const shown = command?.shown(payload, index, json ? String : (text) => shownText(text));
     if (shown === undefined) print(JSON.stringify({ index, payload }));
     else if (json) print(JSON.stringify({ index, command: shown }));
     else print(...shown.split('\n'));
