@@ -3,28 +3,25 @@
 --
 -- KEYS
 --   open          hash  id -> generation
---   agenda        zset  id -> time of its next attention
 --   parked        hash  id -> 'generation task'
 --   parkedByTask  zset  'task\0id' of those, all of score 0
 -- ARGV
 --   id          string  of the request
 --   generation  int     of the request
 --   task        string  its task, perhaps empty
---   slowMs      int     until it is tended in any case
 -- REPLIES
 --   {'parked'}  noted
 --   {'closed'}  the id is not open under this generation
 -- REPEAT  nothing changes
 -- FLAGS allow-oom
 
---- @include now, parked
+--- @include parked
 
-local open, agenda, parked, parkedByTask = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, generation, task, slowMs = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local open, parked, parkedByTask = KEYS[1], KEYS[2], KEYS[3]
+local id, generation, task = ARGV[1], ARGV[2], ARGV[3]
 
 if redis.call('HGET', open, id) ~= generation then
   return { 'closed' }
 end
 notePark(parked, parkedByTask, id, generation, task)
-redis.call('ZADD', agenda, 'LT', now() + slowMs, id)
 return { 'parked' }

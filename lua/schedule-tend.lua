@@ -1,4 +1,5 @@
---- Brings the next attention of a request forward, as when a worker knows when its next retry is due.
+--- Brings the next attention of a request forward: when a worker knows when its next retry is due, or before a client
+--- changes a request.
 --
 -- KEYS
 --   open    hash  id -> generation
@@ -7,6 +8,7 @@
 --   id          string  of the request
 --   generation  int     of the request
 --   time        int     when to tend, server time in ms; 0: now
+--   afterMs     int?    with time 0: so long from now
 -- REPLIES
 --   {'noted'}   it will be tended by then
 --   {'closed'}  the id is not open under this generation
@@ -16,10 +18,10 @@
 --- @include now
 
 local open, agenda = KEYS[1], KEYS[2]
-local id, generation, time = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local id, generation, time, afterMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]) or 0
 
 if redis.call('HGET', open, id) ~= generation then
   return { 'closed' }
 end
-redis.call('ZADD', agenda, 'LT', time == 0 and now() or time, id)
+redis.call('ZADD', agenda, 'LT', time == 0 and now() + afterMs or time, id)
 return { 'noted' }

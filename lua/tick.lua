@@ -23,7 +23,7 @@
 --   worker           string  boot id, or '' when a producer or notifier ticks
 --   info             string  JSON about the worker; it begins with its figures (lib/series)
 --   lockMs           int     how long a claim lasts
---   graceMs          int     from a token's pop to its enter at the latest
+--   graceMs          int     from a token's pop, or a parked request's reply, to its enter at the latest
 --   max              int     how many to claim at most
 --   goneMs           int     a worker without a sign of life for so long is removed
 --   awayMs           int     when nobody ticked for so long, Redis was away …
@@ -72,9 +72,11 @@ local over = claimSpent(spent, at, lockMs)
 local found, behind = {}, ''
 -- cure: a tick reports to a worker only the requests parked for it, 2
 if tasks ~= '' then
-  -- cure: requests that an earlier version parked are found
-  indexSome(parked, parkedByTask, counters)
   found, behind = parkedPage(parked, parkedByTask, tasks, after, maxParked)
+  for i = 1, #found, 2 do
+    -- cure: a parked request is tended after a worker found it
+    redis.call('ZADD', agenda, 'LT', at + graceMs, found[i])
+  end
 end
 return {
   'ok', at, next, redis.call('ZCARD', workers), claims, found, resumedAt, pauseEnds(paused, at),

@@ -21,7 +21,9 @@
 --   next        int      time of the next tend, or 0
 --   parkedTask  string   '+' and the task when the request is parked, or ''
 --   graceMs     int      from a token's pop to its enter at the latest
---   slowMs      int      until it is tended in any case
+--   slowMs      int      until a request that has neither a time nor tokens is tended in any case; longer when the
+--                        agenda is so long that more than atATime would be tended in slowMs
+--   atATime     int      of such requests, in slowMs
 --   due         int?     when it was due, of one that is expedited; left out: it is not
 --   channel     string?  shard channel of the queue's workers, with due
 -- REPLIES
@@ -35,10 +37,10 @@
 
 local open, agenda, wait, marks, pushed, parked, parkedByTask, list =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local id, generation, claim, mint, epoch, priority, before, next, parkedTask, graceMs, slowMs =
+local id, generation, claim, mint, epoch, priority, before, next, parkedTask, graceMs, slowMs, atATime =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7],
-  tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
-local due, channel = ARGV[12], ARGV[13]
+  tonumber(ARGV[8]), ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
+local due, channel = ARGV[13], ARGV[14]
 
 if pushTokens(open, pushed, list, priority, id, generation, epoch, mint, due, channel) == 'closed' then
   return { 'closed' }
@@ -76,7 +78,10 @@ if passedAt then
   next = next == 0 and due or math.min(next, due)
 end
 if next == 0 and not waits then
-  next = at + slowMs
+  -- It is paused or parked. Whoever ends that has the request tended.
+  next = at + slowMs *
+    -- cure: requests that only wait share one pace of tends
+    math.max(1, math.floor(redis.call('ZCARD', agenda) / atATime))
 end
 if next == 0 then
   redis.call('ZREM', agenda, id)

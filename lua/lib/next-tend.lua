@@ -14,8 +14,9 @@ local function nextTend(due, state, books, at, before, times)
   end
   if state.status == 'open' then
     next = math.min(next, times.producerUntil)
-    if before == '' then
-      -- Items may come at any time, and only a token that is watched shows that somebody works on them.
+    if before == '' and not state.parked then
+      -- Items may come at any time, and only a token that is watched shows that somebody works on them. A parked request
+      -- mints none.
       next = math.min(next, at + times.auditMs)
     end
   end

@@ -1,8 +1,5 @@
 -- A request that waits for a worker that serves its task is in the hash `parked`, and in the index `parkedByTask`: a
--- sorted set of 'task\0id', all with score 0, from which a worker reads the tasks that it serves, page by page. The
--- hash is authoritative: workers of an earlier version do not know the index, so an entry of the index may be missing
--- or stale. The index expires an hour after the last write.
-local INDEX_KEPT_MS = 3600000
+-- sorted set of 'task\0id', all with score 0, from which a worker reads the tasks that it serves, page by page.
 
 local function taskIn(value)
   return value:match('^%d+ (.*)$')
@@ -15,7 +12,6 @@ local function notePark(parked, parkedByTask, id, generation, task)
   end
   redis.call('HSET', parked, id, generation .. ' ' .. task)
   redis.call('ZADD', parkedByTask, 0, task .. '\0' .. id)
-  redis.call('PEXPIRE', parkedByTask, INDEX_KEPT_MS)
 end
 
 -- Removes these ids from both.

@@ -197,29 +197,35 @@ const traces: Record<string, Trace> = {
     ],
   },
 
-  'a request is found that was parked by a worker of an earlier version, which knows no index': {
+  'of many requests that only wait, fifty are tended a minute': {
     async play() {
       const scene = await given.opened();
-      const { parked } = scene.queue.keys;
-      await scene.connection.client.hset(parked, 'early', '1 mine', 'other', '1 a');
-      await scene.queue.tick('w', '{}', MINE);
-      const tick = await scene.queue.tick('w', '{}', MINE);
-      expect(tick.parked).toEqual([{ id: 'early', generation: 1, task: 'mine' }]);
+      const { agenda } = scene.queue.keys;
+      const later = Date.now() + 9_000_000;
+      const many = Array.from({ length: 1_000 }, (_, i) => [later, `other${i}`]).flat();
+      await scene.connection.client.zadd(agenda, ...many);
+      moveClock(20_100);
+      const { claims, now } = await scene.queue.tick('', '');
+      await scene.queue.writeBack(claims[0]!, {
+        ...{ mint: 0, epoch: 1, priority: 50, before: '', next: 0, parked: '+x' },
+      });
+      const next = Number(await scene.connection.client.zscore(agenda, scene.id));
+      expect(next).toBeGreaterThanOrEqual(now + 20 * 60_000);
     },
-    without: [{ script: 'tick', cure: 'requests that an earlier version parked are found' }],
+    without: [{ script: 'write-back', cure: 'requests that only wait share one pace of tends' }],
   },
 
-  'a request that a worker of an earlier version unparked is not named, and leaves the index': {
+  'a parked request that a worker found is tended a grace later': {
     async play() {
       const scene = await given.opened();
-      await park(scene, 'mine', 2);
-      const { parked, parkedByTask } = scene.queue.keys;
-      await scene.connection.client.hdel(parked, 'mine0');
-      const tick = await scene.queue.tick('w', '{}', MINE);
-      expect(tick.parked.map(({ id }) => id)).toEqual(['mine1']);
-      expect(await scene.connection.client.zcard(parkedByTask)).toBe(1);
+      await park(scene, 'mine', 1);
+      const { agenda } = scene.queue.keys;
+      await scene.connection.client.zadd(agenda, 9_000_000_000_000, 'mine0');
+      const { now } = await scene.queue.tick('w', '{}', MINE);
+      const next = Number(await scene.connection.client.zscore(agenda, 'mine0'));
+      expect(next).toBeLessThanOrEqual(now + 5_000);
     },
-    without: [{ script: 'tick', cure: 'the index of parked requests follows the hash' }],
+    without: [{ script: 'tick', cure: 'a parked request is tended after a worker found it' }],
   },
 
   'one tick finds at most 500 requests whose tokens were all popped, in all priorities together': {

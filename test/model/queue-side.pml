@@ -64,7 +64,7 @@ inline note(life_) {
 inline parkTask(life_) {
   x_ = 0;
   if
-  :: q.open == life_ -> q.parked = 1; agendaLater(); touched = 1
+  :: q.open == life_ -> q.parked = 1; touched = 1
   :: else
   fi
 }

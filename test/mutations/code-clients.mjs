@@ -90,6 +90,11 @@ export const codeClients = [
     change: { becomes: '!results' },
   },
   {
+    cure: 'the agenda knows of a change before it is made',
+    test: 'test/flow/asleep.test.ts',
+    name: 'although the process that called resume died before it notified the queue',
+  },
+  {
     cure: 'a drop of what is gone is forgotten by the queue',
     test: 'test/flow/control.test.ts',
     name: 'that was cut off half-way is ended by a repetition when its tombstone has expired',

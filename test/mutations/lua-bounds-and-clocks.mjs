@@ -187,16 +187,14 @@ export const luaBoundsAndClocks = [
     history: 'of many parked requests each is named in its turn, at most 100 by one tick',
   },
   {
-    cure: 'requests that an earlier version parked are found',
+    cure: 'requests that only wait share one pace of tends',
     test: BOUNDS,
-    history:
-      'a request is found that was parked by a worker of an earlier version, which knows no index',
+    history: 'of many requests that only wait, fifty are tended a minute',
   },
   {
-    cure: 'the index of parked requests follows the hash',
+    cure: 'a parked request is tended after a worker found it',
     test: BOUNDS,
-    history:
-      'a request that a worker of an earlier version unparked is not named, and leaves the index',
+    history: 'a parked request that a worker found is tended a grace later',
   },
   {
     cure: 'one tick passes so many in all',

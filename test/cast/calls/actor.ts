@@ -1,4 +1,4 @@
-import type { Minted, RequestOutcome } from '@piecework/protocol';
+import { type Minted, type RequestOutcome, TIMES } from '@piecework/protocol';
 import type { Scene } from '../../support/given.js';
 import type { Picture } from '../../support/peek.js';
 import type { Runs } from '../runs.js';
@@ -90,6 +90,14 @@ export abstract class Actor {
 
   protected finish(scene: Scene, generation: number, outcome: RequestOutcome | 'gone' | 'dropped') {
     this.todo.push(() => call('finish', () => scene.queue.finish(scene.id, generation, outcome)));
+  }
+
+  /** Has the request tended within a minute, and then makes `change`, if there is one. */
+  announce({ queue, id }: Scene, generation: number, change?: Call): Call {
+    const send = () => queue.scheduleTend(id, generation, 0, TIMES.slowMs);
+    return call('schedule-tend', send, () => {
+      if (change) this.todo.unshift(() => change);
+    });
   }
 
   protected scheduleTend({ queue, id }: Scene, generation: number, at: number): void {

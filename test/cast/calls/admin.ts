@@ -11,8 +11,9 @@ export class Admin extends Actor {
     const { scenes, pictures } = this.around;
     const scene = scenes[what % scenes.length] as Scene;
     const generation = pictures.get(scene.id)?.generation ?? 0;
-    if (what % 16 === 5) return this.drop(scene, generation);
-    return what % 8 === 1 ? this.cancel(scene, generation) : undefined;
+    if (what % 16 === 5) return this.announce(scene, generation, this.drop(scene, generation));
+    if (what % 8 !== 1) return undefined;
+    return this.announce(scene, generation, this.cancel(scene, generation));
   }
 
   drop(scene: Scene, generation: number): Call {

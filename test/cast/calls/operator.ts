@@ -45,11 +45,12 @@ export class Operator extends Actor {
     generation: number,
     send: () => Promise<ControlReply>,
   ): Call {
-    return call(name, send, (reply) => {
+    const change = call(name, send, (reply) => {
       if (reply.verdict !== 'ok') return;
       this.push(scene, { generation, ...reply });
       this.scheduleTend(scene, generation, 0);
     });
+    return this.announce(scene, generation, change);
   }
 
   #hold(scene: Scene, generation: number, drawn: number): Call {

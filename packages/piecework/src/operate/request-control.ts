@@ -19,6 +19,7 @@ import {
   type RequestOutcome,
   reopenIfClosed,
   type Shards,
+  TIMES,
 } from '@piecework/protocol';
 import { type UpdateOptions, updateOptions } from './options.js';
 
@@ -33,8 +34,9 @@ export type Cancelled =
 const TRIES = 5;
 
 /**
- * What is done to requests while they run, from any process. Each call first changes the request's own side. If
- * this process dies before it has notified the queue side, the agenda does.
+ * What is done to requests while they run, from any process. Each call has the agenda tend the request within a
+ * minute, then changes the request's own side, then notifies the queue side. If this process dies in between, that
+ * tend does the rest.
  */
 export class RequestControl {
   readonly #connection: Connection;
@@ -102,6 +104,8 @@ export class RequestControl {
     for (let { generation } = seen, finished = false; !finished; ) {
       // A server that took over may have lost the drop; a repetition finds the request dropped, or gone.
       const { epoch } = this.#connection;
+      const listed = this.#shards.named(seen.queue);
+      await this.#announce({ id, generation, queue: listed, patience });
       const dropped = await patience.call(() => commands.drop(generation));
       // It was dropped, perhaps by an earlier try of this call, and a new generation has replaced the tombstone.
       if (dropped.verdict === 'gone') return;
@@ -122,7 +126,7 @@ export class RequestControl {
     for (;;) {
       // A server that took over may have the state again.
       const { epoch } = this.#connection;
-      const seen = await patience.call(() => commands.state());
+      const seen = await patience.call(() => commands.current());
       if (seen?.status === 'void') throw new NotFoundError(id);
       if (seen) return seen;
       const queue = this.#shards.of(id);
@@ -162,6 +166,13 @@ export class RequestControl {
     await reopenIfClosed(queue, request, generation, call, (one) => patience.call(one));
   }
 
+  /** A change follows. A request that only waits, paused or parked, would be tended much later. */
+  async #announce(at: Target): Promise<void> {
+    const { id, generation, queue } = at;
+    // cure: the agenda knows of a change before it is made
+    await this.#notify(at, () => queue.scheduleTend(id, generation, 0, TIMES.slowMs));
+  }
+
   /** Does `call` to the current generation. @throws NotFoundError · ExpiredError · DroppedError */
   async #onCurrent<Reply extends { readonly verdict: string }>(
     id: string,
@@ -178,9 +189,10 @@ export class RequestControl {
       if (!current || current.status === 'void') throw await this.#absence(id, patience);
       if (current.status === 'dropped') throw new DroppedError(id);
       const { generation } = current;
+      const queue = this.#shards.named(current.queue);
+      await this.#announce({ id, generation, queue, patience });
       const reply = await patience.call(() => call(generation));
       if (reply.verdict === 'gone') continue;
-      const queue = this.#shards.named(current.queue);
       return { reply: reply as Exclude<Reply, { verdict: 'gone' }>, generation, queue };
     }
     throw new NotFoundError(id);

@@ -12,7 +12,10 @@ export const TIMES = {
   graceMs: 5_000,
   /** Between two tends of a request that has permits. */
   auditMs: 15_000,
-  /** Until a request that seems to need nothing is tended anyway. */
+  /**
+   * Until a request that seems to need nothing is tended anyway. Of many such requests, as many are tended in this time
+   * as one tick claims. Also from the announcement of a change to the tend that finishes it if its process died.
+   */
   slowMs: 60_000,
   /** A worker without a sign of life for this long is removed from the registry. */
   workerGoneMs: 60_000,

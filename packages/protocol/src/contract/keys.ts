@@ -31,7 +31,7 @@ export interface QueueKeys {
   readonly pushed: string;
   /** hash · id → 'generation task' of parked requests */
   readonly parked: string;
-  /** zset · 'task\0id' of parked requests, all of score 0 · expires an hour after the last was parked */
+  /** zset · 'task\0id' of parked requests, all of score 0 */
   readonly parkedByTask: string;
   /** zset · 'id~generation' → when to unlink its keys, of ended requests that keep much · expires after the last */
   readonly spent: string;

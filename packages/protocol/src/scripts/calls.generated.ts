@@ -681,16 +681,14 @@ export const calls = {
   'park': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
-      /** id -> time of its next attention */ readonly agenda: string;
       /** id -> 'generation task' */ readonly parked: string;
       /** 'task\0id' of those, all of score 0 */ readonly parkedByTask: string;
-    }): string[] => [k.open, k.agenda, k.parked, k.parkedByTask],
+    }): string[] => [k.open, k.parked, k.parkedByTask],
     args: (a: {
       /** of the request */ readonly id: string;
       /** of the request */ readonly generation: number;
       /** its task, perhaps empty */ readonly task: string;
-      /** until it is tended in any case */ readonly slowMs: number;
-    }): Argument[] => [a.id, a.generation, a.task, a.slowMs],
+    }): Argument[] => [a.id, a.generation, a.task],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'parked'; }
       | { readonly verdict: 'closed'; }
@@ -1039,7 +1037,7 @@ export const calls = {
       }
     },
   },
-  /** Brings the next attention of a request forward, as when a worker knows when its next retry is due. */
+  /** Brings the next attention of a request forward: when a worker knows when its next retry is due, or before a client changes a request. */
   'schedule-tend': {
     keys: (k: {
       /** id -> generation */ readonly open: string;
@@ -1049,7 +1047,8 @@ export const calls = {
       /** of the request */ readonly id: string;
       /** of the request */ readonly generation: number;
       /** when to tend, server time in ms; 0: now */ readonly time: number;
-    }): Argument[] => [a.id, a.generation, a.time],
+      /** with time 0: so long from now */ readonly afterMs?: number | undefined;
+    }): Argument[] => [a.id, a.generation, a.time, ...(a.afterMs === undefined ? [] : [a.afterMs])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'noted'; }
       | { readonly verdict: 'closed'; }
@@ -1347,7 +1346,7 @@ export const calls = {
       /** boot id, or '' when a producer or notifier ticks */ readonly worker: string;
       /** JSON about the worker; it begins with its figures (lib/series) */ readonly info: string;
       /** how long a claim lasts */ readonly lockMs: number;
-      /** from a token's pop to its enter at the latest */ readonly graceMs: number;
+      /** from a token's pop, or a parked request's reply, to its enter at the latest */ readonly graceMs: number;
       /** how many to claim at most */ readonly max: number;
       /** a worker without a sign of life for so long is removed */ readonly goneMs: number;
       /** when nobody ticked for so long, Redis was away … */ readonly awayMs: number;
@@ -1588,10 +1587,11 @@ export const calls = {
       /** time of the next tend, or 0 */ readonly next: number;
       /** '+' and the task when the request is parked, or '' */ readonly parkedTask: string;
       /** from a token's pop to its enter at the latest */ readonly graceMs: number;
-      /** until it is tended in any case */ readonly slowMs: number;
+      /** until a request that has neither a time nor tokens is tended in any case; longer when the agenda is so long that more than atATime would be tended in slowMs */ readonly slowMs: number;
+      /** of such requests, in slowMs */ readonly atATime: number;
       /** when it was due, of one that is expedited; left out: it is not */ readonly due?: number | undefined;
       /** shard channel of the queue's workers, with due */ readonly channel?: string | undefined;
-    }): Argument[] => [a.id, a.generation, a.claim, a.mint, a.epoch, a.priority, a.before, a.next, a.parkedTask, a.graceMs, a.slowMs, ...(a.due === undefined ? [] : [a.due]), ...(a.channel === undefined ? [] : [a.channel])],
+    }): Argument[] => [a.id, a.generation, a.claim, a.mint, a.epoch, a.priority, a.before, a.next, a.parkedTask, a.graceMs, a.slowMs, a.atATime, ...(a.due === undefined ? [] : [a.due]), ...(a.channel === undefined ? [] : [a.channel])],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'ok'; readonly next: number; }
       | { readonly verdict: 'moved'; }

@@ -37,8 +37,8 @@ export interface AgendaOptions {
   readonly worker?: string;
   /** JSON about the worker, kept in the registry. */
   readonly info?: () => string;
-  /** Which parked requests it searches for. @default none */
-  readonly seeking?: () => Seeking;
+  /** Which parked requests it searches for; undefined: none. @default none */
+  readonly seeking?: () => Seeking | undefined;
   /**
    * Longest time between two tends of a request that has permits or tokens. A worker passes its lease where that is
    * shorter: a tend does not know permits that are granted after it, and they would outlive their lease until the

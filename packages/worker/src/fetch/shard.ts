@@ -110,7 +110,8 @@ export class Shard {
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
       info: () => this.info(),
-      seeking: () => this.#parked.next(),
+      // cure: a paused worker searches for no parked requests
+      seeking: () => (this.takesWork ? this.#parked.next() : undefined),
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       prompt,
       onTick: (tick) => {

@@ -177,15 +177,24 @@ export class QueueCommands extends QueueTokens {
       { ...this.keys, list: this.lanes.listOf(tended) },
       {
         ...{ id, generation, claim, mint, epoch, priority, before, next, parkedTask },
-        ...{ graceMs, slowMs, ...this.lane(tended) },
+        ...{ graceMs, slowMs, atATime: CLAIMS_PER_TICK, ...this.lane(tended) },
       },
     );
     return verdict;
   }
 
-  /** Brings the next tend of a request forward to `time` (server ms; 0: now). */
-  async scheduleTend(id: string, generation: number, time: number): Promise<QueueReply> {
-    const args = { id, generation, time };
+  /**
+   * Brings the next tend of a request forward to `time` (server ms; 0: now). `afterMs`: with time 0, so many ms from
+   * now.
+   */
+  async scheduleTend(
+    id: string,
+    generation: number,
+    time: number,
+    afterMs?: number,
+  ): Promise<QueueReply> {
+    const args =
+      afterMs === undefined ? { id, generation, time } : { id, generation, time, afterMs };
     const { verdict } = await run(this.connection.client, 'schedule-tend', this.keys, args);
     return verdict === 'closed' ? 'closed' : 'done';
   }

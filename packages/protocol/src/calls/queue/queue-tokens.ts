@@ -1,4 +1,3 @@
-import { TIMES } from '../../contract/defaults.js';
 import type { Place } from '../../contract/lanes.js';
 import type { Client } from '../../redis/client.js';
 import { callOf, type Reply, run, runCall, type ScriptCall } from '../../scripts/run-script.js';
@@ -75,7 +74,7 @@ export class QueueTokens extends QueueReads {
 
   /** Parks a request whose task this worker does not serve. */
   async park(id: string, generation: number, task: string): Promise<QueueReply> {
-    const args = { id, generation, task, slowMs: TIMES.slowMs };
+    const args = { id, generation, task };
     const { verdict } = await run(this.connection.client, 'park', this.keys, args);
     return verdict === 'closed' ? 'closed' : 'done';
   }
