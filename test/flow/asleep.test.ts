@@ -1,4 +1,4 @@
-import { Agenda, type RedisInput } from '@piecework/protocol';
+import { Agenda, QueueControlCommands, type RedisInput } from '@piecework/protocol';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
 import type { ScriptName } from '../../scripts/lua-source.mjs';
@@ -38,38 +38,75 @@ async function asleep(flow: Flow) {
 /** A process that dies once it has sent the script `last`. */
 function dying(flow: Flow, last: ScriptName) {
   const client = new NotingRedis(flow);
+  let isDead = false;
   interceptScripts(client, async (_, send) => {
-    if (client.sent.includes(last)) throw new Error('Connection is closed.');
-    return send();
+    if (isDead) throw new Error('Connection is closed.');
+    const reply = await send();
+    isDead = client.sent.includes(last);
+    return reply;
   });
   const pw = new Piecework({ redis: client, queue: flow.queue });
   flow.after(() => pw.close());
-  return { pw, isDead: () => client.sent.includes(last) };
+  return { pw, isDead: () => isDead };
 }
 
+/** Makes a change of a request that is asleep, by a process that dies of its first call, and a tick a minute later. */
+async function cutOff(flow: Flow, change: 'resume' | 'cancel' | 'drop') {
+  const { id, agenda } = await asleep(flow);
+  const { pw, isDead } = dying(flow, change === 'resume' ? 'update' : change);
+  pw.request(id)
+    [change]()
+    .catch(() => {});
+  await until(isDead);
+  moveClock(61_000);
+  await agenda.tick();
+  return id;
+}
+
+const left = (flow: Flow, id: string) =>
+  until(async () => !(await flow.queueCommands.whereabouts(id)).open);
+
 describe('a request that is asleep among many goes on within a minute', () => {
-  const changes = [
-    ['resume', 'update'],
-    ['cancel', 'cancel'],
-    ['drop', 'drop'],
-  ] as const;
-  for (const [change, last] of changes)
-    test(`although the process that called ${change} died before it notified the queue`, async ({
-      flow,
-    }) => {
-      const { id, agenda } = await asleep(flow);
-      const { pw, isDead } = dying(flow, last);
-      pw.request(id)
-        [change]()
-        .catch(() => {});
-      await until(isDead);
-      moveClock(61_000);
-      await agenda.tick();
-      if (change === 'resume') await flow.worker({ handler: (n: number) => n }).start();
-      await until(async () => !(await flow.queueCommands.whereabouts(id)).open);
-      const state = await flow.request(id).inspect();
-      expect(state?.state['outcome']).toBe(
-        { resume: 'succeeded', cancel: 'cancelled', drop: undefined }[change],
-      );
-    });
+  test('when the process that resumed it died before it notified the queue', async ({ flow }) => {
+    const id = await cutOff(flow, 'resume');
+    await flow.worker({ handler: (n: number) => n }).start();
+    expect(await flow.complete(id)).toMatchObject({ succeeded: 1 });
+  });
+
+  test('when the process that cancelled it died before it notified the queue', async ({ flow }) => {
+    const id = await cutOff(flow, 'cancel');
+    await left(flow, id);
+    expect(await flow.complete(id)).toMatchObject({ cancelled: 1 });
+  });
+
+  test('when the process that dropped it died before it notified the queue', async ({ flow }) => {
+    await left(flow, await cutOff(flow, 'drop'));
+  });
+});
+
+describe('a parked request', () => {
+  test('is not tended for a worker whose queue is paused', async ({ flow }) => {
+    const { keys } = flow.queueCommands;
+    const { client } = flow.connection;
+    const control = new QueueControlCommands(flow.connection, flow.queue);
+    await control.pause(0);
+    flow.after(() => control.resume());
+    const worker = flow.worker({ handlers: [{ task: 'mine', run: (n: number) => n }] });
+    await worker.start();
+    const signOf = async () => Number((await client.zrange(keys.workers, 0, 0, 'WITHSCORES'))[1]);
+    const ticked = async () => {
+      const seen = await signOf();
+      await until(async () => (await signOf()) > seen);
+    };
+    await ticked();
+    const { id, generation } = await flow
+      .producer()
+      .submit([1], { id: flow.id('a'), task: 'mine' });
+    await flow.queueCommands.park(id, generation, 'mine');
+    const later = Date.now() + HOUR_MS;
+    await client.zadd(keys.agenda, later, id);
+    await ticked();
+    await ticked();
+    expect(await client.zscore(keys.agenda, id)).toBe(String(later));
+  });
 });

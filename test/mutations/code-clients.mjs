@@ -92,7 +92,7 @@ export const codeClients = [
   {
     cure: 'the agenda knows of a change before it is made',
     test: 'test/flow/asleep.test.ts',
-    name: 'although the process that called resume died before it notified the queue',
+    name: 'when the process that resumed it died before it notified the queue',
   },
   {
     cure: 'a drop of what is gone is forgotten by the queue',

@@ -189,6 +189,12 @@ export const codeWorker = [
     name: 'goes to another process when what runs beside it does not end',
   },
   {
+    cure: 'a paused worker searches for no parked requests',
+    test: 'test/flow/asleep.test.ts',
+    name: 'is not tended for a worker whose queue is paused',
+    change: 'always',
+  },
+  {
     cure: 'a pulse is sent while nothing else is',
     test: 'test/flow/ready.test.ts',
     name: 'a worker whose slots are all taken is not ready once Redis answers nothing, and ready when it does',

@@ -110,8 +110,9 @@ export class Shard {
     this.#agenda = new Agenda(connection, this.queue, {
       worker: id,
       info: () => this.info(),
-      // cure: a paused worker searches for no parked requests
-      seeking: () => (this.takesWork ? this.#parked.next() : undefined),
+      seeking: () =>
+        // cure: a paused worker searches for no parked requests
+        this.takesWork ? this.#parked.next() : undefined,
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       prompt,
       onTick: (tick) => {
