@@ -9,7 +9,7 @@ import { addMetrics } from './http/metrics.js';
 import { addReads } from './http/reads.js';
 import { addAccess } from './security/access.js';
 import { addHeaders } from './security/headers.js';
-import { answerOf } from './security/refused.js';
+import { answerOf, bodyOf, Refused } from './security/refused.js';
 import type { DashboardOptions } from './shape/options.js';
 
 /**
@@ -25,7 +25,8 @@ export async function dashboard(instance: FastifyInstance, given: DashboardOptio
   const rounds = new Rounds(() => sources.rest());
   // Its answers are errors of its own, not those of the application.
   instance.setErrorHandler((error, request, reply) => {
-    const { status, code, message, isNews } = answerOf(error);
+    const { status, isNews, ...refused } = answerOf(error);
+    if (error instanceof Refused) reply.headers(error.headers);
     const line = {
       ip: request.ip,
       method: request.method,
@@ -33,8 +34,9 @@ export async function dashboard(instance: FastifyInstance, given: DashboardOptio
       status,
     };
     if (isNews) request.log.error({ ...line, err: error }, 'dashboard: failed');
-    else if (status !== 404) request.log.warn({ ...line, why: message }, 'dashboard: refused');
-    void reply.code(status).send({ error: { code, message } });
+    else if (status !== 404)
+      request.log.warn({ ...line, why: refused.message }, 'dashboard: refused');
+    void reply.code(status).send(bodyOf(refused));
   });
   instance.setNotFoundHandler((request, reply) => {
     const path = request.url.slice(0, 200);
@@ -42,7 +44,7 @@ export async function dashboard(instance: FastifyInstance, given: DashboardOptio
       { ip: request.ip, method: request.method, path, status: 404 },
       'dashboard: refused',
     );
-    void reply.code(404).send({ error: { code: 'REFUSED', message: 'There is no such page.' } });
+    void reply.code(404).send(bodyOf(answerOf({ statusCode: 404 })));
   });
   addHeaders(instance);
   addAccess(instance, options);

@@ -1,19 +1,19 @@
-import { createHash } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
-import basicAuth from '@fastify/basic-auth';
-import rateLimit from '@fastify/rate-limit';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import {
   type FastifyBaseLogger,
   type FastifyInstance,
-  type FastifyRequest,
+  type FastifyReply,
   fastify,
   LogController,
 } from 'fastify';
-import { LRUCache } from 'lru-cache';
 import { dashboard } from './plugin.js';
-import { isLoopback } from './security/access.js';
-import { type Credentials, checkedToken, parseUsers, signIn } from './security/credentials.js';
-import type { DashboardOptions, Visitor } from './shape/options.js';
+import { checkHost, isLoopback } from './security/access.js';
+import { type Credentials, checkedToken, parseUsers } from './security/credentials.js';
+import { setHeaders } from './security/headers.js';
+import { answerOf, bodyOf } from './security/refused.js';
+import { signInWith } from './security/sign-in.js';
+import type { DashboardOptions } from './shape/options.js';
 
 export interface ServeOptions extends Omit<DashboardOptions, 'authorize'> {
   /** 0: a free one. @default 4000 */
@@ -24,8 +24,16 @@ export interface ServeOptions extends Omit<DashboardOptions, 'authorize'> {
   readonly token?: string | undefined;
   /** The content of a file of `htpasswd -B`: the users and their passwords. */
   readonly users?: string | undefined;
-  /** Whether a proxy in front is trusted to name the address and the host (X-Forwarded-…). @default false */
-  readonly trustProxy?: boolean | undefined;
+  /**
+   * Names by which visitors reach it, such as `dash.example`; IP addresses and `localhost` are always allowed. A request
+   * for another name is refused: a stranger can make a name of his own lead here (DNS rebinding). @default none
+   */
+  readonly hosts?: readonly string[] | undefined;
+  /**
+   * Addresses of the proxies in front, whose X-Forwarded-For and X-Forwarded-Host are believed: addresses, CIDR blocks
+   * such as `10.0.0.0/8`, and `loopback`. @default none
+   */
+  readonly trustProxy?: readonly string[] | undefined;
   readonly logger?: FastifyBaseLogger | undefined;
 }
 
@@ -34,11 +42,6 @@ export interface Served extends AsyncDisposable {
   readonly port: number;
   close(): Promise<void>;
 }
-
-/** Attempts to sign in that one address has in a minute. */
-const ATTEMPTS = 30;
-/** A password that was right is not computed again for this time: bcrypt takes some 60 ms. */
-const KNOWN_FOR_MS = 300_000;
 
 /**
  * Serves the dashboard by itself.
@@ -51,21 +54,38 @@ export async function serveDashboard(options: ServeOptions): Promise<Served> {
     host = '127.0.0.1',
     token,
     users,
-    trustProxy = false,
+    hosts = [],
+    trustProxy = [],
     logger,
     ...rest
   } = options;
+  for (const [name, list] of Object.entries({ hosts, trustProxy }))
+    if (!Array.isArray(list)) throw new TypeError(`${name} must be a list of texts`);
   const credentials = credentialsOf(token, users, rest.insecure ?? false, host);
   const app: FastifyInstance = fastify({
-    trustProxy,
+    trustProxy: trustProxy.length > 0 && [...trustProxy],
     bodyLimit: 65_536,
     // Streams of pages would keep it open.
     forceCloseConnections: true,
+    // Answers that Node and Fastify would give before the plugin is asked, without its headers.
+    http: { requireHostHeader: false },
+    return503OnClosing: false,
+    frameworkErrors: (_error, _request, reply: FastifyReply) => {
+      void reply.code(400).send(bodyOf(answerOf({ statusCode: 400 })));
+    },
+    clientErrorHandler,
     logController: new LogController({ disableRequestLogging: true }),
     ...(logger === undefined ? { logger: false } : { loggerInstance: logger }),
   });
+  app.server.prependListener('request', setHeaders);
   try {
-    const authorize = credentials && (await addSignIn(app, credentials));
+    const signIn = credentials && (await signInWith(app, credentials));
+    const authorize: DashboardOptions['authorize'] =
+      signIn &&
+      ((request) => {
+        checkHost(request, hosts);
+        return signIn(request);
+      });
     await app.register(dashboard, { ...rest, ...(authorize ? { authorize } : {}) });
     await app.listen({ port, host });
   } catch (error) {
@@ -96,73 +116,15 @@ function credentialsOf(
   return undefined;
 }
 
-/** Asks for name and password by the browser's own means (HTTP Basic), which the stream of events has, too. */
-async function addSignIn(
-  app: FastifyInstance,
-  credentials: Credentials,
-): Promise<(request: FastifyRequest) => Visitor | undefined> {
-  const known = new LRUCache<string, string>({ max: 200, ttl: KNOWN_FOR_MS });
-  const names = new WeakMap<object, string>();
-  const keyOf = ({ headers }: FastifyRequest) =>
-    createHash('sha256')
-      .update(headers.authorization ?? '')
-      .digest('hex');
-  await app.register(rateLimit, { global: false });
-  await app.register(basicAuth, {
-    authenticate: { realm: 'Piecework' },
-    validate: async (name, password, request) => {
-      const visitor = await signIn(credentials, name, password);
-      if (visitor === undefined) throw refusal(401, 'Wrong name or password.');
-      known.set(keyOf(request), visitor);
-      names.set(request.raw, visitor);
-    },
-  });
-  const countAttempt = app.createRateLimit({ max: ATTEMPTS, timeWindow: 60_000 });
-  app.addHook('onRequest', async (request, reply) => {
-    const before = request.headers.authorization && known.get(keyOf(request));
-    if (before) {
-      names.set(request.raw, before);
-      return;
-    }
-    // A browser asks without a name first: that is no attempt.
-    if (request.headers.authorization) {
-      const attempt = await countAttempt(request);
-      if (!attempt.isAllowed && attempt.isExceeded)
-        throw refusal(429, 'Too many attempts; wait a minute.');
-    }
-    try {
-      await signInBy(app, request, reply, credentials, names);
-    } catch (error) {
-      const { statusCode = 401 } = error as { statusCode?: number };
-      request.log.warn({ ip: request.ip, status: statusCode }, 'dashboard: not signed in');
-      throw error;
-    }
-  });
-  return ({ raw }) => {
-    const name = names.get(raw);
-    return name === undefined ? undefined : { name };
-  };
-}
-
-async function signInBy(
-  app: FastifyInstance,
-  request: FastifyRequest,
-  reply: Parameters<FastifyInstance['basicAuth']>[1],
-  credentials: Credentials,
-  names: WeakMap<object, string>,
-): Promise<void> {
-  const [, bearer] = /^Bearer (\S{1,1000})$/i.exec(request.headers.authorization ?? '') ?? [];
-  if (bearer !== undefined && 'token' in credentials) {
-    const visitor = await signIn(credentials, '', bearer);
-    if (visitor === undefined) throw refusal(401, 'Wrong token.');
-    names.set(request.raw, visitor);
-    return;
-  }
-  await new Promise<void>((resolve, reject) =>
-    app.basicAuth(request, reply, (error) => (error ? reject(error) : resolve())),
-  );
-}
-
-function refusal(statusCode: number, message: string): Error {
-  return Object.assign(new Error(message), { statusCode });
+/** Answers what is no HTTP, or too much of it. */
+function clientErrorHandler({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const request = new IncomingMessage(socket);
+  const response = new ServerResponse(request);
+  response.assignSocket(socket);
+  setHeaders(request, response);
+  const status =
+    code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  response.writeHead(status, { 'content-type': 'application/json', connection: 'close' });
+  response.end(JSON.stringify(bodyOf(answerOf({ statusCode: status }))), () => socket.destroy());
 }

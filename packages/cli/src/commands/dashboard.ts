@@ -10,6 +10,7 @@ import { queuesOf } from '../flags/queue-names.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
 import { existingRedis } from '../flags/redis-url.js';
 import { print, say } from '../terminal/print.js';
+import { defaultLogFormat, type LogFormat } from '../terminal/log-format.js';
 import { onStopSignals } from '../terminal/stop-signals.js';
 import { openPiecework } from './open-piecework.js';
 import { servePage } from './serve-page.js';
@@ -31,7 +32,10 @@ interface DashboardValues {
   idQueues?: string;
   showPayloads: boolean;
   mask?: string;
-  trustProxy: boolean;
+  hosts?: string;
+  trustProxy?: string;
+  logLevel: string;
+  logFormat?: LogFormat;
 }
 
 /** `piecework dashboard`: serves a page that shows queues, until it is stopped. */
@@ -82,7 +86,7 @@ async function accessOf(values: DashboardValues): Promise<Access> {
 
 async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyof Access>> {
   const { openLog } = await import('@piecework/worker/log');
-  const { retryQueues, schedulers, idQueues, mask } = values;
+  const { retryQueues, schedulers, idQueues, mask, logLevel, logFormat } = values;
   const list = (text: string | undefined) => text?.split(',') ?? [];
   return {
     redis: existingRedis(values.redis),
@@ -91,10 +95,11 @@ async function shownOf(values: DashboardValues): Promise<Omit<ServeOptions, keyo
       ...{ retryQueues: list(retryQueues), schedulers: list(schedulers) },
       idQueues: list(idQueues),
     },
-    ...{ port: values.port, host: values.host, trustProxy: values.trustProxy },
+    ...{ port: values.port, host: values.host },
+    ...{ hosts: list(values.hosts), trustProxy: list(values.trustProxy) },
     ...{ allowControl: values.allowControl, showPayloads: values.showPayloads },
     ...(mask === undefined ? {} : { mask: await maskOf(mask) }),
-    logger: openLog('info', values.json ? 'json' : 'text'),
+    logger: openLog(logLevel, logFormat ?? defaultLogFormat()),
   };
 }
 

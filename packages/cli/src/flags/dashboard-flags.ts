@@ -1,9 +1,11 @@
 import { NAME, option } from '@piecework/protocol/contract';
 import { custom, type Flag, flag, isText } from './flag.js';
 import { each, queuesFlag } from './queue-names.js';
-import { listenFlags } from './server-flags.js';
+import { listenFlags, logFlags } from './server-flags.js';
 
 const NAMES = 'names with commas between them';
+const HOST = /^[A-Za-z0-9_.-]{1,253}$/;
+const PROXY = /^([0-9A-Fa-f.:]+(\/\d{1,3})?|loopback|linklocal|uniquelocal)$/;
 const file = custom(isText, 'the path of a file');
 
 /** Flags of `dashboard`. */
@@ -43,9 +45,17 @@ export const dashboardFlags: readonly Flag[] = [
     file,
   ),
   flag(
-    '--trust-proxy',
-    'a proxy in front names address and host of visitors (X-Forwarded-For, X-Forwarded-Host)',
-    option.boolean(false),
-    'switch',
+    '--hosts <list>',
+    'names by which visitors reach it, besides IP addresses and localhost; others are refused',
+    custom(each(HOST), NAMES),
   ),
+  flag(
+    '--trust-proxy <list>',
+    'addresses of the proxies in front, as 10.0.0.0/8: their X-Forwarded-For and X-Forwarded-Host are believed',
+    custom(
+      each(PROXY),
+      'IP addresses, blocks such as 10.0.0.0/8, or loopback, with commas between them',
+    ),
+  ),
+  ...logFlags,
 ];

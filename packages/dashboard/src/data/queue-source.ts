@@ -19,6 +19,7 @@ import type { OnProblem } from './problems.js';
 import { RequestIndex, STEP } from './request-index.js';
 import { type Chart, Samples } from './samples.js';
 import { type Query, search } from './search.js';
+import { turn } from './turns.js';
 import { overdueRequests, workersView } from './workers.js';
 
 /** How long reads and changes keep trying while Redis is away, in ms: a page should rather say so. */
@@ -79,6 +80,7 @@ export class QueueSource {
       this.#stepped(),
     ]);
     this.#lastHour = history;
+    await turn();
     const at = Date.now();
     const summed = sum(this.index.rows, at);
     this.index.show(summed.busiest.map(({ id }) => id));
@@ -130,6 +132,7 @@ export class QueueSource {
 
   async requests(query: Query): Promise<RequestsView> {
     const [workers] = await Promise.all([this.#workers.get(), this.#stepped()]);
+    await turn();
     const found = search(this.index.rows, query);
     this.index.show(found.rows.map(({ id }) => id));
     const rows = withOverdue(found.rows, workers);

@@ -38,23 +38,16 @@ export class Rounds {
     this.#onRest = onRest;
   }
 
-  /** How many different things pages look at. */
-  get size(): number {
-    return this.#topics.size;
-  }
-
-  /** Whether a page looks at this already. */
-  has(key: string): boolean {
-    return this.#topics.has(key);
-  }
-
-  /** @param chart what `read` has read of the chart of the view, if it has one. @returns ends it */
+  /**
+   * @param chart what `read` has read of the chart of the view, if it has one.
+   * @returns ends it; resolves when nothing is read for it any more
+   */
   subscribe(
     key: string,
     read: () => Promise<unknown>,
     listener: Listener,
     chart?: () => Chart,
-  ): () => void {
+  ): () => Promise<void> {
     clearTimeout(this.#resting);
     const topic = this.#topics.get(key) ?? {
       read,
@@ -73,10 +66,11 @@ export class Rounds {
     // Its parts are read at most once a round, so the first value need not wait for the round.
     else void readTopic(topic);
     this.#timer ??= setTimeout(() => void this.#round(), ROUND_MS);
-    return () => {
+    return async () => {
       topic.listeners.delete(listener);
       if (topic.listeners.size === 0 && this.#topics.get(key) === topic) this.#topics.delete(key);
       if (this.#topics.size === 0) this.#rest();
+      await topic.reading;
     };
   }
 

@@ -3,14 +3,17 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Listener, Rounds } from '../data/rounds.js';
 import type { Chart } from '../data/samples.js';
 import type { Sources } from '../data/sources.js';
-import { answerOf, Refused } from '../security/refused.js';
+import { viewerOf } from '../security/access.js';
+import { answerOf } from '../security/refused.js';
 import { parse, queryOf, queueParams, requestParams, searchParams, viewParams } from './params.js';
 import { queueNamed } from './reads.js';
+import { Shares } from './shares.js';
 
-/** Most pages at one time. */
-const MOST_STREAMS = 100;
-/** Most different things that they look at. */
-const MOST_TOPICS = 40;
+/** Most pages at one time: of one viewer, and of all. */
+const MOST_STREAMS = 20;
+const MOST_STREAMS_OF_ALL = 200;
+/** Most searches of one viewer at one time: each costs some milliseconds a second. */
+const MOST_SEARCHES = 5;
 /** A stream ends after this time; the page opens the next, and is authorized again. */
 const LONGEST_MS = 600_000;
 const SIGN_OF_LIFE_MS = 15_000;
@@ -20,15 +23,23 @@ const BEHIND_BYTES = 1_000_000;
 /** `GET events`: what a page looks at, by server-sent events, each a whole new value; of charts what is new. */
 export function addEvents(instance: FastifyInstance, sources: Sources, rounds: Rounds): void {
   const streams = new Set<Stream>();
+  const pages = new Shares(MOST_STREAMS, MOST_STREAMS_OF_ALL);
+  const searches = new Shares(MOST_SEARCHES);
   // A HEAD would open a stream as well.
   instance.get('/api/events', { exposeHeadRoute: false }, (request, reply) => {
-    const { key, read, chart } = topicOf(request, sources);
-    if (streams.size >= MOST_STREAMS) throw new Refused(503, 'Too many pages are open.');
-    if (rounds.size >= MOST_TOPICS && !rounds.has(key))
-      throw new Refused(503, 'Pages look at too many different things.');
-    reply.hijack();
+    const { key, read, chart, isSearch = false } = topicOf(request, sources);
     // The page has left while `authorize` was asked; nothing would say so again.
-    if (reply.raw.destroyed) return;
+    if (reply.raw.destroyed) return void reply.hijack();
+    const viewer = viewerOf(request);
+    const freePage = pages.take(viewer, 'You have too many pages open; close some.');
+    let freeSearch = () => {};
+    try {
+      if (isSearch) freeSearch = searches.take(viewer, 'You search on too many pages; close some.');
+    } catch (error) {
+      freePage();
+      throw error;
+    }
+    reply.hijack();
     const stream = new Stream(reply.raw);
     streams.add(stream);
     const listener: Listener = {
@@ -42,8 +53,10 @@ export function addEvents(instance: FastifyInstance, sources: Sources, rounds: R
     };
     const leave = rounds.subscribe(key, read, listener, chart);
     stream.onEnd(() => {
-      leave();
       streams.delete(stream);
+      freePage();
+      // A search that has begun takes its time, even if its page is closed.
+      void leave().then(freeSearch);
     });
   });
   instance.addHook('preClose', () => {
@@ -112,7 +125,12 @@ class Stream {
 function topicOf(
   request: FastifyRequest,
   sources: Sources,
-): { readonly key: string; readonly read: () => Promise<unknown>; readonly chart?: () => Chart } {
+): {
+  readonly key: string;
+  readonly read: () => Promise<unknown>;
+  readonly chart?: () => Chart;
+  readonly isSearch?: boolean;
+} {
   const { view } = parse(viewParams, queryOf(request));
   if (view === 'beside') return { key: view, read: () => sources.beside().view() };
   const { queue } = parse(queueParams, queryOf(request));
@@ -124,7 +142,7 @@ function topicOf(
   if (view === 'errors') return { key: key(), read: () => source.errors() };
   if (view === 'requests') {
     const query = parse(searchParams, queryOf(request));
-    return { key: key(query), read: () => source.requests(query) };
+    return { key: key(query), read: () => source.requests(query), isSearch: true };
   }
   const { id } = parse(requestParams, queryOf(request));
   const chart = () => source.closely(id).chart();

@@ -35,8 +35,22 @@ export function parseUsers(text: string): ReadonlyMap<string, string> {
   return users;
 }
 
-/** A password that no file contains: a name that does not exist takes as long as one that does. */
-const NOBODY = '$2b$10$6WjqDW6aTI/KXgyoygR3P.3IVyky.Z/mzVdZMOk2ScaOFb0BIr9m.';
+/** A hash that no password has, at this cost: two digits. */
+const nobody = (cost: number): string =>
+  `$2b$${String(cost).padStart(2, '0')}$6WjqDW6aTI/KXgyoygR3P.3IVyky.Z/mzVdZMOk2ScaOFb0BIr9m.`;
+const costOf = (hash: string): number => Number(hash.slice(4, 6));
+
+/**
+ * What a password is compared with. The work is the same whatever the name, or the time of an answer would tell which
+ * names exist: a hash of cost c takes 2^c rounds, and 2^c + 2^c + 2^(c+1) + … + 2^(n-1) = 2^n, n the highest cost of the
+ * file. The first is the hash of the name.
+ */
+export function compared(users: ReadonlyMap<string, string>, name: string): string[] {
+  const most = Math.max(...[...users.values()].map(costOf));
+  const first = users.get(name) ?? nobody(most);
+  const missing = Array.from({ length: most - costOf(first) }, (_, i) => nobody(costOf(first) + i));
+  return [first, ...missing];
+}
 
 /** @returns the name for the log; undefined: wrong */
 export async function signIn(
@@ -48,11 +62,13 @@ export async function signIn(
     if (!isSame(credentials.token, password)) return undefined;
     return name === '' ? 'by token' : `${name.slice(0, 64)} (by token)`;
   }
-  const known = credentials.users.get(name);
+  const { users } = credentials;
   // bcrypt reads 72 bytes; what is longer would be equal to its beginning.
   const fits = Buffer.byteLength(password) <= 72;
-  const matches = await compare(password.slice(0, 72), known ?? NOBODY);
-  return matches && fits && known !== undefined ? name : undefined;
+  const matches: boolean[] = [];
+  for (const hash of compared(users, name))
+    matches.push(await compare(password.slice(0, 72), hash));
+  return matches[0] && fits && users.has(name) ? name : undefined;
 }
 
 function isSame(a: string, b: string): boolean {

@@ -2,12 +2,13 @@
 export class Refused extends Error {
   override readonly name = 'Refused';
   readonly statusCode: number;
-  readonly code: string;
+  /** Headers of the answer. */
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(statusCode: number, message: string, code = 'REFUSED') {
+  constructor(statusCode: number, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.statusCode = statusCode;
-    this.code = code;
+    this.headers = headers;
   }
 }
 
@@ -16,6 +17,19 @@ const TELLABLE: Readonly<Record<string, number>> = {
   ...{ NOT_FOUND: 404, EXPIRED: 404, DROPPED: 404, LOST: 404 },
   ...{ NOT_COMPLETE: 409, ENDED: 409, SEALED: 409, EXISTS: 409 },
   ...{ RESULTS_DISCARDED: 409, RESULTS_LOST: 409, INVALID_OPTION: 400 },
+};
+
+/** Refusals of others, by status. */
+const WORDS: Readonly<Record<number, string>> = {
+  401: 'Sign in first.',
+  403: 'You may not do this.',
+  404: 'There is no such page.',
+  408: 'The request came too slowly.',
+  413: 'The body of the request is too large.',
+  414: 'The address is too long.',
+  415: 'Send JSON.',
+  429: 'Too many requests; wait a minute.',
+  431: 'The headers of the request are too large.',
 };
 
 /** What the page receives of an error. @param isNews whether the log should have it */
@@ -27,18 +41,15 @@ export function answerOf(error: unknown): {
 } {
   const { code, message, statusCode } = error as Record<string, unknown>;
   if (error instanceof Refused)
-    return { status: error.statusCode, code: error.code, message: error.message, isNews: false };
+    return { status: error.statusCode, code: 'REFUSED', message: error.message, isNews: false };
   const known = TELLABLE[String(code)];
   if (known !== undefined)
     return { status: known, code: String(code), message: String(message), isNews: false };
-  // Of Fastify: a body that is too large, no JSON, and the like.
-  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
-    return {
-      status: statusCode,
-      code: 'REFUSED',
-      message: 'The dashboard cannot read this request: it is too large, or no JSON.',
-      isNews: false,
-    };
+  // Of Fastify, or of the application's `authorize`.
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
+    const words = WORDS[statusCode] ?? 'The dashboard cannot read this request.';
+    return { status: statusCode, code: 'REFUSED', message: words, isNews: false };
+  }
   const unreachable = ['CONNECTION', 'INDETERMINATE', 'REDIS', 'FULL', 'READ_ONLY', 'CLUSTER_DOWN'];
   if (unreachable.includes(String(code)))
     return {
@@ -53,4 +64,11 @@ export function answerOf(error: unknown): {
     message: 'Something went wrong. The log of the dashboard says more.',
     isNews: true,
   };
+}
+
+/** The body of an answer that is an error. */
+export function bodyOf({ code, message }: { readonly code: string; readonly message: string }): {
+  readonly error: { readonly code: string; readonly message: string };
+} {
+  return { error: { code, message } };
 }

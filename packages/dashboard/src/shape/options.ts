@@ -21,7 +21,8 @@ export interface DashboardOptions {
   /** Where Redis is, as for `Piecework`. A client that is passed in is never closed. */
   readonly redis: RedisInput;
   /**
-   * Called for each HTTP request, before anything is answered. A visitor may come in; undefined is answered by 401.
+   * Called for each HTTP request, before anything is answered. A visitor may come in; undefined is answered by 401, and
+   * anything without a `name` by 500. One visitor, by name, may have 20 pages open.
    * Required, unless `insecure` is set.
    */
   readonly authorize?:

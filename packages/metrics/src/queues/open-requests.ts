@@ -76,8 +76,15 @@ export class OpenRequests {
       // What is read ahead, or has ended and is not settled, still needs a slot or needs none for long.
       const ready = counts.ready + counts.inFlight - running;
       this.#rows.set(id, {
-        ...{ task: status.task ?? '', ready, running, delayed: counts.delayed, priority, limit },
-        ...{ createdAt, readAt, keptAt: performance.now() },
+        task: status.task ?? '',
+        ready,
+        running,
+        delayed: counts.delayed,
+        priority,
+        limit,
+        createdAt,
+        readAt,
+        keptAt: performance.now(),
         rests: status.waitingFor === 'resume' || status.heldUntil !== undefined,
       });
     }

@@ -61,6 +61,7 @@ export class QueueMetrics {
   readonly #onRecovery: (queue: string) => void;
   /** Queues that could not be read the last time. */
   readonly #unread = new Set<string>();
+  #built: { readonly of: readonly Figures[]; readonly page: Promise<string> } | undefined;
 
   constructor(options: QueueMetricsOptions) {
     const { queues, targetSeconds = TARGET_SECONDS, onError, onRecovery } = options;
@@ -73,17 +74,24 @@ export class QueueMetrics {
     this.#onRecovery = onRecovery ?? (() => {});
   }
 
-  /** The page that Prometheus reads. A queue that cannot be read is `piecework_queue_up 0`. */
+  /**
+   * The page that Prometheus reads. A queue that cannot be read is `piecework_queue_up 0`. All who ask before the queues
+   * are read again receive the same page.
+   */
   async text(): Promise<string> {
-    // Anew for each page: two that are read at the same time do not mix.
+    const readers = [...this.#readers];
+    const of = await Promise.all(
+      readers.map(([queue, reader]) => this.#read(queue, reader).catch(() => undefined)),
+    );
+    if (!this.#built?.of.every((one, i) => one === of[i]))
+      this.#built = { of, page: this.#page(of) };
+    return this.#built.page;
+  }
+
+  #page(of: readonly Figures[]): Promise<string> {
     const registry = new Registry();
     const page = new Page(registry);
-    await Promise.all(
-      [...this.#readers].map(async ([queue, reader]) => {
-        const figures = await this.#read(queue, reader).catch(() => undefined);
-        page.add(queue, figures, this.#targetSeconds);
-      }),
-    );
+    for (const [i, queue] of this.queues.entries()) page.add(queue, of[i], this.#targetSeconds);
     return registry.metrics();
   }
 
@@ -133,6 +141,9 @@ export class QueueMetrics {
   }
 }
 
+/** undefined: the queue could not be read. */
+type Figures = QueueFigures | undefined;
+
 /** The metrics of one scrape. */
 class Page {
   readonly #registry: Registry;
@@ -148,7 +159,7 @@ class Page {
     }
   }
 
-  add(queue: string, figures: QueueFigures | undefined, targetSeconds: number): void {
+  add(queue: string, figures: Figures, targetSeconds: number): void {
     this.#set(defined.up, { queue }, figures ? 1 : 0);
     if (!figures) return;
     const { counts, fleet, requests, handlerSeconds, ageMs } = figures;
@@ -157,11 +168,17 @@ class Page {
     this.#set(defined.parked, { queue }, counts.parked);
     for (const [outcome, n] of Object.entries(counts.ended))
       this.#set(defined.ended, { queue, outcome }, n);
-    for (let band = 0; band < BANDS; band++) {
-      const priorities = `${band * BAND}-${band * BAND + BAND - 1}`;
-      const inBand = requests.filter(({ priority }) => Math.floor(priority / BAND) === band);
-      this.#set(defined.ready, { queue, priorities }, sum(inBand, readyOf));
+    const ready = Array<number>(BANDS).fill(0);
+    for (const one of requests) {
+      const band = Math.floor(one.priority / BAND);
+      ready[band] = (ready[band] ?? 0) + readyOf(one);
     }
+    for (const [band, n] of ready.entries())
+      this.#set(
+        defined.ready,
+        { queue, priorities: `${band * BAND}-${band * BAND + BAND - 1}` },
+        n,
+      );
     const running = sum(requests, (one) => one.running);
     const delayed = sum(requests, (one) => one.delayed + one.ready - readyOf(one));
     this.#set(defined.running, { queue }, running);
@@ -202,8 +219,9 @@ const sum = (requests: readonly OpenRequest[], of: (request: OpenRequest) => num
 
 function oldestSeconds(requests: readonly OpenRequest[]): number {
   const now = performance.now();
-  const ages = requests
-    .filter((one) => readyOf(one) > 0 && one.running === 0)
-    .map(({ createdAt, readAt, keptAt }) => readAt - createdAt + now - keptAt);
-  return Math.max(0, ...ages) / 1_000;
+  let oldest = 0;
+  for (const one of requests)
+    if (readyOf(one) > 0 && one.running === 0)
+      oldest = Math.max(oldest, one.readAt - one.createdAt + now - one.keptAt);
+  return oldest / 1_000;
 }
