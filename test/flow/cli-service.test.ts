@@ -493,7 +493,17 @@ test('a wrong URL is refused without printing its password', async () => {
     'nonsense://user:topsecret@host',
     'redis://user:topsecret@127.0.0.1:99999',
     'redis://a:topsecret@b:c:d,redis://x',
+    ':topsecret@host',
+    'redis://me:topsecret',
+    'redis:me:topsecret@host',
+    '/:topsecret@host',
   ];
+  const asFlag = await runCli(['list', '--rediss=redis://:topsecret@host']);
+  const asCommand = await runCli(['redis://:topsecret@host']);
+  for (const { code, stderr } of [asFlag, asCommand]) {
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown (option|command) /)]);
+    expect(stderr).not.toContain('topsecret');
+  }
   for (const url of wrong) {
     for (const how of [{ redis: url }, {}]) {
       const flags = 'redis' in how ? [] : ['--redis', url];

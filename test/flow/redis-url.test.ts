@@ -1,4 +1,6 @@
+import { inspect } from 'node:util';
 import { Connection, isRedisUrl, sentinelsOf } from '@piecework/protocol';
+import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 
@@ -42,6 +44,59 @@ describe('a URL of Sentinels', () => {
     for (const other of others)
       expect(() => Connection.open(other)).toThrow(expect.not.stringMatching(/secret|ret@/));
   });
+});
+
+/** A URL with a password, and with mistakes that people make: parts are missing, doubled or at a wrong place. */
+const malformed = fc
+  .record({
+    scheme: fc.constantFrom(
+      ...['', 'redis:', 'redis:/', 'redis://', 'Redis://', 'rediss://', 'redis-sentinel://'],
+      ...['redis://redis://', 'http://', 'unix://', 'unix:///', '/', '//', '"redis://', 'tcp://'],
+    ),
+    user: fc.constantFrom('', 'me', 'a:b', 'x@y'),
+    secret: fc
+      .tuple(
+        fc.string({ unit: 'grapheme-ascii', maxLength: 8 }),
+        fc.constantFrom('', '%', '@', '/', ' '),
+      )
+      .map(([more, mark]) => `${more}${mark}s3cret`),
+    at: fc.constantFrom('@', '@', '@@', '%40', '', ' @'),
+    rest: fc.constantFrom(
+      ...[
+        'host',
+        'host:6379/x',
+        'host:99999',
+        ':6379',
+        '',
+        'h:1/0,redis://:s3cret@',
+        'a,b/',
+        '[::1',
+      ],
+      ...['host?db=x', 'h/g?sentinelPassword=s3cret&x=1', 'host:port/0', 'host 6379'],
+    ),
+  })
+  .map(({ scheme, user, secret, at, rest }) => `${scheme}${user}:${secret}${at}${rest}`);
+
+it('with a mistake shows its password in no error, whatever the mistake is', async () => {
+  let refused = 0;
+  fc.assert(
+    fc.property(malformed, (url) => {
+      for (const input of [url, [url], { nodes: url }, { pass: url }]) {
+        try {
+          Connection.open(input as never);
+        } catch (error) {
+          refused += 1;
+          expect(inspect(error, { depth: 5 }).replace(/\n {4}at .*/g, '')).not.toContain('s3cret');
+          expect(JSON.stringify(error)).not.toContain('s3cret');
+          continue;
+        }
+        // Accepted: then it is no path, which each error of the connection would name.
+        expect(url).not.toMatch(/^(unix:|\/).*s3cret.*@/);
+      }
+    }),
+    { numRuns: 500 },
+  );
+  expect(refused).toBeGreaterThan(1_000);
 });
 
 it('of nodes of a cluster names IPv6 addresses as they are connected to', () => {

@@ -127,7 +127,12 @@ async function asFailure(error: unknown): Promise<{ code: string; message: strin
 
 /** "run: unknown option '--inptu' (did you mean --input?); piecework run --help lists what there is" */
 function misuse({ code, message }: CommanderError): string {
-  const [first = '', ...more] = message.replace(/^error: /, '').split('\n');
+  // A word or the value of a flag at a wrong place may be a URL with a password.
+  const [first = '', ...more] = message
+    .replace(/^error: /, '')
+    .replace(/(?<=unknown option '[^'=]*=).*(?=')/, '…')
+    .replace(/(?<=unknown command ').*[^\w-].*(?=')/, '…')
+    .split('\n');
   const [, flag = ''] = /^unknown option '(.+)'/.exec(first) ?? [];
   const ours = OF_OTHERS[flag];
   const meant = more.join(' ').replace('Did you mean', 'did you mean');

@@ -15,7 +15,7 @@ export * from './contract/options.js';
 export { serverTimeMs } from './contract/server-time.js';
 export * from './contract/shapes.js';
 export * from './contract/shard-names.js';
-export { shownText } from './contract/shown-value.js';
+export { HIDDEN, shownText } from './contract/shown-value.js';
 export * from './contract/telemetry.js';
 export * from './contract/thrown.js';
 export { type ToleratedFailures, toleratedFailuresOption } from './contract/tolerated-failures.js';

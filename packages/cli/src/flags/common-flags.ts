@@ -4,14 +4,13 @@ import { custom, type Flag, flag, isText } from './flag.js';
 
 /** Flags of every command. */
 export const commonFlags: readonly Flag[] = [
-  flag(
-    '--redis <url>',
-    'URL of Redis; without it, the environment variable REDIS_URL',
-    custom(
+  flag('--redis <url>', 'URL of Redis; without it, the environment variable REDIS_URL', {
+    ...custom(
       (v) => isText(v) && isRedisUrl(String(v)),
       'redis://HOST:PORT/DB (DB: a number), rediss://…, a socket path, URLs of cluster nodes with commas between them, or redis-sentinel://HOST,HOST/NAME',
     ),
-  ),
+    isSecret: true,
+  }),
   flag('--queue <name>', 'name of the queue', workerOptions['queue']),
   flag(
     '--shards <n>',

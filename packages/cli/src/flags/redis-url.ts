@@ -1,4 +1,4 @@
-import { InvalidOptionError, isRedisUrl } from '@piecework/protocol/contract';
+import { HIDDEN, InvalidOptionError, isRedisUrl } from '@piecework/protocol/contract';
 
 const FORM = 'a Redis URL such as redis://localhost:6379';
 
@@ -15,6 +15,6 @@ export function existingRedis(given: string | undefined): string {
       `${FORM}, here or in REDIS_URL; piecework dev starts a Redis to try`,
     );
   if (!isRedisUrl(url))
-    throw new InvalidOptionError('REDIS_URL', url, `${FORM}, or another form of --redis`);
+    throw new InvalidOptionError('REDIS_URL', HIDDEN, `${FORM}, or another form of --redis`);
   return url;
 }

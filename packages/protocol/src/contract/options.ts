@@ -1,6 +1,7 @@
 import { isNearly } from '../common/nearly.js';
 import { InvalidOptionError } from './errors.js';
 import { type Shape, shape } from './shapes.js';
+import { HIDDEN } from './shown-value.js';
 
 /**
  * Options are defined in tables: for each option its shape, its default and, in words, what is allowed. The check, the
@@ -13,6 +14,8 @@ export interface OptionSpec {
   readonly default?: unknown;
   /** All allowed values, where there are few. */
   readonly words?: readonly string[];
+  /** Whether it may hold a password; then no error shows the value. */
+  readonly isSecret?: boolean;
 }
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
@@ -166,7 +169,8 @@ function readOptions(table: OptionTable, input: unknown): GivenOptions | undefin
 
 /** Checks one value that is not part of an options object, such as a request id. */
 export function checkOption(field: string, value: unknown, spec: OptionSpec): void {
-  if (!isAllowed(value, spec)) throw new InvalidOptionError(field, value, spec.allowed);
+  if (!isAllowed(value, spec))
+    throw new InvalidOptionError(field, spec.isSecret ? HIDDEN : value, spec.allowed);
 }
 
 /** A value that throws when it is read does not fit. */

@@ -1,9 +1,21 @@
-/** Removes passwords, because URLs in errors reach logs. A password may contain @ and /, so it ends at the last @. */
+/**
+ * Stands for a value that may hold a password at a place that nobody knows, such as a URL with a mistake in it: errors
+ * reach logs, so it is not shown at all.
+ */
+export const HIDDEN = '…';
+
+/**
+ * Removes passwords from what is no URL of Redis. A password may contain @ and /, so it ends at the last @ of its word;
+ * the user before it is left out as well.
+ */
 export function withoutPassword(value: unknown): unknown {
   if (typeof value !== 'string') return value;
-  return value
-    .replace(/:\/\/(?:(?!,rediss?:\/\/)\S){0,1000}@/g, '://…@')
-    .replace(/(sentinelPassword=)[^&\s]*/g, '$1…');
+  return value.replace(/\S+/g, (word) => {
+    const at = word.lastIndexOf('@');
+    const [scheme = ''] = /^.*?:\/\//.exec(word.slice(0, at)) ?? [];
+    const shown = word.slice(0, at).includes(':') ? `${scheme}…${word.slice(at)}` : word;
+    return shown.replace(/(password=)[^&]*/gi, '$1…');
+  });
 }
 
 const A_FUNCTION = 'a function';

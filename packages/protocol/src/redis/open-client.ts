@@ -2,6 +2,7 @@ import type { ClusterOptions, RedisOptions } from 'ioredis';
 import { isNearly } from '../common/nearly.js';
 import { TIMES } from '../contract/defaults.js';
 import { InvalidOptionError } from '../contract/errors.js';
+import { HIDDEN } from '../contract/shown-value.js';
 import type { Client } from './client.js';
 import { Cluster, Redis } from './ioredis.js';
 import {
@@ -177,19 +178,19 @@ export function checkInput(input: RedisInput): void {
     if (wrongDb(input) !== undefined)
       throw new InvalidOptionError(
         'redis',
-        input,
+        HIDDEN,
         `as db ${DB}; in the URLs of a cluster 0 or none`,
       );
     if (hasWrongPort(input))
-      throw new InvalidOptionError('redis', input, 'as port a whole number up to 65535');
-    if (!isRedisUrl(input)) throw new InvalidOptionError('redis', input, allowed);
+      throw new InvalidOptionError('redis', HIDDEN, 'as port a whole number up to 65535');
+    if (!isRedisUrl(input)) throw new InvalidOptionError('redis', HIDDEN, allowed);
     if (hasWrongEscape(input))
-      throw new InvalidOptionError('redis', input, 'with user and password %-encoded: % as %25');
+      throw new InvalidOptionError('redis', HIDDEN, 'with user and password %-encoded: % as %25');
     for (const url of nodeUrls(input)) refuse(queryOf(url));
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new InvalidOptionError('redis', input, allowed);
+    throw new InvalidOptionError('redis', HIDDEN, allowed);
   }
   if (isOtherClient(input)) {
     const allowed =
@@ -207,7 +208,7 @@ export function checkInput(input: RedisInput): void {
   if ('nodes' in input && !isClient(input)) {
     const { nodes } = input;
     if (!Array.isArray(nodes) || nodes.length === 0)
-      throw new InvalidOptionError('redis.nodes', nodes, allowed);
+      throw new InvalidOptionError('redis.nodes', HIDDEN, allowed);
   } else if (!isClient(input)) {
     const { db } = input as { db?: unknown };
     if (db !== undefined && !isDb(db)) throw new InvalidOptionError('redis.db', db, DB);

@@ -24,7 +24,8 @@ export function isRedisUrl(text: string): boolean {
 }
 
 function hasForm(text: string): boolean {
-  if (/^(unix:\/\/|\/)\S+$/.test(text)) return true;
+  // With a password it is a URL without its scheme: its path would be in each error of the connection.
+  if (/^(unix:\/)?\//.test(text)) return /^(unix:\/\/)?\/(?!\/|.*:.*@)\S+$/.test(text);
   if (namesSentinels(text)) return sentinelsOf(text) !== undefined;
   return nodeUrls(text).every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url));
 }
