@@ -25,6 +25,18 @@ test('piecework dashboard serves its page until it is stopped, and names what it
   expect((await fetch(url)).status).toBe(401);
   const page = await fetch(`${url}api/shell`, { headers: { authorization: `Bearer ${token}` } });
   expect(await page.json()).toMatchObject({ queues: [commandLine.queue], control: false });
+  // Where nobody reads a terminal, each line of the log is JSON and has its time with its date.
+  const line401 = served.said.stderr.split('\n').find((one) => one.includes('Sign in first.'));
+  const { time, msg } = JSON.parse(line401 ?? '{}') as { time: number; msg: string };
+  expect([msg, new Date(time).getFullYear()]).toEqual([
+    'dashboard: refused',
+    new Date().getFullYear(),
+  ]);
+  const proxy = await run('dashboard', '--insecure', '--trust-proxy', '1', '--port', '0');
+  expect([proxy.code, proxy.stderr]).toEqual([
+    2,
+    expect.stringContaining('trustProxy: "1" is not allowed'),
+  ]);
   const taken = await run('dashboard', '--insecure', '--port', new URL(url).port);
   expect([taken.code, taken.stderr]).toEqual([
     1,

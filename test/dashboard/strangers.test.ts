@@ -96,7 +96,8 @@ describe('who is let in', () => {
     expect(countOf(429, await guesses(direct, (i) => `198.51.100.${i}`))).toBe(10);
     // Whom to trust is said by address, so nobody trusts everybody by mistake.
     await expect(served({ trustProxy: true as never })).rejects.toThrow('must be a list');
-    await expect(served({ trustProxy: ['proxy'] })).rejects.toThrow(TypeError);
+    for (const wrong of ['proxy', '1', '', '10.0.0.0/33', '10.0.0.0/x'])
+      await expect(served({ trustProxy: [wrong] }), wrong).rejects.toThrow('is not allowed');
   });
 
   it('names that exist cost the same work as names that do not', () => {

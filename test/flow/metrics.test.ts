@@ -182,6 +182,20 @@ describe('a queue', () => {
     });
   });
 
+  test('is one page for all who ask before it is read again', async ({ flow }) => {
+    const { queue } = flow;
+    const { id } = await flow.producer().submit([1], { id: flow.id('waits') });
+    const metrics = new QueueMetrics({ queues: { [queue]: admin(flow) } });
+    const pages = await Promise.all(Array.from({ length: 20 }, () => metrics.text()));
+    // The age of the request is another one in each page that is built.
+    const age = new PrometheusPage(pages[0] ?? '').one('piecework_queue_oldest_waiting_seconds');
+    expect(age.value).toBeGreaterThan(0);
+    expect(new Set(pages).size).toBe(1);
+    await until(async () => (await metrics.text()) !== pages[0]);
+    await admin(flow).cancel(id);
+    await flow.complete(id);
+  });
+
   test('is left out of the page while it cannot be read', async () => {
     const failed = async () => {
       throw new Error('away');

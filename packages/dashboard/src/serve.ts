@@ -1,5 +1,5 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, isIP, type Socket } from 'node:net';
 import {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -61,6 +61,11 @@ export async function serveDashboard(options: ServeOptions): Promise<Served> {
   } = options;
   for (const [name, list] of Object.entries({ hosts, trustProxy }))
     if (!Array.isArray(list)) throw new TypeError(`${name} must be a list of texts`);
+  const wrong = trustProxy.find((one) => !isProxy(one));
+  if (wrong !== undefined)
+    throw new TypeError(
+      `trustProxy: ${JSON.stringify(wrong)} is not allowed; allowed: an IP address, a block such as 10.0.0.0/8, or loopback`,
+    );
   const credentials = credentialsOf(token, users, rest.insecure ?? false, host);
   const app: FastifyInstance = fastify({
     trustProxy: trustProxy.length > 0 && [...trustProxy],
@@ -96,6 +101,13 @@ export async function serveDashboard(options: ServeOptions): Promise<Served> {
   const named = host.includes(':') ? `[${host}]` : host;
   const close = () => app.close().then(() => {});
   return { url: `http://${named}:${bound}/`, port: bound, close, [Symbol.asyncDispose]: close };
+}
+
+/** A number of proxies is none: Fastify trusts nobody by a number, as it cannot see who connects. */
+function isProxy(text: string): boolean {
+  const [address = '', bits = '0', ...more] = String(text).split('/');
+  const most = isIP(address) === 4 ? 32 : 128;
+  return text === 'loopback' || (isIP(address) !== 0 && Number(bits) <= most && more.length === 0);
 }
 
 /** @returns undefined: nobody signs in */
