@@ -2,6 +2,7 @@
 //
 //   npm run docker:up
 import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { requireCompose, requireEngine, wrapped } from './docker-engine.mjs';
@@ -12,7 +13,10 @@ const {
   PIECEWORK_IMAGE: tag,
   PIECEWORK_DASHBOARD_PORT: dashboardPort = '4000',
   PIECEWORK_EXPORTER_PORT: exporterPort = '9465',
-  PIECEWORK_DASHBOARD_TOKEN: token,
+  // Other ones each time, unless you choose them: nobody else knows these.
+  PIECEWORK_DASHBOARD_TOKEN: token = randomBytes(24).toString('hex'),
+  REDIS_PASSWORD: redisPassword = randomBytes(24).toString('hex'),
+  REDIS_IMAGE: redisImage = 'redis:7.4-alpine',
 } = process.env;
 
 // First, as setup and image take a minute or two.
@@ -26,7 +30,7 @@ try {
   process.exit(1);
 }
 
-const password = token ? 'in PIECEWORK_DASHBOARD_TOKEN' : 'only-on-this-machine';
+const password = process.env.PIECEWORK_DASHBOARD_TOKEN ? 'in PIECEWORK_DASHBOARD_TOKEN' : token;
 console.error(
   `dashboard  http://127.0.0.1:${dashboardPort}  any name, the password is ${password}`,
 );
@@ -40,7 +44,13 @@ for (const signal of ['SIGINT', 'SIGTERM'])
   });
 const file = ['--project-name', 'piecework', '--file', 'deploy/docker/compose.yaml'];
 // A person reads the log of the containers here.
-const env = { PIECEWORK_LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json', ...process.env };
+const env = {
+  PIECEWORK_LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json',
+  ...process.env,
+  PIECEWORK_DASHBOARD_TOKEN: token,
+  REDIS_PASSWORD: redisPassword,
+  REDIS_IMAGE: redisImage,
+};
 const options = { cwd: root, env, stdio: 'inherit' };
 const [code] = await once(spawn(command, [...args, ...file, 'up'], options), 'exit');
 process.exitCode = code ?? 1;

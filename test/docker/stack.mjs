@@ -28,7 +28,8 @@ const env = {
   PIECEWORK_DASHBOARD_PORT: PORT,
   PIECEWORK_DASHBOARD_TOKEN: TOKEN,
   PIECEWORK_EXPORTER_PORT: EXPORTER_PORT,
-  ...(local ? { REDIS_IMAGE: LOCAL_REDIS } : {}),
+  REDIS_PASSWORD: 'password-of-this-test',
+  REDIS_IMAGE: local ? LOCAL_REDIS : 'redis:7.4-alpine',
 };
 
 function run(command, args, { input = '', code = 0 } = {}) {
@@ -86,6 +87,10 @@ async function useStack() {
   const results = cli(['results', 'through', '--order', 'index']).split('\n');
   expect('all results are there', results.length, 500);
   expect('a result is right', JSON.parse(results[49]).value, 51);
+
+  const ping = (...auth) =>
+    run('docker', ['exec', '-e', 'REDISCLI_AUTH=', containerOf('redis'), 'redis-cli', ...auth]);
+  expect('Redis lets nobody in without the password', ping('ping'), /NOAUTH/);
 
   const base = `http://127.0.0.1:${PORT}`;
   const asked = async (headers) => (await fetch(`${base}/`, { headers })).status;

@@ -40,6 +40,7 @@ interface Resource {
   readonly spec: {
     readonly ports?: readonly { readonly port: number }[];
     readonly ingress?: readonly { readonly ports: readonly { readonly port: number }[] }[];
+    readonly podSelector?: object;
     readonly selector: { readonly matchLabels: Record<string, string> };
     readonly template: {
       readonly metadata: {
@@ -132,15 +133,23 @@ describe('deploy/kubernetes', () => {
     },
   );
 
-  it('lets Prometheus through the network policy of the workers', () => {
-    const [worker] = deployments as [Resource];
-    const policies = resources.filter(({ kind }) => kind === 'NetworkPolicy');
-    expect(policies.map(({ metadata }) => metadata.name)).toEqual([worker.metadata.name]);
-    const allowed = policies[0]?.spec.ingress?.flatMap(({ ports }) =>
-      ports.map(({ port }) => port),
+  it.each(deployments)('$metadata.name: a network policy lets in its port, and no other', (one) => {
+    const { selector, template } = one.spec;
+    const [policy, ...others] = resources.filter(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === one.metadata.name,
     );
-    const [{ args }] = worker.spec.template.spec.containers;
-    expect(allowed).toEqual([Number(flagOf(args, '--metrics-port'))]);
+    expect(others).toEqual([]);
+    expect(policy?.spec.podSelector).toEqual(selector);
+    const allowed = policy?.spec.ingress?.flatMap(({ ports }) => ports.map(({ port }) => port));
+    expect(allowed).toEqual(
+      template.spec.containers[0].ports.map(({ containerPort }) => containerPort),
+    );
+  });
+
+  it('names its image by a digest', () => {
+    const { images } = parse(read('kubernetes/kustomization.yaml'));
+    for (const image of images)
+      expect(image).toEqual({ ...image, digest: expect.stringMatching(/^sha256:/) });
   });
 
   it('gives a worker longer than its drain, and a budget of its own', () => {
@@ -169,8 +178,33 @@ describe('deploy/keda', () => {
 describe('deploy/docker', () => {
   const OURS = ['worker-1', 'worker-2', 'dashboard', 'exporter'];
   const { services } = parse(read('docker/compose.yaml'), { merge: true }) as {
-    services: Record<string, { command?: string[]; cap_drop?: string[]; volumes?: string[] }>;
+    services: Record<
+      string,
+      {
+        readonly image?: string;
+        readonly command?: string[];
+        readonly environment?: Record<string, string>;
+        readonly cap_drop?: string[];
+        readonly volumes?: string[];
+        readonly read_only?: boolean;
+      }
+    >;
   };
+
+  it('has no token, password or image of its own: without yours nothing starts', () => {
+    const { redis, dashboard } = services;
+    const required = (name: string) => expect.stringMatching(new RegExp(`\\$\\{${name}:\\?`));
+    expect(dashboard?.environment?.['PIECEWORK_DASHBOARD_TOKEN']).toEqual(
+      required('PIECEWORK_DASHBOARD_TOKEN'),
+    );
+    expect(redis?.command).toContainEqual(required('REDIS_PASSWORD'));
+    expect(redis?.image).toEqual(required('REDIS_IMAGE'));
+    for (const [name, { environment, read_only }] of Object.entries(services)) {
+      expect(read_only, name).toBe(true);
+      if (name !== 'redis')
+        expect(environment?.['REDIS_URL'], name).toEqual(required('REDIS_PASSWORD'));
+    }
+  });
 
   it('starts two workers, the dashboard, the exporter and Redis, by flags that they know', () => {
     expect(Object.keys(services)).toEqual(['redis', ...OURS, 'cli']);
