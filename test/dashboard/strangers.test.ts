@@ -16,6 +16,7 @@ import { Piecework } from 'piecework';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Addresses, Privacy } from '../../packages/dashboard/dist/data/private.js';
 import { QueueSource } from '../../packages/dashboard/dist/data/queue-source.js';
+import type { Query } from '../../packages/dashboard/dist/data/search.js';
 import { compared } from '../../packages/dashboard/dist/security/credentials.js';
 import { freshName } from '../support/given.js';
 import { testUrl } from '../support/redis.js';
@@ -306,10 +307,18 @@ describe('one viewer', () => {
       await pw.admin.drop(id);
       await pw.close();
     });
-    const query = {
-      ...{ text: '', state: 'any', priorityFrom: 0, priorityTo: 99, olderThanMs: 0 },
-      ...{ youngerThanMs: 0, sort: 'total', descending: true, page: 1, size: 50 },
-    } as const;
+    const query: Query = {
+      text: '',
+      state: 'any',
+      priorityFrom: 0,
+      priorityTo: 99,
+      olderThanMs: 0,
+      youngerThanMs: 0,
+      sort: 'total',
+      descending: true,
+      page: 1,
+      size: 50,
+    };
     await source.requests(query);
     let others = 0;
     let next = setImmediate(function answer() {
