@@ -235,6 +235,20 @@ describe('an answer of any status', () => {
   });
 });
 
+it('has the headers of the dashboard also where the application sets other ones', async () => {
+  const app = fastify();
+  onTestFinished(() => app.close());
+  app.addHook('onRequest', async (_, reply) => {
+    reply.raw.setHeader('content-security-policy', "default-src 'self'");
+  });
+  await app.register(dashboard, { redis: await testUrl(), authorize: () => undefined });
+  const { statusCode, headers } = await app.inject('/');
+  expect([statusCode, headers['content-security-policy']]).toEqual([
+    401,
+    expect.stringContaining("default-src 'none'"),
+  ]);
+});
+
 describe('one viewer', () => {
   it('leaves room for others: pages, and searches', async () => {
     const { app, queue } = await plugin({

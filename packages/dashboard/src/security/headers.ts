@@ -27,7 +27,6 @@ export function addHeaders(instance: FastifyInstance): void {
  * register the dashboard.
  */
 export function setHeaders(request: IncomingMessage, response: ServerResponse): void {
-  if (response.hasHeader('content-security-policy')) return;
   const nonce = `'nonce-${nonceOf({ raw: request })}'`;
   const policy = helmet({
     contentSecurityPolicy: {
