@@ -4,6 +4,7 @@ import type { Client } from './client.js';
 import { Cluster } from './ioredis.js';
 import { namedNodes } from './ioredis-internals/cluster-internals.js';
 import { selectedDb } from './ioredis-internals/node-internals.js';
+import { isFollowing } from './sentinel-watch.js';
 
 /**
  * Where a client is connected to, as plain data that can be passed to another thread. How the client behaves
@@ -23,8 +24,12 @@ const WHERE_CLUSTER = ['natMap', 'useSRVRecords', 'slotsRefreshTimeout'];
 
 /** @throws Error when a setting that is needed to connect is code: a function, a TLS context */
 export function cloneableSettings(client: Client): CloneableSettings {
-  if (!(client instanceof Cluster))
-    return structuredClone({ ...pick(client.options, WHERE), db: selectedDb(client) });
+  if (!(client instanceof Cluster)) {
+    const { Connector, ...options } = pick(client.options, WHERE);
+    // The other thread makes its own of ours.
+    const kept = Connector === undefined || isFollowing(Connector) ? {} : { Connector };
+    return structuredClone({ ...options, ...kept, db: selectedDb(client) });
+  }
   const { options } = client;
   if (options.dnsLookup !== undefined && options.dnsLookup !== lookup) {
     throw new Error('dnsLookup is a function');

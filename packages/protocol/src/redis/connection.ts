@@ -8,6 +8,7 @@ import { Cluster, type Redis } from './ioredis.js';
 import { gatherWrites } from './ioredis-internals/gathered-writes.js';
 import { selectedDb } from './ioredis-internals/node-internals.js';
 import { checkInput, isClient, openClient, type RedisInput } from './open-client.js';
+import { isWatched, SentinelWatch } from './sentinel-watch.js';
 import { ServerCheck } from './server-check.js';
 import { type MemoryUse, memoryIn } from './server-info.js';
 
@@ -37,6 +38,8 @@ export class Connection implements SharedConnection {
   readonly #owned: boolean;
   readonly #slots: SlotMap | undefined;
   readonly #server: ServerCheck;
+  /** Of a client that was passed in. */
+  readonly #watch: SentinelWatch | undefined;
 
   private constructor(
     client: Client,
@@ -49,7 +52,10 @@ export class Connection implements SharedConnection {
     this.#owned = input !== undefined;
     this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
     this.#server = new ServerCheck(client, input);
-    if (!this.#owned) return;
+    if (!this.#owned) {
+      this.#watch = watchOf(client);
+      return;
+    }
     historyOf(client);
     gatherWrites(client);
     this.#slots?.maintain(refreshEveryMs);
@@ -133,6 +139,7 @@ export class Connection implements SharedConnection {
       ? slots.openAt(slots.mapped(address), options)
       : (this.client as Redis).duplicate({
           db: selectedDb(this.client as Redis),
+          ...(this.#watch && { Connector: this.#watch.Connector }),
           ...options,
           protocol: 2,
           lazyConnect: true,
@@ -192,6 +199,7 @@ export class Connection implements SharedConnection {
 
   /** Closes the client if it is ours. */
   async close(): Promise<void> {
+    this.#watch?.close();
     if (!this.#owned || this.client.status === 'end') return;
     if (this.client.status === 'wait') {
       this.client.disconnect();
@@ -217,6 +225,15 @@ export class Connection implements SharedConnection {
     const milliseconds = away ? 1 : CLOSE_MS;
     await pTimeout(closing, { milliseconds, fallback });
   }
+}
+
+/** Has a client that was passed in follow the announcements of its Sentinels until either is closed. */
+function watchOf(client: Client): SentinelWatch | undefined {
+  if (client instanceof Cluster || !isWatched(client.options)) return undefined;
+  const watch = new SentinelWatch(client.options);
+  watch.follow(client);
+  client.once('end', () => watch.close());
+  return watch;
 }
 
 /** What became of a connection since this object was made; one is made for each call. */

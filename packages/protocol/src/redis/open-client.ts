@@ -15,6 +15,7 @@ import {
   sentinelsOf,
   wrongDb,
 } from './redis-url.js';
+import { isWatched, SentinelWatch } from './sentinel-watch.js';
 
 /**
  * Where Redis is: a URL (`redis://`, `rediss://`, `unix://` or a socket path), the URLs of some nodes
@@ -55,11 +56,13 @@ const ANSWER = {
 };
 
 /**
- * A server that became a replica answers READONLY and may keep its connections open. Only a new connection asks the
- * Sentinels, or the name server, where the master is now.
+ * A server that became a replica answers READONLY and may keep its connections open. So may a former master that was
+ * not demoted yet, with `min-replicas-to-write`: it answers NOREPLICAS once its replicas follow another server. Only a
+ * new connection asks the Sentinels, the name server or the proxy where the master is now.
  */
 const ANEW = {
-  reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
+  // cure: a server that takes no writes is left
+  reconnectOnError: ({ message }: Error) => /^(READONLY|NOREPLICAS)\b/.test(message),
   sentinelCommandTimeout: 5_000,
 };
 
@@ -91,7 +94,12 @@ export function openClient(input: Exclude<RedisInput, Client>): Client {
     const options = { ...REDIRECTIONS, ...input.options, ...own } as ClusterOptions;
     return new Cluster([...input.nodes], options);
   }
-  return new Redis({ ...ANSWER, ...ANEW, ...(input as RedisOptions), ...own } as RedisOptions);
+  const options = { ...ANSWER, ...ANEW, ...(input as RedisOptions), ...own } as RedisOptions;
+  if (!isWatched(options) || options.Connector) return new Redis(options);
+  const watch = new SentinelWatch(options);
+  const client = new Redis({ ...options, Connector: watch.Connector });
+  client.on('end', () => watch.close());
+  return client;
 }
 
 /** Name, password and TLS are those of the first URL: all nodes of a cluster share them. */

@@ -1,0 +1,182 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type EmbeddedRedis, findServer, startRedis } from '@piecework/embedded';
+import { Redis } from 'ioredis';
+import { freePort } from '../../../../packages/embedded/dist/free-port.js';
+import { type Supervised, supervise } from '../../../../packages/embedded/dist/supervise.js';
+
+const NAME = 'watched';
+const HOST = '127.0.0.1';
+const STARTS_MS = 40_000;
+const TRIES = 10;
+
+export interface WatchedOptions {
+  readonly replicas?: number;
+  /** How many Sentinels watch; more than half of them have to agree on a failover. */
+  readonly sentinels?: number;
+  /** Settings of every server, as arguments. */
+  readonly args?: readonly string[];
+}
+
+/** A master, its replicas and the Sentinels that watch them, all on loopback. */
+export interface Watched extends AsyncDisposable {
+  /** What to pass as `redis`. */
+  readonly input: { sentinels: { host: string; port: number }[]; name: string };
+  /** A client of the first Sentinel. */
+  readonly sentinel: Redis;
+  readonly servers: readonly EmbeddedRedis[];
+  /** Port of the server that the first Sentinel names as master. */
+  masterPort(): Promise<number>;
+  /** Asks Sentinel to make another server the master; answers its port once all Sentinels name it. */
+  handOver(): Promise<number>;
+  /** Kills the master; answers the port of the next one once all Sentinels name it. */
+  killMaster(): Promise<number>;
+}
+
+export async function startWatched({
+  replicas = 1,
+  sentinels = 1,
+  args = [],
+}: WatchedOptions = {}): Promise<Watched> {
+  const closes: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const one of closes.reverse()) await one();
+  };
+  try {
+    return { ...(await watched({ replicas, sentinels, args }, closes)), [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function watched(
+  { replicas, sentinels, args }: Required<WatchedOptions>,
+  closes: (() => Promise<unknown>)[],
+): Promise<Omit<Watched, keyof AsyncDisposable>> {
+  const start = async (more: readonly string[]) => {
+    const server = await startRedis({ persistence: 'aof', args: [...args, ...more] });
+    closes.push(() => server.close());
+    return server;
+  };
+  const master = await start([]);
+  const servers = [master];
+  for (let i = 0; i < replicas; i += 1)
+    servers.push(await start(['--replicaof', HOST, String(master.port)]));
+  const watching: { port: number; client: Redis }[] = [];
+  for (let i = 0; i < sentinels; i += 1) {
+    const one = await onFreePort((port) =>
+      startSentinel(port, master.port, Math.floor(sentinels / 2) + 1),
+    );
+    closes.push(async () => {
+      one.client.disconnect();
+      await one.supervised.close();
+    });
+    watching.push(one);
+  }
+  const [first] = watching as [{ port: number; client: Redis }];
+  const addressIn = async (client: Redis) => {
+    const found = await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME);
+    return Number((found as string[])[1]);
+  };
+  // A Sentinel can hand over only to a replica that it knows, and needs the votes of the others.
+  const isReady = async ({ client }: { client: Redis }) => {
+    const known = (await client.call('SENTINEL', 'REPLICAS', NAME)) as string[][];
+    const others = (await client.call('SENTINEL', 'SENTINELS', NAME)) as string[][];
+    const usable = known.filter((one) => one.includes('slave') && one.includes('ok'));
+    return usable.length === replicas && others.length === sentinels - 1;
+  };
+  for (const one of watching) await until(() => isReady(one));
+  /** Once all Sentinels name the same other master. */
+  const isNow = async (former: number) => {
+    let port = former;
+    await until(async () => {
+      const ports = await Promise.all(watching.map(({ client }) => addressIn(client)));
+      [port = former] = ports;
+      return port !== former && ports.every((one) => one === port);
+    });
+    return port;
+  };
+  return {
+    input: { sentinels: watching.map(({ port }) => ({ host: HOST, port })), name: NAME },
+    sentinel: first.client,
+    servers,
+    masterPort: () => addressIn(first.client),
+    async handOver() {
+      const former = await addressIn(first.client);
+      // It refuses while the failover before is still under way.
+      await until(async () => {
+        const reply = await first.client.call('SENTINEL', 'FAILOVER', NAME).catch(() => 'refused');
+        return reply === 'OK';
+      });
+      return isNow(former);
+    },
+    async killMaster() {
+      const former = await addressIn(first.client);
+      await servers.find(({ port }) => port === former)?.kill('SIGKILL');
+      return isNow(former);
+    },
+  };
+}
+
+/** @throws Error with its last words when it ends instead of answering */
+async function startSentinel(
+  port: number,
+  masterPort: number,
+  quorum: number,
+): Promise<{ port: number; supervised: Supervised; client: Redis }> {
+  const dir = await mkdtemp(join(tmpdir(), 'piecework-sentinel-'));
+  const file = join(dir, 'sentinel.conf');
+  // Sentinel writes into its file what it learns.
+  await writeFile(
+    file,
+    [
+      ...[`port ${port}`, `bind ${HOST}`, `dir ${dir}`],
+      `sentinel monitor ${NAME} ${HOST} ${masterPort} ${quorum}`,
+      `sentinel down-after-milliseconds ${NAME} 3000`,
+      `sentinel failover-timeout ${NAME} 10000`,
+    ].join('\n'),
+  );
+  const server = await findServer();
+  const { file: program, env } = server.command({ dir, port, settings: [] });
+  const supervised = await supervise(
+    { file: program, args: [file, '--sentinel'], env },
+    { logFile: join(dir, 'sentinel.log'), removeFolder: dir },
+  );
+  const client = new Redis({ host: HOST, port, enableReadyCheck: false });
+  client.on('error', () => {});
+  let words: string | undefined;
+  void supervised.ended.then((said) => {
+    words = said;
+  });
+  // Another process may answer at that port.
+  const isOurs = async () =>
+    (await client.info('server')).includes(`process_id:${supervised.pid}\r\n`);
+  await until(async () => words !== undefined || (await isOurs().catch(() => false)));
+  if (words !== undefined) {
+    client.disconnect();
+    throw new Error(`Sentinel did not start: ${words}`);
+  }
+  return { port, supervised, client };
+}
+
+/** At a free port; at another one when another process was faster. */
+async function onFreePort<Started>(start: (port: number) => Promise<Started>): Promise<Started> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await start(await freePort());
+    } catch (error) {
+      if (tries === TRIES || !/address already in use/i.test(String(error))) throw error;
+    }
+  }
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + STARTS_MS;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error('the servers behind Sentinel do not get ready');
+    await sleep(50);
+  }
+}
