@@ -1,10 +1,31 @@
 /* Cures of packages/protocol and packages/queues. */
 
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
+const CONNECTIONS = 'test/flow/sentinel-connections.test.ts';
 const SIGNALS = 'test/flow/signals.test.ts';
 
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeProtocol = [
+  {
+    cure: 'all connections leave a master that is replaced',
+    test: CONNECTIONS,
+    name: 'every connection leaves a master that hands over before it is demoted',
+  },
+  {
+    cure: 'no connection is made to a master that is being replaced',
+    test: CONNECTIONS,
+    name: 'no connection is made to a master while another server is promoted',
+  },
+  {
+    cure: 'a failover that was not heard of is noticed',
+    test: CONNECTIONS,
+    name: 'a failover is noticed that no Sentinel could announce',
+  },
+  {
+    cure: 'a server that takes no writes is left',
+    test: CONNECTIONS,
+    name: 'behind a fixed address, a server without its replicas is left',
+  },
   {
     cure: 'many agendas are ticked less often',
     test: 'test/lua/agenda-pace.test.ts',

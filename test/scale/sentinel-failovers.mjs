@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
 import { Piecework } from 'piecework';
-import { startWatched } from '../../tools/chaos/dist/attacked/sentinels.js';
+import { startWatched } from '../../tools/chaos/dist/sentinel/watched.js';
 
 /** Before the first failover, between two of them, and after the last one: until each Sentinel demoted the former master. */
 const WORKING_MS = 3_000;
@@ -36,13 +36,16 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
   },
 });
-const failovers = values.kill ? 1 : Number(values.failovers);
+const failovers = Number(values.failovers);
 const say = (line) => values.json || console.error(line);
 
 const watched = await startWatched({
   sentinels: 3,
   replicas: Number(values.replicas),
-  args: ['--min-replicas-to-write', values['min-replicas'], '--min-replicas-max-lag', '10'],
+  args: [
+    ...['--min-replicas-to-write', values['min-replicas'], '--min-replicas-max-lag', '10'],
+    ...['--repl-diskless-sync-delay', '0'],
+  ],
 });
 const settings = { ...watched.input, ...(values.detector ? { failoverDetector: true } : {}) };
 const own = [];
@@ -57,7 +60,7 @@ const queue = 'failovers';
 const pw = new Piecework({ redis: redis(), queue });
 const worker = new Worker({ redis: redis(), queue, concurrency: PULLERS, leaseMs: 5_000 });
 
-/** Ids that were acknowledged, and the value of each settlement that was, by 'id index'; and when, for both. */
+/** When each id was acknowledged; when the settlement of each 'id index' was, and with which value. */
 const submitted = new Map();
 const settled = new Map();
 const refused = new Map();
@@ -90,7 +93,7 @@ async function settleOn() {
   }
 }
 
-/** The longest time without an acknowledgement around the failover, in ms. */
+/** The longest time without an acknowledgement since the failover was asked for, in ms. */
 function longestPause(from) {
   const times = [...submitted.values(), ...[...settled.values()].map(({ at }) => at)]
     .filter((at) => at > from)
@@ -105,7 +108,9 @@ try {
   for (let i = 0; i < failovers; i += 1) {
     await sleep(WORKING_MS);
     const from = performance.now();
+    const former = await watched.masterPort();
     const port = values.kill ? await watched.killMaster() : await watched.handOver();
+    if (values.kill) await watched.startAgain(former);
     await sleep(AFTER_MS);
     pauses.push(Math.round(longestPause(from)));
     say(`failover ${i + 1}: master at ${port}; ${submitted.size} submitted, ${settled.size} settled`);
@@ -113,15 +118,15 @@ try {
   stopping = true;
   await Promise.all(submitting);
   await sleep(WORKING_MS);
-  const told = { submitted: new Map(submitted), settled: new Map(settled) };
+  const acknowledged = new Map(settled);
   const direct = new Redis({ host: '127.0.0.1', port: await watched.masterPort() });
   const lostSubmissions = [];
-  for (const id of told.submitted.keys())
+  for (const id of submitted.keys())
     if ((await direct.exists(`request:{${id}}`)) === 0) lostSubmissions.push(id);
   direct.disconnect();
   const gone = new Set(lostSubmissions);
   const lostSettlements = [];
-  const ids = new Set([...told.settled.keys()].map((key) => key.split(' ')[0]));
+  const ids = new Set([...acknowledged.keys()].map((key) => key.split(' ')[0]));
   for (const id of ids) {
     const kept = new Map();
     if (!gone.has(id)) {
@@ -129,15 +134,15 @@ try {
       for await (const { index, value } of pw.request(id).results()) kept.set(index, value);
     }
     for (let index = 0; index < ITEMS; index += 1) {
-      const was = told.settled.get(`${id} ${index}`);
+      const was = acknowledged.get(`${id} ${index}`);
       if (was && kept.get(index) !== was.value) lostSettlements.push(`${id} ${index}`);
     }
   }
   await worker.close();
   await Promise.all(pulling);
   const found = {
-    ...{ failovers, submitted: told.submitted.size, lostSubmissions: lostSubmissions.length },
-    ...{ settled: told.settled.size, lostSettlements: lostSettlements.length, pauses },
+    ...{ failovers, submitted: submitted.size, lostSubmissions: lostSubmissions.length },
+    ...{ settled: acknowledged.size, lostSettlements: lostSettlements.length, pauses },
     refused: Object.fromEntries(refused),
   };
   console.log(values.json ? JSON.stringify(found) : found);

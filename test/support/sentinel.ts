@@ -1,1 +1,1 @@
-export { startWatched, type Watched } from '../../tools/chaos/dist/attacked/sentinels.js';
+export { startWatched, type Watched } from '../../tools/chaos/dist/sentinel/watched.js';

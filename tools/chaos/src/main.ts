@@ -12,6 +12,8 @@ import {
   KILLED_MASTERS_RATES,
   LOSS_RATES,
   OUTAGE_RATES,
+  SENTINEL_KILL_RATES,
+  SENTINEL_RATES,
   SOAK_RATES,
   TAKER_RATES,
 } from './faults/nemesis.js';
@@ -26,6 +28,7 @@ interface Flags {
   readonly fsync: Fsync;
   readonly rate?: number;
   readonly cluster?: boolean;
+  readonly sentinel?: boolean;
   readonly killMasters?: boolean;
   readonly lostWrites?: boolean;
   readonly clocks?: boolean;
@@ -40,7 +43,7 @@ interface Flags {
 
 /** Sub-requests a second: what two cores can do beside everything else. */
 const CHAOS_RATE = 700;
-/** The same for a cluster, where six servers share the cores. */
+/** The same where six servers, or three and their Sentinels, share the cores. */
 const CLUSTER_RATE = 250;
 
 /** Number of processes that use the other queues. */
@@ -98,9 +101,10 @@ function addCommand(name: string, description: string, minutes: number): Command
 addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or counted twice', 6)
   .option('--rate <n>', 'sub-requests a second (default: 700, of a cluster 250)', positive)
   .option('--cluster', 'attack a cluster: failovers, migrating hash slots, killed workers', false)
+  .option('--sentinel', 'attack servers behind Sentinel: planned failovers, killed workers', false)
   .option(
     '--kill-masters',
-    'also kill masters of the cluster: acknowledged writes may be lost',
+    'also kill masters of the cluster, or behind Sentinel: acknowledged writes may be lost',
     false,
   )
   .option('--lost-writes', 'the server loses its last writes: old replicas, old snapshots', false)
@@ -114,15 +118,19 @@ addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or coun
     'every second process is of that revision, built in a temporary folder',
   )
   .action((flags: Flags) => {
-    const { minutes, cluster = false, killMasters = false, all = false, rate } = flags;
-    if (killMasters && !cluster) program.error('--kill-masters needs --cluster', { exitCode: 2 });
+    const { minutes, cluster = false, sentinel = false, killMasters = false, all = false } = flags;
+    const isSeveral = cluster || sentinel;
+    if (cluster && sentinel) program.error('--cluster and --sentinel exclude each other', { exitCode: 2 });
+    if (killMasters && !isSeveral)
+      program.error('--kill-masters needs --cluster or --sentinel', { exitCode: 2 });
     const ofCluster = killMasters ? KILLED_MASTERS_RATES : CLUSTER_RATES;
+    const ofSentinel = killMasters ? SENTINEL_KILL_RATES : SENTINEL_RATES;
     const { lostWrites = all, clocks = all, outages = all, queues = all } = asked(flags);
-    if (cluster && (lostWrites || clocks || outages || queues))
-      program.error('--cluster has faults of its own', { exitCode: 2 });
+    if (isSeveral && (lostWrites || clocks || outages || queues))
+      program.error(`--${cluster ? 'cluster' : 'sentinel'} has faults of its own`, { exitCode: 2 });
     return run(flags, {
       rates: {
-        ...(cluster ? ofCluster : CHAOS_RATES),
+        ...(cluster ? ofCluster : sentinel ? ofSentinel : CHAOS_RATES),
         ...(lostWrites && LOSS_RATES),
         ...(clocks && CLOCK_RATES),
         ...(outages && OUTAGE_RATES),
@@ -130,8 +138,8 @@ addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or coun
       },
       ...{ stepsClock: clocks, shortLeases: outages, takers: queues ? TAKERS : 0 },
       shards: all ? ALL_SHARDS : (flags.shards ?? 1),
-      fillsMemory: !cluster && minutes >= 1,
-      itemsPerSecond: rate ?? (cluster ? CLUSTER_RATE : CHAOS_RATE),
+      fillsMemory: !isSeveral && minutes >= 1,
+      itemsPerSecond: flags.rate ?? (isSeveral ? CLUSTER_RATE : CHAOS_RATE),
       sparedWorkers: 0,
     });
   });
@@ -150,15 +158,15 @@ async function run(
   flags: Flags,
   kind: Omit<
     AttackOptions,
-    'minutes' | 'seed' | 'fsync' | 'cluster' | 'keep' | 'say' | 'elsewhere'
+    'minutes' | 'seed' | 'fsync' | 'cluster' | 'sentinel' | 'keep' | 'say' | 'elsewhere'
   >,
 ): Promise<void> {
   const { minutes, seed, fsync, keepJournals, json } = flags;
   const keep = keepJournals;
-  const { cluster = false, killMasters = false } = flags;
+  const { cluster = false, sentinel = false, killMasters = false } = flags;
   await using other = flags.mixed === undefined ? undefined : otherRevision(flags.mixed, say);
   const elsewhere = other?.programs;
-  const options = { minutes, seed, fsync, cluster, keep, say, elsewhere, ...kind };
+  const options = { minutes, seed, fsync, cluster, sentinel, keep, say, elsewhere, ...kind };
   const clean = await attack(options, (outcome) =>
     conclude(outcome, {
       ...{ json: json ?? false, keep, grows: kind.itemsPerSecond === 'half', cluster, killMasters },
@@ -193,7 +201,7 @@ async function conclude(
   if (keep !== undefined) say(`journals: ${journals}`);
   if (errors.has('CROSSSLOT')) return false;
   // A killed master may lose writes that it had acknowledged and not replicated: reported above, and no failure.
-  if (killMasters) return isComplete(verdict, troubles);
+  if (cluster && killMasters) return isComplete(verdict, troubles);
   return verdict.clean && troubles.length === 0;
 }
 

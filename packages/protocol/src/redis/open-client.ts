@@ -61,8 +61,10 @@ const ANSWER = {
  * new connection asks the Sentinels, the name server or the proxy where the master is now.
  */
 const ANEW = {
-  // cure: a server that takes no writes is left
-  reconnectOnError: ({ message }: Error) => /^(READONLY|NOREPLICAS)\b/.test(message),
+  reconnectOnError: ({ message }: Error) =>
+    message.startsWith('READONLY') ||
+    // cure: a server that takes no writes is left
+    message.startsWith('NOREPLICAS'),
   sentinelCommandTimeout: 5_000,
 };
 

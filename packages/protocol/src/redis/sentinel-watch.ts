@@ -183,6 +183,7 @@ export class SentinelWatch {
     if (!found) return;
     const master = found.join(':');
     for (const [stream, address] of this.#streams)
+      // cure: a failover that was not heard of is noticed
       if (address !== undefined && address !== master) stream.destroy();
   }
 

@@ -12,6 +12,8 @@ import { Journal } from '../contract/journal.js';
 import { WAITERS } from '../contract/plan.js';
 import { Faults, type Striker } from '../faults/faults.js';
 import { Nemesis, type Rates, scheduleOf } from '../faults/nemesis.js';
+import { AttackedSentinels } from '../sentinel/attacked-sentinels.js';
+import { SentinelFaults } from '../sentinel/sentinel-faults.js';
 import { Desk } from './desk.js';
 import { Observer } from './observer.js';
 import { Pace } from './pace.js';
@@ -25,8 +27,9 @@ export interface AttackOptions {
   readonly minutes: number;
   readonly seed: number;
   readonly fsync: Fsync;
-  /** Whether a cluster is attacked: by faults of its masters, without proxies. */
+  /** Whether a cluster, or servers behind Sentinel, are attacked: by faults of their masters, without proxies. */
   readonly cluster: boolean;
+  readonly sentinel: boolean;
   readonly rates: Rates;
   /** Whether the server's memory is filled once, in the middle. */
   readonly fillsMemory: boolean;
@@ -106,8 +109,8 @@ export async function attack<T>(
 }
 
 interface Attacked {
-  readonly server: AttackedServer | AttackedCluster;
-  /** None for a cluster: its nodes announce their own addresses. */
+  readonly server: AttackedServer | AttackedCluster | AttackedSentinels;
+  /** None for a cluster or behind Sentinel: these announce the addresses of the servers. */
   readonly proxies: readonly BadNetwork[];
 }
 
@@ -116,7 +119,7 @@ class Scene {
   errors: ReadonlyMap<string, number> = new Map();
   readonly crew: Crew;
   readonly #options: AttackOptions;
-  readonly #server: AttackedServer | AttackedCluster;
+  readonly #server: AttackedServer | AttackedCluster | AttackedSentinels;
   readonly #proxies: readonly BadNetwork[];
   readonly #observer: Observer;
   readonly #faults: Striker;
@@ -159,14 +162,7 @@ class Scene {
         this.#desk.lost(lost);
       },
     });
-    this.#faults =
-      server instanceof AttackedServer
-        ? faults
-        : new ClusterFaults({
-            ...{ cluster: server, faults, dice, queue: QUEUE },
-            open: () => this.#desk.open.map(({ id }) => id),
-            afterKill: () => observer.repair(),
-          });
+    this.#faults = this.#striker(faults, dice);
     this.#desk = new Desk(
       this.crew,
       {
@@ -180,12 +176,27 @@ class Scene {
     );
   }
 
+  #striker(faults: Faults, dice: Dice): Striker {
+    const server = this.#server;
+    if (server instanceof AttackedServer) return faults;
+    if (server instanceof AttackedSentinels) return new SentinelFaults(server, faults);
+    return new ClusterFaults({
+      ...{ cluster: server, faults, dice, queue: QUEUE },
+      open: () => this.#desk.open.map(({ id }) => id),
+      afterKill: () => this.#observer.repair(),
+    });
+  }
+
   static async set(
     options: AttackOptions,
     { folder, ...folders }: { folder: string; journals: string; logs: string },
   ): Promise<Scene> {
     if (options.cluster) {
       const server = await AttackedCluster.start(folder, options.fsync);
+      return new Scene(options, folders, { server, proxies: [] });
+    }
+    if (options.sentinel) {
+      const server = await AttackedSentinels.start(options.fsync);
       return new Scene(options, folders, { server, proxies: [] });
     }
     const server = await AttackedServer.start(folder, options.fsync, options.stepsClock);
@@ -247,7 +258,7 @@ class Scene {
       spared: role === 'worker' && number < this.#options.sparedWorkers,
       argument: {
         journals: this.#folders.journals,
-        redis: proxy?.url ?? (server instanceof AttackedCluster ? server.url : ''),
+        redis: proxy?.url ?? (server instanceof AttackedServer ? '' : server.url),
         queue: QUEUE,
         seed: this.#options.seed,
         leaseMs: LEASE_MS,

@@ -15,7 +15,7 @@ export interface Striker {
   readonly done: ReadonlyMap<Fault, number>;
 }
 
-/** Faults of clusters only: see cluster/cluster-faults.ts. */
+/** Faults of clusters, some also behind Sentinel: see cluster/cluster-faults.ts and sentinel/sentinel-faults.ts. */
 const OF_CLUSTERS = ['fail over', 'kill master', 'move queue slot', 'move request slot'] as const;
 export type ClusterStroke = (typeof OF_CLUSTERS)[number];
 export const isOfClusters = (stroke: Stroke): stroke is ClusterStroke =>
@@ -52,7 +52,7 @@ export class Faults implements Striker {
   constructor(parts: {
     crew: Crew;
     proxies: readonly BadNetwork[];
-    /** undefined for a cluster: its servers have other faults. */
+    /** undefined for a cluster, and behind Sentinel: those servers have other faults. */
     server: AttackedServer | undefined;
     journal: Journal;
     dice: Dice;
@@ -175,11 +175,7 @@ export class Faults implements Striker {
     stroke: 'promote replica' | 'restore snapshot',
   ): Promise<void> {
     const dice = this.#dice;
-    const onLost = (lost: LostWrites) => {
-      const { sureNs, goneNs } = lost;
-      this.#journal.write({ did: 'lose writes', sureNs: `${sureNs}`, goneNs: `${goneNs}` });
-      this.#onLost(lost);
-    };
+    const onLost = (lost: LostWrites) => this.lost(lost);
     const awayMs = dice.chance(0.5) ? 0 : dice.between(0, this.#leaseMs);
     if (stroke === 'restore snapshot')
       return server.restoreSnapshot({ ageMs: dice.between(5, SNAPSHOT_AGE_MS), awayMs, onLost });
@@ -244,6 +240,13 @@ export class Faults implements Striker {
     await work();
     this.#journal.write({ did: 'fault', fault, target });
     this.done.set(fault, (this.done.get(fault) ?? 0) + 1);
+  }
+
+  /** Writes down that the server may have lost writes. */
+  lost(lost: LostWrites): void {
+    const { sureNs, goneNs } = lost;
+    this.#journal.write({ did: 'lose writes', sureNs: `${sureNs}`, goneNs: `${goneNs}` });
+    this.#onLost(lost);
   }
 
   async #oneAtATime(target: BadNetwork | AttackedServer, work: () => Promise<void>): Promise<void> {

@@ -44,6 +44,11 @@ export const CLUSTER_RATES: Rates = {
 /** The same, and masters are killed, which may lose acknowledged writes. */
 export const KILLED_MASTERS_RATES: Rates = { ...CLUSTER_RATES, 'kill master': 1.5 };
 
+/** Behind Sentinel: its planned failovers must not lose anything. */
+export const SENTINEL_RATES: Rates = { 'kill worker': 6, 'fail over': 3 };
+/** Masters behind Sentinel that are killed, which may lose the last acknowledged writes. */
+export const SENTINEL_KILL_RATES: Rates = { ...SENTINEL_RATES, 'fail over': 2, 'kill master': 1 };
+
 export interface Appointment {
   readonly atMs: number;
   readonly stroke: Stroke;

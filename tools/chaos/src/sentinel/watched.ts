@@ -6,6 +6,7 @@ import { type EmbeddedRedis, findServer, startRedis } from '@piecework/embedded'
 import { Redis } from 'ioredis';
 import { freePort } from '../../../../packages/embedded/dist/free-port.js';
 import { type Supervised, supervise } from '../../../../packages/embedded/dist/supervise.js';
+import type { LostWrites } from '../attacked/server.js';
 
 const NAME = 'watched';
 const HOST = '127.0.0.1';
@@ -31,8 +32,13 @@ export interface Watched extends AsyncDisposable {
   masterPort(): Promise<number>;
   /** Asks Sentinel to make another server the master; answers its port once all Sentinels name it. */
   handOver(): Promise<number>;
-  /** Kills the master; answers the port of the next one once all Sentinels name it. */
-  killMaster(): Promise<number>;
+  /**
+   * Kills the master; answers the port of the next one once all Sentinels name it. `onLost` hears at once which writes
+   * the next one may lack.
+   */
+  killMaster(onLost?: (lost: LostWrites) => void): Promise<number>;
+  /** Starts an empty server at the port of one that was killed, as a replica of the master. */
+  startAgain(port: number): Promise<void>;
 }
 
 export async function startWatched({
@@ -56,8 +62,9 @@ async function watched(
   { replicas, sentinels, args }: Required<WatchedOptions>,
   closes: (() => Promise<unknown>)[],
 ): Promise<Omit<Watched, keyof AsyncDisposable>> {
-  const start = async (more: readonly string[]) => {
-    const server = await startRedis({ persistence: 'aof', args: [...args, ...more] });
+  const start = async (more: readonly string[], port?: number) => {
+    const at = port === undefined ? {} : { port };
+    const server = await startRedis({ ...at, persistence: 'aof', args: [...args, ...more] });
     closes.push(() => server.close());
     return server;
   };
@@ -113,10 +120,28 @@ async function watched(
       });
       return isNow(former);
     },
-    async killMaster() {
+    async killMaster(onLost = () => {}) {
       const former = await addressIn(first.client);
-      await servers.find(({ port }) => port === former)?.kill('SIGKILL');
+      const direct = new Redis({ host: HOST, port: former });
+      direct.on('error', () => {});
+      let sureNs = process.hrtime.bigint();
+      // WAIT is about all that the server had written when this connection sent its last command.
+      await until(async () => {
+        sureNs = process.hrtime.bigint();
+        await direct.ping();
+        return (await direct.wait(replicas, 1_000)) === replicas;
+      });
+      direct.disconnect();
+      const server = servers.find(({ port }) => port === former);
+      await server?.kill('SIGKILL');
+      await server?.ended;
+      onLost({ sureNs, goneNs: process.hrtime.bigint() });
       return isNow(former);
+    },
+    async startAgain(port) {
+      const master = await addressIn(first.client);
+      const server = await start(['--replicaof', HOST, String(master)], port);
+      servers[servers.findIndex((one) => one.port === port)] = server;
     },
   };
 }
