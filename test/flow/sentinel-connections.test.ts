@@ -69,70 +69,74 @@ async function listening({ sentinel }: Watched): Promise<number> {
   return list.split('\n').filter((line) => line.includes('name=piecework-failovers')).length;
 }
 
-test('every connection leaves a master that hands over before it is demoted', LONG, async ({
-  flow,
-}) => {
-  const watched = await watchedBy(flow);
-  const redis = watched.input;
-  const hold = gate();
-  const work = { ...RENEWAL_THREAD, leaseMs: 6_000, concurrency: 2, handler: () => hold.opened };
-  const worker = flow.worker({ redis, ...work });
-  await worker.start();
-  const guest = flow.worker({ redis: passedIn(flow, watched), ...work });
-  await guest.start();
-  const producer = flow.producer({ redis });
-  const { id } = await producer.submit([1, 2, 3, 4], { limit: 4 });
-  const notifier = new Notifier({ redis: passedIn(flow, watched), queue: flow.queue });
-  flow.after(() => notifier.close());
-  const admin = new Admin({ redis, queue: flow.queue });
-  flow.after(() => admin.close());
-  const completion = notifier.completion(id, { timeoutMs: 120_000 });
-  completion.catch(() => {});
-  await admin.counts();
-  const args = ['worker', '--redis', urlOf(watched), '--queue', `${flow.queue}-cli`];
-  const process = startCli([...args, '--exec', 'cat', '--log-level', 'info']);
-  flow.after(async () => {
-    process.child.kill('SIGKILL');
-    await process.finished;
-  });
-  const former = direct(flow, await watched.masterPort());
-  await until(async () => {
-    const { names } = await seen(former);
-    const threads = names.filter((name) => name === 'piecework-renewal');
-    return threads.length === 2 && names.includes('piecework-notifier') && names;
-  }, STARTS);
+test(
+  'every connection leaves a master that hands over before it is demoted',
+  LONG,
+  async ({ flow }) => {
+    const watched = await watchedBy(flow);
+    const redis = watched.input;
+    const hold = gate();
+    const work = { ...RENEWAL_THREAD, leaseMs: 6_000, concurrency: 2, handler: () => hold.opened };
+    const worker = flow.worker({ redis, ...work });
+    await worker.start();
+    const guest = flow.worker({ redis: passedIn(flow, watched), ...work });
+    await guest.start();
+    const producer = flow.producer({ redis });
+    const { id } = await producer.submit([1, 2, 3, 4], { limit: 4 });
+    const notifier = new Notifier({ redis: passedIn(flow, watched), queue: flow.queue });
+    flow.after(() => notifier.close());
+    const admin = new Admin({ redis, queue: flow.queue });
+    flow.after(() => admin.close());
+    const completion = notifier.completion(id, { timeoutMs: 120_000 });
+    completion.catch(() => {});
+    await admin.counts();
+    const args = ['worker', '--redis', urlOf(watched), '--queue', `${flow.queue}-cli`];
+    const process = startCli([...args, '--exec', 'cat', '--log-level', 'info']);
+    flow.after(async () => {
+      process.child.kill('SIGKILL');
+      await process.finished;
+    });
+    const former = direct(flow, await watched.masterPort());
+    await until(async () => {
+      const { names } = await seen(former);
+      const threads = names.filter((name) => name === 'piecework-renewal');
+      return threads.length === 2 && names.includes('piecework-notifier') && names;
+    }, STARTS);
 
-  await watched.handOver();
-  expect(await roleWhenLeft(former)).toBe('master');
-  hold.open();
-  await expect(completion).resolves.toMatchObject({ status: 'succeeded' });
-  await admin.drop(id);
-});
+    await watched.handOver();
+    expect(await roleWhenLeft(former)).toBe('master');
+    hold.open();
+    await expect(completion).resolves.toMatchObject({ status: 'succeeded' });
+    await admin.drop(id);
+  },
+);
 
-test('no connection is made to a master while another server is promoted', LONG, async ({
-  flow,
-}) => {
-  const watched = await watchedBy(flow);
-  const producer = flow.producer({ redis: watched.input });
-  await producer.submit([1], { id: flow.id('before') });
-  const port = await watched.masterPort();
-  const former = direct(flow, port);
-  const calls = async () =>
-    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await former.info('commandstats'))?.[1]);
-  const replica = watched.servers.find((one) => one.port !== port);
-  await replica?.kill('SIGSTOP');
-  const over = watched.handOver();
-  over.catch(() => {});
-  await until(async () => (await seen(former)).names.length === 0);
-  const before = await calls();
-  const submitted = producer.submit([1], { id: flow.id('meanwhile') });
-  submitted.catch(() => {});
-  await replica?.kill('SIGCONT');
-  const next = direct(flow, await over);
-  await submitted;
-  expect(await calls()).toBe(before);
-  expect(await next.exists(`request:{${flow.id('meanwhile')}}`)).toBe(1);
-});
+test(
+  'no connection is made to a master while another server is promoted',
+  LONG,
+  async ({ flow }) => {
+    const watched = await watchedBy(flow);
+    const producer = flow.producer({ redis: watched.input });
+    await producer.submit([1], { id: flow.id('before') });
+    const port = await watched.masterPort();
+    const former = direct(flow, port);
+    const calls = async () =>
+      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await former.info('commandstats'))?.[1]);
+    const replica = watched.servers.find((one) => one.port !== port);
+    await replica?.kill('SIGSTOP');
+    const over = watched.handOver();
+    over.catch(() => {});
+    await until(async () => (await seen(former)).names.length === 0);
+    const before = await calls();
+    const submitted = producer.submit([1], { id: flow.id('meanwhile') });
+    submitted.catch(() => {});
+    await replica?.kill('SIGCONT');
+    const next = direct(flow, await over);
+    await submitted;
+    expect(await calls()).toBe(before);
+    expect(await next.exists(`request:{${flow.id('meanwhile')}}`)).toBe(1);
+  },
+);
 
 test('a failover is noticed that no Sentinel could announce', LONG, async ({ flow }) => {
   const watched = await watchedBy(flow);

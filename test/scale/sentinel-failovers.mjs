@@ -6,6 +6,7 @@
 //
 // --kill kills the master; otherwise Sentinel hands over (SENTINEL FAILOVER). --detector sets `failoverDetector` of
 // ioredis; --passed-in passes ioredis clients to Piecework. Exit code 1 when more than --fail-above things are gone.
+import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { Worker } from '@piecework/worker';
 import { Redis } from 'ioredis';
@@ -82,13 +83,14 @@ async function submitOn(number) {
 }
 
 async function settleOn() {
-  let run = 0;
   for await (const one of worker.subRequests()) {
-    const value = `${one.requestId} ${one.index} ${(run += 1)} ${Math.random()}`;
+    const value = randomUUID();
     one.succeed(value);
     void one.settled.then((how) => {
-      const at = performance.now();
-      if (how === 'reported') settled.set(`${one.requestId} ${one.index}`, { value, at });
+      const key = `${one.requestId} ${one.index}`;
+      // One that runs again after that was lost: the value of the first run has to be kept.
+      if (how === 'reported' && !settled.has(key))
+        settled.set(key, { value, at: performance.now() });
     });
   }
 }
@@ -113,7 +115,9 @@ try {
     if (values.kill) await watched.startAgain(former);
     await sleep(AFTER_MS);
     pauses.push(Math.round(longestPause(from)));
-    say(`failover ${i + 1}: master at ${port}; ${submitted.size} submitted, ${settled.size} settled`);
+    say(
+      `failover ${i + 1}: master at ${port}; ${submitted.size} submitted, ${settled.size} settled`,
+    );
   }
   stopping = true;
   await Promise.all(submitting);

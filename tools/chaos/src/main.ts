@@ -120,7 +120,8 @@ addCommand('chaos', 'kills, freezes, cuts, restarts; nothing may be lost or coun
   .action((flags: Flags) => {
     const { minutes, cluster = false, sentinel = false, killMasters = false, all = false } = flags;
     const isSeveral = cluster || sentinel;
-    if (cluster && sentinel) program.error('--cluster and --sentinel exclude each other', { exitCode: 2 });
+    if (cluster && sentinel)
+      program.error('--cluster and --sentinel exclude each other', { exitCode: 2 });
     if (killMasters && !isSeveral)
       program.error('--kill-masters needs --cluster or --sentinel', { exitCode: 2 });
     const ofCluster = killMasters ? KILLED_MASTERS_RATES : CLUSTER_RATES;

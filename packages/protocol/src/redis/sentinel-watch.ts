@@ -182,8 +182,8 @@ export class SentinelWatch {
   #check(found: readonly [string, string] | null): void {
     if (!found) return;
     const master = found.join(':');
+    // cure: a failover that was not heard of is noticed
     for (const [stream, address] of this.#streams)
-      // cure: a failover that was not heard of is noticed
       if (address !== undefined && address !== master) stream.destroy();
   }
 

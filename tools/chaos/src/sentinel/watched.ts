@@ -51,7 +51,10 @@ export async function startWatched({
     for (const one of closes.reverse()) await one();
   };
   try {
-    return { ...(await watched({ replicas, sentinels, args }, closes)), [Symbol.asyncDispose]: close };
+    return {
+      ...(await watched({ replicas, sentinels, args }, closes)),
+      [Symbol.asyncDispose]: close,
+    };
   } catch (error) {
     await close();
     throw error;
