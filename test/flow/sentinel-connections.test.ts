@@ -5,6 +5,7 @@
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { startRedis } from '@piecework/embedded';
 import { Notifier } from '@piecework/notifier';
 import { Redis } from 'ioredis';
 import { Admin } from 'piecework';
@@ -147,7 +148,7 @@ test('a failover is noticed that no Sentinel could announce', LONG, async ({ flo
   const handingOver = watched.handOver().finally(() => {
     over = true;
   });
-  while (!over) await watched.sentinel.client('KILL', 'TYPE', 'pubsub');
+  while (!over) await watched.sentinel.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   await handingOver;
   expect(await roleWhenLeft(former)).toBe('master');
 });
@@ -170,10 +171,14 @@ test('a closed role leaves no connection to Sentinel', LONG, async ({ flow }) =>
   await producer.close();
 });
 
-test('behind a fixed address, a server without its replicas is left', LONG, async ({ flow }) => {
-  const watched = await watchedBy(flow, { args: ['--min-replicas-to-write', '1'] });
-  const former = await watched.masterPort();
-  const next = watched.servers.find(({ port }) => port !== former)?.port as number;
+test('behind a fixed address, a server that lost its replicas is left', LONG, async ({ flow }) => {
+  const start = async (...args: string[]) => {
+    const server = await startRedis({ args: [...args, '--repl-diskless-sync-delay', '0'] });
+    flow.after(() => server.close());
+    return server.port;
+  };
+  const former = await start('--min-replicas-to-write', '1');
+  const server = direct(flow, await start('--replicaof', HOST, String(former)));
   // A proxy that keeps its connections when it sends new ones elsewhere.
   let to = former;
   const sockets = new Set<Socket>();
@@ -199,10 +204,8 @@ test('behind a fixed address, a server without its replicas is left', LONG, asyn
   const producer = flow.producer({ redis: `redis://${HOST}:${port}` });
   await producer.submit([1], { id: flow.id('before') });
 
-  const server = direct(flow, next);
-  await server.config('SET', 'min-replicas-to-write', 0);
   await server.replicaof('NO', 'ONE');
-  to = next;
+  to = server.options.port as number;
   await producer.submit([1], { id: flow.id('after') });
   expect(await server.exists(`request:{${flow.id('after')}}`)).toBe(1);
 });

@@ -24,7 +24,7 @@ export const codeProtocol = [
   {
     cure: 'a server that takes no writes is left',
     test: CONNECTIONS,
-    name: 'behind a fixed address, a server without its replicas is left',
+    name: 'behind a fixed address, a server that lost its replicas is left',
   },
   {
     cure: 'many agendas are ticked less often',

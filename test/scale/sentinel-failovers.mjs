@@ -18,7 +18,9 @@ const WORKING_MS = 3_000;
 const AFTER_MS = 14_000;
 const SUBMITTERS = 8;
 /** Between two submissions of one submitter, in ms. */
-const PAUSE_MS = 40;
+const PAUSE_MS = 80;
+/** How many requests the judge reads at once. */
+const READS = 50;
 const PULLERS = 24;
 const ITEMS = 4;
 
@@ -95,6 +97,15 @@ async function settleOn() {
   }
 }
 
+/** What is kept of a request, once it is complete: index → value. */
+async function resultsOf(id) {
+  const kept = new Map();
+  const request = pw.request(id);
+  await request.completion({ timeoutMs: 60_000 });
+  for await (const { index, value } of request.results()) kept.set(index, value);
+  return kept;
+}
+
 /** The longest time without an acknowledgement since the failover was asked for, in ms. */
 function longestPause(from) {
   const times = [...submitted.values(), ...[...settled.values()].map(({ at }) => at)]
@@ -130,18 +141,18 @@ try {
   direct.disconnect();
   const gone = new Set(lostSubmissions);
   const lostSettlements = [];
-  const ids = new Set([...acknowledged.keys()].map((key) => key.split(' ')[0]));
-  for (const id of ids) {
-    const kept = new Map();
-    if (!gone.has(id)) {
-      await pw.request(id).completion({ timeoutMs: 60_000 });
-      for await (const { index, value } of pw.request(id).results()) kept.set(index, value);
+  const left = new Set([...acknowledged.keys()].map((key) => key.split(' ')[0]));
+  const read = async () => {
+    for (const id of left) {
+      left.delete(id);
+      const kept = gone.has(id) ? new Map() : await resultsOf(id);
+      for (let index = 0; index < ITEMS; index += 1) {
+        const was = acknowledged.get(`${id} ${index}`);
+        if (was && kept.get(index) !== was.value) lostSettlements.push(`${id} ${index}`);
+      }
     }
-    for (let index = 0; index < ITEMS; index += 1) {
-      const was = acknowledged.get(`${id} ${index}`);
-      if (was && kept.get(index) !== was.value) lostSettlements.push(`${id} ${index}`);
-    }
-  }
+  };
+  await Promise.all(Array.from({ length: READS }, read));
   await worker.close();
   await Promise.all(pulling);
   const found = {

@@ -39,7 +39,7 @@ export class Connection implements SharedConnection {
   readonly #slots: SlotMap | undefined;
   readonly #server: ServerCheck;
   /** Of a client that was passed in. */
-  readonly #watch: SentinelWatch | undefined;
+  #watch: SentinelWatch | undefined;
 
   private constructor(
     client: Client,
@@ -53,7 +53,8 @@ export class Connection implements SharedConnection {
     this.#slots = client instanceof Cluster ? SlotMap.of(client) : undefined;
     this.#server = new ServerCheck(client, input);
     if (!this.#owned) {
-      this.#watch = watchOf(client);
+      if (!(client instanceof Cluster) && isWatched(client.options))
+        this.#watch = SentinelWatch.following(client);
       return;
     }
     historyOf(client);
@@ -199,7 +200,8 @@ export class Connection implements SharedConnection {
 
   /** Closes the client if it is ours. */
   async close(): Promise<void> {
-    this.#watch?.close();
+    this.#watch?.release();
+    this.#watch = undefined;
     if (!this.#owned || this.client.status === 'end') return;
     if (this.client.status === 'wait') {
       this.client.disconnect();
@@ -225,15 +227,6 @@ export class Connection implements SharedConnection {
     const milliseconds = away ? 1 : CLOSE_MS;
     await pTimeout(closing, { milliseconds, fallback });
   }
-}
-
-/** Has a client that was passed in follow the announcements of its Sentinels until either is closed. */
-function watchOf(client: Client): SentinelWatch | undefined {
-  if (client instanceof Cluster || !isWatched(client.options)) return undefined;
-  const watch = new SentinelWatch(client.options);
-  watch.follow(client);
-  client.once('end', () => watch.close());
-  return watch;
 }
 
 /** What became of a connection since this object was made; one is made for each call. */

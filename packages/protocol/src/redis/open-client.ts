@@ -100,7 +100,7 @@ export function openClient(input: Exclude<RedisInput, Client>): Client {
   if (!isWatched(options) || options.Connector) return new Redis(options);
   const watch = new SentinelWatch(options);
   const client = new Redis({ ...options, Connector: watch.Connector });
-  client.on('end', () => watch.close());
+  client.on('end', watch.hush);
   return client;
 }
 

@@ -19,6 +19,8 @@ import { Redis, SentinelConnector } from './ioredis.js';
  *
  * All connections are cut at the first announcement that names their master, as by the network, so that everything
  * that copes with a lost connection copes with this. New ones wait until the failover is decided.
+ *
+ * It uses `Connector` and `natMap`, which ioredis documents, and extends its SentinelConnector.
  */
 
 const BEGINS = '+failover-state-select-slave';
@@ -49,6 +51,9 @@ export const isFollowing = (connector: unknown): boolean =>
 export const isWatched = ({ sentinels, name, role }: RedisOptions): boolean =>
   (sentinels?.length ?? 0) > 0 && Boolean(name) && role !== 'slave';
 
+/** The watches of clients that were passed in, each shared by all that use the client. */
+const followed = new WeakMap<Redis, SentinelWatch>();
+
 /** Listens to the Sentinels of one client, and of those duplicated from it, from the first connection on. */
 export class SentinelWatch {
   readonly Connector: ConnectorClass;
@@ -60,7 +65,7 @@ export class SentinelWatch {
   #former: { readonly address: string; readonly untilMs: number } | undefined;
   #decision = new AbortController();
   #undecidedUntilMs = 0;
-  #unfollow: () => void = () => {};
+  #users = 0;
 
   constructor(options: RedisOptions) {
     this.#options = options;
@@ -68,26 +73,52 @@ export class SentinelWatch {
     ours.add(this.Connector);
   }
 
-  /** A client that has a connector of its own leaves as well, but may connect again before the failover is decided. */
-  follow(client: Redis): void {
-    const join = () => this.#join(client.stream as Socket, undefined);
-    client.on('connect', join);
-    this.#unfollow = () => client.off('connect', join);
-    if (client.status === 'connect' || client.status === 'ready') join();
-    this.#listen();
+  /**
+   * Of a client that has a connector of its own: it leaves as well, but after the promotion, as nothing would keep it
+   * from connecting to the same server again before. Call `release` when it is no longer used.
+   */
+  static following(client: Redis): SentinelWatch {
+    const watch = followed.get(client) ?? new SentinelWatch(client.options);
+    if (watch.#users === 0) watch.#follow(client);
+    watch.#users += 1;
+    return watch;
+  }
+
+  release(): void {
+    this.#users -= 1;
+    if (this.#users === 0) this.#unfollow();
   }
 
   /** The next connection makes it listen again. */
-  close(): void {
-    this.#unfollow();
+  readonly hush = (): void => {
     for (const sentinel of this.#sentinels) sentinel.disconnect();
     this.#sentinels = [];
+  };
+
+  #follow(client: Redis): void {
+    const join = () => {
+      this.#listen();
+      this.#join(client.stream as Socket, undefined);
+    };
+    client.on('connect', join);
+    client.on('end', this.hush);
+    followed.set(client, this);
+    this.#unfollow = () => {
+      client.off('connect', join);
+      client.off('end', this.hush);
+      followed.delete(client);
+      this.hush();
+    };
+    if (client.status === 'connect' || client.status === 'ready') join();
   }
+
+  #unfollow: () => void = () => {};
 
   #connector(): ConnectorClass {
     const watch = this;
     return class extends SentinelConnector {
       #address: string | undefined;
+      #left = new AbortController();
 
       constructor(given: unknown) {
         const options = given as RedisOptions;
@@ -101,27 +132,33 @@ export class SentinelWatch {
 
       override async connect(emit: (type: string, error: Error) => void) {
         this.connecting = true;
-        await watch.#ready();
+        this.#left = new AbortController();
+        await watch.#ready(this.#left.signal);
         if (!this.connecting) throw new Error('Connection is closed.');
         const stream = await super.connect(emit);
         watch.#join(stream as Socket, this.#address);
         return stream;
       }
+
+      override disconnect() {
+        this.#left.abort();
+        super.disconnect();
+      }
     } as unknown as ConnectorClass;
   }
 
-  async #ready(): Promise<void> {
+  async #ready(left: AbortSignal): Promise<void> {
     this.#listen();
     await this.#listens;
     // cure: no connection is made to a master that is being replaced
-    await this.#decided();
+    await this.#decided(left);
   }
 
-  async #decided(): Promise<void> {
-    for (;;) {
+  async #decided(left: AbortSignal): Promise<void> {
+    while (!left.aborted) {
       const leftMs = this.#undecidedUntilMs - performance.now();
       if (leftMs <= 0) return;
-      await pause(leftMs, this.#decision.signal);
+      await pause(leftMs, this.#decision.signal, left);
     }
   }
 
@@ -168,7 +205,7 @@ export class SentinelWatch {
     return new Promise<void>((resolve, reject) => {
       sentinel.on('close', reject);
       sentinel.on('ready', () => {
-        // Asked in one write with the subscription: nothing is missed between the two.
+        // Sent together with the subscription, as no command may follow a subscription.
         sentinel.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.#options.name as string).then(
           (found) => this.#check(found as [string, string] | null),
           () => {},
@@ -199,7 +236,7 @@ export class SentinelWatch {
     if (ABORTED.includes(channel)) return;
     if (!begins) this.#former = { address: former, untilMs: performance.now() + DECIDED_MS };
     for (const [stream, address] of this.#streams) {
-      const isThere = address ?? (isAt(stream, next) ? next : former);
+      const isThere = address ?? (begins || isAt(stream, next) ? '' : former);
       // cure: all connections leave a master that is replaced
       if (isThere === former) stream.destroy();
     }
