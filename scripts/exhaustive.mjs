@@ -13,6 +13,7 @@ export const exhaustive = {
   'test/interleavings/': 'orders of the round trips of all roles',
   'test/chaos/short': 'a fleet under attack',
   'test/chaos/cluster': 'a fleet on a cluster under attack',
+  'test/chaos/sentinel': 'a fleet behind Sentinel under attack',
   'test/chaos/upheavals': 'a fleet on a server that loses writes and whose clock jumps',
   'test/chaos/mixed': 'two revisions in one fleet',
   'test/crash/crash-limit': 'workers that crash again and again',
