@@ -84,6 +84,8 @@ async function census(pw, fleet) {
 
 const redis = await resolveRedisUrl({ onStatus: say });
 const queue = `census-${nanoid(8)}`;
+/** Of the dashboard, whose port other users of this machine reach, too. */
+const password = nanoid(24);
 const pw = new Piecework({ redis: redis.url, queue });
 let fleet;
 let outcome;
@@ -92,9 +94,9 @@ let served;
 try {
   if (values.dashboard) {
     const { serveDashboard } = await import('@piecework/dashboard');
-    const shown = { queues: [{ name: queue }], insecure: true, allowControl: true };
+    const shown = { queues: [{ name: queue }], token: password, allowControl: true };
     served = await serveDashboard({ redis: redis.url, port: 0, ...shown });
-    say(`dashboard: ${served.url}`);
+    say(`dashboard: ${served.url} (any name, password ${password})`);
   }
   fleet = await WorkerFleet.start({
     redis: redis.url,

@@ -30,7 +30,9 @@ const processes = new Map([[process.pid, 'caller']]);
 
 /** Starts a worker process, and takes its spans. */
 async function startWorker(name) {
-  const child = fork(fileURLToPath(new URL('worker.mjs', import.meta.url)), [url, queue]);
+  // In the environment: others could read a password in a command line.
+  const env = { ...process.env, REDIS_URL: url };
+  const child = fork(fileURLToPath(new URL('worker.mjs', import.meta.url)), [queue], { env });
   processes.set(child.pid, name);
   child.on('message', (message) => typeof message === 'object' && spans.push(message));
   await said(child, 'ready');

@@ -3,7 +3,8 @@ import { propagation } from '@opentelemetry/api';
 import { Worker } from 'piecework';
 import { telemetry } from './telemetry.mjs';
 
-const [redis, queue] = process.argv.slice(2);
+const redis = process.env.REDIS_URL;
+const [queue] = process.argv.slice(2);
 const tenant = () => propagation.getActiveBaggage()?.getEntry('tenant')?.value;
 /** Told by the parent: from then on, 'broken' works. */
 let isMended = false;

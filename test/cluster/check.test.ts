@@ -90,7 +90,7 @@ test('a close while a cluster is away answers every call', async () => {
 });
 
 test('a cluster that is not whole yet, or of which a node hangs, is reached all the same', async () => {
-  const cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
+  const cluster = await startCluster({ password: '', masters: 3, replicasPerMaster: 0 });
   onTestFinished(() => cluster.close());
   const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
   const operator = new ClusterOperator(nodes);

@@ -15,7 +15,7 @@ import { until } from '../support/until.js';
 let cluster: EmbeddedCluster;
 let nodes: { host: string; port: number }[];
 beforeAll(async () => {
-  cluster = await startCluster({ replicasPerMaster: 0 });
+  cluster = await startCluster({ password: '', replicasPerMaster: 0 });
   nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
 });
 afterAll(() => cluster?.close());

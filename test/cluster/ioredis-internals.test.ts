@@ -51,7 +51,7 @@ const first = () => nodes()[0] as { host: string; port: number };
 const names = (client: Redis) => unansweredCommands(client).map(({ name }) => name);
 
 beforeAll(async () => {
-  cluster = await startCluster({ masters: 2, replicasPerMaster: 0 });
+  cluster = await startCluster({ password: '', masters: 2, replicasPerMaster: 0 });
 });
 afterEach(() => {
   for (const client of open.splice(0)) client.disconnect();

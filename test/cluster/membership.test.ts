@@ -13,7 +13,7 @@ type Range = readonly [number, number];
 
 let cluster: EmbeddedCluster;
 beforeAll(async () => {
-  cluster = await startCluster({ replicasPerMaster: 0 });
+  cluster = await startCluster({ password: '', replicasPerMaster: 0 });
 });
 afterAll(() => cluster?.close());
 
@@ -78,6 +78,7 @@ test('a master comes, and gets the queue and some requests; the one that had the
   await goesOn('work has begun');
 
   const server = await startRedis({
+    password: '',
     args: ['--cluster-enabled', 'yes', '--cluster-node-timeout', '3000'],
   });
   onTestFinished(() => server.close());

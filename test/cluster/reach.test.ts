@@ -25,7 +25,7 @@ const clients: Redis[] = [];
 
 beforeAll(async () => {
   // Replicas would look for their masters at the addresses that nobody reaches.
-  cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
+  cluster = await startCluster({ password: '', masters: 3, replicasPerMaster: 0 });
   for (const { host, port } of cluster.nodes) clients.push(new Redis({ host, port }));
 });
 

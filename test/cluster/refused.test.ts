@@ -197,7 +197,7 @@ test('slots that nobody holds', { timeout: 240_000 }, async () => {
 
 test('a slot that was taken from a server that hangs', { timeout: 240_000 }, async () => {
   // Without replicas nobody replaces it, and it stays in the map.
-  const cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
+  const cluster = await startCluster({ password: '', masters: 3, replicasPerMaster: 0 });
   onTestFinished(() => cluster.close());
   const nodes = cluster.nodes.map(({ host, port }) => ({ host, port }));
   const operator = new ClusterOperator(nodes);

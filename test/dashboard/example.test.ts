@@ -10,11 +10,19 @@ import type { RequestsView, WorkersView } from '../../packages/dashboard/dist/sh
 import { cli, STARTS, startCli } from '../support/cli.js';
 import { until } from '../support/until.js';
 
+/** What `dev --dashboard --json` prints. */
+interface Page {
+  readonly url: string;
+  readonly dashboard: string;
+  readonly dashboardPassword: string;
+}
+
 /** The first value of a view of the page. */
-async function viewOf<T>(page: string, view: string): Promise<T> {
+async function viewOf<T>(page: Page, view: string): Promise<T> {
   const ending = new AbortController();
-  const url = `${page}api/events?${new URLSearchParams({ queue: 'req', view })}`;
-  const { body } = await fetch(url, { signal: ending.signal });
+  const url = `${page.dashboard}api/events?${new URLSearchParams({ queue: 'req', view })}`;
+  const authorization = `Bearer ${page.dashboardPassword}`;
+  const { body } = await fetch(url, { headers: { authorization }, signal: ending.signal });
   let text = '';
   try {
     for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -40,10 +48,11 @@ test('dev --dashboard shows a fleet that works on requests of each kind, until i
   const dev = startCli(['dev', '--dashboard', '--dashboard-port', '0', '--json']);
   onTestFinished(() => void dev.child.kill('SIGKILL'));
   const line = await until(() => /^\{.*\}$/m.exec(dev.said.stdout)?.[0], STARTS);
-  const { url, dashboard } = JSON.parse(line) as { url: string; dashboard: string };
+  const page = JSON.parse(line) as Page;
+  const { url, dashboard } = page;
   const rows = await until(
     async () => {
-      const { rows } = await viewOf<RequestsView>(dashboard, 'requests');
+      const { rows } = await viewOf<RequestsView>(page, 'requests');
       return rows.filter(({ counts }) => counts.succeeded > 0).length >= 3 && rows;
     },
     { what: 'requests of each kind are worked on', ...STARTS },
@@ -54,13 +63,13 @@ test('dev --dashboard shows a fleet that works on requests of each kind, until i
     'report-1',
     'thumbnail-1',
   ]);
-  const { workers } = await viewOf<WorkersView>(dashboard, 'workers');
+  const { workers } = await viewOf<WorkersView>(page, 'workers');
   expect(workers).toHaveLength(2);
   // What people do with its requests ends nothing.
   expect((await cli(['drop', 'mail-1'], { redis: url })).code).toBe(0);
   await until(
     async () => {
-      const { rows } = await viewOf<RequestsView>(dashboard, 'requests');
+      const { rows } = await viewOf<RequestsView>(page, 'requests');
       return rows.some(({ id }) => id === 'mail-2');
     },
     { what: 'the next one follows', ...STARTS },
@@ -84,6 +93,6 @@ test('dev --dashboard says that its port is taken, and leaves nothing behind', {
   expect(stderr).toContain(
     `piecework: --dashboard-port ${port}: another process listens there; choose another port, or 0 for a free one`,
   );
-  const [, url = ''] = /answers at (redis:\S+)/.exec(stderr) ?? [];
-  await expectNoRedis(url);
+  const [, address] = /answers at (\S+)/.exec(stderr) ?? [];
+  await expectNoRedis(`redis://${address}`);
 });

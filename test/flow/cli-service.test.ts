@@ -232,7 +232,7 @@ test('a worker without Redis is live but not ready, says why, and is ready when 
   });
   expect(without).toMatchObject({ live: true, ready: false });
   expect(without.why.join()).toContain('no blocking connection to Redis');
-  const again = await startRedis({ port: redis.port });
+  const again = await startRedis({ port: redis.port, password: redis.password });
   await until(async () => (await ask(port, '/ready')).status === 200, {
     what: 'it is ready again',
     ...STARTS,
@@ -476,7 +476,7 @@ test('a reader that closes the pipe ends a command quietly', async ({ commandLin
 test('dev ends with an error when its Redis ends', async () => {
   const dev = startCli(['dev']);
   const [, url = ''] = await until(
-    () => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout),
+    () => /^export REDIS_URL=(redis:\S+) /.exec(dev.said.stdout),
     STARTS,
   );
   const client = new Redis(url, { retryStrategy: () => null });

@@ -219,6 +219,9 @@ describe('the choice of a server', () => {
     expect(server).toMatchObject({ origin: 'docker', title: 'docker image valkey/valkey:8' });
     const { args, container } = server.command({ dir: '/data', port: 21_000, settings: [] });
     expect(args).toContain('127.0.0.1:21000:6379');
+    // Its secret settings come by standard input.
+    expect(args).toContain('--interactive');
+    expect(args[args.indexOf('valkey/valkey:8') + 1]).toBe('-');
     expect(args).toContain('--rm');
     expect(args).toContain(container);
   });

@@ -371,7 +371,7 @@ describe('on the command line', () => {
       expect(await isUp()).toBe(true);
       await redis.close();
       await until(async () => !(await isUp()), { what: 'the queue is not read' });
-      await using again = await startRedis({ port: redis.port });
+      await using again = await startRedis({ port: redis.port, password: redis.password });
       await until(isUp, { what: `the queue is read on ${again.url}`, ...STARTS });
       started.kill('SIGTERM');
       const { code, stderr } = await started.finished;

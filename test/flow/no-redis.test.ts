@@ -108,7 +108,7 @@ describe('where nothing listens', () => {
       const told = Object.entries(calls()).map(([name, call]) => [name, thrownBy(call)] as const);
       for (const [name, error] of told) expect(await error, name).toMatchObject(refusal);
     }
-    const server = await startRedis({ port });
+    const server = await startRedis({ port, password: '' });
     flow.after(() => server.close());
     await retries.put('b');
     for await (const task of retries.items()) {
@@ -139,7 +139,7 @@ describe('where nothing listens', () => {
       for (const [name, call] of Object.entries(calls))
         expect(await thrownBy(call), name).toMatchObject(refusal);
     }
-    const server = await startRedis({ port });
+    const server = await startRedis({ port, password: '' });
     flow.after(() => server.close());
     await pw.check();
     const submitted = await pw.submit([1]);

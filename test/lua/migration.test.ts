@@ -35,7 +35,7 @@ const ids: string[] = [];
 const connections: Connection[] = [];
 
 beforeAll(async () => {
-  cluster = await startCluster({ masters: 3, replicasPerMaster: 0 });
+  cluster = await startCluster({ password: '', masters: 3, replicasPerMaster: 0 });
   for (const { host, port } of cluster.nodes) {
     const client = new Redis({ host, port });
     clients.push(client);

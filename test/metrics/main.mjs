@@ -143,7 +143,7 @@ async function all() {
   const names = [...shipped.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   await alerts(prometheus, names, {
     ...{ submit, pw, worker, redisB },
-    startAway: async () => closed(await startRedis({ port: awayPort })),
+    startAway: async () => closed(await startRedis({ port: awayPort, password: '' })),
     cli: {
       freeze: async (queue, ms) => {
         await redisOf(queue).kill('SIGSTOP');

@@ -23,7 +23,7 @@ const count = Number(values.requests);
 const MASTERS = 3;
 const NODES = 6;
 const queue = 'awaited';
-const cluster = await startCluster({ masters: MASTERS });
+const cluster = await startCluster({ password: '', masters: MASTERS });
 const redis = { nodes: cluster.nodes.map(({ host, port }) => ({ host, port })) };
 const watch = cluster.nodes.map(({ host, port }) => new Redis({ host, port }));
 // Its commands under a name, too; those that ask for the map of slots have a name of their own.

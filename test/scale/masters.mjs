@@ -40,7 +40,7 @@ const AGREED_MS = 60_000;
 const UPKEEP =
   /^(ping|cluster|replconf|psync|info|client|command|config|hello|auth|select|readonly|asking)(\||$)/;
 
-const cluster = await startCluster({ masters: MASTERS });
+const cluster = await startCluster({ password: '', masters: MASTERS });
 const redis = { nodes: cluster.nodes.map(({ host, port }) => ({ host, port })) };
 const servers = redis.nodes.map(({ host, port }) => new Redis({ host, port }));
 const masters = servers.slice(0, MASTERS);

@@ -56,7 +56,7 @@ async function openWay(port, behindMs = () => 0) {
 /** A server that follows the one on `port`, `behindMs()` later. */
 async function follow(port, behindMs) {
   const link = await openWay(port, behindMs);
-  const server = await startRedis({ args: SETTINGS });
+  const server = await startRedis({ password: '', args: SETTINGS });
   const client = new Redis(server.url);
   await client.replicaof(LOOPBACK, link.port);
   await caughtUp(port);
@@ -77,7 +77,7 @@ async function caughtUp(port) {
  *   and when it took over (performance.now()) · `close`
  */
 export async function startStale() {
-  let primary = await startRedis({ args: SETTINGS });
+  let primary = await startRedis({ password: '', args: SETTINGS });
   let behind = 0;
   let replica = await follow(primary.port, () => behind);
   const way = await openWay(primary.port);

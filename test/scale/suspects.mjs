@@ -55,7 +55,7 @@ export default async ({ kill }) => {
 `,
 );
 const server = await startRedis();
-const redis = `redis://127.0.0.1:${server.port}`;
+const redis = server.url;
 const queue = 'suspects';
 const flags = ['--concurrency', values.slots, '--lease-ms', values['lease-ms']];
 flags.push('--log-level', 'silent');

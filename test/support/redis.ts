@@ -58,7 +58,7 @@ export function testCluster(nodeTimeoutMs = 15_000): Promise<EmbeddedCluster> {
 }
 
 async function startedCluster(nodeTimeoutMs: number): Promise<EmbeddedCluster> {
-  const started = await startCluster({ args: ['--enable-debug-command', 'local'] });
+  const started = await startCluster({ password: '', args: ['--enable-debug-command', 'local'] });
   // Afterwards: nodes that are patient with each other take longer to find together.
   for (const { host, port } of started.nodes) {
     const node = new Redis({ host, port });

@@ -25,7 +25,7 @@ export async function startTlsServer(): Promise<TlsServer> {
   const { cert, key, certFile, keyFile } = await makeCertificate(folder);
   const { port, redis } = await onFreePort(async (port) => ({
     port,
-    redis: await startRedis({ args: tlsSettings(port, { certFile, keyFile }) }),
+    redis: await startRedis({ password: '', args: tlsSettings(port, { certFile, keyFile }) }),
   }));
   return {
     plainUrl: redis.url,

@@ -58,7 +58,7 @@ function containerServer(
     title: `docker image ${image}`,
     command({ dir, port, settings }) {
       const container = `piecework-redis-${process.pid}-${randomBytes(4).toString('hex')}`;
-      const run = ['run', '--rm', '--name', container, '--label', LABEL];
+      const run = ['run', '--interactive', '--rm', '--name', container, '--label', LABEL];
       const published = ['--publish', `127.0.0.1:${port}:6379`, '--volume', `${dir}:/data`];
       // Runs as the caller, who can then read and remove its files in `dir`.
       const user = process.getuid ? ['--user', `${process.getuid()}:${process.getgid?.()}`] : [];
@@ -66,7 +66,7 @@ function containerServer(
       const inside = ['--bind', '0.0.0.0', '--protected-mode', 'no', '--dir', '/data'];
       return {
         file: docker,
-        args: [...run, ...published, ...user, image, ...imageCommand, ...settings, ...inside],
+        args: [...run, ...published, ...user, image, ...imageCommand, '-', ...settings, ...inside],
         env: {},
         container,
       };

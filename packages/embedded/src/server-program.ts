@@ -8,7 +8,10 @@ export interface ServerProgram {
   origin: ServerOrigin;
   /** For people, such as `redis-server 7.0.15 (/usr/bin/redis-server)`. */
   title: string;
-  /** The command line that serves 127.0.0.1:`port` with its data in `dir`. */
+  /**
+   * The command line that serves 127.0.0.1:`port` with its data in `dir`. It reads further settings, those that are
+   * secret, from its standard input.
+   */
   command(place: ServerPlace): ServerCommand;
 }
 
@@ -45,7 +48,7 @@ export function executableServer(
     title: `${name} ${version} (${file})`,
     command: ({ dir, port, settings }) => ({
       file,
-      args: ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir, ...settings],
+      args: ['-', '--bind', '127.0.0.1', '--port', String(port), '--dir', dir, ...settings],
       env,
     }),
   };

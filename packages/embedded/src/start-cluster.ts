@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
 import { findServer } from './find-server.js';
 import { type ClusterShape, formCluster } from './form-cluster.js';
-import { type EmbeddedRedis, startRedis } from './start-redis.js';
+import { type EmbeddedRedis, randomPassword, startRedis } from './start-redis.js';
 
 export interface ClusterOptions {
   /** At least 3, so that the loss of one leaves a majority. Default 3. */
@@ -14,6 +14,8 @@ export interface ClusterOptions {
   onStatus?: ((text: string) => void) | undefined;
   /** Further settings of every server. Default: none. */
   args?: readonly string[];
+  /** Of all nodes, as in `startRedis`. Default: a random one. */
+  password?: string;
   /** Folder for the data of all nodes, `node-<index>` each, which is not removed. Default: private folders. */
   dir?: string;
   /** `aof`: a node that is started again has its data. Default `none`. */
@@ -24,6 +26,8 @@ export interface ClusterOptions {
 export interface EmbeddedCluster extends AsyncDisposable {
   /** The masters first, then the replicas: replica `i` follows master `i % masters`. */
   nodes: { host: string; port: number; pid: number }[];
+  /** The URLs of all nodes, separated by commas: a value of REDIS_URL, with the password. */
+  url: string;
   /** Resolves with the end of its log when any of the servers has ended, for whatever reason. */
   ended: Promise<string>;
   /** Ends all servers and waits for that. May be called again at any time. */
@@ -53,6 +57,7 @@ const CLUSTER_SETTINGS = [
  */
 export async function startCluster(options: ClusterOptions = {}): Promise<EmbeddedCluster> {
   const { masters = 3, replicasPerMaster = 1, onStatus, args = [], dir, persistence } = options;
+  const { password = randomPassword() } = options;
   const server = await findServer({ onStatus });
   if (server.origin === 'docker') {
     // Nodes exchange addresses that are valid only inside the container network.
@@ -63,7 +68,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Embedd
   const count = masters * (1 + replicasPerMaster);
   const startNode: StartNode = (i, port) =>
     startRedis({
-      ...{ server, args: [...CLUSTER_SETTINGS, ...args] },
+      ...{ server, password, args: [...CLUSTER_SETTINGS, ...args] },
       ...(dir === undefined ? {} : { dir: join(dir, `node-${i}`) }),
       ...(persistence === undefined ? {} : { persistence }),
       ...(port === undefined ? {} : { port }),
@@ -92,7 +97,7 @@ async function startAll(count: number, startNode: StartNode): Promise<EmbeddedRe
 }
 
 async function withClients(servers: readonly EmbeddedRedis[], shape: ClusterShape): Promise<void> {
-  const clients = servers.map(({ host, port }) => new Redis({ host, port }));
+  const clients = servers.map(({ host, port, password }) => new Redis({ host, port, password }));
   // The commands reject with these errors as well.
   for (const client of clients) client.on('error', () => {});
   try {
@@ -115,6 +120,7 @@ function embeddedCluster(servers: EmbeddedRedis[], startAgain?: StartNode): Embe
   };
   return {
     nodes: servers.map(({ host, port, pid }) => ({ host, port, pid })),
+    url: servers.map(({ url }) => url).join(','),
     ended: Promise.race(servers.map(({ ended }) => ended)),
     close,
     async kill(index) {

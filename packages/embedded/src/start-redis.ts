@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { containerRuns } from './docker-server.js';
@@ -17,6 +18,11 @@ export interface EmbeddedRedisOptions {
   dir?: string;
   /** TCP port on 127.0.0.1. Default: a free one. */
   port?: number;
+  /**
+   * Its password, without which nobody can read or write. Default: a random one. `''`: none; then every user of this
+   * machine can, and can have your workers run what they submit.
+   */
+  password?: string;
   /** Further settings of the server, such as `['--maxmemory', '100mb']`; they override ours. */
   args?: readonly string[];
   /** Whether the folder stays when the server has ended. Default: only when `dir` is given. */
@@ -27,12 +33,14 @@ export interface EmbeddedRedisOptions {
   server?: ServerProgram;
 }
 
-/** A server on loopback. It ends with this process, if it was not closed before. */
+/** A server on loopback, with a password. It ends with this process, if it was not closed before. */
 export interface EmbeddedRedis extends AsyncDisposable {
-  /** `redis://127.0.0.1:<port>` */
+  /** `redis://:<password>@127.0.0.1:<port>`. Keep it out of command lines and logs, which others may read. */
   url: string;
   host: string;
   port: number;
+  /** `''`: none. */
+  password: string;
   /** Folder with its data and its log, `redis.log`. */
   dir: string;
   /** Process id of the server (of the client that holds the container, with Docker). */
@@ -52,8 +60,8 @@ const PORT_TAKEN = /address already in use|port is already allocated/i;
 
 /**
  * Starts a private Redis and waits until it answers. It does not keep this process running.
- * @throws {EmbeddedRedisError} `NO_REDIS` (no program was found) or `REDIS_NOT_STARTED` (its port is taken, or it says
- *   something else at the end of its log)
+ * @throws {EmbeddedRedisError} `NO_REDIS` (no program was found) or `REDIS_NOT_STARTED` (its port is taken, others may
+ *   write into its folder, or it says something else at the end of its log)
  */
 export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<EmbeddedRedis> {
   const server = options.server ?? (await findServer({ onStatus: options.onStatus }));
@@ -61,7 +69,7 @@ export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<Em
     const port = options.port ?? (await freePort());
     const started = await startOnce(server, port, options);
     if (typeof started !== 'string') {
-      options.onStatus?.(`${server.title} answers at ${started.url}`);
+      options.onStatus?.(`${server.title} answers at ${HOST}:${started.port}`);
       return started;
     }
     if (options.port === undefined) releasePort(port);
@@ -87,7 +95,9 @@ async function startOnce(
   const settings = [...serverSettings(options.persistence ?? 'none'), ...(options.args ?? [])];
   const command = server.command({ dir, port, settings });
   const logFile = join(dir, 'redis.log');
-  const supervised = await supervise(command, { logFile, removeFolder: keep ? undefined : dir });
+  const { password = randomPassword() } = options;
+  const removeFolder = keep ? undefined : dir;
+  const supervised = await supervise(command, { input: secrets(password), logFile, removeFolder });
 
   const end = new AbortController();
   const isOurs = (info: string) =>
@@ -95,7 +105,7 @@ async function startOnce(
     command.container === undefined
       ? info.includes(`process_id:${supervised.pid}\r\n`)
       : containerRuns(command.file, command.container);
-  const answered = waitForAnswer({ host: HOST, port, isOurs, signal: end.signal });
+  const answered = waitForAnswer({ host: HOST, port, password, isOurs, signal: end.signal });
   const outcome = await Promise.race([answered, supervised.ended]);
   end.abort();
   if (outcome !== 'answered') {
@@ -104,14 +114,14 @@ async function startOnce(
   }
   supervised.unref();
   const { origin } = server;
-  return embeddedRedis(supervised, { port, dir, origin, command });
+  return embeddedRedis(supervised, { port, password, dir, origin, command });
 }
 
 function embeddedRedis(
   supervised: Supervised,
-  place: { port: number; dir: string; origin: ServerOrigin; command: ServerCommand },
+  place: Pick<EmbeddedRedis, 'port' | 'password' | 'dir' | 'origin'> & { command: ServerCommand },
 ): EmbeddedRedis {
-  const { port, dir, origin, command } = place;
+  const { port, password, dir, origin, command } = place;
   let closed: Promise<void> | undefined;
   // Only once: later, the port may belong to another server.
   const close = () => {
@@ -119,9 +129,10 @@ function embeddedRedis(
     return closed;
   };
   return {
-    url: `redis://${HOST}:${port}`,
+    url: `redis://${password && `:${encodeURIComponent(password)}@`}${HOST}:${port}`,
     host: HOST,
     port,
+    password,
     dir,
     pid: supervised.pid,
     origin,
@@ -152,7 +163,26 @@ async function makeFolder(dir: string | undefined): Promise<string> {
   if (dir === undefined) return mkdtemp(join(tmpdir(), 'piecework-redis-'));
   const folder = resolve(dir);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  return folder;
+  const { uid, mode } = await stat(folder);
+  // They could replace the data, or have the log written into another file by a link.
+  const why =
+    uid !== process.getuid?.()
+      ? 'it belongs to another user'
+      : (mode & 0o022) !== 0
+        ? `others may write into it; chmod go-w '${folder}'`
+        : undefined;
+  if (why === undefined) return folder;
+  throw new EmbeddedRedisError('REDIS_NOT_STARTED', `${folder} cannot hold the data: ${why}`);
+}
+
+/** A password that nobody can guess, of characters that a URL may contain. */
+export const randomPassword = () => randomBytes(24).toString('base64url');
+
+/** Settings that no command line may show. Each byte is escaped, as a password may contain any. */
+function secrets(password: string): string {
+  const escaped = [...Buffer.from(password)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`);
+  // The second is how the replicas of a cluster sign in at their masters.
+  return ['requirepass', 'masterauth'].map((name) => `${name} "${escaped.join('')}"\n`).join('');
 }
 
 function serverSettings(persistence: 'none' | 'aof'): string[] {

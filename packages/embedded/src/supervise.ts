@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { ServerCommand } from './server-program.js';
 
 /*
@@ -11,27 +11,32 @@ import type { ServerCommand } from './server-program.js';
  * ends the server by SIGTERM, and by SIGKILL after four seconds. When the server has ended, for whatever reason, the
  * shell prints the last lines of its log and cleans up.
  *
+ * Other users of the machine may read the arguments of every process, and files that the umask lets them read. So the
+ * server reads its password from descriptor 3, a pipe, and only this user may read the files that the server creates.
+ *
  * Arguments: folder to remove ('' for none), container to remove ('' for none), log file, command.
  * Output: the server's process id on stdout; the end of the log on stderr.
  */
 const SUPERVISOR = `
 PATH=$PATH:/usr/bin:/bin
+umask 077
 folder=$1 container=$2 log=$3
 shift 3
-exec 3<&0 </dev/null
-"$@" >>"$log" 2>&1 3<&- &
+exec 4<&0 </dev/null
+"$@" <&3 >>"$log" 2>&1 3<&- 4<&- &
 server=$!
+exec 3<&-
 echo "$server"
 exec >/dev/null
 {
-  while read -r _; do :; done <&3
+  while read -r _; do :; done <&4
   kill -TERM "$server"
   tries=0
   while kill -0 "$server" && [ "$tries" -lt 40 ]; do sleep 0.1; tries=$((tries + 1)); done
   kill -KILL "$server"
 } 2>/dev/null &
 watcher=$!
-exec 3<&-
+exec 4<&-
 wait "$server"
 kill "$watcher" 2>/dev/null
 [ -z "$container" ] || "$1" rm -f "$container" >/dev/null 2>&1
@@ -52,6 +57,8 @@ export interface Supervised {
 }
 
 export interface SuperviseOptions {
+  /** What the command reads from its standard input. */
+  input: string;
   logFile: string;
   /** Folder to remove after the server ended. Default: none. */
   removeFolder?: string | undefined;
@@ -60,18 +67,22 @@ export interface SuperviseOptions {
 /** @throws when the supervising shell cannot be started */
 export async function supervise(
   command: ServerCommand,
-  { logFile, removeFolder = '' }: SuperviseOptions,
+  { input, logFile, removeFolder = '' }: SuperviseOptions,
 ): Promise<Supervised> {
   const settings = [removeFolder, command.container ?? '', logFile];
   const script = ['-c', SUPERVISOR, 'piecework-redis', ...settings, command.file, ...command.args];
   const child = spawn('/bin/sh', script, {
     cwd: '/',
     detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     // Some versions do not start with a locale that is not installed.
     env: { ...process.env, ...command.env, LC_ALL: 'C' },
   });
   child.stdin.on('error', () => {});
+  const config = child.stdio[3] as Writable;
+  // A server that has not started reads nothing.
+  config.on('error', () => {});
+  config.end(input);
   const ended = collectUntilClosed(child, child.stderr);
   ended.catch(() => {});
   const pid = await Promise.race([firstLine(child.stdout), ended]);

@@ -4,6 +4,8 @@ import { Redis } from 'ioredis';
 export interface WaitForAnswerOptions {
   host: string;
   port: number;
+  /** `''`: none. */
+  password: string;
   /**
    * Whether this is our server, by its `INFO server`: another server may have taken the port a moment before ours
    * tried to.
@@ -26,10 +28,11 @@ export async function waitForAnswer(options: WaitForAnswerOptions): Promise<'ans
   return 'silent';
 }
 
-async function answers({ host, port, isOurs }: WaitForAnswerOptions): Promise<boolean> {
+async function answers({ host, port, password, isOurs }: WaitForAnswerOptions): Promise<boolean> {
   const client = new Redis({
     host,
     port,
+    password,
     lazyConnect: true,
     enableReadyCheck: false,
     retryStrategy: () => null,

@@ -1,5 +1,6 @@
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
+import { nanoid } from 'nanoid';
 import { commonFlags } from '../flags/common-flags.js';
 import { devFlags } from '../flags/control-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
@@ -28,6 +29,8 @@ interface Serving {
 interface Shown {
   /** Where the page is. */
   readonly url: string;
+  /** What its visitors sign in with. */
+  readonly password: string;
   /** What the example is, for people. */
   readonly about: string;
   /** Rejects when the example has ended by itself. */
@@ -100,9 +103,7 @@ async function serve(
   { cluster, port, dir }: DevValues,
 ): Promise<Serving> {
   if (cluster) {
-    const { nodes, ended, close } = await startCluster({ onStatus: say });
-    const urls = nodes.map(({ host, port: at }) => `redis://${host}:${at}`);
-    return { url: urls.join(','), ended, close };
+    return startCluster({ onStatus: say });
   }
   return startRedis({
     onStatus: say,
@@ -119,11 +120,12 @@ async function show(
 ): Promise<Shown> {
   const { servePage } = await import('./serve-page.js');
   const { LivingExample } = await import('../example/living-example.js');
+  // Other users of this machine reach its port, too.
+  const password = nanoid(24);
   const page = await servePage(
     {
       ...{ redis, queues: [{ name: QUEUE }], port: dashboardPort },
-      // Only from this machine, and its data ends with the command.
-      ...{ insecure: true, allowControl: true, showPayloads: true },
+      ...{ token: password, allowControl: true, showPayloads: true },
     },
     '--dashboard-port',
   );
@@ -134,7 +136,7 @@ async function show(
       await example.close();
       await page.close();
     };
-    return { url: page.url, about: LivingExample.about, lost: example.lost, close };
+    return { url: page.url, password, about: LivingExample.about, lost: example.lost, close };
   } catch (error) {
     await page.close();
     throw error;
@@ -143,19 +145,21 @@ async function show(
 
 async function announce({ json }: DevValues, url: string, shown: Shown | undefined): Promise<void> {
   if (json) {
-    print(JSON.stringify({ url, ...(shown ? { dashboard: shown.url } : {}) }));
+    const page = shown ? { dashboard: shown.url, dashboardPassword: shown.password } : {};
+    print(JSON.stringify({ url, ...page }));
     return;
   }
-  // The only line on standard output, so that a shell can evaluate it.
-  print(`export REDIS_URL=${url}`);
+  // The only line on standard output, so that a shell can evaluate it. redis-cli reads the second variable.
+  const { password } = new URL(url.split(',', 1)[0] ?? url);
+  print(`export REDIS_URL=${url} REDISCLI_AUTH=${password}`);
   const lines = shown
     ? [
-        `dashboard: ${shown.url} (only from this machine)`,
+        `dashboard: ${shown.url} (any name, password ${shown.password})`,
         `example: ${shown.about}`,
         'In another terminal, after that export: piecework top',
         'Ctrl-C ends all of it and removes its data.',
       ]
-    : ['Ctrl-C ends it.'];
+    : ['Paste that line into the terminals that use this Redis. Ctrl-C ends it.'];
   const { columnsOf, wrapped } = await import('../terminal/table.js');
   for (const line of lines)
     for (const part of wrapped(line, 2, columnsOf(process.stderr)).split('\n')) say(part);

@@ -92,8 +92,8 @@ export async function realRun(setting: RealSetting): Promise<RealRun> {
 async function startServers(
   masters: 1 | 3,
 ): Promise<AsyncDisposable & Pick<EmbeddedCluster, 'nodes'>> {
-  if (masters === 3) return startCluster({ masters, replicasPerMaster: 0 });
-  const server = await startRedis();
+  if (masters === 3) return startCluster({ password: '', masters, replicasPerMaster: 0 });
+  const server = await startRedis({ password: '' });
   return { nodes: [server], [Symbol.asyncDispose]: () => server.close() };
 }
 

@@ -73,6 +73,7 @@ export class AttackedServer implements Watched, AsyncDisposable {
     const clock = makeClock?.();
     const dir = join(folder, 'redis');
     const redis = await startRedis({
+      password: '',
       ...settings(dir, fsync),
       server: clock?.program(program) ?? program,
     });
@@ -150,6 +151,7 @@ export class AttackedServer implements Watched, AsyncDisposable {
     clock?.set(parts.offsetMs);
     const { args, ...rest } = settings(dir, this.#fsync);
     const redis = await startRedis({
+      password: '',
       ...rest,
       args: [...args, '--replicaof', `127.0.0.1 ${Number(new URL(link.url).port)}`],
       server: clock?.program(this.#program) ?? this.#program,
@@ -212,6 +214,7 @@ export class AttackedServer implements Watched, AsyncDisposable {
     const { dir, clock } = this.#instance;
     const { persistence, args } = settings(dir, this.#fsync);
     const redis = await startRedis({
+      password: '',
       ...{ dir, args, port, persistence: isSnapshot ? 'none' : persistence },
       server: clock?.program(this.#program) ?? this.#program,
     });

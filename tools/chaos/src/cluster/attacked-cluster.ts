@@ -27,7 +27,7 @@ export class AttackedCluster implements Watched, AsyncDisposable {
   static async start(folder: string, fsync: Fsync): Promise<AttackedCluster> {
     const dir = join(folder, 'cluster');
     const args = ['--appendfsync', fsync];
-    return new AttackedCluster(await startCluster({ dir, persistence: 'aof', args }));
+    return new AttackedCluster(await startCluster({ password: '', dir, persistence: 'aof', args }));
   }
 
   async kill(port: number): Promise<void> {

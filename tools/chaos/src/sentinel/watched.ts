@@ -67,7 +67,10 @@ async function watched(
 ): Promise<Omit<Watched, keyof AsyncDisposable>> {
   const start = async (more: readonly string[], port?: number) => {
     const at = port === undefined ? {} : { port };
-    const server = await startRedis({ ...at, persistence: 'aof', args: [...args, ...more] });
+    const server = await startRedis({
+      ...{ ...at, password: '', persistence: 'aof' },
+      args: [...args, ...more],
+    });
     closes.push(() => server.close());
     return server;
   };
@@ -171,7 +174,7 @@ async function startSentinel(
   const { file: program, env } = server.command({ dir, port, settings: [] });
   const supervised = await supervise(
     { file: program, args: [file, '--sentinel'], env },
-    { logFile: join(dir, 'sentinel.log'), removeFolder: dir },
+    { input: '', logFile: join(dir, 'sentinel.log'), removeFolder: dir },
   );
   const client = new Redis({ host: HOST, port, enableReadyCheck: false });
   client.on('error', () => {});
