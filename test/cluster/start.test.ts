@@ -21,7 +21,12 @@ let cluster: EmbeddedCluster;
 let redis: { nodes: { host: string; port: number }[] };
 
 beforeAll(async () => {
-  cluster = await startCluster({ password: '', replicasPerMaster: 0, dir: folder, persistence: 'aof' });
+  cluster = await startCluster({
+    password: '',
+    replicasPerMaster: 0,
+    dir: folder,
+    persistence: 'aof',
+  });
   redis = { nodes: cluster.nodes.map(({ host, port }) => ({ host, port })) };
   await cluster.kill(LOST);
   const nodes = redis.nodes.filter((_, i) => i !== LOST).map((at) => new Redis(at));

@@ -21,7 +21,7 @@ interface Page {
 async function viewOf<T>(page: Page, view: string): Promise<T> {
   const ending = new AbortController();
   const url = `${page.dashboard}api/events?${new URLSearchParams({ queue: 'req', view })}`;
-  const authorization = `Bearer ${page.dashboardPassword}`;
+  const authorization = `Basic ${btoa(`me:${page.dashboardPassword}`)}`;
   const { body } = await fetch(url, { headers: { authorization }, signal: ending.signal });
   let text = '';
   try {

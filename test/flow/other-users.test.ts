@@ -155,7 +155,10 @@ describe('another user of the machine finds no way', () => {
       const exec = `while [ ! -e ${gate} ]; do sleep 0.1; done; cat >&2; exit 1`;
       const run = startCli(['run', '--input', input, '--exec', exec]);
       onTestFinished(() => void run.child.kill('SIGKILL'));
-      const found = await until(() => / answers at 127\.0\.0\.1:(\d+)$/m.exec(run.said.stderr), STARTS);
+      const found = await until(
+        () => / answers at 127\.0\.0\.1:(\d+)$/m.exec(run.said.stderr),
+        STARTS,
+      );
       const url = await until(() => urlOfWorkers(Number(found[1])).catch(() => undefined), STARTS);
       const client = new Redis(url);
       await until(async () => (await client.keys('*run-*')).length > 0, {
@@ -189,24 +192,30 @@ describe('another user of the machine finds no way', () => {
     const find = (pattern: RegExp) => until(() => pattern.exec(demo.said.stderr), STARTS);
     const [, port] = await find(/ answers at 127\.0\.0\.1:(\d+)$/m);
     const url = await until(() => urlOfWorkers(Number(port)).catch(() => undefined), STARTS);
-    const [, page = '', password = ''] = await find(/dashboard: (\S+) \(any name, password (\S+)\)/);
+    const [, page = '', password = ''] = await find(
+      /dashboard: (\S+) \(any name, password (\S+)\)/,
+    );
     await find(/still shows it/);
     expect((await fetch(page)).status).toBe(401);
     await expectClosed(url, password, payload);
   });
 });
 
-test.skipIf(!isRoot)('the spy sees what is open, so that it would notice', { meta: whyNot }, async () => {
-  await using redis = await startRedis({ password: '' });
-  const file = join(tmpdir(), `piecework-open-${nanoid()}`);
-  await writeFile(file, payload, { mode: 0o644 });
-  onTestFinished(() => rm(file));
-  const talker = spawn('/bin/sh', ['-c', 'read _', payload], { stdio: 'pipe' });
-  onTestFinished(() => void talker.kill());
-  const { replies, leaks } = await spyOn([redis.port], [payload]);
-  expect(replies[redis.port]).toMatch(/^\*/);
-  expect([...leaks].sort()).toEqual([`/proc/${talker.pid}/cmdline`, file]);
-});
+test.skipIf(!isRoot)(
+  'the spy sees what is open, so that it would notice',
+  { meta: whyNot },
+  async () => {
+    await using redis = await startRedis({ password: '' });
+    const file = join(tmpdir(), `piecework-open-${nanoid()}`);
+    await writeFile(file, payload, { mode: 0o644 });
+    onTestFinished(() => rm(file));
+    const talker = spawn('/bin/sh', ['-c', 'read _', payload], { stdio: 'pipe' });
+    onTestFinished(() => void talker.kill());
+    const { replies, leaks } = await spyOn([redis.port], [payload]);
+    expect(replies[redis.port]).toMatch(/^\*/);
+    expect([...leaks].sort()).toEqual([`/proc/${talker.pid}/cmdline`, file]);
+  },
+);
 
 describe('a folder for the data', () => {
   test('is refused when others may write into it, before anything is written there', async () => {

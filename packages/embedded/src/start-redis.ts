@@ -180,7 +180,9 @@ export const randomPassword = () => randomBytes(24).toString('base64url');
 
 /** Settings that no command line may show. Each byte is escaped, as a password may contain any. */
 function secrets(password: string): string {
-  const escaped = [...Buffer.from(password)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`);
+  const escaped = [...Buffer.from(password)].map(
+    (byte) => `\\x${byte.toString(16).padStart(2, '0')}`,
+  );
   // The second is how the replicas of a cluster sign in at their masters.
   return ['requirepass', 'masterauth'].map((name) => `${name} "${escaped.join('')}"\n`).join('');
 }

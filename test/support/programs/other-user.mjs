@@ -30,7 +30,8 @@ function* filesIn(path) {
   for (const entry of attempt(() => readdirSync(path, { withFileTypes: true })) ?? []) {
     const inner = join(path, entry.name);
     if (entry.isDirectory()) yield* filesIn(inner);
-    else if (entry.isFile() && (attempt(() => statSync(inner))?.size ?? 0) < LARGEST_BYTES) yield inner;
+    else if (entry.isFile() && (attempt(() => statSync(inner))?.size ?? 0) < LARGEST_BYTES)
+      yield inner;
   }
 }
 

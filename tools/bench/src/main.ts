@@ -19,7 +19,11 @@ const say = (text: string) => console.error(text);
 
 const args = process.argv.slice(2);
 const options = readOptions(args);
-await using redis = await startRedis({ password: '', persistence: options.aof ? 'aof' : 'none', onStatus: say });
+await using redis = await startRedis({
+  password: '',
+  persistence: options.aof ? 'aof' : 'none',
+  onStatus: say,
+});
 const probe = new Redis(redis.url);
 const server: Server = { host: redis.host, port: redis.port, probe };
 try {

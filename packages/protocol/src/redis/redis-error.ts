@@ -19,8 +19,14 @@ const CONNECTION =
 
 /** What the user should do, for replies that do not say so. */
 const CURES: readonly (readonly [said: RegExp, cure: string])[] = [
-  [/^NOAUTH/, 'The URL needs a password: redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST (piecework dev prints its URL)'],
-  [/^WRONGPASS/, 'Correct user and password in the URL; special characters in it need %-encoding (piecework dev prints a new URL at each start)'],
+  [
+    /^NOAUTH/,
+    'The URL needs a password: redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST (piecework dev prints its URL)',
+  ],
+  [
+    /^WRONGPASS/,
+    'Correct user and password in the URL; special characters in it need %-encoding (piecework dev prints a new URL at each start)',
+  ],
   [
     /self.signed certificate|unable to (get|verify)/i,
     '(name its authority with NODE_EXTRA_CA_CERTS=FILE, or in code with tls.ca)',

@@ -31,7 +31,11 @@ export const queueShare: Figure = {
   target: '≤ 5 % with handlers of 0 and 5 ms; beyond, reported',
 
   async measure(fixture): Promise<Row[]> {
-    await using cluster = await startCluster({ password: '', masters: MASTERS, replicasPerMaster: 0 });
+    await using cluster = await startCluster({
+      password: '',
+      masters: MASTERS,
+      replicasPerMaster: 0,
+    });
     const { nodes } = cluster;
     const [first, second] = nodes as [(typeof nodes)[number], (typeof nodes)[number]];
     const sides: TwoSides = {
