@@ -82,7 +82,8 @@ export async function supervise(
   const config = child.stdio[3] as Writable;
   // A server that has not started reads nothing.
   config.on('error', () => {});
-  config.end(input);
+  // The server never closes its end, which would keep this process running.
+  config.end(input, () => config.destroy());
   const ended = collectUntilClosed(child, child.stderr);
   ended.catch(() => {});
   const pid = await Promise.race([firstLine(child.stdout), ended]);
