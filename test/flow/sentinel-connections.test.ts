@@ -173,7 +173,8 @@ test('a closed role leaves no connection to Sentinel', LONG, async ({ flow }) =>
 
 test('behind a fixed address, a server that lost its replicas is left', LONG, async ({ flow }) => {
   const start = async (...args: string[]) => {
-    const server = await startRedis({ args: [...args, '--repl-diskless-sync-delay', '0'] });
+    const settings = [...args, '--repl-diskless-sync-delay', '0'];
+    const server = await startRedis({ password: '', args: settings });
     flow.after(() => server.close());
     return server.port;
   };
