@@ -93,7 +93,10 @@ describe('a parked request', () => {
     flow.after(() => control.resume());
     const worker = flow.worker({ handlers: [{ task: 'mine', run: (n: number) => n }] });
     await worker.start();
-    const signOf = async () => Number((await client.zrange(keys.workers, 0, 0, 'WITHSCORES'))[1]);
+    const signOf = async () => {
+      const signs = await client.call('ZRANGE', keys.workers, 0, 0, 'WITHSCORES');
+      return Number((signs as string[])[1]);
+    };
     const ticked = async () => {
       const seen = await signOf();
       await until(async () => (await signOf()) > seen);

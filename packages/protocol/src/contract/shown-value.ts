@@ -45,10 +45,10 @@ export function show(value: unknown): string {
  * Characters that a terminal obeys, and those that nobody sees: controls, line and paragraph separators, marks of the
  * direction, zero-width characters, tags, variation selectors, halves of surrogate pairs.
  */
-const HIDDEN = '[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]';
-const HAS_HIDDEN = new RegExp(HIDDEN, 'u');
+const UNSEEN = '[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]';
+const HAS_UNSEEN = new RegExp(UNSEEN, 'u');
 /** Emoji may have hidden characters in them, but only in the sequences that Unicode lists. */
-const EMOJI_OR_HIDDEN = new RegExp(`(\\p{RGI_Emoji})|${HIDDEN}`, 'gv');
+const EMOJI_OR_UNSEEN = new RegExp(`(\\p{RGI_Emoji})|${UNSEEN}`, 'gv');
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
 const COLOUR = /\u001b\[[\d;:]*m/g;
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
@@ -60,10 +60,10 @@ const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t'
  * @param kept characters that stay, such as tabs
  */
 export function shownText(text: string, kept = ''): string {
-  if (!HAS_HIDDEN.test(text)) return text;
+  if (!HAS_UNSEEN.test(text)) return text;
   return text
     .replace(COLOUR, '')
-    .replace(EMOJI_OR_HIDDEN, (one, emoji?: string) =>
+    .replace(EMOJI_OR_UNSEEN, (one, emoji?: string) =>
       emoji !== undefined || kept.includes(one) ? one : (SHORT[one] ?? escaped(one)),
     );
 }
