@@ -1,8 +1,8 @@
-import { delayAfter } from '@piecework/protocol';
+import { Agenda, delayAfter, QueueCommands } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
 import { HeldError, UnrecoverableError } from 'piecework';
 import { describe, expect, it } from 'vitest';
-import { numbers, test } from '../support/flow.js';
+import { type Flow, numbers, test } from '../support/flow.js';
 import { until } from '../support/until.js';
 
 /** Fails what it is told to fail, and keeps who ran when. */
@@ -15,6 +15,20 @@ function flaky(failures: (n: number, attempt: number, context: HandlerContext) =
     return n;
   };
   return { ran, handler };
+}
+
+/** How often an agenda has ticked since now that knows nothing: every 5 s. */
+async function restingAgenda(flow: Flow) {
+  const seen = { ticks: 0 };
+  const queue = new QueueCommands(flow.connection, `${flow.queue}.resting`);
+  const onTick = () => {
+    seen.ticks += 1;
+  };
+  const agenda = new Agenda(flow.connection, queue, { onTick });
+  flow.after(() => agenda.close());
+  agenda.start();
+  await until(() => seen.ticks === 1);
+  return seen;
 }
 
 describe('the delay before the next attempt', () => {
@@ -175,4 +189,45 @@ describe('a handler that holds its request back', () => {
     await flow.complete(id);
     expect(errors).toEqual(Array.from({ length: 8 }, () => 'InvalidOptionError'));
   });
+});
+
+describe('a request that is held or waits for a retry', () => {
+  // Of each request its sub-requests: for how many ms the first run holds the request, or after how many it is retried.
+  const dues: Record<string, readonly (readonly string[])[]> = {
+    'a hold': [['hold 400']],
+    'a retry': [['retry 400']],
+    'a retry that is due during the hold': [['hold 700', 'retry 300']],
+    'a retry that is due behind the hold': [['hold 300', 'retry 700']],
+    'a longer hold, and a retry in each': [['hold 300', 'hold 900', 'retry 200', 'retry 600']],
+    'retries one after the other': [['retry 900', 'retry 600', 'retry 300', 'hold 750']],
+    'holds and retries of several requests': [
+      ['retry 200', 'hold 900'],
+      ['hold 700', 'retry 350'],
+      ['hold 400', 'retry 0'],
+    ],
+  };
+  for (const [what, requests] of Object.entries(dues)) {
+    for (const [where, workers] of Object.entries({ 'one worker': 1, 'two workers': 2 })) {
+      test(`goes on as soon as it is due: ${what}, with ${where}`, async ({ flow }) => {
+        const begun = new Set<string>();
+        const handler = (item: string, context: HandlerContext) => {
+          const key = `${context.requestId} ${context.index}`;
+          if (begun.has(key)) return;
+          begun.add(key);
+          const [act, ms] = item.split(' ');
+          if (act === 'hold') throw context.holdRequest(Number(ms));
+          context.retryAfter(Number(ms));
+          throw new Error('no');
+        };
+        const producer = flow.producer();
+        const resting = await restingAgenda(flow);
+        for (let i = 0; i < workers; i += 1) await flow.worker({ handler }).start();
+        const submit = (items: readonly string[], i: number) =>
+          producer.submit([...items], { id: flow.id(`${i}`), attempts: 2 });
+        for (const { id } of await Promise.all(requests.map(submit)))
+          expect(await flow.complete(id)).toMatchObject({ failed: 0, outcome: 'succeeded' });
+        expect(resting.ticks).toBe(1);
+      });
+    }
+  }
 });

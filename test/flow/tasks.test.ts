@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { HandlerContext } from '@piecework/worker';
 import { describe, expect } from 'vitest';
 import { type Flow, mastersOf, numbers, test } from '../support/flow.js';
+import { NotingRedis } from '../support/noting-redis.js';
 import { until } from '../support/until.js';
 
 /** Handlers that keep what they ran, by task. */
@@ -54,7 +55,30 @@ function pausesOf(flow: Flow, begun: () => number) {
 const parked = (flow: Flow) =>
   flow.connection.client.hgetall(flow.queueCommands.keys.parked) as Promise<Record<string, string>>;
 
+/** A started worker of one task, and how often it has ticked. */
+async function searching(flow: Flow, task: string) {
+  const redis = new NotingRedis(flow);
+  const worker = flow.worker({ redis, handlers: handlersFor(task).handlers });
+  await worker.start();
+  flow.after(() => worker.close());
+  return () => redis.sent.filter((script) => script === 'tick').length;
+}
+
 describe('a worker with named handlers', () => {
+  test('searches for parked requests at the same pace, however many requests it ends', async ({
+    flow,
+  }) => {
+    const [ofBusy, ofIdle] = [await searching(flow, 'busy'), await searching(flow, 'idle')];
+    const producer = flow.producer();
+    for (let i = 0; i < 60; i += 1) {
+      const { id } = await producer.submit([i], { id: flow.id(`${i}`), task: 'busy' });
+      await flow.complete(id);
+    }
+    const [before, idleBefore] = [ofBusy(), ofIdle()];
+    await until(() => ofIdle() >= idleBefore + 4);
+    expect(ofBusy() - before).toBeLessThan(12);
+  });
+
   test('runs each task by its own handler, and no other task', async ({ flow }) => {
     const { ran, handlers } = handlersFor('census', 'resize');
     const worker = flow.worker({ handlers });

@@ -1,7 +1,8 @@
 import { Agenda, type AgendaOptions, type Connection, QueueCommands } from '@piecework/protocol';
+import { KnownTimes } from '@piecework/protocol/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
-import { connected, freshName } from '../support/given.js';
+import { connected, freshName, given, type Options } from '../support/given.js';
 import { until } from '../support/until.js';
 
 useTestClock();
@@ -18,6 +19,16 @@ async function agendaOf(intents: number, options: AgendaOptions = {}, onClaim = 
   const queue = new QueueCommands(connection, freshName('queue'));
   const name = freshName('request');
   for (let i = 0; i < intents; i += 1) await queue.intent(`${name}-${i}`);
+  return { ...agendaOn(connection, queue, options, onClaim), queue, name };
+}
+
+/** An agenda of this queue, and how often it has ticked. */
+function agendaOn(
+  connection: Connection,
+  queue: QueueCommands,
+  options: AgendaOptions = {},
+  onClaim = () => {},
+) {
   const seen = { ticks: 0, claims: 0 };
   const onTick: AgendaOptions['onTick'] = ({ claims }) => {
     seen.ticks += 1;
@@ -26,8 +37,67 @@ async function agendaOf(intents: number, options: AgendaOptions = {}, onClaim = 
   };
   const agenda = new Agenda(connection, queue, { ...options, onTick });
   started.push(agenda);
-  return { agenda, queue, seen, name };
+  return { agenda, seen };
 }
+
+/** The ticks of an agenda that has ticked just now, and ticks again in 5 s if it does not know that something is due sooner. */
+async function restingAgenda() {
+  const { agenda, seen } = await agendaOf(0);
+  agenda.start();
+  await until(() => seen.ticks === 1);
+  return seen;
+}
+
+/** A request that is held for `holdMs`, and has to be tended now. */
+async function heldRequest(holdMs: number, options: Options = {}) {
+  const scene = await given.sealed({ items: 1, ...options });
+  await scene.request.hold(scene.generation, holdMs);
+  await scene.queue.scheduleTend(scene.id, scene.generation, 0);
+  return scene;
+}
+
+describe('the times that a process knows', () => {
+  const orders: Record<string, readonly number[]> = {
+    'in their order': [100, 200, 300, 7_000, 60_000],
+    'the last one first': [60_000, 7_000, 300, 200, 100],
+    'in any order': [300, 60_000, 100, 7_000, 200],
+    'several times': [200, 100, 200, 300, 100, 60_000, 7_000, 60_000],
+  };
+  for (const [order, times] of Object.entries(orders)) {
+    it(`are all kept until a tick has begun after them, whether learned ${order}`, () => {
+      const known = new KnownTimes();
+      for (const time of times) known.add(time);
+      for (const due of [100, 200, 300, 7_000, 60_000]) {
+        expect(known.remove(due - 1)).toBe(false);
+        expect(known.first).toBeGreaterThan(due);
+        expect(known.first).toBeLessThanOrEqual(due + 10);
+        expect(known.remove(known.first)).toBe(true);
+      }
+      expect(known.first).toBe(Number.POSITIVE_INFINITY);
+    });
+  }
+
+  it('are one if they are close together, and are never found too early', () => {
+    const known = new KnownTimes();
+    for (let ms = 0; ms < 5; ms += 0.5) known.add(1_000.25 + ms);
+    expect(known.remove(1_004.75)).toBe(false);
+    expect(known.first).toBeGreaterThan(1_004.75);
+    expect(known.remove(known.first)).toBe(true);
+    expect(known.first).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it('are forgotten only where they are far behind many others', () => {
+    const known = new KnownTimes();
+    for (let ms = 0; ms < 100_000; ms += 1) known.add(ms);
+    let [count, latest] = [0, 0];
+    for (; known.first < Number.POSITIVE_INFINITY; count += 1) {
+      latest = known.first;
+      known.remove(latest);
+    }
+    expect(count).toBe(1_000);
+    expect(latest).toBeGreaterThanOrEqual(5_000);
+  });
+});
 
 describe('a tick', () => {
   it('that claimed as much as it can is followed by another at once', async () => {
@@ -114,5 +184,57 @@ describe('an agenda', () => {
     woken.agenda.wakeWithin(0);
     await until(() => woken.seen.ticks === 3);
     expect(control.seen.ticks).toBe(1);
+  });
+
+  it('ticks at each time that it was given, whatever it ticks for before', async () => {
+    const control = await restingAgenda();
+    let began = 0;
+    const info = () => {
+      began = performance.now();
+      return '';
+    };
+    const { agenda } = await agendaOf(0, { info });
+    const last = performance.now() + 900;
+    for (const ms of [900, 300, 600]) agenda.wakeWithin(ms);
+    agenda.start();
+    await until(() => began > last);
+    expect(control.ticks).toBe(1);
+  });
+
+  it('ticks when a request is due next that it has tended', async () => {
+    const control = await restingAgenda();
+    const { connection, queue } = await heldRequest(500);
+    const { agenda, seen } = agendaOn(connection, queue);
+    agenda.start();
+    await until(() => seen.claims === 2);
+    expect(control.ticks).toBe(1);
+  });
+
+  it('ticks when each of several requests is due, in whatever order their holds end', async () => {
+    const control = await restingAgenda();
+    const { connection, queue } = await heldRequest(900);
+    for (const ms of [300, 600]) await heldRequest(ms, { queue: queue.keys.queue });
+    const { agenda, seen } = agendaOn(connection, queue);
+    agenda.start();
+    await until(() => seen.claims === 6);
+    expect(control.ticks).toBe(1);
+  });
+
+  it('ticks again soon for what was due when a tick failed', async () => {
+    const control = await restingAgenda();
+    let failed = 0;
+    class Failing extends QueueCommands {
+      override tick(...args: Parameters<QueueCommands['tick']>) {
+        if (seen.ticks !== 1 || failed > 0) return super.tick(...args);
+        failed += 1;
+        return Promise.reject(new Error('no'));
+      }
+    }
+    const connection = await connected();
+    const { agenda, seen } = agendaOn(connection, new Failing(connection, freshName('queue')));
+    agenda.start();
+    agenda.wakeWithin(100);
+    await until(() => seen.ticks === 2);
+    expect([failed, control.ticks]).toEqual([1, 1]);
   });
 });

@@ -450,7 +450,7 @@ describe('run twice, a script leaves the state of one run', () => {
     await popAll(scene);
     const [claim] = (await scene.queue.tick('', '')).claims;
     const tended = { mint: 1, epoch: 1, priority: 50, before: '', next: 0, parked: '' };
-    expect(await scene.queue.writeBack(claim!, tended)).toBe('ok');
+    expect(await scene.queue.writeBack(claim!, tended)).toBeTypeOf('number');
     const once = await inspectQueue(scene);
     expect(await scene.queue.writeBack(claim!, tended)).toBe('moved');
     const again = await inspectQueue(scene);

@@ -1,5 +1,6 @@
 /* Cures of packages/protocol and packages/queues. */
 
+const PACE = 'test/lua/agenda-pace.test.ts';
 const HOSTILE = 'test/flow/hostile-throws.test.ts';
 const CONNECTIONS = 'test/flow/sentinel-connections.test.ts';
 const SIGNALS = 'test/flow/signals.test.ts';
@@ -28,9 +29,26 @@ export const codeProtocol = [
   },
   {
     cure: 'many agendas are ticked less often',
-    test: 'test/lua/agenda-pace.test.ts',
+    test: PACE,
     name: 'rests for longer where many agendas are kept, but not beyond what is due',
     change: { becomes: 'LONGEST_MS' },
+  },
+  {
+    cure: 'a tick forgets only the times before it',
+    test: PACE,
+    name: 'ticks at each time that it was given, whatever it ticks for before',
+    change: { becomes: 'this.#known.remove(Infinity)' },
+  },
+  {
+    cure: 'a tick that failed is soon made again for what is due',
+    test: PACE,
+    name: 'ticks again soon for what was due when a tick failed',
+    change: { becomes: 'performance.now() + LONGEST_MS' },
+  },
+  {
+    cure: 'a process keeps the next time of what it wrote back',
+    test: PACE,
+    name: 'ticks when a request is due next that it has tended',
   },
   {
     cure: 'requests that are due together are written back in due order',

@@ -7,6 +7,22 @@ const HOSTILE = 'test/flow/hostile-throws.test.ts';
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeWorker = [
   {
+    cure: 'the agenda ticks for each retry',
+    test: 'test/flow/retries.test.ts',
+    name: 'goes on as soon as it is due: a retry, with one worker',
+  },
+  {
+    cure: 'the agenda ticks at the end of a hold',
+    test: 'test/flow/retries.test.ts',
+    name: 'goes on as soon as it is due: a hold, with one worker',
+  },
+  {
+    cure: 'one tick that searches is asked for at a time',
+    test: 'test/flow/tasks.test.ts',
+    name: 'searches for parked requests at the same pace, however many requests it ends',
+    change: 'never',
+  },
+  {
     cure: 'a request that was offered is entered once',
     test: 'test/flow/offers.test.ts',
     name: 'is entered once, also if the message comes behind the answer of the server',

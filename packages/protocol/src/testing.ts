@@ -15,6 +15,7 @@ import { scripts as released, type ScriptName } from './scripts/scripts.generate
 
 export { run } from './scripts/run-script.js';
 export { scripts as releasedScripts } from './scripts/scripts.generated.js';
+export { KnownTimes } from './upkeep/known-times.js';
 
 let offset: number | (() => number) = 0;
 

@@ -6,6 +6,7 @@ import { CLAIMS_PER_TICK } from '../contract/defaults.js';
 import { parseToken } from '../contract/keys.js';
 import type { Connection } from '../redis/connection.js';
 import { noteCrashes } from './crash-errors.js';
+import { KnownTimes } from './known-times.js';
 
 /**
  * Ticks from time to time: claims the requests that are due and tends them. Every worker, producer and notifier runs
@@ -13,6 +14,9 @@ import { noteCrashes } from './crash-errors.js';
  * of W workers makes at most about 20 ticks a second together, as each waits at least W · 50 ms. Only a tick that
  * claimed as much as it can is followed by another at once. `start` and `close` may be called in any order and
  * repeatedly; `close` waits for a tick in progress, and `start` begins anew after it.
+ *
+ * A process that learns when something will be due keeps the time until it ticks then, because the reply of `tick` does
+ * not show it while a claim moves the request 8 s ahead. If the process dies, others find the time within 5 s.
  *
  * A crash during a tick leaves a claim that becomes due again, or tokens that were counted and not pushed. The epochs
  * show that those are lost.
@@ -24,6 +28,14 @@ const LONGEST_MS = 5_000;
 const FLEET_TICK_MS = 50;
 /** A reason of ours: without one, Node makes a DOMException each time. */
 const STOPPED = 'stopped';
+
+/** A tick under way. */
+interface Round {
+  readonly tick: Tick;
+  /** How far the clock of this process is ahead of the server's, in ms. */
+  readonly aheadMs: number;
+  readonly expedited: Expedited[];
+}
 
 /** One that was tended, is due, and asked to go first. */
 interface Expedited {
@@ -72,10 +84,10 @@ export class Agenda {
   #stopping: AbortController | undefined;
   #wake = new AbortController();
   #loop: Promise<void> = Promise.resolve();
-  /** When the next tick is due, by the clock of this process; kept when the loop is closed and started again. */
+  /** When the next tick is due by its pace, by the clock of this process; kept, as is what is known, by a close. */
   #dueMs = 0;
-  /** For when a tick was requested since the last one began, and the earliest time of the next one. */
-  #askedMs = Number.POSITIVE_INFINITY;
+  readonly #known = new KnownTimes();
+  /** When the pace of the fleet allows the next tick. */
   #earliestMs = 0;
 
   constructor(connection: Connection, queue: QueueCommands, options: AgendaOptions = {}) {
@@ -96,36 +108,46 @@ export class Agenda {
     await this.#loop;
   }
 
-  /** Ticks now instead of at the next time, as when something is known to be due. */
-  wake(): void {
-    this.#dueMs = 0;
-    this.#wake.abort(STOPPED);
+  /** Something is due in `ms`: ticks then, or as soon as the pace of the fleet allows. Earlier ticks change nothing. */
+  wakeWithin(ms: number): void {
+    const at = performance.now() + ms;
+    // The reply of its next tick tells a prompt agenda what is due after it.
+    if (this.#options.prompt && at >= this.#dueMs) return;
+    const before = this.#nextMs;
+    this.#known.add(at);
+    if (this.#nextMs < before) this.#wake.abort(STOPPED);
   }
 
-  /** Ticks in `ms` at the latest, as when something will be due then; but not sooner than its pace allows. */
-  wakeWithin(ms: number): void {
-    const at = Math.max(performance.now() + ms, this.#earliestMs);
-    this.#askedMs = Math.min(this.#askedMs, at);
-    if (at >= this.#dueMs) return;
-    this.#dueMs = at;
-    this.#wake.abort(STOPPED);
+  /** The longest wait between two ticks. */
+  get #restMs(): number {
+    // cure: many agendas are ticked less often
+    return Math.max(LONGEST_MS, this.#options.restMs?.() ?? 0);
+  }
+
+  /** When it ticks next. */
+  get #nextMs(): number {
+    return Math.min(this.#dueMs, Math.max(this.#known.first, this.#earliestMs));
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
-      const waitMs = this.#dueMs - performance.now();
+      const waitMs = this.#nextMs - performance.now();
       // A timer cannot wait less than 1 ms. After a wake the remaining wait is computed anew: it may only be shorter.
       if (waitMs >= 1) {
         this.#wake = new AbortController();
         await pause(waitMs, stopping, this.#wake.signal);
         continue;
       }
-      this.#askedMs = Number.POSITIVE_INFINITY;
-      this.#dueMs = performance.now() + LONGEST_MS;
+      const now = performance.now();
+      this.#dueMs = now + this.#restMs;
+      // cure: a tick forgets only the times before it
+      const wasKnown = this.#known.remove(now);
       try {
         const ms = await this.tick();
-        this.#dueMs = Math.min(performance.now() + ms, Math.max(this.#askedMs, this.#earliestMs));
+        this.#dueMs = performance.now() + ms;
       } catch (error) {
+        // cure: a tick that failed is soon made again for what is due
+        this.#dueMs = performance.now() + (wasKnown ? SHORTEST_MS : LONGEST_MS);
         this.#options.onError?.(error);
       }
     }
@@ -135,45 +157,44 @@ export class Agenda {
   async tick(): Promise<number> {
     const { worker = '', info, seeking } = this.#options;
     const tick = await this.#queue.tick(worker, info?.() ?? '', seeking?.());
-    const at = performance.now();
+    const aheadMs = performance.now() - tick.now;
     this.#options.onTick?.(tick);
-    const expedited: Expedited[] = [];
+    const round: Round = { tick, aheadMs, expedited: [] };
     const tended = await Promise.allSettled([
-      ...tick.claims.map((claim) => this.#tend(claim, tick, expedited)),
+      ...tick.claims.map((claim) => this.#tend(claim, round)),
       ...tick.spent.map((spent) => this.#unlink(spent)),
     ]);
     for (const one of tended) {
       // The claim becomes due again by itself. A request that cannot be tended does not delay the others.
       if (one.status === 'rejected') this.#options.onError?.(one.reason);
     }
-    await this.#writeBackInOrder(expedited);
+    await this.#writeBackInOrder(round);
     const { prompt } = this.#options;
     const jitter = 0.75 + Math.random() / 2;
     const ended = performance.now();
     const soonest = Math.max(1, tick.fleet) * FLEET_TICK_MS * jitter;
     this.#earliestMs = ended + soonest;
     if (tick.claims.length >= CLAIMS_PER_TICK) return 0;
-    // cure: many agendas are ticked less often
-    const restMs = Math.max(LONGEST_MS, this.#options.restMs?.() ?? 0);
+    const restMs = this.#restMs;
     const untilNext = tick.next < 0 ? restMs : Math.min(tick.next - tick.now, restMs);
-    if (prompt) return Math.max(soonest, untilNext - (ended - at));
+    if (prompt) return Math.max(soonest, untilNext - (ended - aheadMs - tick.now));
     return Math.max(SHORTEST_MS * jitter, soonest, untilNext);
   }
 
   /** Pushes in due order what is due together: a waiting worker takes what is pushed first. */
-  async #writeBackInOrder(expedited: Expedited[]): Promise<void> {
+  async #writeBackInOrder({ expedited, aheadMs }: Round): Promise<void> {
     // cure: requests that are due together are written back in due order
     expedited.sort((a, b) => a.due - b.due || a.claim.generation - b.claim.generation);
     for (const { claim, tended } of expedited) {
       try {
-        await this.#writeBack(claim, tended);
+        await this.#writeBack(claim, tended, aheadMs);
       } catch (error) {
         this.#options.onError?.(error);
       }
     }
   }
 
-  async #tend(claim: Claim, tick: Tick, expedited: Expedited[]): Promise<void> {
+  async #tend(claim: Claim, { tick, aheadMs, expedited }: Round): Promise<void> {
     const { epoch } = this.#queue;
     const tended = await this.#request(claim).tend(
       claim.generation,
@@ -188,7 +209,7 @@ export class Agenda {
     if (tended.verdict === 'ok') {
       if (tended.reclaimed) this.#options.onReclaimed?.(claim.id, tended.reclaimed);
       if (tended.due && tended.mint > 0) expedited.push({ claim, tended, due: tended.due });
-      else await this.#writeBack(claim, tended);
+      else await this.#writeBack(claim, tended, aheadMs);
     } else if (tended.verdict === 'complete') {
       const ended = { ...tended, generation: claim.generation };
       await finishOnQueue(epoch, this.#queue, this.#request(claim), ended);
@@ -211,9 +232,19 @@ export class Agenda {
     return new TendCommands(this.#connection, id);
   }
 
-  async #writeBack(claim: Claim, tended: Tended): Promise<void> {
+  /** Only this process knows when a request that it writes back is due, unless others tick before then. */
+  async #writeBack(claim: Claim, tended: Tended, aheadMs: number): Promise<void> {
     const writeBack = () => this.#queue.writeBack(claim, tended);
-    await reopenIfClosed(this.#queue, this.#request(claim), claim.generation, writeBack);
+    const next = await reopenIfClosed(
+      this.#queue,
+      this.#request(claim),
+      claim.generation,
+      writeBack,
+    );
+    if (typeof next !== 'number' || next === 0) return;
+    const inMs = next + aheadMs - performance.now();
+    // cure: a process keeps the next time of what it wrote back
+    if (inMs < LONGEST_MS) this.wakeWithin(inMs);
   }
 
   /** Unlinks a large ended request when its retention is over. Its expiry would block the server for a while. */

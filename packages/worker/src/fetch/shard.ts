@@ -1,6 +1,5 @@
 import {
   Agenda,
-  LongTimer,
   pausedForMs,
   QueueCommands,
   QueueControlCommands,
@@ -67,8 +66,8 @@ export class Shard {
   /** Whether the last tick failed. */
   #tickFailed = false;
   #tickedAt = performance.now();
-  #tickTimer: LongTimer | undefined;
-  #tickAt = 0;
+  /** When a tick searches for parked requests, as far as one was asked for. */
+  #searchAt = 0;
   #draining = false;
 
   /** `prompt`: the agenda ticks when something is due, instead of at its own pace. */
@@ -185,10 +184,9 @@ export class Shard {
     this.pulse.start();
   }
 
-  /** The worker takes nothing more: the agenda keeps its own pace, and a pause changes nothing any more. */
+  /** The worker takes nothing more, and a pause changes nothing any more. */
   drain(): void {
     this.#draining = true;
-    this.#tickTimer?.clear();
     this.#pause.close();
     this.pulse.close();
   }
@@ -202,7 +200,7 @@ export class Shard {
 
   /** Renews the entry of the worker in the registry at once. */
   refreshRegistry(): void {
-    this.#agenda.wake();
+    this.#agenda.wakeWithin(0);
   }
 
   learn(pausedMs: number): void {
@@ -217,18 +215,9 @@ export class Shard {
     );
   }
 
-  /** Has the agenda tick within `ms`, but no sooner than the pace of the whole fleet allows. */
+  /** Something is due in `ms`: the agenda ticks then. */
   tickWithin(ms: number): void {
-    if (this.#context.closing || this.#draining) return;
-    const waitMs = Math.max(ms, this.#fleet * 50);
-    const at = performance.now() + waitMs;
-    if (this.#tickTimer && this.#tickAt <= at) return;
-    this.#tickTimer?.clear();
-    this.#tickAt = at;
-    this.#tickTimer = new LongTimer(waitMs, () => {
-      this.#tickTimer = undefined;
-      this.#agenda.wake();
-    });
+    this.#agenda.wakeWithin(ms);
   }
 
   /**
@@ -236,7 +225,12 @@ export class Shard {
    * left: a tick finds it.
    */
   tickForParked(ms = SEARCH_AGAIN_MS): void {
-    if (this.#context.handlers.tasks !== '*') this.tickWithin(ms);
+    if (this.#context.handlers.tasks === '*' || this.#context.closing || this.#draining) return;
+    const now = performance.now();
+    // cure: one tick that searches is asked for at a time
+    if (now < this.#searchAt && this.#searchAt <= now + ms) return;
+    this.#searchAt = now + ms;
+    this.#agenda.wakeWithin(ms);
   }
 
   /**

@@ -9,7 +9,7 @@ import type { WorkerContext } from '../shared/worker-context.js';
 import type { Attempts } from './attempts.js';
 import type { MemoryRoom } from './memory-room.js';
 import { Outcomes } from './outcomes.js';
-import { type SessionCalls, type SettleReply, SLACK_MS } from './session-calls.js';
+import type { SessionCalls, SettleReply } from './session-calls.js';
 
 /**
  * What follows the end of an attempt until the server has its outcome: the outcomes that wait to be settled, the
@@ -32,8 +32,6 @@ export class Settling {
   readonly #numbers = new Map<string, number>();
   /** Entries of unsettled failures after which no attempt follows. */
   readonly #final = new Set<string>();
-  /** Shortest delay of what failed since the last settle. */
-  #soonestMs = Number.POSITIVE_INFINITY;
   /** When the next retry is due, as far as the agenda knows. */
   #nextDue = 0;
 
@@ -76,7 +74,6 @@ export class Settling {
     if (!isFailure) return;
     if (isFinal) this.#final.add(outcome.entry);
     this.#shard.errors.note(attempt, outcome.value);
-    if (outcome.delayMs > 0) this.#soonestMs = Math.min(this.#soonestMs, outcome.delayMs);
   }
 
   /** Gives an entry back unfinished; no attempt is counted. */
@@ -113,15 +110,8 @@ export class Settling {
     if (taken && this.#numbers.size > 0) this.#emitSettled(outcomes);
   }
 
-  /**
-   * What failed with a delay is with the server now: has the agenda tick when the first of it is due, and the
-   * request tended at `nextDue`, server time, when anything of it is due then.
-   */
+  /** Has the request tended at `nextDue`, server time, when a delayed attempt of it is due; 0: none is delayed. */
   scheduleRetries(nextDue: number): void {
-    if (this.#soonestMs < Number.POSITIVE_INFINITY) {
-      this.#shard.tickWithin(this.#soonestMs + SLACK_MS);
-      this.#soonestMs = Number.POSITIVE_INFINITY;
-    }
     if (nextDue === 0 || nextDue === this.#nextDue) return;
     this.#nextDue = nextDue;
     this.#calls.scheduleTend(nextDue);
@@ -136,14 +126,17 @@ export class Settling {
     this.#final.clear();
   }
 
-  /** For the history of the queue. */
+  /** For the history of the queue. The agenda ticks when a failure is due for its next attempt. */
   #count(outcomes: readonly Outcome[], cancelsReturned: boolean): void {
     const { figures } = this.#shard;
     let succeeded = 0;
-    for (const { kind, entry } of outcomes) {
+    for (const outcome of outcomes) {
+      const { kind } = outcome;
       if (kind === 's') succeeded += 1;
       else if (kind === 'f') {
-        const isFinal = this.#final.delete(entry);
+        const isFinal = this.#final.delete(outcome.entry);
+        // cure: the agenda ticks for each retry
+        if (!isFinal && outcome.delayMs > 0) this.#shard.tickWithin(outcome.delayMs);
         figures.note(this.#attempts.cancelled ? 'cancelled' : isFinal ? 'failed' : 'retried');
       } else if (cancelsReturned) figures.note('cancelled');
     }

@@ -158,7 +158,10 @@ export class QueueCommands extends QueueTokens {
     return { ...reply, parked, parkedAfter: reply.after };
   }
 
-  /** Ends a tend: pushes the tokens, then puts the request to sleep if the claim still holds. */
+  /**
+   * Ends a tend: pushes the tokens, then puts the request to sleep if the claim still holds. Answers the server's time of
+   * the next tend; 0: the request waits for its tokens.
+   */
   async writeBack(
     { id, generation, claim }: Claim,
     tended: Place & {
@@ -168,10 +171,10 @@ export class QueueCommands extends QueueTokens {
       next: number;
       parked: string;
     },
-  ): Promise<Reply<'write-back'>['verdict']> {
+  ): Promise<number | 'moved' | 'closed'> {
     const { mint, epoch, priority, before, next, parked: parkedTask } = tended;
     const { graceMs, slowMs } = TIMES;
-    const { verdict } = await run(
+    const reply = await run(
       this.connection.client,
       'write-back',
       { ...this.keys, list: this.lanes.listOf(tended) },
@@ -180,7 +183,7 @@ export class QueueCommands extends QueueTokens {
         ...{ graceMs, slowMs, atATime: CLAIMS_PER_TICK, ...this.lane(tended) },
       },
     );
-    return verdict;
+    return reply.verdict === 'ok' ? reply.next : reply.verdict;
   }
 
   /**
