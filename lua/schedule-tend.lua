@@ -15,7 +15,7 @@
 -- REPEAT  nothing changes
 -- FLAGS allow-oom
 
---- @include now
+--- @include now, due
 
 local open, agenda = KEYS[1], KEYS[2]
 local id, generation, time, afterMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]) or 0
@@ -23,5 +23,5 @@ local id, generation, time, afterMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonum
 if redis.call('HGET', open, id) ~= generation then
   return { 'closed' }
 end
-redis.call('ZADD', agenda, 'LT', time == 0 and now() + afterMs or time, id)
+noteDue(agenda, id, time == 0 and now() + afterMs or time)
 return { 'noted' }

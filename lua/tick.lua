@@ -46,7 +46,7 @@
 -- REPEAT  claims what else is due
 -- FLAGS allow-oom
 
---- @include now, lane, clock-back, gaps, pause, series, registry, marks, claims, parked, parked-page
+--- @include now, lane, clock-back, gaps, pause, series, registry, marks, claims, due, parked, parked-page
 
 local open, agenda, wait, marks, pushed, parked, parkedByTask, workers, workerInfo, series, counters, spent, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -75,7 +75,7 @@ if tasks ~= '' then
   found, behind = parkedPage(parked, parkedByTask, tasks, after, maxParked)
   for i = 1, #found, 2 do
     -- cure: a parked request is tended after a worker found it
-    redis.call('ZADD', agenda, 'LT', at + graceMs, found[i])
+    noteDue(agenda, found[i], at + graceMs)
   end
 end
 return {

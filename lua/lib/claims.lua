@@ -1,4 +1,5 @@
--- Claims what is due on the agenda, `max` at most, by moving its time ahead: if the claimer dies, it is due again.
+-- Claims what is due on the agenda, `max` at most, by moving its time ahead: if the claimer dies, it is due again. A
+-- claim ends in half a millisecond, so that it is no other time (lib/due).
 -- Returns id, generation, passed epoch or '', and the new time of each; and the time of the earliest entry, or -1.
 local function claimDue(queue, at, lockMs, graceMs, max)
   local claims = {}
@@ -12,11 +13,12 @@ local function claimDue(queue, at, lockMs, graceMs, max)
         redis.call('HSET', queue.marks, id, epoch .. ':' .. at)
       end
       local passed = epoch and passedAt + graceMs <= at and epoch or ''
-      redis.call('ZADD', queue.agenda, at + lockMs, id)
+      local claim = ('%.1f'):format(at + lockMs + 0.5)
+      redis.call('ZADD', queue.agenda, claim, id)
       claims[#claims + 1] = id
       claims[#claims + 1] = generation
       claims[#claims + 1] = passed
-      claims[#claims + 1] = at + lockMs
+      claims[#claims + 1] = claim
     else
       redis.call('ZREM', queue.agenda, id)
     end

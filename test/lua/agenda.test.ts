@@ -14,7 +14,7 @@ describe('tick', () => {
     moveClock(20_001);
     const { claims, now, next } = await scene.queue.tick('', '');
     expect(claims).toEqual([
-      { id: scene.id, generation: scene.generation, passed: '', claim: now + 8_000 },
+      { id: scene.id, generation: scene.generation, passed: '', claim: now + 8_000.5 },
     ]);
     expect(next).toBe(now + 8_000);
     expect((await scene.queue.tick('', '')).claims).toEqual([]);
@@ -195,6 +195,13 @@ describe('write-back', () => {
     await scene.queue.scheduleTend(scene.id, scene.generation, now + 100);
     expect(await scene.queue.writeBack(claim, { ...quiet, next: now + 9_000 })).toBe('moved');
     expect((await inspectQueue(scene)).agenda[scene.id]).toBe(now + 100);
+  });
+
+  it('leaves alone that a time behind the claim was noted in between', async () => {
+    const { scene, claim, now } = await claimed();
+    await scene.queue.scheduleTend(scene.id, scene.generation, now + 60_000);
+    expect(await scene.queue.writeBack(claim, { ...quiet, next: now + 900_000 })).toBe('moved');
+    expect((await inspectQueue(scene)).agenda[scene.id]).toBe(now + 8_000);
   });
 
   it('drops the tokens of a request that is not open any more', async () => {

@@ -1,3 +1,4 @@
+import { ControlCommands, type Tended } from '@piecework/protocol';
 import { expect } from 'vitest';
 import { moveClock, useTestClock } from '../support/clock.js';
 import {
@@ -107,6 +108,31 @@ const traces: Record<string, Trace> = {
       expect((await inspectQueue(scene)).open).toEqual({ [id]: generation });
     },
     without: [{ script: 'write-back', cure: 'compare-and-set in write-back', change: 'never' }],
+  },
+
+  // Resumed by a process that dies at once, while a tend was under way that had read that it was paused.
+  'a change that was announced during a tend is found by the next one': {
+    async play() {
+      const scene = await given.sealed({ items: 1, limit: 1 });
+      const { id, generation, queue, request, connection } = scene;
+      const control = new ControlCommands(connection, id);
+      await control.pause(generation);
+      await popAll(scene);
+      for (let i = 0; i < 4; i += 1) {
+        moveClock(30_000);
+        await tickOnce(scene);
+      }
+      await queue.scheduleTend(id, generation, 0);
+      const [claim] = (await queue.tick('', '')).claims;
+      const early = await request.tend(generation, claim!.passed);
+      await queue.scheduleTend(id, generation, 0, 60_000);
+      await control.resume(generation);
+      await queue.writeBack(claim!, { ...(early as never as Tended), next: 9_000_000_000_000 });
+      moveClock(9_000);
+      await tickOnce(scene);
+      expect((await inspectQueue(scene)).wait).toMatchObject({ [id]: { priority: 50 } });
+    },
+    without: [{ script: 'schedule-tend', cure: 'a time behind a claim is not overwritten' }],
   },
 
   // A tend mints, the token is pushed, popped and lost: counted in this epoch, so no mark was set,

@@ -55,7 +55,7 @@ inline exchange(life_, mint_, epoch_) {
 inline note(life_) {
   x_ = 0;
   if
-  :: q.open == life_ -> agendaLater(); touched = 1
+  :: q.open == life_ -> q.agenda = 1; touched = 1   /* a claim in the way is none any more */
   :: else
   fi
 }

@@ -234,6 +234,7 @@ export const unmodelled = [
   { cure: 'a tick reports to a worker only the requests parked for it', why: SIZE },
   { cure: 'parked requests are reported in turns', why: SIZE },
   { cure: 'requests that only wait share one pace of tends', why: SIZE },
+  { cure: 'a time behind a claim is not overwritten', why: TIME },
   { cure: 'a parked request is tended after a worker found it', why: TIME },
   { cure: 'the agenda knows of a change before it is made', why: TIME },
   { cure: 'a paused worker searches for no parked requests', why: TIME },

@@ -130,6 +130,11 @@ export const luaHistories = [
     history: 'a token that a tend minted and somebody lost is missed within the audit period',
   },
   {
+    cure: 'a time behind a claim is not overwritten',
+    test: TRACES_TOKENS,
+    history: 'a change that was announced during a tend is found by the next one',
+  },
+  {
     cure: 'compare-and-set in write-back',
     test: TRACES_TOKENS,
     history: 'a tick that was frozen does not undo what a later one wrote',
