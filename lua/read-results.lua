@@ -7,21 +7,30 @@
 --   request  hash    state of the request
 --   results  stream  outcomes in the order of settling
 -- ARGV
---   from   string  where to begin, as XRANGE has it
---   to     string  where to end
---   count  int     how many at most
+--   generation  int     one that the request is known to have reached; 0: none
+--   from        string  where to begin, as XRANGE has it
+--   to          string  where to end
+--   count       int     how many at most
 -- REPLIES
 --   {'read', records...: record}  each as XRANGE answers it; none: there are no others
---   {'long', most: int, to: text}  read them by XRANGE from `from` to this `to`, at most `most`; what is recorded later
---      may be longer than all that `most` was calculated from
+--   {'long', most: int, from: text, to: text}  read them by XRANGE from this `from` to this `to`, at most `most`: no record
+--      of another life lies there, and what is recorded later may be longer than all that `most` was calculated from
+--   {'gone'}  the request that reached this generation is not here, or not any more
 -- REPEAT  reads only
 -- FLAGS no-writes
 
---- @include now, digits, compact, record-id, only-record
+--- @include now, digits, compact, life, record-id, only-record
 
 local request, results = KEYS[1], KEYS[2]
-local from, to, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local generation, from, to, count = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 
+local names = { 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved', 'first' }
+local v = isCompact(request) and someOfCompact(readCompact(request), names) or redis.call('HMGET', request, unpack(names))
+local first = v[8] or v[3]
+-- cure: results of another life of the id are not read
+if not isOfLife(generation, v[3], first) then
+  return { 'gone' }
+end
 local form = redis.call('TYPE', results).ok
 if form == 'string' then
   return { 'read', unpack(onlyRecord(redis.call('GET', results), from, to)) }
@@ -31,8 +40,6 @@ end
 -- A settle of an earlier version does not say how long its record is; no record of a present one is longer than this
 -- where none is noted.
 local UNNOTED, BYTES = 65536, 1000000
-local names = { 'longest', 'kept', 'generation', 'succeeded', 'failed', 'cancelled', 'moved' }
-local v = isCompact(request) and someOfCompact(readCompact(request), names) or redis.call('HMGET', request, unpack(names))
 local longest = tonumber(v[1]) or UNNOTED
 -- Where a few are much longer than most, so few as fit if all were long would be too few.
 if tonumber(v[2] or 0) > math.max(UNNOTED, longest / 4) * redis.call('XLEN', results) then
@@ -40,6 +47,7 @@ if tonumber(v[2] or 0) > math.max(UNNOTED, longest / 4) * redis.call('XLEN', res
   local most = math.max(1, math.floor(BYTES / longest))
   return {
     'long', --[[cure: a read of results is bounded by bytes, 3]] math.min(count, most),
+    --[[cure: long results of another life of the id are not read]] from == '-' and first and first .. '-0' or from,
     --[[cure: a read of long results ends where it was calculated]] to == '+' and last or to,
   }
 end

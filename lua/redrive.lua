@@ -136,6 +136,8 @@ end
 -- does not take it for its own. It was not delayed, so it takes its turn among those that were not.
 local function open(at)
   local lease = redis.call('HMGET', request, 'onProducerLost', 'leaseMs')
+  -- cure: a redriven request knows its first generation
+  redis.call('HSETNX', request, 'first', current)
   redis.call('HSETNX', request, 'given:onProducerLost', lease[1] or '')
   redis.call('HSETNX', request, 'given:leaseMs', lease[2] or '')
   redis.call('DEL', work)

@@ -476,12 +476,22 @@ const traces: Record<string, Trace> = {
 
   'a read of long results ends at the last record of now, or where it was asked to end': {
     async play() {
-      const { connection, request } = await recorded(3, () => true);
+      const { connection, request, generation } = await recorded(3, () => true);
       const read = (to: string) =>
-        run(connection.client, 'read-results', request.keys, { from: '-', to, count: 32 });
+        run(connection.client, 'read-results', request.keys, {
+          generation: 0,
+          from: '-',
+          to,
+          count: 32,
+        });
       const rows = await connection.client.xrange(request.keys.results, '-', '+');
       const positions = rows.map(([position]) => position);
-      expect(await read('+')).toEqual({ verdict: 'long', most: 1, to: positions[2] });
+      expect(await read('+')).toEqual({
+        verdict: 'long',
+        most: 1,
+        from: `${generation}-0`,
+        to: positions[2],
+      });
       expect(await read(positions[1] ?? '')).toMatchObject({ to: positions[1] });
     },
     without: [

@@ -101,6 +101,35 @@ export const codeClients = [
     change: 'always',
   },
   {
+    cure: 'another life of an id is not taken for the one that was seen',
+    test: 'test/flow/lives.test.ts',
+    name: 'completion: nothing, whether it is earlier or later',
+    change: 'never',
+  },
+  {
+    cure: 'the end of another life of an id is not taken for that of this one',
+    test: 'test/flow/notice.test.ts',
+    name: 'of another generation, or of unknown form, causes a read',
+    change: { becomes: 'seen <= notice.state.generation' },
+  },
+  {
+    cure: 'progress is not that of another life of the id',
+    test: 'test/flow/lives.test.ts',
+    name: 'progress: nothing, if it comes back between two reports',
+    change: { becomes: 'seen && isActive(seen)' },
+  },
+  {
+    cure: 'a status is not that of another life of the id',
+    test: 'test/flow/lives.test.ts',
+    name: 'status: nothing, whether it is earlier or later',
+    change: { becomes: 'isThere' },
+  },
+  {
+    cure: 'failures are not those of another life of the id',
+    test: 'test/flow/lives.test.ts',
+    name: 'failures: nothing, if it comes back while they are read',
+  },
+  {
     cure: 'a failure whose error is lost is read again',
     test: 'test/flow/results-lost-writes.test.ts',
     name: 'come once each if it loses them before the error of one is read: completion',

@@ -9,8 +9,26 @@ const AHEAD = 'test/lua/cures-ahead.test.ts';
 const LOST = 'test/lua/cures-lost.test.ts';
 const NOTIFY = 'test/lua/cures-notify.test.ts';
 
+const LIVES = 'test/lua/cures-lives.test.ts';
+
 /** @type {import('./cures.mjs').LuaCure[]} */
 export const luaControlAndLosses = [
+  {
+    cure: 'results of another life of the id are not read',
+    test: LIVES,
+    history:
+      'results are those of the life of which their reader knows, or of any if it knows none',
+  },
+  {
+    cure: 'a redriven request knows its first generation',
+    test: LIVES,
+    history: 'a redrive continues the life of the generations before',
+  },
+  {
+    cure: 'long results of another life of the id are not read',
+    test: LIVES,
+    history: 'long results are read from the first generation of their life on',
+  },
   {
     cure: 'results that expire soon are read',
     test: NOTIFY,

@@ -4,9 +4,12 @@ import {
   checkOption,
   checkOptions,
   FailureCommands,
+  type KeptFailure,
+  LostError,
   NotFoundError,
   option,
   Patience,
+  type PresentState,
   ReaderCommands,
   RequestReads,
   Shards,
@@ -214,10 +217,22 @@ export class Notifier implements AsyncDisposable {
     generation: number,
   ): AsyncGenerator<Failure[]> {
     using scope = new WaitScope(`failures of ${id}`, options, this.#closing.signal);
-    const seen = await this.#found(id, scope, generation);
-    yield* failuresOf(new FailureCommands(this.#connection, id), scope, options);
+    let life = await this.#found(id, scope, generation);
+    const areOurs = (failures: readonly KeptFailure[]) =>
+      failures.every((one) => life.first <= one.generation && one.generation <= life.generation);
+    yield* failuresOf(
+      new FailureCommands(this.#connection, id),
+      scope,
+      options,
+      async (failures) => {
+        if (areOurs(failures)) return;
+        // Unless it was redriven, and they failed again, they are of another request, and this throws.
+        life = await this.#found(id, scope, life.generation);
+        if (!areOurs(failures)) throw new LostError(id);
+      },
+    );
     // The list is only known to be whole if the request still exists.
-    await this.#found(id, scope, seen);
+    await this.#found(id, scope, life.generation);
   }
 
   /**
@@ -234,18 +249,18 @@ export class Notifier implements AsyncDisposable {
     using scope = new WaitScope(`failures of ${id}`, checked, this.#closing.signal);
     const seen = await this.#found(id, scope, generation);
     const groups = await groupsOf(new FailureCommands(this.#connection, id), scope);
-    await this.#found(id, scope, seen);
+    await this.#found(id, scope, seen.generation);
     return groups;
   }
 
-  /** The current generation. @throws NotFoundError · ExpiredError · LostError · DroppedError */
-  async #found(id: string, scope: WaitScope, seen: number): Promise<number> {
+  /** Its generations. @throws NotFoundError · ExpiredError · LostError · DroppedError */
+  async #found(id: string, scope: WaitScope, seen: number): Promise<PresentState> {
     const refusal = await scope.race(this.#firstReach.refusal());
     if (refusal !== undefined) throw refusal;
     const read = await persist(scope, () => readState(this.#request(id), this.#queue, seen));
     if (read.kind === 'absent') throw read.error;
     if (read.kind === 'creating') throw new NotFoundError(id);
-    return read.state.generation;
+    return read.state;
   }
 
   /**

@@ -51,12 +51,15 @@ export async function* failuresOf(
   failures: FailureCommands,
   scope: WaitScope,
   { name, indexes, cursor, payload }: CheckedFailuresOptions,
+  expectOurs: (failures: readonly KeptFailure[]) => Promise<void>,
 ): AsyncGenerator<Failure[]> {
   const from = Number(cursor?.slice(1) ?? 0);
   const wanted = indexes
     ? [...new Set(indexes)].filter((index) => index >= from).sort((a, b) => a - b)
     : await allOf(failures, scope, from, name);
   for await (const page of pagesOf(failures, scope, wanted, payload)) {
+    // cure: failures are not those of another life of the id
+    await expectOurs(page);
     const found = page.map((kept) => failureOf(kept, payload));
     // One that was redriven since may have failed again, with another error.
     yield found.filter(({ error }) => name === undefined || error.name === name);

@@ -7,7 +7,7 @@ import type { ProgressOptions } from './progress-options.js';
 import { Rate } from './rate.js';
 import { Stall } from './stall.js';
 import type { Standstill, StandstillQueue, WaitingFor } from './standstill.js';
-import { COUNT_FIELDS, countsOf, type RequestPhase, runningOf } from './status.js';
+import { COUNT_FIELDS, countsOf, lifeOf, type RequestPhase, runningOf } from './status.js';
 
 /** One report of `progress`. */
 export interface ProgressReport {
@@ -58,7 +58,9 @@ export async function* progressOf(
         yield { counts, generation, ratePerSecond, ...done, ...MOVES };
         return;
       }
-      if (seen && isActive(seen)) {
+      // cure: progress is not that of another life of the id
+      if (seen && isActive(seen) && subscription.isOf(lifeOf(seen))) {
+        subscription.learn(lifeOf(seen).generation);
         const standstill = await persist(scope, () => stall.note(seen));
         yield report(seen, rate, standstill ?? MOVES);
       }

@@ -3,7 +3,9 @@ import {
   decodeLimit,
   type EndReason,
   type Inspected,
+  isOfLife,
   NotFoundError,
+  type PresentState,
   placeOf,
   type RequestOutcome,
   type RequestReads,
@@ -78,8 +80,14 @@ export type RequestPhase = 'open' | 'sealed' | 'cancelling' | 'complete';
 
 /** The fields of the state that `countsOf`, `runningOf` and a progress report read. */
 export const COUNT_FIELDS = [
-  ...['generation', 'status', 'total', 'succeeded', 'failed', 'cancelled', 'granted'],
+  ...['generation', 'first', 'status', 'total', 'succeeded', 'failed', 'cancelled', 'granted'],
 ];
+
+/** The generations of the request, from an answer of `inspect` with these fields. */
+export const lifeOf = ({ state }: Inspected): Pick<PresentState, 'generation' | 'first'> => {
+  const generation = Number(state['generation']);
+  return { generation, first: Number(state['first'] ?? generation) };
+};
 export const STATUS_FIELDS = [
   ...new Set([...COUNT_FIELDS, ...STANDSTILL_FIELDS]),
   ...[
@@ -156,7 +164,9 @@ export async function inspectPresent(
   for (;;) {
     const seen = await request.inspect(fields);
     const status = seen?.state['status'];
-    if (seen && status !== 'dropped' && status !== 'void') return seen;
+    const isThere = seen && status !== 'dropped' && status !== 'void';
+    // cure: a status is not that of another life of the id
+    if (isThere && isOfLife(generation, lifeOf(seen))) return seen;
     const read = await readState(request, queue, generation);
     if (read.kind === 'absent') throw read.error;
     if (read.kind === 'creating') throw new NotFoundError(request.keys.id);

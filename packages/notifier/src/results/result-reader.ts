@@ -176,11 +176,14 @@ export class ResultReader {
     readonly chars: number;
     readonly asked: number;
   }> {
-    const { entries: rows, asked } = await persist(this.#scope, () =>
-      this.#request.resultsPage(from, count, to),
+    const page = await persist(this.#scope, () =>
+      this.#request.resultsPage(this.#subscription.generation, from, count, to),
     );
+    if (page === 'gone') return this.throwLost();
+    const { entries: rows, asked } = page;
+    for (const { position } of rows.slice(-1)) this.#subscription.learn(generationOf(position));
     const wanted = rows.flatMap(({ position, records }) => {
-      const generation = Number.parseInt(position, 10);
+      const generation = generationOf(position);
       const stale = generation < this.#subscription.generation;
       return records
         .filter(({ failed }) => failed && (this.#failed || stale))
@@ -212,6 +215,8 @@ export class ResultReader {
     return errors;
   }
 }
+
+const generationOf = (position: string) => Number.parseInt(position, 10);
 
 const NO_ERRORS: Map<ResultRecord, string | null> = new Map();
 

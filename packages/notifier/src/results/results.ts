@@ -2,7 +2,6 @@ import {
   ClosedError,
   type ReaderCommands,
   type ResultsEntry,
-  ResultsLostError,
   type WaitOptions,
 } from '@piecework/protocol';
 import { CompletionOutcome } from '../waiting/outcome.js';
@@ -104,7 +103,7 @@ export function resultsOf<Result>(
         } catch (error) {
           const mayBeOlder = subscription.isRemembered && !isBegun;
           // cure: results that are missing of an end that was remembered are read again
-          if (!(mayBeOlder && error instanceof ResultsLostError)) throw error;
+          if (!mayBeOlder) throw error;
           // Another process may have dropped the request, and submitted it again.
           subscription.leave();
           subscription = join(true);

@@ -1,10 +1,11 @@
 import {
   DroppedError,
   ExpiredError,
+  isOfLife,
   LostError,
   NotFoundError,
+  type PresentState,
   type RequestReads,
-  type RequestState,
   type Shards,
 } from '@piecework/protocol';
 
@@ -13,10 +14,10 @@ type Absence = NotFoundError | ExpiredError | DroppedError | LostError;
 
 /** What one read of a request means to a caller who waits for it. */
 export type StateRead =
-  | { readonly kind: 'waiting'; readonly state: RequestState }
+  | { readonly kind: 'waiting'; readonly state: PresentState }
   /** Open on the queue side and not created yet: its producer creates it, or the agenda gives it up. */
   | { readonly kind: 'creating' }
-  | { readonly kind: 'complete'; readonly state: RequestState }
+  | { readonly kind: 'complete'; readonly state: PresentState }
   | { readonly kind: 'absent'; readonly error: Absence };
 
 /**
@@ -50,9 +51,10 @@ export async function readState(
 
 const absent = (error: Absence): StateRead => ({ kind: 'absent', error });
 
-function ifPresent(id: string, state: RequestState | null, seen: number): StateRead | undefined {
+function ifPresent(id: string, state: PresentState | null, seen: number): StateRead | undefined {
   if (!state || state.status === 'dropped' || state.status === 'void') return undefined;
-  if (state.status !== 'complete') return { kind: 'waiting', state };
-  // The end of an earlier generation: the server lost its last writes, and with them the one that was seen.
-  return state.generation < seen ? absent(new LostError(id)) : { kind: 'complete', state };
+  // The server lost its last writes, and with them the generation that was seen; or the id was used again.
+  // cure: another life of an id is not taken for the one that was seen
+  if (!isOfLife(seen, state)) return absent(new LostError(id));
+  return { kind: state.status === 'complete' ? 'complete' : 'waiting', state };
 }

@@ -1,4 +1,9 @@
-import type { RequestState, ResultsEntry } from '@piecework/protocol';
+import {
+  isOfLife,
+  type PresentState,
+  type RequestState,
+  type ResultsEntry,
+} from '@piecework/protocol';
 
 /** Abort reason; without a reason, Node makes a DOMException each time. */
 const ENDED = 'the request has ended';
@@ -18,8 +23,8 @@ export class Subscription {
   results: readonly ResultsEntry[] | undefined;
   /** Whether it began with an end that was remembered: the state was not read. */
   isRemembered = false;
-  /** The generation of the request that was seen last; 0 before any was. */
-  generation = 0;
+  /** The latest generation of the request that the caller knows of; 0: none. */
+  generation: number;
   /** Why the last read of the state failed; undefined when it succeeded. */
   hindered: unknown;
   /** Asks for the state to be read now. */
@@ -35,7 +40,9 @@ export class Subscription {
   #onFirstRead = () => {};
   #onEnd: { resolve: (state: RequestState) => void; reject: (error: unknown) => void };
 
-  constructor(acts: Pick<Subscription, 'ask' | 'expectThere' | 'leave'>) {
+  /** `seen`: a generation that the request is known to have reached; 0: none */
+  constructor(seen: number, acts: Pick<Subscription, 'ask' | 'expectThere' | 'leave'>) {
+    this.generation = seen;
     this.ask = acts.ask;
     this.expectThere = acts.expectThere;
     this.leave = acts.leave;
@@ -67,10 +74,20 @@ export class Subscription {
     if (this.#error) throw this.#error;
   }
 
+  /** Whether this is the request of which the caller knows, and not another one that has had, or has, its id. */
+  isOf(state: Pick<PresentState, 'generation' | 'first'>): boolean {
+    return isOfLife(this.generation, state);
+  }
+
+  /** The caller learns that the request has reached this generation. */
+  learn(generation: number): void {
+    this.generation = Math.max(this.generation, generation);
+  }
+
   /** A read found the request running (or, with 0, being created). */
   noteRead(generation: number): void {
     this.hindered = undefined;
-    this.generation = generation;
+    this.learn(generation);
     this.#onFirstRead();
   }
 

@@ -2,6 +2,8 @@ import {
   Agenda,
   type Connection,
   DroppedError,
+  LostError,
+  type PresentState,
   type RecentEnd,
   type RecentEnds,
   RequestReads,
@@ -61,6 +63,15 @@ export interface Joining {
 /** How a request ended, and all its results. */
 export type EndWithResults = RecentEnd & { readonly results: readonly ResultsEntry[] };
 
+/** Whether a caller who knows that the request has reached the generation `seen` (0: none) may take this for its end. */
+const isKnown = ({ state }: RecentEnd, seen: number): boolean =>
+  seen === 0 || state.generation === seen;
+
+/** Whether this is the generation that was seen last, and that every caller knows of who knows any. */
+const areOf = ({ seen, subscriptions }: Watch, of: number): boolean =>
+  seen === of &&
+  [...subscriptions].every(({ generation }) => generation === 0 || generation === of);
+
 export class Waiters {
   readonly #connection: Connection;
   readonly #queue: Shards;
@@ -114,12 +125,12 @@ export class Waiters {
     if (named) this.#listen(id);
     const known = this.#watches.get(channel);
     const recent = known || afresh ? undefined : this.#recentEnd(id, awaits);
-    if (recent && recent.state.generation >= seen) return this.#ended(request, recent, seen);
+    if (recent && isKnown(recent, seen)) return this.#ended(request, recent);
     const watch = known ?? this.#watch(request, named);
     watch.seen = Math.max(watch.seen, seen);
     this.#pace.begin(watch, performance.now());
     const { subscriptions } = watch;
-    const subscription: Subscription = this.#subscription(request, () => {
+    const subscription: Subscription = this.#subscription(request, seen, () => {
       if (subscriptions.delete(subscription) && subscriptions.size === 0) this.#unwatch(channel);
     });
     subscriptions.add(subscription);
@@ -137,7 +148,7 @@ export class Waiters {
     if (named) this.#listen(id);
     const { channel } = new RequestReads(this.#connection, id).keys;
     const recent = this.#watches.has(channel) ? undefined : this.#recentEnd(id, false);
-    if (!recent?.results || recent.state.generation < seen) return undefined;
+    if (!recent?.results || !isKnown(recent, seen)) return undefined;
     return { state: recent.state, results: recent.results };
   }
 
@@ -170,12 +181,11 @@ export class Waiters {
     return this.#caller.hears(named) && this.#ends.noneSince(id, named.sinceMs);
   }
 
-  /** `seen`: as the caller knows it; undefined: as the subscription saw it last. */
-  #subscription(request: RequestReads, leave: () => void, seen?: number): Subscription {
-    const subscription: Subscription = new Subscription({
+  #subscription(request: RequestReads, seen: number, leave: () => void): Subscription {
+    const subscription: Subscription = new Subscription(seen, {
       ask: () => this.#ask([request.keys.channel]),
       expectThere: async () => {
-        const read = await readState(request, this.#queue, seen ?? subscription.generation);
+        const read = await readState(request, this.#queue, subscription.generation);
         if (read.kind === 'absent') throw read.error;
       },
       leave,
@@ -184,8 +194,8 @@ export class Waiters {
   }
 
   /** A subscription to a request that has just ended. */
-  #ended(request: RequestReads, { state, results }: RecentEnd, seen: number): Subscription {
-    const subscription = this.#subscription(request, () => {}, seen);
+  #ended(request: RequestReads, { state, results }: RecentEnd): Subscription {
+    const subscription = this.#subscription(request, state.generation, () => {});
     subscription.isRemembered = true;
     subscription.succeed(state, results);
     return subscription;
@@ -262,10 +272,16 @@ export class Waiters {
     const watch = this.#watches.get(channel);
     if (!watch) return;
     // Before anything was read, a notice may be of a generation that ended before the caller asked.
-    const isOurs = (generation: number) => watch.seen > 0 && generation >= watch.seen;
-    if (notice.kind === 'complete' && isOurs(notice.state.generation)) {
+    // Of a later one the state says whether it is of the same request.
+    const { seen } = watch;
+    if (
+      notice.kind === 'complete' &&
+      seen > 0 &&
+      // cure: the end of another life of an id is not taken for that of this one
+      areOf(watch, notice.state.generation)
+    ) {
       this.#complete(channel, notice.state, notice.results);
-    } else if (notice.kind === 'dropped' && isOurs(notice.generation)) {
+    } else if (notice.kind === 'dropped' && seen > 0 && notice.generation >= seen) {
       const error = new DroppedError(watch.request.keys.id);
       this.#end(channel, (subscription) => subscription.fail(error));
     } else {
@@ -306,6 +322,8 @@ export class Waiters {
   #conclude(watch: Watch, read: StateRead): void {
     const { channel } = watch.request.keys;
     if (this.#watches.get(channel) !== watch) return;
+    if (read.kind === 'waiting' || read.kind === 'complete') this.#endOthers(watch, read.state);
+    if (watch.subscriptions.size === 0) return;
     if (read.kind === 'complete') {
       const wasMissed = watch.isTold && watch.isSwept;
       this.#complete(channel, read.state, undefined);
@@ -317,6 +335,17 @@ export class Waiters {
       for (const subscription of watch.subscriptions) subscription.noteRead(watch.seen);
       this.#agendas[this.#queue.indexOf(watch.request.keys.id)]?.start();
     }
+  }
+
+  /** Ends the waits for a request that had this id before, or that the server forgot. */
+  #endOthers({ request, subscriptions }: Watch, state: PresentState): void {
+    const { id, channel } = request.keys;
+    const others = [...subscriptions].filter((subscription) => !subscription.isOf(state));
+    for (const other of others) {
+      subscriptions.delete(other);
+      other.fail(new LostError(id));
+    }
+    if (others.length > 0 && subscriptions.size === 0) this.#unwatch(channel);
   }
 
   #end(channel: string, notify: (subscription: Subscription) => void): void {

@@ -760,19 +760,23 @@ export const calls = {
       /** outcomes in the order of settling */ readonly results: string;
     }): string[] => [k.request, k.results],
     args: (a: {
+      /** one that the request is known to have reached; 0: none */ readonly generation: number;
       /** where to begin, as XRANGE has it */ readonly from: string;
       /** where to end */ readonly to: string;
       /** how many at most */ readonly count: number;
-    }): Argument[] => [a.from, a.to, a.count],
+    }): Argument[] => [a.generation, a.from, a.to, a.count],
     reply(r: readonly unknown[]):
       | { readonly verdict: 'read'; readonly records: readonly StreamRow[]; }
-      | { readonly verdict: 'long'; readonly most: number; readonly to: string; }
+      | { readonly verdict: 'long'; readonly most: number; readonly from: string; readonly to: string; }
+      | { readonly verdict: 'gone'; }
     {
       switch (r[0]) {
         case 'read':
           return { verdict: 'read', records: r.slice(1) as StreamRow[] };
         case 'long':
-          return { verdict: 'long', most: Number(r[1]), to: textIn(r[2]) };
+          return { verdict: 'long', most: Number(r[1]), from: textIn(r[2]), to: textIn(r[3]) };
+        case 'gone':
+          return { verdict: 'gone' };
         default:
           throw unknownReply(r);
       }

@@ -21,8 +21,23 @@ export interface RequestState {
   readonly cancelled: number;
 }
 
+/** The same, as a read of the state has it. */
+export interface PresentState extends RequestState {
+  /** The first generation of this use of the id; a redrive begins another one of the same use. */
+  readonly first: number;
+}
+
+/**
+ * Whether a request is the one that has reached the generation `seen`; 0: any is. Otherwise the server went back to an
+ * earlier life of the id, or the id was used again.
+ */
+export const isOfLife = (
+  seen: number,
+  { generation, first }: Pick<PresentState, 'generation' | 'first'>,
+): boolean => seen === 0 || (first <= seen && seen <= generation);
+
 const STATE_FIELDS = [
-  ...(['status', 'generation', 'outcome', 'total', 'succeeded'] as const),
+  ...(['status', 'generation', 'first', 'outcome', 'total', 'succeeded'] as const),
   ...(['failed', 'cancelled', 'endReason'] as const),
 ];
 
@@ -55,12 +70,13 @@ export class RequestReads {
   }
 
   /** The few fields that waiters need; null when there is no such request. One round trip. */
-  async state(): Promise<RequestState | null> {
+  async state(): Promise<PresentState | null> {
     const v = await this.fields(...STATE_FIELDS);
     if (v.status === '') return null;
     return {
       status: v.status,
       generation: Number(v.generation),
+      first: Number(v.first || v.generation),
       outcome: v.outcome as RequestOutcome | '',
       total: Number(v.total),
       succeeded: Number(v.succeeded),
@@ -99,19 +115,25 @@ export class RequestReads {
 
   /** Entries of the results stream from `from` on (inclusive; '(' before it: exclusive), about a megabyte at most. */
   async results(from: string, count: number, to = '+'): Promise<ResultsEntry[]> {
-    return (await this.resultsPage(from, count, to)).entries;
+    const page = await this.resultsPage(0, from, count, to);
+    return page === 'gone' ? [] : page.entries;
   }
 
-  /** The same. `asked`: how many entries were asked for in the end; fewer of long ones than `count`. */
+  /**
+   * The same, of the request that has reached the generation `seen`; 'gone': it is not there. `asked`: how many entries
+   * were asked for in the end; fewer of long ones than `count`.
+   */
   async resultsPage(
+    seen: number,
     from: string,
     count: number,
     to: string,
-  ): Promise<{ readonly entries: ResultsEntry[]; readonly asked: number }> {
-    const args = { from, to, count };
+  ): Promise<{ readonly entries: ResultsEntry[]; readonly asked: number } | 'gone'> {
+    const args = { generation: seen, from, to, count };
     const reply = await run(this.connection.client, 'read-results', this.keys, args);
+    if (reply.verdict === 'gone') return 'gone';
     const isLong = reply.verdict === 'long';
-    const rows = isLong ? await this.#longResults(from, reply.to, reply.most) : reply.records;
+    const rows = isLong ? await this.#longResults(reply.from, reply.to, reply.most) : reply.records;
     const entries = rows.map(([position, flat]) => ({ position, records: recordsOf(flat) }));
     return { entries, asked: isLong ? reply.most : count };
   }
