@@ -13,7 +13,8 @@
 --   workers       zset  boot id -> time of its last sign of life
 --   workerInfo    hash  boot id -> JSON
 --   series        list  how the queue worked in the last hour
---   counters      hash  time of the last tick; when Redis was last back after it had been away; the longest gap
+--   counters      hash  time of the last tick; when Redis was last back after it had been away, also the second time in
+--                       a row; the longest gap
 --                       between two ticks that still matters; the latest time by which an id was opened;
 --                       how far the agenda is shifted
 --   spent         zset  'id~generation' -> when to unlink what is kept of it, of those that keep much

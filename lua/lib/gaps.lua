@@ -2,13 +2,14 @@
 -- What the times of the ticks say: whether Redis was away, and whether its clock went back.
 
 -- A live fleet ticks more often than `awayMs` (or `awayPerWorkerMs` for each worker): after a longer silence Redis was
--- away, or there was no fleet. Only a fleet that ticked at least twice since the last time is granted another grace.
--- Otherwise a Redis that comes and goes would have a dead worker keep its permits for ever.
+-- away, or there was no fleet. A step of the clock forward looks the same, and may come right before an outage or behind
+-- it. So two silences in a row bring a grace each, and a third none before the fleet has ticked twice: otherwise a Redis
+-- that comes and goes would have a dead worker keep its permits for ever.
 -- When the clock went back, nobody knows how long the silence was. It counts as an outage, since leases may last their
 -- whole term again then in any case.
 -- Before the first tick, the time since the first id was opened counts.
--- Returns when Redis was last back, and whether it was away until now.
-local function noteReturn(counters, at, tickedAt, isFirst, known, awayMs)
+-- `again`: when a second grace in a row was given last. Returns when Redis was last back, and whether it was away until now.
+local function noteReturn(counters, at, tickedAt, isFirst, known, again, awayMs)
   local back =
     -- cure: an outage before which the clock went back
     tickedAt - at > BACK_MS
@@ -20,7 +21,10 @@ local function noteReturn(counters, at, tickedAt, isFirst, known, awayMs)
     resumedAt = at -
       -- cure: a step back uses up no grace
       1
-  elseif away and --[[cure: no grace upon grace]] tickedAt ~= known then
+  elseif away and --[[cure: no third grace in a row]] tickedAt ~= again then
+    if tickedAt == known then
+      redis.call('HSET', counters, 'againAt', at)
+    end
     -- cure: a whole lease of grace after Redis was away, 2
     resumedAt = at
   end
@@ -37,14 +41,14 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
   if redis.call('EXISTS', counters) == 0 then
     return 0, 0, 0
   end
-  local before, backAt, gapAt, gapFrom, openedAt, firstAt =
-    unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'gapAt', 'gapFrom', 'openedAt', 'firstAt'))
+  local before, backAt, againAt, gapAt, gapFrom, openedAt, firstAt =
+    unpack(redis.call('HMGET', counters, 'tickedAt', 'resumedAt', 'againAt', 'gapAt', 'gapFrom', 'openedAt', 'firstAt'))
   openedAt = tonumber(openedAt) or 0
   -- cure: an outage before the first tick
   local first = openedAt > at and openedAt or tonumber(firstAt) or at
   local tickedAt, known = tonumber(before) or first, tonumber(backAt) or 0
   awayMs = math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
-  local resumedAt, away = noteReturn(counters, at, tickedAt, not before, known, awayMs)
+  local resumedAt, away = noteReturn(counters, at, tickedAt, not before, known, tonumber(againAt), awayMs)
   gapAt = tonumber(gapAt) or 0
   local gapMs = gapAt - (tonumber(gapFrom) or gapAt)
   local gap = away and 0 or math.max(0, at - tickedAt)

@@ -5,13 +5,15 @@
  */
 import { Connection, finishOnQueue, QueueCommands } from '@piecework/protocol';
 import { RequestCommands } from '@piecework/protocol/testing';
-import { Redis } from 'ioredis';
+import { type Command, Redis } from 'ioredis';
 import { Piecework } from 'piecework';
 import { expect } from 'vitest';
 import { expand } from '../support/compact.js';
 import { type Flow, test } from '../support/flow.js';
+import { keepKeys } from '../support/lost-writes.js';
 import { ownClock } from '../support/own-clock.js';
 import { startOwnRedis } from '../support/redis.js';
+import { scriptOf } from '../support/script-names.js';
 import { until } from '../support/until.js';
 
 async function started(flow: Flow) {
@@ -115,6 +117,47 @@ test('a request that a failover brought back stays open on the queue side', asyn
   await expand(request);
   await operator.hset(request.keys.request, 'status', 'complete');
   await finishOnQueue(epoch, queue, request, over);
+  expect((await queue.whereabouts(id)).open).toBeUndefined();
+});
+
+test('a request that its server brought back without breaking a connection stays open on the queue side', async ({
+  flow,
+}) => {
+  const { pw, connection, queue } = await started(flow);
+  const { id } = await pw.submit([1], { id: flow.id('lives') });
+  const request = new RequestCommands(connection, id);
+  const { generation = 0 } = (await request.state()) ?? {};
+  await connection.check();
+  // Somebody heard of its end; then the server came back from a snapshot behind a proxy.
+  await finishOnQueue(connection.epoch, queue, request, { generation, outcome: 'succeeded' });
+  expect((await queue.whereabouts(id)).open).toBe(generation);
+});
+
+/** A server that comes back from a snapshot behind a proxy, before it receives the next end of a request. */
+class Forgetful extends Redis {
+  goBack: (() => Promise<void>) | undefined;
+
+  override sendCommand(command: Command, stream?: never): unknown {
+    const { goBack } = this;
+    if (!goBack || scriptOf(command.name, command.args) !== 'finish')
+      return super.sendCommand(command, stream);
+    this.goBack = undefined;
+    return goBack().then(() => super.sendCommand(command, stream));
+  }
+}
+
+test('a drop whose request its server brought back drops it again', async ({ flow }) => {
+  const { operator, pw, connection, queue } = await started(flow);
+  const client = new Forgetful(operator.options.port ?? 0, { protocol: 2 } as object);
+  flow.after(() => client.disconnect());
+  const other = new Piecework({ redis: client, queue: flow.queue });
+  flow.after(() => other.close());
+  const { id } = await pw.submit([1], { id: flow.id('back') });
+  const request = new RequestCommands(connection, id);
+  const { id: _, channel: __, ...keys } = request.keys;
+  client.goBack = await keepKeys(connection, Object.values(keys));
+  await other.request(id).drop();
+  expect((await request.state())?.status).toBe('dropped');
   expect((await queue.whereabouts(id)).open).toBeUndefined();
 });
 

@@ -56,6 +56,8 @@ export class Rules {
   /** When the last tick was, and the one that gave every lease its time again. */
   #tickedAt = 0;
   #resumedAt = 0;
+  /** When it did so a second time in a row. */
+  #againAt = 0;
   /** Steps of the clock before that tick. */
   #clockStepsSeen = 0;
   #owed: Owed[] = [];
@@ -113,14 +115,17 @@ export class Rules {
     return wrong;
   }
 
-  /** Leases have their time again after Redis was away; not twice when it went again at once, unless its clock went back. */
+  /** Leases have their time again after Redis was away; not a third time when it went again and again at once, unless its clock went back. */
   #tick(): void {
     const now = serverNow();
     const back = this.#tickedAt - now > BACK_MS;
     const away = this.#tickedAt > 0 && now - this.#tickedAt > AWAY_MS;
     this.#clockStepsSeen = this.#stage.clockSteps.length;
     if (back) this.#resumedAt = now - 1;
-    else if (away && this.#tickedAt !== this.#resumedAt) this.#resumedAt = now;
+    else if (away && this.#tickedAt !== this.#againAt) {
+      if (this.#tickedAt === this.#resumedAt) this.#againAt = now;
+      this.#resumedAt = now;
+    }
     this.#tickedAt = now;
   }
 

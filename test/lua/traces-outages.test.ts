@@ -51,7 +51,34 @@ const traces: Record<string, Trace> = {
       }
       expect((await inspect(scene)).permits).toEqual({});
     },
-    without: [{ script: 'tick', cure: 'no grace upon grace' }],
+    without: [{ script: 'tick', cure: 'no third grace in a row' }],
+  },
+
+  // An hour forward, then Redis away before anybody ticked twice, or the other way round.
+  'a step of the clock beside an outage leaves a worker its whole lease to renew': {
+    async play() {
+      for (const [first, second] of [
+        [3_600_000, LEASE_MS],
+        [LEASE_MS, 3_600_000],
+      ] as const) {
+        const scene = await given.sealed({ items: 1, limit: 1 });
+        const worker = new Hand(scene);
+        await worker.hold(1);
+        await tickOnce(scene);
+        moveClock(first);
+        await tickOnce(scene);
+        moveClock(second);
+        await tickOnce(scene);
+        expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
+      }
+    },
+    without: [
+      {
+        script: 'tick',
+        cure: 'no third grace in a row',
+        change: { becomes: 'tickedAt ~= known' },
+      },
+    ],
   },
 
   // Tick; Redis stands still; the tend that was under way knows of no grace: it withdraws a lease that

@@ -324,7 +324,7 @@ export const unmodelled = [
     why: 'needs more than 100 entries',
   },
   { cure: 'a whole lease of grace after Redis was away', why: TIME },
-  { cure: 'no grace upon grace', why: TIME },
+  { cure: 'no third grace in a row', why: TIME },
   { cure: 'a tend older than an outage takes nothing back', why: TIME },
   { cure: 'a tend that seems late is postponed once', why: TIME },
   {

@@ -133,6 +133,12 @@ export const codeProtocol = [
     change: 'never',
   },
   {
+    cure: 'a drop that the server lost is repeated',
+    test: 'test/flow/lost.test.ts',
+    name: 'a drop whose request its server brought back drops it again',
+    change: 'never',
+  },
+  {
     cure: 'a call that follows from a reply uses the connection of that reply',
     test: 'test/flow/lost.test.ts',
     name: 'what follows from an answer goes over the connection of that answer, and over no later one',

@@ -192,7 +192,7 @@ export const luaHistories = [
     history: 'after Redis was away, a worker has its whole lease to renew',
   },
   {
-    cure: 'no grace upon grace',
+    cure: 'no third grace in a row',
     test: TRACES_OUTAGES,
     history: 'a Redis that comes and goes does not leave a dead worker its permits for ever',
   },

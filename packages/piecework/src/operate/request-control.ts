@@ -113,6 +113,9 @@ export class RequestControl {
       // Repeating a drop whose second half was cut off continues it.
       const queue = this.#shards.named(dropped.queue);
       finished = await patience.call(() => queue.finish(id, generation, 'dropped', 0, epoch));
+      const back = await patience.call(() => commands.state());
+      // cure: a drop that the server lost is repeated
+      if (back?.generation === generation && back.status !== 'dropped') finished = false;
       if (finished) await this.#channelOf(queue).notifyWorkers('drop', id, generation);
     }
   }

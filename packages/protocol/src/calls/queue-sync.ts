@@ -66,9 +66,9 @@ export interface Ended {
 }
 
 /**
- * Removes an ended request from the queue side. A server that lost the end would keep a request that no tick tends. So
- * after a reconnect the state of the request is read first, and an unended request is opened again instead.
- * `since`: the epoch of the connection before the call that reported the end.
+ * Removes an ended request from the queue side. A server that lost the end would keep a request that no tick tends. So the
+ * state of the request is read behind the `finish`, and an unended request is opened again: the server may have gone back
+ * without breaking the connection. `since`: the epoch of the connection before the call that reported the end.
  */
 export async function finishOnQueue(
   since: number,
@@ -79,19 +79,16 @@ export async function finishOnQueue(
 ): Promise<void> {
   const { id } = request.keys;
   for (let seen = since; ; ) {
-    const { epoch } = queue;
-    if (epoch !== seen) {
-      seen = epoch;
-      // cure: a completion that the server lost removes nothing from the queue side
-      if ((await patiently(() => unendedIn(queue, request))) === generation) {
-        await patiently(() => queue.reopen(id, generation));
-        return;
-      }
-    }
     const finished = await patiently(() =>
       queue.finish(id, generation, outcome, spentAt, seen, withinMs),
     );
-    if (finished && queue.epoch === seen) return;
+    seen = queue.epoch;
+    // cure: a completion that the server lost removes nothing from the queue side
+    if ((await patiently(() => unendedIn(queue, request))) === generation) {
+      await patiently(() => queue.reopen(id, generation));
+      return;
+    }
+    if (finished) return;
   }
 }
 

@@ -1341,7 +1341,7 @@ export const calls = {
       /** boot id -> time of its last sign of life */ readonly workers: string;
       /** boot id -> JSON */ readonly workerInfo: string;
       /** how the queue worked in the last hour */ readonly series: string;
-      /** time of the last tick; when Redis was last back after it had been away; the longest gap between two ticks that still matters; the latest time by which an id was opened; how far the agenda is shifted */ readonly counters: string;
+      /** time of the last tick; when Redis was last back after it had been away, also the second time in a row; the longest gap between two ticks that still matters; the latest time by which an id was opened; how far the agenda is shifted */ readonly counters: string;
       /** 'id~generation' -> when to unlink what is kept of it, of those that keep much */ readonly spent: string;
       /** until: when the pause of the queue ends by itself, 0: never; length: 'until ms' */ readonly paused: string;
       /** tokens of the priorities 0 … 99, and the lanes that `lanes` names */ readonly lists: readonly string[];
