@@ -9,19 +9,12 @@
 -- whole term again then in any case.
 -- Before the first tick, the time since the first id was opened counts.
 -- `again`: when a second grace in a row was given last. Returns when Redis was last back, and whether it was away until now.
-local function noteReturn(counters, at, tickedAt, isFirst, known, again, awayMs)
+local function noteReturn(counters, at, tickedAt, known, again, awayMs)
   local back =
     -- cure: an outage before which the clock went back
     tickedAt - at > BACK_MS
   local away, resumedAt = at - tickedAt > awayMs, known
-  -- cure: the first tick uses up no grace
-  local keepsGrace = back or away and isFirst
-  if keepsGrace then
-    -- Not the time of this tick, so that an outage right after it still brings its own grace.
-    resumedAt = at -
-      -- cure: a step back uses up no grace
-      1
-  elseif away and --[[cure: no third grace in a row]] tickedAt ~= again then
+  if back or away and --[[cure: no third grace in a row]] tickedAt ~= again then
     if tickedAt == known then
       redis.call('HSET', counters, 'againAt', at)
     end
@@ -48,7 +41,7 @@ local function noteTick(counters, workers, agenda, at, awayMs, awayPerWorkerMs)
   local first = openedAt > at and openedAt or tonumber(firstAt) or at
   local tickedAt, known = tonumber(before) or first, tonumber(backAt) or 0
   awayMs = math.max(awayMs, redis.call('ZCARD', workers) * awayPerWorkerMs)
-  local resumedAt, away = noteReturn(counters, at, tickedAt, not before, known, tonumber(againAt), awayMs)
+  local resumedAt, away = noteReturn(counters, at, tickedAt, known, tonumber(againAt), awayMs)
   gapAt = tonumber(gapAt) or 0
   local gapMs = gapAt - (tonumber(gapFrom) or gapAt)
   local gap = away and 0 or math.max(0, at - tickedAt)

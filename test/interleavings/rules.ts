@@ -121,8 +121,7 @@ export class Rules {
     const back = this.#tickedAt - now > BACK_MS;
     const away = this.#tickedAt > 0 && now - this.#tickedAt > AWAY_MS;
     this.#clockStepsSeen = this.#stage.clockSteps.length;
-    if (back) this.#resumedAt = now - 1;
-    else if (away && this.#tickedAt !== this.#againAt) {
+    if (back || (away && this.#tickedAt !== this.#againAt)) {
       if (this.#tickedAt === this.#resumedAt) this.#againAt = now;
       this.#resumedAt = now;
     }

@@ -308,7 +308,11 @@ const traces: Record<string, Trace> = {
           cure: 'an outage before the first tick',
           change: { becomes: 'openedAt' },
         },
-        { script: 'tick', cure: 'the first tick uses up no grace', change: { becomes: 'back' } },
+        {
+          script: 'tick',
+          cure: 'no third grace in a row',
+          change: { becomes: 'tickedAt ~= known' },
+        },
       ],
     },
 
@@ -374,7 +378,9 @@ const traces: Record<string, Trace> = {
       await pass(scene, LEASE_MS - 2_000);
       expect(await worker.renew()).toEqual({ verdict: 'ok', permits: 1 });
     },
-    without: [{ script: 'tick', cure: 'a step back uses up no grace', change: { becomes: '0' } }],
+    without: [
+      { script: 'tick', cure: 'no third grace in a row', change: { becomes: 'tickedAt ~= known' } },
+    ],
   },
 
   // The last tick lies ahead, so that the length of the outage is not known.

@@ -25,7 +25,7 @@ export const luaBoundsAndClocks = [
     history: 'after the clock went back, the agenda is shifted page by page, and each id once',
   },
   {
-    cure: 'a step back uses up no grace',
+    cure: 'no third grace in a row',
     test: CLOCK,
     history: 'when the clock went back and then forward by an hour, no worker loses its lease',
   },
@@ -42,7 +42,7 @@ export const luaBoundsAndClocks = [
       'when Redis was away before the first tick, and again right after it, a producer has its whole lease to renew',
   },
   {
-    cure: 'the first tick uses up no grace',
+    cure: 'no third grace in a row',
     test: CLOCK,
     history:
       'when Redis was away before the first tick, and again right after it, a producer has its whole lease to renew',

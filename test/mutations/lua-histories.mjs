@@ -197,6 +197,11 @@ export const luaHistories = [
     history: 'a Redis that comes and goes does not leave a dead worker its permits for ever',
   },
   {
+    cure: 'no third grace in a row',
+    test: TRACES_OUTAGES,
+    history: 'a step of the clock beside an outage leaves a worker its whole lease to renew',
+  },
+  {
     cure: 'a dropped generation is forgotten whatever is open',
     test: TRACES_DROPS,
     history:
