@@ -2,9 +2,15 @@ import type { ServerOrigin } from './server-program.js';
 import { startRedis } from './start-redis.js';
 
 export interface ResolvedRedis extends AsyncDisposable {
+  /** Of an embedded server, its `ownUrl`: for programs of this machine that are to end with the server. */
   url: string;
   /** `environment`: from REDIS_URL; else the origin of the embedded server. */
   origin: 'environment' | ServerOrigin;
+  /**
+   * Rejects (`REDIS_ENDED`) when the embedded server has ended and was not closed: all that was in it is lost. If the
+   * program does not handle that, Node ends it with this error.
+   */
+  lost: Promise<never>;
   /** Ends the embedded server. Does nothing to a server from REDIS_URL. May be called again at any time. */
   close(): Promise<void>;
 }
@@ -19,9 +25,12 @@ export async function resolveRedisUrl(
   const url = process.env['REDIS_URL'];
   if (url) {
     const close = async () => {};
-    return { url, origin: 'environment', close, [Symbol.asyncDispose]: close };
+    const lost = new Promise<never>(() => {});
+    return { url, origin: 'environment', lost, close, [Symbol.asyncDispose]: close };
   }
   const redis = await startRedis({ onStatus: options.onStatus });
-  const { origin, close } = redis;
-  return { url: redis.url, origin, close, [Symbol.asyncDispose]: close };
+  const { ownUrl, origin, close } = redis;
+  // A promise of its own, as that of `startRedis` may be left unhandled.
+  const lost = redis.lost.finally();
+  return { url: ownUrl, origin, lost, close, [Symbol.asyncDispose]: close };
 }

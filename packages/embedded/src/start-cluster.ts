@@ -30,6 +30,8 @@ export interface EmbeddedCluster extends AsyncDisposable {
   url: string;
   /** Resolves with the end of its log when any of the servers has ended, for whatever reason. */
   ended: Promise<string>;
+  /** Rejects (`REDIS_ENDED`) when any of the servers has ended and was not closed. Need not be awaited. */
+  lost: Promise<never>;
   /** Ends all servers and waits for that. May be called again at any time. */
   close(): Promise<void>;
   /** Sends SIGKILL to one node. @throws RangeError for an index without a node */
@@ -118,7 +120,10 @@ function embeddedCluster(servers: EmbeddedRedis[], startAgain?: StartNode): Embe
     if (server === undefined) throw new RangeError(`the cluster has no node ${index}`);
     return server;
   };
+  const lost = Promise.race(servers.map((server) => server.lost));
+  lost.catch(() => {});
   return {
+    lost,
     nodes: servers.map(({ host, port, pid }) => ({ host, port, pid })),
     url: servers.map(({ url }) => url).join(','),
     ended: Promise.race(servers.map(({ ended }) => ended)),

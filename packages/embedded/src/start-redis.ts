@@ -37,6 +37,11 @@ export interface EmbeddedRedisOptions {
 export interface EmbeddedRedis extends AsyncDisposable {
   /** `redis://:<password>@127.0.0.1:<port>`. Keep it out of command lines and logs, which others may read. */
   url: string;
+  /**
+   * As `url`, for programs of this machine that are to end with the server: Piecework connects by it only while the
+   * server runs, and never to another one at its port.
+   */
+  ownUrl: string;
   host: string;
   port: number;
   /** `''`: none. */
@@ -48,6 +53,8 @@ export interface EmbeddedRedis extends AsyncDisposable {
   origin: ServerOrigin;
   /** Resolves with the end of its log when the server has ended, for whatever reason. */
   ended: Promise<string>;
+  /** Rejects (`REDIS_ENDED`) when the server has ended and was not closed. Need not be awaited. */
+  lost: Promise<never>;
   /** Ends the server and waits until it and its folder are gone. May be called again at any time. */
   close(): Promise<void>;
   /** Sends a signal to the server, such as SIGKILL or SIGSTOP; does nothing if the server has ended. */
@@ -128,8 +135,16 @@ function embeddedRedis(
     closed ??= supervised.close().then(() => releasePort(port));
     return closed;
   };
+  const lost = supervised.ended.then((log) => {
+    if (closed) return new Promise<never>(() => {});
+    const message = `the Redis that was started here has ended by itself:\n${log.trim()}`;
+    throw new EmbeddedRedisError('REDIS_ENDED', message);
+  });
+  lost.catch(() => {});
+  const url = `redis://${password && `:${encodeURIComponent(password)}@`}${HOST}:${port}`;
   return {
-    url: `redis://${password && `:${encodeURIComponent(password)}@`}${HOST}:${port}`,
+    url,
+    ownUrl: `${url}?serverPid=${supervised.pid}`,
     host: HOST,
     port,
     password,
@@ -137,6 +152,7 @@ function embeddedRedis(
     pid: supervised.pid,
     origin,
     ended: supervised.ended,
+    lost,
     close,
     kill: (signal) => sendSignal(supervised.pid, command, signal),
     [Symbol.asyncDispose]: close,

@@ -9,7 +9,7 @@ import type { ServerCommand } from './server-program.js';
  * session of its own, so that Ctrl-C in the terminal reaches neither the shell nor the server. The shell has one end of
  * a pipe, and only the parent has the other. When the pipe closes, because the parent closes it or has ended, a watcher
  * ends the server by SIGTERM, and by SIGKILL after four seconds. When the server has ended, for whatever reason, the
- * shell prints the last lines of its log and cleans up.
+ * shell prints the last lines of its log, and the signal that ended it, and cleans up.
  *
  * Other users of the machine may read the arguments of every process, and files that the umask lets them read. So the
  * server reads its password from descriptor 3, a pipe, and only this user may read the files that the server creates.
@@ -37,10 +37,12 @@ exec >/dev/null
 } 2>/dev/null &
 watcher=$!
 exec 4<&-
-wait "$server"
+wait "$server" 2>/dev/null
+status=$?
 kill "$watcher" 2>/dev/null
 [ -z "$container" ] || "$1" rm -f "$container" >/dev/null 2>&1
 tail -n 20 "$log" >&2
+[ "$status" -le 128 ] || echo "ended by SIG$(kill -l "$status")" >&2
 [ -z "$folder" ] || rm -rf "$folder"
 `;
 

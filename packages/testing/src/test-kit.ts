@@ -38,8 +38,8 @@ export class TestKit implements AsyncDisposable {
   /** @internal */
   constructor(server: EmbeddedRedis) {
     this.#server = server;
-    this.redis = server.url;
-    this.#connection = Connection.open(server.url, 'this test kit');
+    this.redis = server.ownUrl;
+    this.#connection = Connection.open(server.ownUrl, 'this test kit');
     this.clock = new TestClock(this.#connection);
   }
 
@@ -53,7 +53,7 @@ export class TestKit implements AsyncDisposable {
    * its own for that; otherwise your workers have to run. When nothing runs, and the request only waits for a time (a
    * delay, a backoff, a hold), the clock is moved there.
    * @throws RequestFailuresError that lists the failures, unless the request succeeded · StuckError when it cannot end
-   *   as it is, or has not ended after `timeoutMs` · InvalidOptionError
+   *   as it is, or has not ended after `timeoutMs` · EmbeddedRedisError REDIS_ENDED · InvalidOptionError
    */
   async drain(request: RequestHandle, options: DrainOptions = {}): Promise<CompletionOutcome> {
     const checked = checkOptions<DrainOptions & { timeoutMs: number }>(drainOptions, options);
@@ -61,7 +61,7 @@ export class TestKit implements AsyncDisposable {
     if (this.#closing) throw new ClosedError('this test kit');
     const { clock, redis } = this;
     const drain = new Drain({ connection: this.#connection, clock, redis }, request, checked);
-    return drain.run();
+    return Promise.race([drain.run(), this.#server.lost]);
   }
 
   /** Ends the Redis and lets Piecework go by the time of the server again. Close workers and clients before. */

@@ -20,8 +20,10 @@ interface DevValues {
 interface Serving {
   /** Its URL; for a cluster, the URLs of all nodes, separated by commas. */
   readonly url: string;
-  /** Resolves with the end of its log when it has ended, for whatever reason. */
-  readonly ended: Promise<string>;
+  /** Its URL for what ends with it. */
+  readonly ownUrl?: string;
+  /** Rejects when it has ended by itself. */
+  readonly lost: Promise<never>;
   close(): Promise<void>;
 }
 
@@ -35,6 +37,8 @@ interface Shown {
   readonly about: string;
   /** Rejects when the example has ended by itself. */
   readonly lost: Promise<never>;
+  /** Ends the example at once; `close` waits for that. */
+  kill(): void;
   close(): Promise<void>;
 }
 
@@ -58,25 +62,24 @@ export function devCommand(program: Command): void {
     onStopSignals(() => stopping.abort());
     // Loaded on demand: help and completion load this module, too.
     const embedded = await import('@piecework/embedded');
-    const { url, ended, close } = await serve(embedded, values);
+    const { url, ownUrl = url, lost, close } = await serve(embedded, values);
     // The server does not keep this process running.
     const stay = setInterval(() => {}, 60_000);
     let shown: Shown | undefined;
-    let log: string | undefined;
+    // Also while the example starts.
+    lost.catch(() => stopping.abort());
     try {
-      shown = values.dashboard ? await show(url, values, signal) : undefined;
+      shown = values.dashboard ? await show(ownUrl, values, signal) : undefined;
       await announce(values, url, shown);
-      const lost = shown ? [shown.lost] : [];
-      log = (await Promise.race([stopped, ended, ...lost])) ?? undefined;
+      await Promise.race([lost, stopped, ...(shown ? [shown.lost] : [])]);
+    } catch (error) {
+      shown?.kill();
+      throw error;
     } finally {
       clearInterval(stay);
       // While it closes, its calls still find the server.
       await shown?.close();
       await close();
-    }
-    if (log !== undefined) {
-      const message = `the server has ended by itself:\n${log.trim()}`;
-      throw new embedded.EmbeddedRedisError('REDIS_ENDED', message);
     }
   });
 }
@@ -136,7 +139,8 @@ async function show(
       await example.close();
       await page.close();
     };
-    return { url: page.url, password, about: LivingExample.about, lost: example.lost, close };
+    const kill = () => example.kill();
+    return { url: page.url, password, about: LivingExample.about, lost: example.lost, kill, close };
   } catch (error) {
     await page.close();
     throw error;

@@ -58,6 +58,13 @@ export class LivingExample {
     return new LivingExample(fleet, new Piecework({ redis, queue }));
   }
 
+  /** Ends all of it at once, as when Redis has ended. `close` waits for that. */
+  kill(): void {
+    this.#fleet.kill();
+    // A call in progress would be tried again for a while.
+    void this.#pw.close();
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#kinds.catch(() => {});

@@ -6,11 +6,16 @@ import { passedOn } from '../processes/passed-on.js';
 import { say } from '../terminal/print.js';
 import { discarding, type RunValues } from './values.js';
 
-/** Starts the worker processes of a run. @throws InvalidOptionError: they do not serve its task, and nobody else can */
+/**
+ * Starts the worker processes of a run.
+ * @param lost kills them, also while they start
+ * @throws InvalidOptionError: they do not serve its task, and nobody else can
+ */
 export async function startFleet(
   pw: Piecework,
   redis: string,
   values: RunValues,
+  lost: AbortSignal,
   onDiscarded: () => void,
 ): Promise<WorkerFleet> {
   const { queue, processes, maxRestarts, handler } = values;
@@ -18,16 +23,19 @@ export async function startFleet(
     ...{ redis, queue, handler, processes, maxRestarts, onDiscarded },
     flags: passedOn({ ...values, ...discarding(values) }),
     metrics: values.metricsPort !== undefined,
+    signal: lost,
     // Handlers may write to standard output too; here only results go there.
     onLine: say,
     // Keeps log lines and the progress bar apart.
     ...(process.stderr.isTTY ? { onErrorLine: say } : {}),
     onRestart: (restart) => say(restartText(restart)),
   });
-  await expectServed(pw, fleet, values).catch(async (error: unknown) => {
-    await fleet.close();
-    throw error;
-  });
+  if (lost.aborted) fleet.kill();
+  else
+    await expectServed(pw, fleet, values).catch(async (error: unknown) => {
+      await fleet.close();
+      throw error;
+    });
   return fleet;
 }
 

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import {
   type Connection,
   pause,
+  processRuns,
   QueueCommands,
   RequestReads,
   RunningCommands,
@@ -10,7 +11,6 @@ import {
 import { programsEnded } from '../exec/programs-ended.js';
 import { noteEnd } from '../processes/note-end.js';
 import { say } from '../terminal/print.js';
-import { runs } from './lock.js';
 
 /**
  * Sub-requests that workers of an earlier run still own when the next run begins. Normally they run again when the
@@ -56,7 +56,7 @@ export async function freeLeftovers(connection: Connection, run: Leftovers): Pro
   };
   const isRunning = (worker: string) => {
     const pid = pidOf(worker);
-    return pid !== undefined && runs(pid);
+    return pid !== undefined && processRuns(pid);
   };
   for (let ms = 0; owners.some(isRunning) && ms < ENDING_MS; ms += CHECK_MS) await pause(CHECK_MS);
   const dead = owners.filter((worker) => pidOf(worker) !== undefined && !isRunning(worker));

@@ -4,6 +4,7 @@ import {
   type Connection,
   PieceworkError,
   pause,
+  processRuns,
   queueKeys,
   redisError,
   renewAfterMs,
@@ -84,7 +85,7 @@ export class RunLock implements AsyncDisposable {
       // cure: one run of a name at a time
       if (!other) return new RunLock(connection, id, key, runner, false);
       const known = other.machine === MACHINE;
-      if (known && !runs(other.pid)) {
+      if (known && !processRuns(other.pid)) {
         // Another run may do the same at this moment: the one that is not in the key at its first renewal has lost.
         await set(connection, key, runner);
         // After a lost reply, the call is repeated and finds its own token.
@@ -148,23 +149,6 @@ async function set(
 function underWay(id: string, { host, pid }: Runner): PieceworkError {
   const message = `${id} is being run already, by process ${pid} on ${host}; piecework watch ${id} shows its progress`;
   return new PieceworkError(message, { code: 'UNDER_WAY', retryable: true });
-}
-
-/** Whether a process of this machine is running. */
-export function runs(pid: number): boolean {
-  // Our own id: the other process has ended and we got its number, as in a container that was started again.
-  if (pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
-  try {
-    // A process that has ended keeps its number until its parent has waited for it.
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return true;
-  }
 }
 
 /** Where a process id is valid. Only Linux can have several such places on one host. */

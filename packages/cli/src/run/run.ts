@@ -1,6 +1,6 @@
 import type { ResolvedRedis } from '@piecework/embedded';
 import type { RequestOptions } from '@piecework/producer';
-import { pause, RequestExistsError } from '@piecework/protocol';
+import { PieceworkError, pause, RequestExistsError } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { type OpenHandle, Piecework, type RequestHandle } from 'piecework/client';
 import prettyMs from 'pretty-ms';
@@ -38,6 +38,8 @@ const ENDING_MS = 15_000;
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
 
+const LOST_REDIS =
+  'the run ended early, as its Redis did, and cannot be continued; begin it anew, or give it a Redis of yours by --redis: ';
 const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
 
 export interface RunParts {
@@ -55,10 +57,10 @@ export async function run(parts: RunParts): Promise<number> {
   return await new Run(parts, redis, startedMs).toItsEnd();
 }
 
-type RunRedis = Pick<ResolvedRedis, 'url' | 'origin' | 'close'>;
+type RunRedis = Pick<ResolvedRedis, 'url' | 'origin' | 'lost' | 'close'>;
 
 const givenRedis = (url: string): RunRedis => ({
-  ...{ url, origin: 'environment', close: async () => {} },
+  ...{ url, origin: 'environment', lost: new Promise<never>(() => {}), close: async () => {} },
 });
 
 /** A Redis that ends with the run. */
@@ -98,6 +100,7 @@ class Run {
   /** Present when the same command can continue this run. */
   readonly #named: Named | undefined;
   readonly #stopping = new AbortController();
+  readonly #redisLost = new AbortController();
   #stoppedBy: NodeJS.Signals | undefined;
   #lock: RunningHere | undefined;
   #fleet: WorkerFleet | undefined;
@@ -134,23 +137,39 @@ class Run {
 
   async toItsEnd(): Promise<number> {
     try {
-      const options = await this.#identify();
-      const earlier = await this.#findEarlier(options);
-      if (!earlier?.isComplete || earlier.retries) await this.#startFleet();
-      const unlisten = this.#listenForSignals();
-      const open = earlier?.open ?? (await this.#open(options));
-      const handle = await this.#prepare(open, earlier);
-      const running = this.#begin(open, handle);
-      const ended = (await this.#firstEnd(running)) ?? (await this.#leave(running));
-      await this.#hardEnd;
-      unlisten();
-      this.#rescuable = undefined;
-      return ended ? await this.#complete(handle, ended) : await this.#stopped(handle);
+      return await Promise.race([
+        this.#run(),
+        this.#redis.lost.catch((error) => this.#onRedisLost(error)),
+      ]);
     } catch (error) {
       throw await this.#explain(error);
     } finally {
       await this.#close();
     }
+  }
+
+  async #run(): Promise<number> {
+    const options = await this.#identify();
+    const earlier = await this.#findEarlier(options);
+    if (!earlier?.isComplete || earlier.retries) await this.#startFleet();
+    const unlisten = this.#listenForSignals();
+    const open = earlier?.open ?? (await this.#open(options));
+    const handle = await this.#prepare(open, earlier);
+    const running = this.#begin(open, handle);
+    const ended = (await this.#firstEnd(running)) ?? (await this.#leave(running));
+    await this.#hardEnd;
+    unlisten();
+    this.#rescuable = undefined;
+    return ended ? await this.#complete(handle, ended) : await this.#stopped(handle);
+  }
+
+  /** Kills everything that works on the run, as its Redis has ended with all that was in it. @throws PieceworkError */
+  #onRedisLost(error: PieceworkError): never {
+    this.#redisLost.abort();
+    // cure: workers end with the Redis of their run
+    this.#fleet?.kill();
+    const { code, message } = error;
+    throw new PieceworkError(`${LOST_REDIS}${message}`, { code });
   }
 
   /** Whether Redis continues to run after this command. */
@@ -189,7 +208,8 @@ class Run {
   }
 
   async #startFleet(): Promise<void> {
-    this.#fleet = await startFleet(this.#pw, this.#redis.url, this.#values, () => {
+    const { signal } = this.#redisLost;
+    this.#fleet = await startFleet(this.#pw, this.#redis.url, this.#values, signal, () => {
       this.#discarded = true;
     });
     this.#metrics = await serveFleetMetrics(this.#fleet, this.#values);
@@ -376,8 +396,9 @@ class Run {
   async #close(): Promise<void> {
     await this.#fleet?.close();
     await this.#metrics?.[Symbol.asyncDispose]();
+    const hasRedis = !this.#redisLost.signal.aborted;
     // Nobody else uses the request, unless the user knows how to read it.
-    if (!this.#kept && !this.#named) await this.#request?.drop().catch(() => {});
+    if (hasRedis && !this.#kept && !this.#named) await this.#request?.drop().catch(() => {});
     await this.#pw.close();
     await this.#lock?.[Symbol.asyncDispose]();
     await this.#redis.close();

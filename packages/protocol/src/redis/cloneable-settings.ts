@@ -4,6 +4,7 @@ import type { Client } from './client.js';
 import { Cluster } from './ioredis.js';
 import { namedNodes } from './ioredis-internals/cluster-internals.js';
 import { selectedDb } from './ioredis-internals/node-internals.js';
+import { OwnServerConnector } from './own-server.js';
 import { isFollowing } from './sentinel-watch.js';
 
 /**
@@ -18,7 +19,7 @@ const WHERE = [
   ...['host', 'port', 'path', 'family', 'db', 'username', 'password', 'tls', 'Connector'],
   ...['connectTimeout', 'keepAlive', 'noDelay'],
   ...['sentinels', 'name', 'role', 'sentinelUsername', 'sentinelPassword', 'sentinelTLS'],
-  ...['enableTLSForSentinelMode', 'preferredSlaves', 'natMap'],
+  ...['enableTLSForSentinelMode', 'preferredSlaves', 'natMap', 'serverPid'],
 ];
 const WHERE_CLUSTER = ['natMap', 'useSRVRecords', 'slotsRefreshTimeout'];
 
@@ -27,7 +28,8 @@ export function cloneableSettings(client: Client): CloneableSettings {
   if (!(client instanceof Cluster)) {
     const { Connector, ...options } = pick(client.options, WHERE);
     // The other thread makes its own of ours.
-    const kept = Connector === undefined || isFollowing(Connector) ? {} : { Connector };
+    const isOurs = isFollowing(Connector) || Connector === OwnServerConnector;
+    const kept = Connector === undefined || isOurs ? {} : { Connector };
     return structuredClone({ ...options, ...kept, db: selectedDb(client) });
   }
   const { options } = client;

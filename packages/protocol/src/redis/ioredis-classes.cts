@@ -6,6 +6,6 @@ import ioredis = require('ioredis');
  * optimize that search, which takes 60 ms of CPU in each process. Here it reads this file alone, and ioredis is loaded
  * by `require`.
  */
-const { Cluster, Command, Redis, SentinelConnector } = ioredis;
+const { AbstractConnector, Cluster, Command, Redis, SentinelConnector } = ioredis;
 
-export = { Cluster, Command, Redis, SentinelConnector };
+export = { AbstractConnector, Cluster, Command, Redis, SentinelConnector };

@@ -5,6 +5,7 @@ import { InvalidOptionError } from '../contract/errors.js';
 import { HIDDEN } from '../contract/shown-value.js';
 import type { Client } from './client.js';
 import { Cluster, Redis } from './ioredis.js';
+import { connectorOf } from './own-server.js';
 import {
   hasWrongEscape,
   hasWrongPort,
@@ -84,7 +85,9 @@ export function openClient(input: Exclude<RedisInput, Client>): Client {
     const urls = nodeUrls(input);
     if (urls.length > 1) return openCluster(urls);
     if (namesSentinels(input)) return openClient(sentinelsOf(input) as RedisOptions);
-    return new Redis(input.replace(/^unix:\/\//, ''), { ...ANSWER, ...ANEW, ...own });
+    return new Redis(input.replace(/^unix:\/\//, ''), {
+      ...{ ...ANSWER, ...ANEW, ...own, ...connectorOf(input) },
+    });
   }
   if ('nodes' in input && input.nodes) {
     const redisOptions = {
@@ -96,7 +99,8 @@ export function openClient(input: Exclude<RedisInput, Client>): Client {
     const options = { ...REDIRECTIONS, ...input.options, ...own } as ClusterOptions;
     return new Cluster([...input.nodes], options);
   }
-  const options = { ...ANSWER, ...ANEW, ...(input as RedisOptions), ...own } as RedisOptions;
+  const given = { ...(input as RedisOptions), ...own, ...connectorOf(input) };
+  const options = { ...ANSWER, ...ANEW, ...given } as RedisOptions;
   if (!isWatched(options) || options.Connector) return new Redis(options);
   const watch = new SentinelWatch(options);
   const client = new Redis({ ...options, Connector: watch.Connector });

@@ -1,0 +1,46 @@
+import { createConnection, type Socket } from 'node:net';
+import type { RedisOptions } from 'ioredis';
+import { processRuns } from '../common/process-runs.js';
+import { AbstractConnector } from './ioredis.js';
+
+/*
+ * A server that this program, or its parent, started has a URL that contains its process id:
+ * `redis://:<password>@127.0.0.1:<port>?serverPid=<pid>`. A client of it connects only while that process runs: later,
+ * another user of the machine may listen at its port, would receive the password, and could hand out work.
+ */
+
+type Options = RedisOptions & { readonly serverPid?: string };
+
+export class OwnServerConnector extends AbstractConnector {
+  readonly #options: Options;
+
+  constructor(options: unknown) {
+    const given = options as Options;
+    super(given.disconnectTimeout ?? 0);
+    this.#options = given;
+  }
+
+  /** Rejects when the server has ended; then the client does not connect again. */
+  async connect(): Promise<Socket> {
+    this.connecting = true;
+    const { host = '', port = 0, serverPid } = this.#options;
+    if (!processRuns(Number(serverPid)))
+      throw new Error('the Redis that was started here has ended');
+    const stream = createConnection({ host, port });
+    this.stream = stream;
+    stream.once('error', (error) => {
+      this.firstError = error;
+    });
+    return stream;
+  }
+}
+
+/** How a client of this URL, or with these options of one, connects. */
+export function connectorOf(where: string | object): Pick<RedisOptions, 'Connector'> {
+  const isOwn =
+    typeof where === 'string'
+      ? new URLSearchParams(where.split('?')[1]).has('serverPid')
+      : 'serverPid' in where;
+  // cure: a client of an own server does not connect to what listens there after its end
+  return isOwn ? { Connector: OwnServerConnector } : {};
+}
