@@ -51,4 +51,14 @@ export const codeCommandLine = [
     test: 'test/flow/cli-resume.test.ts',
     name: 'continues at once with programs as well, when they have ended',
   },
+  {
+    cure: 'workers end with the Redis of their run',
+    test: 'test/flow/own-server.test.ts',
+    name: 'a run ends with an error when its Redis is killed, and leaves no worker or program',
+  },
+  {
+    cure: 'a run that cannot cancel its request ends all the same',
+    test: 'test/flow/own-server.test.ts',
+    name: 'a run without a name ends after SIGTERM while Redis is away, and says why',
+  },
 ];

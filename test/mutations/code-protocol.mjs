@@ -194,4 +194,10 @@ export const codeProtocol = [
     name: 'has a warning when sub-requests fail because their workers ended too often',
     change: 'never',
   },
+  {
+    cure: 'a client of an own server does not connect to what listens there after its end',
+    test: 'test/flow/own-server.test.ts',
+    name: 'no client gives its password to another program at the port of an own server that has ended',
+    change: 'never',
+  },
 ];

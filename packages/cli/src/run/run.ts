@@ -120,7 +120,7 @@ class Run {
   #lost: unknown;
 
   constructor({ items, values, files, unused }: RunParts, redis: RunRedis, startedMs: number) {
-    const { queue, shards, id = '', resume, retryFailed } = values;
+    const { queue, shards, unavailableMs, id = '', resume, retryFailed } = values;
     this.#items = items;
     this.#values = values;
     this.#files = files;
@@ -132,7 +132,7 @@ class Run {
     // A named run always measures it: a later run may ask for a joblog.
     const timing = values.timing || values.joblog !== undefined || isNamed(values);
     this.#asked = requestOf({ ...values, timing });
-    this.#pw = new Piecework({ redis: redis.url, queue, shards });
+    this.#pw = new Piecework({ redis: redis.url, queue, shards, unavailableMs });
   }
 
   async toItsEnd(): Promise<number> {
@@ -282,11 +282,17 @@ class Run {
 
   /** Starts everything that ends with the request: input, results, joblog, progress. */
   #begin(open: OpenHandle<unknown>, handle: RequestHandle): Running {
-    this.#stopping.signal.addEventListener('abort', () => {
-      if (this.#named) open.leave();
-      else void this.#endEarly(open);
-      // The run does not wait for a person, or a program, that still writes items.
-      this.#items.close();
+    const unstoppable = new Promise<never>((_, reject) => {
+      this.#stopping.signal.addEventListener('abort', () => {
+        if (this.#named) open.leave();
+        else
+          void this.#endEarly(open).catch((error) => {
+            // cure: a run that cannot cancel its request ends all the same
+            reject(error);
+          });
+        // The run does not wait for a person, or a program, that still writes items.
+        this.#items.close();
+      });
     });
     const { json, out } = this.#values;
     const leaving = new AbortController();
@@ -303,19 +309,23 @@ class Run {
       writing.joblog,
       quiet ? undefined : showProgress(handle.progress({ signal })),
     ] as const;
-    const ending = Promise.all(parts).then(
+    const ended = Promise.all(parts).then(
       ([outcome, wrong, cut, logCut]): Ending => ({ outcome, wrong, cut, logCut }),
     );
+    const ending = Promise.race([ended, unstoppable]);
     return { open, handle, parts, leaving, ending };
   }
 
-  /** Cancels the rest once what runs has ended: a cancel would have running handlers stop. */
+  /**
+   * Cancels the rest once what runs has ended: a cancel would have running handlers stop.
+   * @throws ConnectionError, ServerError, IndeterminateError when Redis does not answer, or refuses it
+   */
   async #endEarly(open: OpenHandle<unknown>): Promise<void> {
     // cure: running handlers may finish after the first Ctrl-C
     await this.#fleet?.close();
     // After a second signal the request stays as it is.
     if (this.#hardEnd !== undefined) return;
-    await open.cancel().catch(() => {});
+    await open.cancel();
   }
 
   /** Waits for the end of the request. @returns undefined when a named run is to be left as it is */

@@ -1,6 +1,7 @@
 import { createConnection, type Socket } from 'node:net';
 import type { RedisOptions } from 'ioredis';
 import { processRuns } from '../common/process-runs.js';
+import { ConnectionError } from '../contract/errors.js';
 import { AbstractConnector } from './ioredis.js';
 
 /*
@@ -25,7 +26,7 @@ export class OwnServerConnector extends AbstractConnector {
     this.connecting = true;
     const { host = '', port = 0, serverPid } = this.#options;
     if (!processRuns(Number(serverPid)))
-      throw new Error('the Redis that was started here has ended');
+      throw new ConnectionError('the Redis that was started here has ended');
     const stream = createConnection({ host, port });
     this.stream = stream;
     stream.once('error', (error) => {
@@ -42,5 +43,6 @@ export function connectorOf(where: string | object): Pick<RedisOptions, 'Connect
       ? new URLSearchParams(where.split('?')[1]).has('serverPid')
       : 'serverPid' in where;
   // cure: a client of an own server does not connect to what listens there after its end
-  return isOwn ? { Connector: OwnServerConnector } : {};
+  if (isOwn) return { Connector: OwnServerConnector };
+  return {};
 }
