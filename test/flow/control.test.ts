@@ -3,6 +3,7 @@ import {
   ControlCommands,
   DroppedError,
   EndedError,
+  ExpiredError,
   InvalidOptionError,
   NotFoundError,
   QueueControlCommands,
@@ -108,7 +109,7 @@ describe('cancel', () => {
 
   test('of an unknown id is an error', async ({ flow }) => {
     const admin = piecework(flow).admin;
-    for (const call of ['cancel', 'pause', 'resume'] as const)
+    for (const call of ['cancel', 'pause', 'resume', 'drop'] as const)
       await expect(admin[call](flow.id('none'))).rejects.toBeInstanceOf(NotFoundError);
     await expect(admin.cancel('a{b}')).rejects.toBeInstanceOf(InvalidOptionError);
     const { id } = await flow.producer().submit([1], { id: flow.id('dropped') });
@@ -141,8 +142,23 @@ describe('drop', () => {
     // The first half: the process dies before it has told the queue.
     await new ControlCommands(await connected(), id).drop();
     await client.del(requestKeys(id).request);
-    await expect(pw.request(id).drop()).rejects.toBeInstanceOf(NotFoundError);
+    await expect(pw.request(id).drop()).rejects.toBeInstanceOf(ExpiredError);
     expect(await client.zscore(history, id)).toBeNull();
+    await expect(pw.request(id).drop()).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test('of a request whose retention has passed is an ExpiredError, as other calls are', async ({
+    flow,
+  }) => {
+    await flow.worker({ handler: (n: number) => n }).start();
+    const { client } = await connected();
+    const { id } = await flow.producer().submit([1], { id: flow.id('a') });
+    await until(async () => (await client.zscore(queueKeys(flow.queue).history, id)) !== null);
+    const { request, results } = requestKeys(id);
+    await client.del(request, results);
+    const { admin } = piecework(flow);
+    for (const call of ['cancel', 'pause', 'resume', 'drop'] as const)
+      await expect(admin[call](id), call).rejects.toBeInstanceOf(ExpiredError);
   });
 });
 

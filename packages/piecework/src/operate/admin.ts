@@ -198,7 +198,7 @@ export class Admin implements AsyncDisposable {
    * minutes a tombstone lets waiting callers know of the drop (DroppedError). While Redis is away it keeps trying
    * for `unavailableMs`; calling again is safe. It removes the generation that exists at the first call: a request
    * that is submitted under the same id meanwhile stays.
-   * @throws NotFoundError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
+   * @throws NotFoundError · ExpiredError · InvalidOptionError · ServerError, ConnectionError · IndeterminateError
    */
   drop(id: string): Promise<void> {
     return this.#requests.drop(id);

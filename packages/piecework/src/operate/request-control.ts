@@ -123,20 +123,19 @@ export class RequestControl {
   /**
    * The state of a request that is to be dropped. If there is none, the tombstone of a drop that was cut off may have
    * expired before the drop was repeated. The queue still lists the end then, and is told.
-   * @throws NotFoundError
+   * @throws NotFoundError · ExpiredError
    */
   async #stateToDrop(id: string, commands: ControlCommands, patience: Patience) {
     for (;;) {
       // A server that took over may have the state again.
       const { epoch } = this.#connection;
       const seen = await patience.call(() => commands.current());
-      if (seen?.status === 'void') throw new NotFoundError(id);
-      if (seen) return seen;
+      if (seen && seen.status !== 'void') return seen;
+      const absence = await this.#absence(id, patience);
+      if (seen) throw absence;
       const queue = this.#shards.of(id);
       // cure: a drop of what is gone is forgotten by the queue
-      if (await patience.call(() => queue.finish(id, 0, 'dropped', 0, epoch))) {
-        throw new NotFoundError(id);
-      }
+      if (await patience.call(() => queue.finish(id, 0, 'dropped', 0, epoch))) throw absence;
     }
   }
 
