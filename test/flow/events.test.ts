@@ -1,3 +1,4 @@
+import { ConnectionError } from '@piecework/protocol';
 import type { SettledEvent, Worker, WorkerEvents } from '@piecework/worker';
 import { describe, expect } from 'vitest';
 import { deadHolder, type Flow, gate, mastersOf, numbers, test } from '../support/flow.js';
@@ -97,7 +98,10 @@ describe('a worker tells', () => {
     }
     await until(() => new Set(back.map(([{ connection }]) => connection)).size === 2);
     expect(errors.length).toBeGreaterThan(0);
-    for (const [error] of errors) expect(error).toBeInstanceOf(Error);
+    for (const [error] of errors) {
+      expect(error).toBeInstanceOf(ConnectionError);
+      expect(error.message).toMatch(/: see that Redis runs/);
+    }
   });
 });
 

@@ -44,8 +44,8 @@ const WAYS: readonly (readonly [code: string, why: string])[] = [
 
 function whyUnreachable(message: string): string {
   const why = WAYS.find(([code]) => message.includes(code))?.[1];
-  const said = message.replace(/(^|, )(?:connect|getaddrinfo) (?=E)/g, '$1');
-  return why ? `${said}: ${why}` : said;
+  const said = message.replace(/(^|, )(?:connect|getaddrinfo) (?=E)/g, '$1').replace(/\.$/, '');
+  return `${said}: ${why ?? 'see that Redis runs and answers'}`;
 }
 
 /**

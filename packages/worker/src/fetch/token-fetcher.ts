@@ -1,9 +1,11 @@
 import {
   backoff,
   type Connection,
+  ConnectionError,
   nextTurn,
   pause,
   type QueueCommands,
+  redisError,
   whenLate,
 } from '@piecework/protocol';
 import type { Redis } from 'ioredis';
@@ -40,6 +42,8 @@ const AT_ONCE_MS = 20;
  * ask for as many as they are likely to use, or for those that the pop was for.
  */
 export type OnTokens = (tokens: readonly string[], most: number) => void;
+
+const LATE = 'wait for work: the server did not answer in time: see that Redis runs and answers';
 
 /** Without a reason Node makes a DOMException each time. */
 const ENDED = 'the pop has ended';
@@ -178,7 +182,7 @@ export class TokenFetcher {
         this.#onTokens(tokens, goesOn ? most : Number.POSITIVE_INFINITY);
         this.#slots.found();
       } catch (error) {
-        this.#fail(error as Error);
+        this.#fail(redisError(error, 'wait for work'));
         if (signal.aborted) return;
         await Promise.all([pause(waits.next(), signal), this.#connection.refreshSlots()]);
       }
@@ -283,7 +287,7 @@ export class TokenFetcher {
     if (this.#stopping.signal.aborted || count === 0) return [];
     let answered = () => {};
     const late = new Promise<never>((_, reject) => {
-      const fail = () => reject(new Error('the server did not answer the pop in time'));
+      const fail = () => reject(new ConnectionError(LATE));
       answered = whenLate(withinMs, fail);
     });
     const { lists } = this.#queue.lanes;

@@ -113,5 +113,7 @@ export class Stalls {
 }
 
 function reasonOf({ why }: Insisted): Error {
-  return why instanceof Error ? why : new ConnectionError('no answer so far');
+  return why instanceof Error
+    ? why
+    : new ConnectionError('no answer so far: see that Redis runs and answers');
 }
