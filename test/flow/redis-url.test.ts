@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { Connection, isRedisUrl, sentinelsOf } from '@piecework/protocol';
+import { Connection, InvalidOptionError, isRedisUrl, sentinelsOf } from '@piecework/protocol';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
@@ -128,6 +128,28 @@ it('is no cluster client of another copy of ioredis', () => {
   // All that distinguishes one.
   const other = Object.assign(new Redis({ lazyConnect: true }), { isCluster: true });
   expect(() => Connection.open(other)).toThrow(/npm ls ioredis/);
+});
+
+it('of a cluster is refused if a node has other credentials, another scheme, or options', () => {
+  const first = 'redis://me:secret@a:1';
+  for (const other of [
+    ...['redis://me:secret2@b', 'redis://other:secret@b', 'redis://:secret@b', 'rediss://b'],
+    ...['redis://b?family=6', 'redis://b?password=secret2', 'rediss://me:secret@b'],
+  ]) {
+    const open = () => Connection.open(`${first},${other}`);
+    expect(open, other).toThrow(InvalidOptionError);
+    expect(open, other).toThrow(/as URLs of a cluster one scheme and no options/);
+    expect(open, other).toThrow(expect.not.stringContaining('secret'));
+  }
+  expect(() => Connection.open('redis://a,redis://:secret@b')).toThrow(/user and password of the/);
+  for (const other of [
+    'redis://b',
+    first,
+    'redis://me:%73ecret@b',
+    'redis://b/0',
+    'redis://b?db=0',
+  ])
+    expect(() => Connection.open(`${first},${other}`).cut(), other).not.toThrow();
 });
 
 it('with a port that there is none of says so', () => {

@@ -7,6 +7,7 @@ import type { Client } from './client.js';
 import { Cluster, Redis } from './ioredis.js';
 import { connectorOf } from './own-server.js';
 import {
+  disagree,
   hasWrongEscape,
   hasWrongPort,
   isDb,
@@ -184,6 +185,9 @@ const MISTAKEN: Readonly<Record<string, string>> = {
 /** The part of a URL after its question mark, which ioredis reads as options. */
 const queryOf = (url: string): object => Object.fromEntries(new URLSearchParams(url.split('?')[1]));
 
+const OF_CLUSTER =
+  'as URLs of a cluster one scheme and no options; user and password of the first URL hold for all, others repeat them or have none';
+
 /** @throws InvalidOptionError when it is none of the forms, or has an option that is refused */
 export function checkInput(input: RedisInput): void {
   const allowed =
@@ -201,6 +205,7 @@ export function checkInput(input: RedisInput): void {
     if (hasWrongEscape(input))
       throw new InvalidOptionError('redis', HIDDEN, 'with user and password %-encoded: % as %25');
     for (const url of nodeUrls(input)) refuse(queryOf(url));
+    if (disagree(input)) throw new InvalidOptionError('redis', HIDDEN, OF_CLUSTER);
     return;
   }
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {

@@ -2,7 +2,7 @@ import type { RedisOptions } from 'ioredis';
 
 /*
  * Where Redis is, as one text: `redis://`, `rediss://` (TLS), `unix://` or a socket path; the URLs of some
- * nodes of a cluster with commas between them; or the Sentinels of a group of servers:
+ * nodes of a cluster with commas between them, which share a scheme, user and password; or the Sentinels of a group of servers:
  *
  *   redis-sentinel://[user:password@]host[:26379][,host[:26379]…]/NAME[/db][?sentinelPassword=…]
  *
@@ -60,6 +60,25 @@ export function hasWrongEscape(text: string): boolean {
       return true;
     }
   });
+}
+
+/**
+ * Whether URLs of a cluster say what would be ignored: another scheme, user or password than the first, or options. A
+ * later URL may leave user and password out.
+ */
+export function disagree(text: string): boolean {
+  if (namesSentinels(text)) return false;
+  const all = nodeUrls(text).filter((url) => URL.canParse(url));
+  const [first, ...others] = all.map((url) => new URL(url));
+  if (first === undefined || others.length === 0) return false;
+  const signIn = ({ username, password }: URL) => decodeURIComponent(`${username}:${password}`);
+  return (
+    [first, ...others].some(({ searchParams }) =>
+      [...searchParams.keys()].some((name) => name !== 'db'),
+    ) ||
+    others.some((url) => url.protocol !== first.protocol) ||
+    others.some((url) => ![':', signIn(first)].includes(signIn(url)))
+  );
 }
 
 /** The db of a URL, as ioredis reads it: the path takes precedence over the query. */
