@@ -26,6 +26,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "defineTask<{ path: string }, string>('thumbnail')": 'works until the program ends',
   'events({ cursor: lastCursor })': 'has no end',
   'app.listen(': 'serves until the program ends',
+  'worker.workers)': 'serves until the program ends',
   'graphite:': 'needs a Graphite server',
   'worker.subRequests': 'pulls until the program ends',
   'queue.items(': 'takes until the program ends',

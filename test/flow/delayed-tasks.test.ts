@@ -1,6 +1,6 @@
 import { Connection, InvalidOptionError, PayloadError, QueueCommands } from '@piecework/protocol';
 import type { HandlerContext } from '@piecework/worker';
-import { Admin, DelayedTasks, type TaskWorkerOptions } from 'piecework';
+import { Admin, DelayedTasks, serveHealth, type TaskWorkerOptions } from 'piecework';
 import { describe, expect } from 'vitest';
 import { type Flow, gate, heard, test } from '../support/flow.js';
 import { until } from '../support/until.js';
@@ -148,7 +148,7 @@ describe('a task', () => {
     const id = await tasks.executeLater(queue, 'nosuch', [1]);
     await saysOf(id, /: not within 30 ms; its queue has no worker: start one/);
     const later = await tasks.executeLater(queue, 'nosuch', [1], { delayMs: 3_600_000 });
-    await saysOf(later, /; it waits until 20/);
+    await saysOf(later, /; it is held until 20/);
     await taskWorker(tasks, flow, { queues: [queue], handlers: { other: () => 1 } }).start();
     await saysOf(
       id,
@@ -345,11 +345,25 @@ describe('a worker over several queues', () => {
       [urgent, 1],
       [mail, 1],
     ]);
+    await using server = await serveHealth(() => worker.health(), { port: 0 });
+    const ask = async () => {
+      const answer = await fetch(`http://127.0.0.1:${server.port}/ready`);
+      return { status: answer.status, body: await answer.json() };
+    };
+    expect(await ask()).toMatchObject({
+      status: 200,
+      body: { live: true, ready: true, why: [], workers: [{ queue: urgent }, { queue: mail }] },
+    });
+    await worker.workers[1]?.close();
+    expect(await ask()).toMatchObject({
+      status: 503,
+      body: { ready: false, why: worker.workers[1]?.health().why, workers: [{ ready: true }, {}] },
+    });
     const connection = Connection.open(flow.redis);
     flow.after(() => connection.close());
     const registered = () =>
       Promise.all([urgent, mail].map((queue) => new QueueCommands(connection, queue).workers()));
-    expect((await registered()).map(({ length }) => length)).toEqual([1, 1]);
+    expect((await registered()).map(({ length }) => length)).toEqual([1, 0]);
     await worker.close();
     expect((await registered()).map(({ length }) => length)).toEqual([0, 0]);
     expect(worker.health().map(({ state }) => state)).toEqual(['closed', 'closed']);

@@ -27,12 +27,13 @@ const OPTIONS = ['port', 'host', 'metrics'];
  * ```ts
  * await using health = await serveHealth(() => worker.health(), { port: 8080, host: '0.0.0.0' });
  * ```
- * @param ask `worker.health()`, `fleet.health()` or something of the same shape
+ * @param ask `worker.health()`, `fleet.health()`, that of a worker of DelayedTasks, or something of the same shape. Of
+ *   several, the process is live and ready if all are
  * @param at `port` 0: a free one. `host`: 127.0.0.1 by default
  * @throws InvalidOptionError when the port cannot be used
  */
 export function serveHealth(
-  ask: () => Health | Promise<Health>,
+  ask: () => Health | readonly Health[] | Promise<Health | readonly Health[]>,
   at: {
     readonly port: number;
     readonly host?: string | undefined;
@@ -44,7 +45,7 @@ export function serveHealth(
     throw new InvalidOptionError(...unknown, `no such option; options: ${OPTIONS.join(', ')}`);
   const page = (of: 'live' | 'ready') => async (): Promise<Answer> => {
     try {
-      const health = await ask();
+      const health = together(await ask());
       return json(health[of] ? 200 : 503, health);
     } catch (error) {
       return json(503, { live: false, ready: false, why: [(error as Error).message] });
@@ -59,6 +60,18 @@ export function serveHealth(
     at,
   );
 }
+
+/** The health of a process with several workers. */
+function together(health: Health | readonly Health[]): Health {
+  if (!isSeveral(health)) return health;
+  const live = health.every((one) => one.live);
+  const ready = health.every((one) => one.ready);
+  const all = { live, ready, why: health.flatMap(({ why }) => why), workers: health };
+  return all;
+}
+
+const isSeveral = (health: Health | readonly Health[]): health is readonly Health[] =>
+  Array.isArray(health);
 
 /** The page that Prometheus reads. */
 export async function metricsAnswer(page: MetricsPage): Promise<Answer> {
