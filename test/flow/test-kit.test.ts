@@ -99,6 +99,15 @@ describe('drain', () => {
     await request.drop();
   });
 
+  test('says that only its deadline would end it', async () => {
+    const request = await pw.submit([1], { task: 'another', deadlineMs: HOUR_MS });
+    const stuck = kit.drain(request, { handlers: [square.handler] });
+    await expect(stuck).rejects.toThrow(
+      /cannot end before its deadline, 20.*Z: 1 ready; .*another/,
+    );
+    await request.drop();
+  });
+
   test('says what an open request waits for when its time is over', async () => {
     const open = await pw.open({ task: 'square' });
     const late = kit.drain(open.handle, { handlers: [square.handler], timeoutMs: 100 });
