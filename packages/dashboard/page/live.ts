@@ -39,6 +39,8 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
   useEffect(() => {
     let source: EventSource | undefined;
     let timer: number | undefined;
+    const left = new AbortController();
+    const path = `api/events?${query}`;
     // The answer to another question has nothing to do with this one.
     const of = (before: Live<T> & { query: string }) =>
       before.query === query
@@ -47,7 +49,7 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
     const open = () => {
       if (source) return;
       connection.value = 'connecting';
-      const made = new EventSource(`api/events?${query}`);
+      const made = new EventSource(path);
       source = made;
       made.addEventListener('view', ({ data }) => {
         connection.value = 'live';
@@ -68,7 +70,9 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
         // The browser tries again by itself, unless the answer was an error.
         if (made.readyState !== EventSource.CLOSED) return;
         close();
-        void askWhy();
+        void askWhy(path).then((why) => {
+          if (why && !left.signal.aborted) setLive((before) => ({ ...of(before), problem: why }));
+        });
         timer = window.setTimeout(open, AGAIN_MS);
       });
     };
@@ -84,6 +88,7 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
     open();
     document.addEventListener('visibilitychange', onVisibility);
     return () => {
+      left.abort();
       document.removeEventListener('visibilitychange', onVisibility);
       clearTimeout(timer);
       close();
@@ -96,12 +101,28 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
   return isOther ? { data: undefined, chart: NOT_DRAWN, problem: undefined } : live;
 }
 
-async function askWhy(): Promise<void> {
+/** Asks once more: an EventSource does not say why it was refused. @returns undefined if the page should only try again */
+async function askWhy(path: string): Promise<Refusal['error'] | undefined> {
+  const asked = new AbortController();
   try {
-    await ask<Shell>('api/shell');
-  } catch (error) {
-    if (error instanceof Refused && error.status === 401) connection.value = 'signed out';
+    const response = await fetch(path, { signal: asked.signal });
+    if (response.ok) return undefined;
+    const { status, code, message } = await refusalOf(response);
+    if (status !== 401) return { code, message };
+    connection.value = 'signed out';
+  } catch {
+    // The server is away.
+  } finally {
+    // An answer that is a stream has no end.
+    asked.abort();
   }
+  return undefined;
+}
+
+async function refusalOf(response: Response): Promise<Refused> {
+  const { error } = (await response.json().catch(() => ({}))) as Partial<Refusal>;
+  const unknown = { code: 'REFUSED', message: `The server answered ${response.status}.` };
+  return new Refused(response.status, error ?? unknown);
 }
 
 /** The server refused, and said why. */
@@ -123,10 +144,8 @@ export async function ask<T>(path: string, body?: object): Promise<T> {
     body: JSON.stringify(body),
   };
   const response = await fetch(path, body === undefined ? {} : post);
-  const answer = (await response.json().catch(() => ({}))) as T & Partial<Refusal>;
-  if (response.ok) return answer;
-  const unknown = { code: 'REFUSED', message: `The server answered ${response.status}.` };
-  throw new Refused(response.status, answer.error ?? unknown);
+  if (!response.ok) throw await refusalOf(response);
+  return (await response.json()) as T;
 }
 
 /** What the page was told at its start. */

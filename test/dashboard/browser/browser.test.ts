@@ -291,6 +291,30 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await page.context().close();
   });
 
+  it('says that too many pages are open, and goes on when one is closed', async () => {
+    // With --insecure, all pages of one address are those of one visitor.
+    const others: Response[] = [];
+    const leave = new AbortController();
+    for (let status = 200; status === 200; ) {
+      const one = await fetch(`${fleet.url}api/events?queue=req&view=workers`, {
+        signal: leave.signal,
+      });
+      status = one.status;
+      others.push(one);
+    }
+    const page = await (await browser.newContext()).newPage();
+    await page.goto(`${fleet.url}#/req/workers`);
+    await page
+      .getByText(
+        'You have too many pages of the dashboard open: close some, and this one continues.',
+      )
+      .waitFor();
+    leave.abort();
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(await page.getByText('too many pages').count()).toBe(0);
+    await page.context().close();
+  });
+
   it('makes the browser complain about nothing', () => {
     expect(complaints.filter((line) => !/ERR_INTERNET_DISCONNECTED/.test(line))).toEqual([]);
   });

@@ -31,10 +31,17 @@ export function addEvents(instance: FastifyInstance, sources: Sources, rounds: R
     // The page has left while `authorize` was asked; nothing would say so again.
     if (reply.raw.destroyed) return void reply.hijack();
     const viewer = viewerOf(request);
-    const freePage = pages.take(viewer, 'You have too many pages open; close some.');
+    const freePage = pages.take(
+      viewer,
+      'You have too many pages of the dashboard open: close some, and this one continues.',
+    );
     let freeSearch = () => {};
     try {
-      if (isSearch) freeSearch = searches.take(viewer, 'You search on too many pages; close some.');
+      if (isSearch)
+        freeSearch = searches.take(
+          viewer,
+          'You search on too many pages: close some, and this one continues.',
+        );
     } catch (error) {
       freePage();
       throw error;
