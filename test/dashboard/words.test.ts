@@ -52,7 +52,7 @@ test('a request whose worker is silent says when others take over', async ({ flo
 
 test('a request that is held back says until when, on a clock of 24 hours', () => {
   const heldUntil = new Date().setHours(20, 5, 0, 0);
-  const row = { waiting: 'it waits until then', waitingFor: 'time', heldUntil };
+  const row = { waiting: 'it is held until then', waitingFor: 'time', heldUntil };
   expect(whyWaiting(row)).toBe('held back until 20:05');
 });
 

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { addCommands } from './commands.js';
 import { addExamples } from './flags/examples.js';
+import { reasonOf } from './terminal/system-reasons.js';
 import { withCause } from './terminal/with-cause.js';
 
 /** Flags of GNU parallel and xargs, and what to use here instead. */
@@ -77,7 +78,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // These notice it themselves, where they write results.
   if (error.code === 'EPIPE' || command === 'results' || OUT_HERE) return;
   // biome-ignore lint/suspicious/noConsole: a message of Node, and there may be no turn left to load `say`
-  console.error(`piecework: standard output cannot be written: ${error.message}`);
+  console.error(`piecework: standard output cannot be written: ${reasonOf(error)}`);
   if (!goesOn) process.exit(1);
   // These clean up first; then their own exit code is known.
   process.once('exit', () => {

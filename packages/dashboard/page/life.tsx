@@ -138,7 +138,7 @@ function factsOf({ options, row }: RequestView): Fact[] {
     },
     {
       name: 'Crashes',
-      value: `fails after ${count(options.maxCrashes)}`,
+      value: `fails after at least ${count(options.maxCrashes)}`,
       isDefault: options.maxCrashes === 3,
     },
     {

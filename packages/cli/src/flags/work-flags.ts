@@ -19,7 +19,7 @@ const isAddress = (value: unknown) => isText(value) && /^[A-Za-z0-9.:_-]+$/.test
 export const workerFlags: readonly Flag[] = [
   flag(
     '--handler <file>',
-    'JavaScript module whose default export is the handler',
+    'JavaScript module whose default export is the handler, an object of handlers by task name, or an array of results of defineTask(name).handler(fn)',
     custom(isFile, 'a file that exists'),
   ),
   flag(

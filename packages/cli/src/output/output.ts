@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
 import { say } from '../terminal/print.js';
+import { reasonOf } from '../terminal/system-reasons.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
 
 const LINE_END = Buffer.from('\n');
@@ -12,22 +13,6 @@ const LINE_END = Buffer.from('\n');
 const BATCH = 65_536;
 /** or after this time, in ms. */
 const SOON_MS = 100;
-
-/** Why a file cannot be opened or written, in words. */
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'its folder does not exist',
-  ENOTDIR: 'its folder is not a folder',
-  EISDIR: 'it is a folder',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the file system is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'the disk quota is used up',
-  EFBIG: 'the file would be too large',
-  EIO: 'the disk failed',
-};
-
-const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message;
 
 /** An open file could not be written any further. It ends with a whole line, where files can be truncated. */
 export class OutputError extends PieceworkError {

@@ -259,7 +259,8 @@ class Run {
     const open = await this.#pw.open({ ...(isNew ? { id: `run-${nanoid(10)}` } : {}), ...options });
     if (options.dedupe && open.joined) {
       open.leave();
-      throw new RequestExistsError(open.id, 'open', 'another run of this key is under way');
+      const why = `another run of this key is under way; wait for its end (piecework watch ${open.id}), or take another --dedupe-key`;
+      throw new RequestExistsError(open.id, 'open', why);
     }
     return open;
   }

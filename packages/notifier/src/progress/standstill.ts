@@ -104,7 +104,7 @@ export async function standstillOf(
   }
   const heldUntil = heldUntilOf(seen);
   if (heldUntil !== undefined)
-    return { waiting: `it waits until ${timeOf(heldUntil)}`, waitingFor: 'time' };
+    return { waiting: `it is held until ${timeOf(heldUntil)}`, waitingFor: 'time' };
   if (workers === 0) return { waiting: 'its queue has no worker', waitingFor: 'worker' };
   const last = silent.at(-1);
   // Somebody would have taken over by now.

@@ -60,7 +60,7 @@ export interface RequestStatus {
   readonly waiting: string | undefined;
   /**
    * The same for programs. 'resume': the request is paused; 'queue': its queue is paused; 'worker': its queue has
-   * no worker; 'task': no worker serves its task; 'time': it waits until `heldUntil`; 'lease': `silentWorkers` have
+   * no worker; 'task': no worker serves its task; 'time': it is held until `heldUntil`; 'lease': `silentWorkers` have
    * some of it; 'producer': it is open, and all that was added is settled.
    */
   readonly waitingFor: WaitingFor | undefined;

@@ -92,7 +92,7 @@ export class RequestExistsError extends PieceworkError {
   constructor(
     requestId: string,
     status: string,
-    why = 'a request of this id exists',
+    why = 'a request of this id exists; use another id, or drop it',
     differs: readonly string[] = [],
   ) {
     super(`${requestId}: ${why} (status ${status})`, { code: 'EXISTS' });

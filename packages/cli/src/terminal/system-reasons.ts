@@ -1,0 +1,15 @@
+/** Why a file cannot be opened or written, in words. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'its folder does not exist',
+  ENOTDIR: 'its folder is not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file would be too large',
+  EIO: 'the disk failed',
+};
+
+export const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message;
