@@ -155,6 +155,7 @@ test.for<[string, string[]]>([
   ['with a name', ['--id', 'job']],
 ])(
   'a run %s ends after SIGTERM while Redis is away, and says why',
+  { timeout: 180_000 },
   async ([, named]) => {
     const folder = await newFolder();
     const input = join(folder, 'items.txt');
@@ -186,5 +187,4 @@ test.for<[string, string[]]>([
     await until(() => !all.some(processRuns), { what: 'its processes have ended' });
     await redis.close();
   },
-  180_000,
 );
