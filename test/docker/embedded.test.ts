@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -68,6 +68,19 @@ test('serves on loopback only, and after stop container and folder are gone', as
   await redis.close();
   expect(await containersOf(process.pid)).toBe('');
   expect(existsSync(redis.dir)).toBe(false);
+});
+
+test('needs its password, which docker does not show, and keeps its files from other users', async () => {
+  const dir = join(folder, 'data');
+  await using redis = await startRedis({ server: await find(), dir, persistence: 'aof' });
+  const open = new Redis(redis.port, '127.0.0.1');
+  open.on('error', () => {});
+  await expect(open.ping()).rejects.toThrow('NOAUTH');
+  open.disconnect();
+  const shown = await askDocker('inspect', await containersOf(process.pid));
+  expect(shown).not.toContain(new URL(redis.url).password);
+  const { mode } = await stat(join(dir, 'appendonlydir', 'appendonly.aof.1.incr.aof'));
+  expect(mode & 0o077).toBe(0);
 });
 
 test('is removed when it is killed, and stops though it is frozen', async () => {

@@ -44,7 +44,7 @@ function importImage(tag, programs, files, changes) {
     }
     for (const [to, content] of Object.entries(files)) {
       mkdirSync(join(folder, dirname(to)), { recursive: true });
-      writeFileSync(join(folder, to), content);
+      writeFileSync(join(folder, to), content, { mode: to.endsWith('.sh') ? 0o755 : 0o644 });
     }
     for (const name of ['tmp', 'data', 'home/node'])
       mkdirSync(join(folder, name), { recursive: true });
@@ -79,6 +79,17 @@ export function makeLocalImages() {
   importImage(LOCAL_NODE, { 'usr/bin/node': 'node', 'bin/sh': 'dash', 'bin/cat': 'cat' }, users, [
     path,
   ]);
-  const redis = { 'usr/bin/redis-server': 'redis-server', 'usr/bin/redis-cli': 'redis-cli' };
-  importImage(LOCAL_REDIS, redis, users, [path, 'WORKDIR /data']);
+  const redis = {
+    'usr/bin/redis-server': 'redis-server',
+    'usr/bin/redis-cli': 'redis-cli',
+    'bin/sh': 'dash',
+  };
+  const entrypoint = { 'usr/local/bin/docker-entrypoint.sh': '#!/bin/sh\nexec "$@"\n' };
+  importImage(LOCAL_REDIS, redis, { ...users, ...entrypoint }, [
+    path,
+    'WORKDIR /data',
+    'EXPOSE 6379',
+    // Arguments after the program, to which the embedded server adds its settings.
+    'CMD ["redis-server", "--protected-mode", "no"]',
+  ]);
 }

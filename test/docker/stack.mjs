@@ -91,6 +91,9 @@ async function useStack() {
   const ping = (...auth) =>
     run('docker', ['exec', '-e', 'REDISCLI_AUTH=', containerOf('redis'), 'redis-cli', ...auth]);
   expect('Redis lets nobody in without the password', ping('ping'), /NOAUTH/);
+  const args = ['inspect', '--format', '{{json .Args}}{{json .Config.Healthcheck}}'];
+  const shown = run('docker', [...args, containerOf('redis')]);
+  expect('no argument is the password', shown.split(env.REDIS_PASSWORD).length, 1);
 
   const base = `http://127.0.0.1:${PORT}`;
   const asked = async (headers) => (await fetch(`${base}/`, { headers })).status;

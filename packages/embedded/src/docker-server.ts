@@ -38,7 +38,7 @@ async function commandOf(
 ): Promise<readonly string[]> {
   const inspect = ['image', 'inspect', '--format', '{{json .Config.Cmd}}', image];
   const { ok, stdout } = await runCommand(docker, inspect, { env });
-  return (ok && (JSON.parse(stdout || 'null') as string[] | null)) || [];
+  return (ok && (JSON.parse(stdout || 'null') as string[] | null)) || ['redis-server'];
 }
 
 /** Whether a container runs. A container whose port is taken exists, but never runs. */
@@ -64,9 +64,21 @@ function containerServer(
       const user = process.getuid ? ['--user', `${process.getuid()}:${process.getgid?.()}`] : [];
       // Inside, the server has to accept connections from the bridge; from outside, only loopback reaches it.
       const inside = ['--bind', '0.0.0.0', '--protected-mode', 'no', '--dir', '/data'];
+      // In place of the image's entrypoint: those of Redis 8 add arguments before or after ours, and the server reads its
+      // standard input only if `-` is the first or the last one.
+      const shell = ['--entrypoint', 'sh', image, '-c', 'umask 077 && exec "$@"', 'sh'];
       return {
         file: docker,
-        args: [...run, ...published, ...user, image, ...imageCommand, '-', ...settings, ...inside],
+        args: [
+          ...run,
+          ...published,
+          ...user,
+          ...shell,
+          ...imageCommand,
+          ...settings,
+          ...inside,
+          '-',
+        ],
         env: {},
         container,
       };
