@@ -520,6 +520,7 @@ async function spent() {
   const [entry] = await read(id, 1);
   await settle(id, generation, 2, 0, [success(entry!, `"${'x'.repeat(17_000_000)}"`)]);
   await request(id).results('-', 1);
+  await request(id).resultsPage(generation + 1, '-', 1, '+');
   await request(id).unlinkSpent(generation);
   moveClock(600_001);
   await request(id).unlinkSpent(generation);

@@ -9,6 +9,9 @@ import { expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Methods that ioredis calls by its own words. */
+const OF_IOREDIS = ['FollowingConnector.disconnect'];
+
 /** Other words for `close`. */
 const ENDS = new Set(['stop', 'disconnect', 'shutdown', 'terminate', 'destroy']);
 
@@ -68,7 +71,7 @@ it('a class that runs something ends it with `close`, and has no other word for 
   for (const { source, file } of built()) {
     files += 1;
     for (const method of methodsIn(readFileSync(file, 'utf8'), ENDS))
-      found.push(`${source}: ${method}`);
+      if (!OF_IOREDIS.includes(method)) found.push(`${source}: ${method}`);
   }
   expect(files).toBeGreaterThan(200);
   expect(found).toEqual([]);

@@ -34,7 +34,7 @@ const floors: Record<string, readonly string[]> = {
   piecework: ['processes', 'operate', 'api', 'delayed'],
   chaos: [
     ...['contract', 'roles', 'attacked', 'faults', 'evidence', 'judge', 'growth', 'report'],
-    ...['cluster', 'attack'],
+    ...['cluster', 'sentinel', 'attack'],
   ],
 };
 // A folder may be left of a package that moved.

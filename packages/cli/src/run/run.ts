@@ -1,10 +1,8 @@
-import type { ResolvedRedis } from '@piecework/embedded';
 import type { RequestOptions } from '@piecework/producer';
-import { PieceworkError, pause, RequestExistsError } from '@piecework/protocol';
+import { type PieceworkError, pause, RequestExistsError } from '@piecework/protocol';
 import { nanoid } from 'nanoid';
 import { type OpenHandle, Piecework, type RequestHandle } from 'piecework/client';
 import prettyMs from 'pretty-ms';
-import { existingRedis } from '../flags/redis-url.js';
 import { requestOf } from '../flags/request-flags.js';
 import type { Input } from '../input/input.js';
 import { type Kept, keptLines } from '../output/kept.js';
@@ -28,6 +26,7 @@ import { serveFleetMetrics, startFleet } from './fleet.js';
 import { freeLeftovers } from './leftovers.js';
 import { isNamed, type Named } from './named-run.js';
 import { reportRun, reportStopped } from './report.js';
+import { endedWithRedis, type RunRedis, redisOf } from './run-redis.js';
 import type { Slots } from './slots.js';
 import { sourceOf } from './source.js';
 import type { RunValues } from './values.js';
@@ -38,8 +37,6 @@ const ENDING_MS = 15_000;
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
 
-const LOST_REDIS =
-  'the run ended early, as its Redis did, and cannot be continued; begin it anew, or give it a Redis of yours by --redis: ';
 const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
 
 export interface RunParts {
@@ -52,22 +49,8 @@ export interface RunParts {
 /** Runs all items and writes what comes of them. @returns the exit code */
 export async function run(parts: RunParts): Promise<number> {
   const startedMs = performance.now();
-  const url = parts.values.redis || process.env['REDIS_URL'];
-  const redis = url ? givenRedis(existingRedis(url)) : await privateRedis();
+  const redis = await redisOf(parts.values.redis || process.env['REDIS_URL']);
   return await new Run(parts, redis, startedMs).toItsEnd();
-}
-
-type RunRedis = Pick<ResolvedRedis, 'url' | 'origin' | 'lost' | 'close'>;
-
-const givenRedis = (url: string): RunRedis => ({
-  ...{ url, origin: 'environment', lost: new Promise<never>(() => {}), close: async () => {} },
-});
-
-/** A Redis that ends with the run. */
-async function privateRedis(): Promise<RunRedis> {
-  // Loaded on demand: most runs are given a Redis.
-  const { resolveRedisUrl } = await import('@piecework/embedded');
-  return resolveRedisUrl({ onStatus: say });
 }
 
 /** An earlier run of the same `--id`. */
@@ -168,8 +151,7 @@ class Run {
     this.#redisLost.abort();
     // cure: workers end with the Redis of their run
     this.#fleet?.kill();
-    const { code, message } = error;
-    throw new PieceworkError(`${LOST_REDIS}${message}`, { code });
+    throw endedWithRedis(error);
   }
 
   /** Whether Redis continues to run after this command. */

@@ -116,7 +116,7 @@ export class SentinelWatch {
 
   #connector(): ConnectorClass {
     const watch = this;
-    return class extends SentinelConnector {
+    return class FollowingConnector extends SentinelConnector {
       #address: string | undefined;
       #left = new AbortController();
 

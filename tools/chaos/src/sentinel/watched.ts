@@ -1,17 +1,18 @@
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EmbeddedRedis, findServer, startRedis } from '@piecework/embedded';
+import {
+  type EmbeddedRedis,
+  findServer,
+  type ServerProgram,
+  startRedis,
+} from '@piecework/embedded';
 import { Redis } from 'ioredis';
-import { freePort } from '../../../../packages/embedded/dist/free-port.js';
-import { type Supervised, supervise } from '../../../../packages/embedded/dist/supervise.js';
 import type { LostWrites } from '../attacked/server.js';
 
 const NAME = 'watched';
 const HOST = '127.0.0.1';
 const STARTS_MS = 40_000;
-const TRIES = 10;
 
 export interface WatchedOptions {
   readonly replicas?: number;
@@ -80,14 +81,15 @@ async function watched(
     servers.push(await start(['--replicaof', HOST, String(master.port)]));
   const watching: { port: number; client: Redis }[] = [];
   for (let i = 0; i < sentinels; i += 1) {
-    const one = await onFreePort((port) =>
-      startSentinel(port, master.port, Math.floor(sentinels / 2) + 1),
-    );
+    const server = await sentinelProgram(master.port, Math.floor(sentinels / 2) + 1);
+    const { port, close } = await startRedis({ server, password: '' });
+    const client = new Redis({ host: HOST, port, enableReadyCheck: false });
+    client.on('error', () => {});
     closes.push(async () => {
-      one.client.disconnect();
-      await one.supervised.close();
+      client.disconnect();
+      await close();
     });
-    watching.push(one);
+    watching.push({ port, client });
   }
   const [first] = watching as [{ port: number; client: Redis }];
   const addressIn = async (client: Redis) => {
@@ -152,56 +154,26 @@ async function watched(
   };
 }
 
-/** @throws Error with its last words when it ends instead of answering */
-async function startSentinel(
-  port: number,
-  masterPort: number,
-  quorum: number,
-): Promise<{ port: number; supervised: Supervised; client: Redis }> {
-  const dir = await mkdtemp(join(tmpdir(), 'piecework-sentinel-'));
-  const file = join(dir, 'sentinel.conf');
-  // Sentinel writes into its file what it learns.
-  await writeFile(
-    file,
-    [
-      ...[`port ${port}`, `bind ${HOST}`, `dir ${dir}`],
-      `sentinel monitor ${NAME} ${HOST} ${masterPort} ${quorum}`,
-      `sentinel down-after-milliseconds ${NAME} 3000`,
-      `sentinel failover-timeout ${NAME} 10000`,
-    ].join('\n'),
-  );
-  const server = await findServer();
-  const { file: program, env } = server.command({ dir, port, settings: [] });
-  const supervised = await supervise(
-    { file: program, args: [file, '--sentinel'], env },
-    { input: '', logFile: join(dir, 'sentinel.log'), removeFolder: dir },
-  );
-  const client = new Redis({ host: HOST, port, enableReadyCheck: false });
-  client.on('error', () => {});
-  let words: string | undefined;
-  void supervised.ended.then((said) => {
-    words = said;
-  });
-  // Another process may answer at that port.
-  const isOurs = async () =>
-    (await client.info('server')).includes(`process_id:${supervised.pid}\r\n`);
-  await until(async () => words !== undefined || (await isOurs().catch(() => false)));
-  if (words !== undefined) {
-    client.disconnect();
-    throw new Error(`Sentinel did not start: ${words}`);
-  }
-  return { port, supervised, client };
-}
-
-/** At a free port; at another one when another process was faster. */
-async function onFreePort<Started>(start: (port: number) => Promise<Started>): Promise<Started> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await start(await freePort());
-    } catch (error) {
-      if (tries === TRIES || !/address already in use/i.test(String(error))) throw error;
-    }
-  }
+/** The program as Sentinel, which writes into its file what it learns. */
+async function sentinelProgram(masterPort: number, quorum: number): Promise<ServerProgram> {
+  const { origin, command } = await findServer();
+  return {
+    origin,
+    title: 'Sentinel',
+    command(place) {
+      const { dir, port } = place;
+      const { file: program, env } = command(place);
+      const file = join(dir, 'sentinel.conf');
+      const lines = [
+        ...[`port ${port}`, `bind ${HOST}`, `dir ${dir}`],
+        `sentinel monitor ${NAME} ${HOST} ${masterPort} ${quorum}`,
+        `sentinel down-after-milliseconds ${NAME} 3000`,
+        `sentinel failover-timeout ${NAME} 10000`,
+      ];
+      writeFileSync(file, lines.join('\n'));
+      return { file: program, args: [file, '--sentinel'], env };
+    },
+  };
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
