@@ -2,7 +2,8 @@ import type { RedisOptions } from 'ioredis';
 
 /*
  * Where Redis is, as one text: `redis://`, `rediss://` (TLS), `unix://` or a socket path; the URLs of some
- * nodes of a cluster with commas between them, which share a scheme, user and password; or the Sentinels of a group of servers:
+ * nodes of a cluster with commas between them, which share scheme, user and password; or the Sentinels of a
+ * group of servers:
  *
  *   redis-sentinel://[user:password@]host[:26379][,host[:26379]…]/NAME[/db][?sentinelPassword=…]
  *
