@@ -85,7 +85,7 @@ async function urlOfWorkers(port: number): Promise<string> {
   for (const pid of await readdir('/proc')) {
     const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
     const url = /(?:^|\0)REDIS_URL=([^\0]*)/.exec(environment)?.[1];
-    if (url?.endsWith(`:${port}`)) return url;
+    if (url && new URL(url).port === String(port)) return url;
   }
   throw new Error(`no process has a URL of port ${port}`);
 }

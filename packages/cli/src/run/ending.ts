@@ -1,4 +1,6 @@
 import type { CompletionOutcome } from '@piecework/notifier';
+import { pause } from '@piecework/protocol';
+import type { OpenHandle } from 'piecework/client';
 import type { Kept } from '../output/kept.js';
 import type { OutputError } from '../output/output.js';
 import { isNamed } from './named-run.js';
@@ -38,3 +40,18 @@ export function keptAfter(
 /** Resolves when the run is to stop. */
 export const aborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined)));
+
+/** How long a request whose workers have failed may take to end, in ms. */
+const ENDING_MS = 15_000;
+
+/** Lets a request end that has no workers any more, so that its results are written. @throws `error` if it does not */
+export async function withoutWorkers(
+  error: unknown,
+  open: OpenHandle<unknown>,
+  ending: Promise<Ending>,
+): Promise<Ending> {
+  await open.cancel().catch(() => {});
+  const ended = await Promise.race([ending, pause(ENDING_MS)]);
+  if (!ended) throw error;
+  return ended;
+}

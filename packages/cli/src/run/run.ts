@@ -19,7 +19,7 @@ import {
   sayEarlier,
   setLimit,
 } from './earlier-run.js';
-import { aborted, type Ending, keptAfter } from './ending.js';
+import { aborted, type Ending, keptAfter, withoutWorkers } from './ending.js';
 import { feed } from './feed.js';
 import { leave, type RunFiles } from './files.js';
 import { serveFleetMetrics, startFleet } from './fleet.js';
@@ -32,8 +32,6 @@ import { sourceOf } from './source.js';
 import type { RunValues } from './values.js';
 import { Writing } from './writing.js';
 
-/** How long a request whose workers have failed may take to end, in ms. */
-const ENDING_MS = 15_000;
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
 
@@ -396,16 +394,4 @@ class Run {
     await this.#lock?.[Symbol.asyncDispose]();
     await this.#redis.close();
   }
-}
-
-/** Lets a request end that has no workers any more, so that its results are written. @throws `error` if it does not */
-async function withoutWorkers(
-  error: unknown,
-  open: OpenHandle<unknown>,
-  ending: Promise<Ending>,
-): Promise<Ending> {
-  await open.cancel().catch(() => {});
-  const ended = await Promise.race([ending, pause(ENDING_MS)]);
-  if (!ended) throw error;
-  return ended;
 }
