@@ -103,7 +103,7 @@ export const codeClients = [
   {
     cure: 'another life of an id is not taken for the one that was seen',
     test: 'test/flow/lives.test.ts',
-    name: 'completion: nothing, whether it is earlier or later',
+    name: 'failures: nothing, whether it is earlier or later',
     change: 'never',
   },
   {
