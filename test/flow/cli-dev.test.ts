@@ -17,7 +17,7 @@ test('dev runs a Redis that other commands can use, until it is stopped', {
   for (const round of ['first', 'second']) {
     const dev = startCli(['dev', '--dir', dir]);
     const [, url = ''] = await until(
-      () => /^export REDIS_URL=(redis:\S+) /.exec(dev.said.stdout),
+      () => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout),
       STARTS,
     );
     if (round === 'first') {

@@ -83,7 +83,9 @@ test('a run ends with an error when its Redis is killed, and leaves no worker or
   expect(code).toBe(1);
   const { error } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
   expect(error.code).toBe('REDIS_ENDED');
-  expect(error.message).toMatch(/^the run ended early, as its Redis did(.|\n)*ended by SIGKILL$/);
+  expect(error.message).toMatch(
+    /^the run ended early, as its Redis did(.|\n)*by itself:\n\s*ended by SIGKILL\n/,
+  );
   await until(() => !all.some(processRuns), { what: 'its processes have ended' });
   expect(impostor.text).toBe('');
 });
@@ -98,7 +100,7 @@ test('dev ends with an error when its Redis is killed, and its example too', asy
   const { code, stderr } = await finished;
   expect([code, stderr]).toEqual([
     1,
-    expect.stringMatching(/has ended by itself:\n(.|\n)*ended by SIGKILL\n$/),
+    expect.stringMatching(/has ended by itself:\n\s*ended by SIGKILL\n/),
   ]);
   await until(() => !all.some(processRuns), { what: 'its processes have ended' });
   expect(impostor.text).toBe('');

@@ -197,7 +197,8 @@ describe('deploy/docker', () => {
     expect(dashboard?.environment?.['PIECEWORK_DASHBOARD_TOKEN']).toEqual(
       required('PIECEWORK_DASHBOARD_TOKEN'),
     );
-    expect(redis?.command).toContainEqual(required('REDIS_PASSWORD'));
+    expect(redis?.environment?.['REDISCLI_AUTH']).toEqual(required('REDIS_PASSWORD'));
+    expect(String(redis?.command)).toContain('requirepass $$REDISCLI_AUTH');
     expect(redis?.image).toEqual(required('REDIS_IMAGE'));
     for (const [name, { environment, read_only }] of Object.entries(services)) {
       expect(read_only, name).toBe(true);

@@ -49,7 +49,7 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
     const open = () => {
       if (source) return;
       connection.value = 'connecting';
-      const made = new EventSource(path);
+      const made = new EventSource(urlOf(path));
       source = made;
       made.addEventListener('view', ({ data }) => {
         connection.value = 'live';
@@ -101,11 +101,14 @@ export function useLive<T>(params: Readonly<Record<string, string>>): Live<T> {
   return isOther ? { data: undefined, chart: NOT_DRAWN, problem: undefined } : live;
 }
 
+/** Without the user and the password that the address of the page may have: `fetch` refuses those. */
+const urlOf = (path: string) => new URL(path, location.origin + location.pathname);
+
 /** Asks once more: an EventSource does not say why it was refused. @returns undefined if the page should only try again */
 async function askWhy(path: string): Promise<Refusal['error'] | undefined> {
   const asked = new AbortController();
   try {
-    const response = await fetch(path, { signal: asked.signal });
+    const response = await fetch(urlOf(path), { signal: asked.signal });
     if (response.ok) return undefined;
     const { status, code, message } = await refusalOf(response);
     if (status !== 401) return { code, message };
@@ -143,7 +146,7 @@ export async function ask<T>(path: string, body?: object): Promise<T> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   };
-  const response = await fetch(path, body === undefined ? {} : post);
+  const response = await fetch(urlOf(path), body === undefined ? {} : post);
   if (!response.ok) throw await refusalOf(response);
   return (await response.json()) as T;
 }

@@ -35,7 +35,7 @@ export interface EmbeddedRedisOptions {
 
 /** A server on loopback, with a password. It ends with this process, if it was not closed before. */
 export interface EmbeddedRedis extends AsyncDisposable {
-  /** `redis://:<password>@127.0.0.1:<port>`. Keep it out of command lines and logs, which others may read. */
+  /** `redis://default:<password>@127.0.0.1:<port>`. Keep it out of command lines and logs, which others may read. */
   url: string;
   /**
    * As `url`, for programs of this machine that are to end with the server: Piecework connects by it only while the
@@ -141,7 +141,7 @@ function embeddedRedis(
     throw new EmbeddedRedisError('REDIS_ENDED', message);
   });
   lost.catch(() => {});
-  const url = `redis://${password && `:${encodeURIComponent(password)}@`}${HOST}:${port}`;
+  const url = `redis://${password && `default:${encodeURIComponent(password)}@`}${HOST}:${port}`;
   return {
     url,
     ownUrl: `${url}?serverPid=${supervised.pid}`,
@@ -192,7 +192,7 @@ async function makeFolder(dir: string | undefined): Promise<string> {
 }
 
 /** A password that nobody can guess, of characters that a URL may contain. */
-export const randomPassword = () => randomBytes(24).toString('base64url');
+export const randomPassword = () => randomBytes(18).toString('base64url');
 
 /** Settings that no command line may show. Each byte is escaped, as a password may contain any. */
 function secrets(password: string): string {

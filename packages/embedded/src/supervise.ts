@@ -41,8 +41,8 @@ wait "$server" 2>/dev/null
 status=$?
 kill "$watcher" 2>/dev/null
 [ -z "$container" ] || "$1" rm -f "$container" >/dev/null 2>&1
-tail -n 20 "$log" >&2
 [ "$status" -le 128 ] || echo "ended by SIG$(kill -l "$status")" >&2
+tail -n 20 "$log" >&2
 [ -z "$folder" ] || rm -rf "$folder"
 `;
 

@@ -38,6 +38,14 @@ describe.skipIf(!existsSync(chromium))('in Chromium', () => {
     await fleet?.[Symbol.asyncDispose]();
   });
 
+  it('shows the page to a visitor whose address has a name and a password', async () => {
+    const page = await (await browser.newContext()).newPage();
+    const { protocol, host, pathname } = new URL(fleet.url);
+    await page.goto(`${protocol}//me:anything@${host}${pathname}`);
+    await page.locator('main .panel, main table').first().waitFor();
+    await page.context().close();
+  });
+
   const ways = Object.keys(PAGES).flatMap((name) => [
     [name, 'light'] as const,
     [name, 'dark'] as const,

@@ -153,9 +153,8 @@ async function announce({ json }: DevValues, url: string, shown: Shown | undefin
     print(JSON.stringify({ url, ...page }));
     return;
   }
-  // The only line on standard output, so that a shell can evaluate it. redis-cli reads the second variable.
-  const { password } = new URL(url.split(',', 1)[0] ?? url);
-  print(`export REDIS_URL=${url} REDISCLI_AUTH=${password}`);
+  // The only line on standard output, so that a shell can evaluate it.
+  print(`export REDIS_URL=${url}`);
   const lines = shown
     ? [
         `dashboard: ${shown.url} (any name, password ${shown.password})`,

@@ -6,7 +6,7 @@ import { AbstractConnector } from './ioredis.js';
 
 /*
  * A server that this program, or its parent, started has a URL that contains its process id:
- * `redis://:<password>@127.0.0.1:<port>?serverPid=<pid>`. A client of it connects only while that process runs: later,
+ * `redis://default:<password>@127.0.0.1:<port>?serverPid=<pid>`. A client of it connects only while that process runs: later,
  * another user of the machine may listen at its port, would receive the password, and could hand out work.
  */
 
