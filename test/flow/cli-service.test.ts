@@ -476,7 +476,7 @@ test('a reader that closes the pipe ends a command quietly', async ({ commandLin
 test('dev ends with an error when its Redis ends', async () => {
   const dev = startCli(['dev']);
   const [, url = ''] = await until(
-    () => /^export REDIS_URL=(redis:\S+) /.exec(dev.said.stdout),
+    () => /^export REDIS_URL=(redis:\S+)\n/.exec(dev.said.stdout),
     STARTS,
   );
   const client = new Redis(url, { retryStrategy: () => null });
