@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -123,6 +123,17 @@ describe('an embedded Redis', () => {
     );
     const wrong = await startRedis({ args: ['--no-such-setting', '1'] }).catch((error) => error);
     expect(wrong.message).toContain('no-such-setting');
+  });
+
+  it('sends nothing to a program that took its port', async () => {
+    const received: Buffer[] = [];
+    const other = createServer((socket) => socket.on('data', (data) => received.push(data)));
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    await expect(startRedis({ port })).rejects.toMatchObject({ code: 'REDIS_NOT_STARTED' });
+    other.close();
+    expect(Buffer.concat(received).toString()).toBe('');
   });
 });
 

@@ -102,6 +102,19 @@ function follow(read: Reader, { notifier, id }: Lives, generation: number) {
   return { items, ended };
 }
 
+test('of two callers who know of different lives of an id, each hears of its own', async ({
+  flow,
+}) => {
+  const all = await lives(flow);
+  await all.firstEnded();
+  const [ofFirst, ofSecond] = [all.first, all.second].map(({ generation }) =>
+    follow(READERS['completion'] as Reader, all, generation),
+  );
+  expect(await ofSecond?.ended).toBe('LOST');
+  expect(await ofFirst?.ended).toBe('none');
+  expect(ofFirst?.items).toMatchObject([{ generation: all.first.generation }]);
+});
+
 describe('of another life of the id than its caller has seen', { timeout: 20_000 }, () => {
   for (const [name, read] of Object.entries(READERS)) {
     test(`${name}: nothing, whether it is earlier or later`, async ({ flow }) => {

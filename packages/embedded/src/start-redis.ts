@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { containerRuns } from './docker-server.js';
@@ -63,6 +63,8 @@ export interface EmbeddedRedis extends AsyncDisposable {
 
 const HOST = '127.0.0.1';
 const PORT_TRIES = 10;
+/** In the log of a server that has its port. */
+const LISTENS = /Ready to accept connections/;
 const PORT_TAKEN = /address already in use|port is already allocated/i;
 
 /**
@@ -103,6 +105,7 @@ async function startOnce(
   const command = server.command({ dir, port, settings });
   const logFile = join(dir, 'redis.log');
   const { password = randomPassword() } = options;
+  const logBefore = await sizeOf(logFile);
   const removeFolder = keep ? undefined : dir;
   const supervised = await supervise(command, { input: secrets(password), logFile, removeFolder });
 
@@ -112,7 +115,9 @@ async function startOnce(
     command.container === undefined
       ? info.includes(`process_id:${supervised.pid}\r\n`)
       : containerRuns(command.file, command.container);
-  const answered = waitForAnswer({ host: HOST, port, password, isOurs, signal: end.signal });
+  const hasPort = async () => password === '' || LISTENS.test(await textBehind(logFile, logBefore));
+  const { signal } = end;
+  const answered = waitForAnswer({ host: HOST, port, password, hasPort, isOurs, signal });
   const outcome = await Promise.race([answered, supervised.ended]);
   end.abort();
   if (outcome !== 'answered') {
@@ -190,6 +195,15 @@ async function makeFolder(dir: string | undefined): Promise<string> {
   if (why === undefined) return folder;
   throw new EmbeddedRedisError('REDIS_NOT_STARTED', `${folder} cannot hold the data: ${why}`);
 }
+
+const sizeOf = (file: string) =>
+  stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );
+
+const textBehind = async (file: string, from: number) =>
+  (await readFile(file).catch(() => Buffer.alloc(0))).subarray(from).toString();
 
 /** A password that nobody can guess, of characters that a URL may contain. */
 export const randomPassword = () => randomBytes(18).toString('base64url');

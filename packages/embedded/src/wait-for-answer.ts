@@ -6,6 +6,8 @@ export interface WaitForAnswerOptions {
   port: number;
   /** `''`: none. */
   password: string;
+  /** Whether our server has the port: before that, another user's program may have it, and must not get the password. */
+  hasPort(): boolean | Promise<boolean>;
   /**
    * Whether this is our server, by its `INFO server`: another server may have taken the port a moment before ours
    * tried to.
@@ -22,7 +24,7 @@ export async function waitForAnswer(options: WaitForAnswerOptions): Promise<'ans
   const { signal, timeoutMs = 60_000 } = options;
   const deadlineMs = performance.now() + timeoutMs;
   while (!signal.aborted && performance.now() < deadlineMs) {
-    if (await answers(options)) return 'answered';
+    if ((await options.hasPort()) && (await answers(options))) return 'answered';
     await sleep(15);
   }
   return 'silent';

@@ -2,8 +2,6 @@ import {
   Agenda,
   type Connection,
   DroppedError,
-  LostError,
-  type PresentState,
   type RecentEnd,
   type RecentEnds,
   RequestReads,
@@ -309,49 +307,59 @@ export class Waiters {
   }
 
   async #read(watch: Watch): Promise<void> {
-    // The last caller left after this read was asked for.
-    if (watch.subscriptions.size === 0) return;
+    // Callers may know of different lives of the id, or join while a read is under way.
+    const groups = new Map<number, Subscription[]>();
+    for (const subscription of watch.subscriptions) {
+      const group = groups.get(subscription.generation);
+      if (group) group.push(subscription);
+      else groups.set(subscription.generation, [subscription]);
+    }
     try {
-      this.#conclude(watch, await readState(watch.request, this.#queue, watch.seen));
+      for (const [seen, group] of groups)
+        this.#conclude(watch, seen, group, await readState(watch.request, this.#queue, seen));
     } catch (error) {
       for (const subscription of watch.subscriptions) subscription.hindered = error;
       throw error;
     }
   }
 
-  #conclude(watch: Watch, read: StateRead): void {
-    const { channel } = watch.request.keys;
+  /** `group`: the subscriptions that knew of the generation `seen` when the read began. */
+  #conclude(watch: Watch, seen: number, group: readonly Subscription[], read: StateRead): void {
+    const { id, channel } = watch.request.keys;
     if (this.#watches.get(channel) !== watch) return;
-    if (read.kind === 'waiting' || read.kind === 'complete') this.#endOthers(watch, read.state);
-    if (watch.subscriptions.size === 0) return;
+    const waiting = group.filter((subscription) => watch.subscriptions.has(subscription));
+    // A reader may have learnt of a later generation meanwhile.
+    const asked = waiting.filter(({ generation }) => generation === seen);
+    if (asked.length < waiting.length) this.#ask([channel]);
+    if (asked.length === 0) return;
     if (read.kind === 'complete') {
       const wasMissed = watch.isTold && watch.isSwept;
-      this.#complete(channel, read.state, undefined);
+      this.#ends.note(id, { state: read.state, results: undefined }, true);
+      this.#endSome(watch, asked, (subscription) => subscription.succeed(read.state, undefined));
       if (wasMissed) this.#giveUpCaller(true);
     } else if (read.kind === 'absent') {
-      this.#end(channel, (subscription) => subscription.fail(read.error));
+      this.#endSome(watch, asked, (subscription) => subscription.fail(read.error));
     } else {
-      if (read.kind === 'waiting') watch.seen = Math.max(watch.seen, read.state.generation);
-      for (const subscription of watch.subscriptions) subscription.noteRead(watch.seen);
-      this.#agendas[this.#queue.indexOf(watch.request.keys.id)]?.start();
+      const known = read.kind === 'waiting' ? read.state.generation : seen;
+      watch.seen = Math.max(watch.seen, known);
+      for (const subscription of asked) subscription.noteRead(known);
+      this.#agendas[this.#queue.indexOf(id)]?.start();
     }
   }
 
-  /** Ends the waits for a request that had this id before, or that the server forgot. */
-  #endOthers({ request, subscriptions }: Watch, state: PresentState): void {
-    const { id, channel } = request.keys;
-    const others = [...subscriptions].filter((subscription) => !subscription.isOf(state));
-    for (const other of others) {
-      subscriptions.delete(other);
-      other.fail(new LostError(id));
-    }
-    if (others.length > 0 && subscriptions.size === 0) this.#unwatch(channel);
+  #endSome(
+    { request, subscriptions }: Watch,
+    ended: readonly Subscription[],
+    notify: (subscription: Subscription) => void,
+  ): void {
+    for (const one of ended) subscriptions.delete(one);
+    if (subscriptions.size === 0) this.#unwatch(request.keys.channel);
+    for (const one of ended) notify(one);
   }
 
   #end(channel: string, notify: (subscription: Subscription) => void): void {
-    const subscriptions = [...(this.#watches.get(channel)?.subscriptions ?? [])];
-    this.#unwatch(channel);
-    for (const subscription of subscriptions) notify(subscription);
+    const watch = this.#watches.get(channel);
+    if (watch) this.#endSome(watch, [...watch.subscriptions], notify);
   }
 
   #unwatch(channel: string): void {
