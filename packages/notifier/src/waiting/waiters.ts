@@ -326,7 +326,6 @@ export class Waiters {
   /** `group`: the subscriptions that knew of the generation `seen` when the read began. */
   #conclude(watch: Watch, seen: number, group: readonly Subscription[], read: StateRead): void {
     const { id, channel } = watch.request.keys;
-    if (this.#watches.get(channel) !== watch) return;
     const waiting = group.filter((subscription) => watch.subscriptions.has(subscription));
     // A reader may have learnt of a later generation meanwhile.
     const asked = waiting.filter(({ generation }) => generation === seen);
