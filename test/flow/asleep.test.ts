@@ -1,3 +1,7 @@
+/**
+ * Requests that only wait, among many: what a process leaves half done when it dies.
+ * @module-tag one-server
+ */
 import { Agenda, QueueControlCommands, type RedisInput } from '@piecework/protocol';
 import { Piecework } from 'piecework';
 import { describe, expect } from 'vitest';
