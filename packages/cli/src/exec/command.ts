@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
 import { type Part, type Placeholder, partsOf } from './placeholders.js';
-import { programError } from './program.js';
+import { programError } from './program-error.js';
 
 /**
  * The command of `--exec` with its placeholders: `{}` is the payload, `{index}` the index of the sub-request, and

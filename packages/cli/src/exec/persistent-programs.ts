@@ -2,7 +2,8 @@ import type { Handler, HandlerContext } from '@piecework/worker';
 import pTimeout from 'p-timeout';
 import split2 from 'split2';
 import { LiveStderr, type StderrPrefix } from './live-stderr.js';
-import { ExecProgram, ExitError, programEnvironment, programError } from './program.js';
+import { ExecProgram, ExitError, programEnvironment } from './program.js';
+import { programError } from './program-error.js';
 
 /**
  * `--exec … --persistent`: programs that keep running, one for each slot that is in use. For each sub-request a program

@@ -3,7 +3,8 @@ import type { Handler, HandlerContext } from '@piecework/worker';
 import { type Binary, binaryOf } from '../input/binary.js';
 import type { ExecCommand } from './command.js';
 import type { LiveStderr } from './live-stderr.js';
-import { ExecProgram, ExitError, programEnvironment, programError } from './program.js';
+import { ExecProgram, ExitError, programEnvironment } from './program.js';
+import { programError } from './program-error.js';
 
 /** How standard output is read. */
 export type ExecOutput = 'text' | 'json' | 'none';

@@ -5,6 +5,7 @@ import { backoff, nextTurn, pause } from '@piecework/protocol/contract';
 import pTimeout from 'p-timeout';
 import { guarded, guardGroup, releaseGroup } from './guard.js';
 import type { LiveStderr } from './live-stderr.js';
+import { programError } from './program-error.js';
 import { WORKER_PID } from './programs-ended.js';
 
 /**
@@ -39,14 +40,6 @@ export class ExitError extends Error {
     // What the program wrote is more useful than the place in our code.
     this.stack = stderr.trim() === '' ? this.message : stderr.trim();
   }
-}
-
-/** An error about what a program did, without a stack of our code, which would not help. */
-export function programError(message: string, name = 'Error'): Error {
-  const error = new Error(message);
-  error.name = name;
-  error.stack = `${name}: ${message}`;
-  return error;
 }
 
 /** The environment of programs: ours without REDIS_URL, which may contain a password. */
