@@ -65,9 +65,9 @@ async function searching(flow: Flow, task: string) {
 }
 
 describe('a worker with named handlers', () => {
-  test('searches for parked requests at the same pace, however many requests it ends', async ({
-    flow,
-  }) => {
+  test('searches for parked requests at the same pace, however many requests it ends', {
+    tags: ['one-server'],
+  }, async ({ flow }) => {
     const [ofBusy, ofIdle] = [await searching(flow, 'busy'), await searching(flow, 'idle')];
     const producer = flow.producer();
     for (let i = 0; i < 60; i += 1) {
