@@ -228,6 +228,7 @@ export class Cast {
       const scene = sceneOf(redis, id);
       const generation = (await scene.request.state())?.generation ?? 0;
       const admin = this.#admin();
+      await admin.perform(admin.announce(scene, generation));
       await admin.perform(admin.cancel(scene, generation));
     });
   }
@@ -241,6 +242,7 @@ export class Cast {
       const state = () => scene.request.state();
       const generation = (await state().catch(state))?.generation ?? 0;
       const admin = this.#admin();
+      await admin.perform(admin.announce(scene, generation));
       const followed = await admin.perform(admin.drop(scene, generation));
       if (followed > 0) this.dropped.add(id);
       then();
