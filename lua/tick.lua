@@ -31,23 +31,21 @@
 --   awayPerWorkerMs  int     … or for so long times the number of workers
 --   lanes            string  priorities whose lanes are among the lists, '5,50', or ''
 --   tasks            string  ' name name ' of the tasks whose parked requests are wanted, '*' for all, '' for none
---   after            string  entry of the index behind which to continue with the first of them, or ''
 --   maxParked        int     at most so many parked requests are answered
 -- REPLIES
 --   {'ok', now: int, next: int, fleet: int, claims: list(id text, generation int, passed text, claim int),
---    parked: list(id text, value text), resumedAt: int, pausedUntil: int, lanes: text, after: text, spent: list,
+--    parked: list(id text, value text), resumedAt: int, pausedUntil: int, lanes: text, spent: list,
 --    gapAt: int, gapMs: int}
 --      next: time of the earliest agenda entry, or -1 · fleet: number of live workers
 --      claims: {id, generation, passed, claim, …} · parked: {id, 'generation task', …}
 --      resumedAt: when Redis was last back; a lease that could not be renewed until then has not ended
 --      pausedUntil: when the pause of the queue ends; 0: when it is resumed; -1: it is not paused
 --      lanes: priorities whose lanes are used, or waited for, as in the argument
---      after: what to name in the next call; '': these were all · spent: {'id~generation', …} to be unlinked now
---      gapAt, gapMs: when a gap between two ticks ended, and how long it was
--- REPEAT  claims what else is due
+--      spent: {'id~generation', …} to be unlinked now · gapAt, gapMs: when a gap between two ticks ended, and how long it was
+-- REPEAT  claims what else is due, and answers other parked requests
 -- FLAGS allow-oom
 
---- @include now, lane, clock-back, gaps, pause, series, registry, marks, claims, due, parked, parked-page
+--- @include now, lane, clock-back, gaps, pause, series, registry, marks, claims, due, parked-page
 
 local open, agenda, wait, marks, pushed, parked, parkedByTask, workers, workerInfo, series, counters, spent, paused =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11],
@@ -56,7 +54,7 @@ local lists = { unpack(KEYS, 14) }
 local worker, info, lockMs, graceMs, max, goneMs =
   ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local awayMs, awayPerWorkerMs, lanes = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local tasks, after, maxParked = ARGV[10], ARGV[11], tonumber(ARGV[12])
+local tasks, maxParked = ARGV[10], tonumber(ARGV[11])
 
 local at = now()
 local queue = { open = open, agenda = agenda, wait = wait, marks = marks, pushed = pushed, lists = lists }
@@ -70,10 +68,10 @@ local lanesToName = notePassed(queue, lanes, at, graceMs)
 lanesToName[#lanesToName + 1] = redis.call('HGET', pushed, 'lanes') or nil
 local claims, next = claimDue(queue, at, lockMs, graceMs, max)
 local over = claimSpent(spent, at, lockMs)
-local found, behind = {}, ''
+local found = {}
 -- cure: a tick reports to a worker only the requests parked for it, 2
 if tasks ~= '' then
-  found, behind = parkedPage(parked, parkedByTask, tasks, after, maxParked)
+  found = takeParked(parked, parkedByTask, tasks, maxParked)
   for i = 1, #found, 2 do
     -- cure: a parked request is tended after a worker found it
     noteDue(agenda, found[i], at + graceMs)
@@ -81,5 +79,5 @@ if tasks ~= '' then
 end
 return {
   'ok', at, next, redis.call('ZCARD', workers), claims, found, resumedAt, pauseEnds(paused, at),
-  table.concat(lanesToName, ','), behind, over, gapAt, gapMs,
+  table.concat(lanesToName, ','), over, gapAt, gapMs,
 }

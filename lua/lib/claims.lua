@@ -1,5 +1,5 @@
--- Claims what is due on the agenda, `max` at most, by moving its time ahead: if the claimer dies, it is due again. A
--- claim ends in half a millisecond, so that it is no other time (lib/due).
+-- Claims what is due on the agenda, `max` at most, by moving its time ahead: if the claimer dies, it is due again. The
+-- new time is a number that ends in .5, which no other time does (lib/due).
 -- Returns id, generation, passed epoch or '', and the new time of each; and the time of the earliest entry, or -1.
 local function claimDue(queue, at, lockMs, graceMs, max)
   local claims = {}

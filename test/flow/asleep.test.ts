@@ -88,6 +88,29 @@ describe('a request that is asleep among many goes on within a minute', () => {
   });
 });
 
+test('parked requests of a worker that comes are found page by page without a wait', async ({
+  flow,
+}) => {
+  const queue = flow.queueCommands;
+  const ids = Array.from({ length: 250 }, (_, i) => flow.id(`a${i}`));
+  const waiting = await Promise.all(
+    ids.map(async (id) => {
+      const generation = await queue.intent(id);
+      await queue.park(id, generation, 'mine');
+      return { id, generation };
+    }),
+  );
+  const found: string[] = [];
+  const agenda = new Agenda(flow.connection, queue, {
+    seeking: () => ' mine ',
+    onTick: ({ parked }) => found.push(...parked.map(({ id }) => id)),
+  });
+  const waits = [await agenda.tick(), await agenda.tick(), await agenda.tick()];
+  expect(waits.map((ms) => ms > 0)).toEqual([false, false, true]);
+  expect(found.sort()).toEqual(ids.sort());
+  await Promise.all(waiting.map(({ id, generation }) => queue.finish(id, generation, 'gone')));
+});
+
 describe('a parked request', () => {
   test('is not tended for a worker whose queue is paused', async ({ flow }) => {
     const { keys } = flow.queueCommands;

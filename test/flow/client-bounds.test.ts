@@ -1,6 +1,5 @@
 import { queueKeys } from '@piecework/protocol';
 import { describe, expect, it } from 'vitest';
-import { ParkedSearch } from '../../packages/worker/dist/fetch/parked-search.js';
 import { Outcomes } from '../../packages/worker/dist/request/outcomes.js';
 
 const failed = (index: number, payload: number) => ({
@@ -21,18 +20,6 @@ describe('what a worker settles in one call', () => {
     const others = new Outcomes();
     for (let i = 0; i < 600; i += 1) others.push({ entry: `1-${i}`, kind: 's', value: '1' });
     expect(others.next()).toHaveLength(500);
-  });
-});
-
-describe('the search of a worker among parked requests', () => {
-  it('continues after the last page, and its tasks take turns', () => {
-    const search = new ParkedSearch(['a', 'b', 'c']);
-    expect(search.next()).toEqual({ tasks: ' a b c ', after: '' });
-    search.continueAfter('b\0id');
-    expect(search.next()).toEqual({ tasks: ' b c a ', after: 'b\0id' });
-    search.continueAfter('');
-    expect(search.next()).toEqual({ tasks: ' b c a ', after: '' });
-    expect(new ParkedSearch('*').next()).toEqual({ tasks: '*', after: '' });
   });
 });
 

@@ -134,10 +134,9 @@ describe('tick', () => {
     const scene = await given.created({ task: 'census' });
     const { id, generation, queue } = scene;
     await queue.park(id, generation, 'census');
-    const all = { tasks: '*', after: '' };
-    expect((await queue.tick('', '', all)).parked).toEqual([{ id, generation, task: 'census' }]);
+    expect((await queue.tick('', '', '*')).parked).toEqual([{ id, generation, task: 'census' }]);
     await queue.park(id, generation, '');
-    expect((await queue.tick('', '', all)).parked).toEqual([{ id, generation, task: '' }]);
+    expect((await queue.tick('', '', '*')).parked).toEqual([{ id, generation, task: '' }]);
   });
 });
 

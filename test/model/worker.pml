@@ -53,7 +53,7 @@ idle:
 #ifdef UNSERVED
 #ifndef NO_PARKED_FOUND
   /* a tick tells it of parked tasks */
-  :: d_step { q.parked && r.parked && SERVES(w) -> g = q.open; e = 0; holds[w] = 1; q.agenda = 1; touched = 1 }
+  :: d_step { q.parked && r.parked && SERVES(w) -> g = q.open; e = 0; holds[w] = 1; q.parked = 0; q.agenda = 1; touched = 1 }
 #endif
 #endif
   :: atomic { closes > 0 && W > 1 && !closed[1 - w] && !dead[1 - w] -> closes--; closed[w] = 1; depart() }; goto over

@@ -34,6 +34,12 @@ export const codeProtocol = [
     change: { becomes: 'LONGEST_MS' },
   },
   {
+    cure: 'a full page of parked requests is followed by the next one',
+    test: 'test/flow/asleep.test.ts',
+    name: 'parked requests of a worker that comes are found page by page without a wait',
+    change: 'never',
+  },
+  {
     cure: 'a tick forgets only the times before it',
     test: PACE,
     name: 'ticks at each time that it was given, whatever it ticks for before',

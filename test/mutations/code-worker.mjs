@@ -268,11 +268,6 @@ export const codeWorker = [
     change: 'never',
   },
   {
-    cure: 'the search for parked requests continues where its last page ended',
-    test: 'test/flow/client-bounds.test.ts',
-    name: 'continues after the last page, and its tasks take turns',
-  },
-  {
     cure: 'a flood of log lines is counted',
     test: 'test/flow/worker-log.test.ts',
     name: 'has five lines of a kind in a flood, and the number of those left out',

@@ -182,9 +182,14 @@ export const luaBoundsAndClocks = [
     history: 'a worker learns of parked requests of its own tasks, and of no others',
   },
   {
-    cure: 'parked requests are reported in turns',
+    cure: 'parked requests are reported in pages',
     test: BOUNDS,
-    history: 'of many parked requests each is named in its turn, at most 100 by one tick',
+    history: 'of many parked requests each is named once, at most 100 by one tick',
+  },
+  {
+    cure: 'a parked request is reported once',
+    test: BOUNDS,
+    history: 'of many parked requests each is named once, at most 100 by one tick',
   },
   {
     cure: 'requests that only wait share one pace of tends',

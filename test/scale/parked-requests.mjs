@@ -3,8 +3,8 @@
 //
 //   node test/scale/parked-requests.mjs [--requests 10000] [--paused] [--over-ms 60000] [--json]
 //
-// Measures over --over-ms from the moment at which every request is asleep. With --paused the requests are paused
-// instead. Calls are scripts and pops that clients send.
+// Measures over --over-ms from the moment at which every request is asleep, then starts that worker. With --paused the
+// requests are paused instead, and no worker comes. Calls are scripts and pops that clients send.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startRedis } from '@piecework/embedded';
@@ -66,6 +66,16 @@ const figures = {
   callsPerSecond: perSecond('calls'),
   serverCpuMsPerSecond: perSecond('serverMs'),
 };
+if (!values.paused) {
+  const ended = async () => Number(await client.hget('{req}:counters', 'succeeded'));
+  const started = performance.now();
+  const comes = new Worker({ redis: server.url, handlers: [task.handler(() => {})] });
+  await comes.start();
+  while ((await ended()) < requests) await sleep(20);
+  figures.endedMs = Math.round(performance.now() - started);
+  figures.callsToEnd = (await measure()).calls - after.calls;
+  await comes.close();
+}
 console.log(values.json ? JSON.stringify(figures) : figures);
 await worker.close();
 await pw.close();

@@ -96,7 +96,7 @@ export const worlds = [
       for (const some of chunks(names(n, 'p'), 1_000))
         await Promise.all(some.map((id) => b.queue.park(id, 1, 'other')));
       await b.client.del(b.queue.keys.agenda);
-      return () => b.queue.tick('w', '{}', { tasks: ' mine ', after: '' });
+      return () => b.queue.tick('w', '{}', ' mine ');
     },
   },
   {
@@ -108,7 +108,7 @@ export const worlds = [
       for (const some of chunks(names(n, 'p'), 1_000))
         await Promise.all(some.map((id) => b.queue.park(id, 1, 'mine')));
       await b.client.del(b.queue.keys.agenda);
-      return () => b.queue.tick('w', '{}', { tasks: ' mine ', after: '' });
+      return () => b.queue.tick('w', '{}', ' mine ');
     },
   },
   {
@@ -117,7 +117,7 @@ export const worlds = [
     tries: 3,
     async build(b, n) {
       await b.send(names(n, 'p').map((id) => ['hset', b.queue.keys.parked, id, '1 other']));
-      return () => b.queue.tick('w', '{}', { tasks: ' mine ', after: '' });
+      return () => b.queue.tick('w', '{}', ' mine ');
     },
   },
   {

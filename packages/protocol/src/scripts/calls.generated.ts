@@ -1357,15 +1357,14 @@ export const calls = {
       /** … or for so long times the number of workers */ readonly awayPerWorkerMs: number;
       /** priorities whose lanes are among the lists, '5,50', or '' */ readonly lanes: string;
       /** ' name name ' of the tasks whose parked requests are wanted, '*' for all, '' for none */ readonly tasks: string;
-      /** entry of the index behind which to continue with the first of them, or '' */ readonly after: string;
       /** at most so many parked requests are answered */ readonly maxParked: number;
-    }): Argument[] => [a.worker, a.info, a.lockMs, a.graceMs, a.max, a.goneMs, a.awayMs, a.awayPerWorkerMs, a.lanes, a.tasks, a.after, a.maxParked],
+    }): Argument[] => [a.worker, a.info, a.lockMs, a.graceMs, a.max, a.goneMs, a.awayMs, a.awayPerWorkerMs, a.lanes, a.tasks, a.maxParked],
     reply(r: readonly unknown[]):
-      | { readonly verdict: 'ok'; readonly now: number; readonly next: number; readonly fleet: number; readonly claims: readonly { readonly id: string; readonly generation: number; readonly passed: string; readonly claim: number }[]; readonly parked: readonly { readonly id: string; readonly value: string }[]; readonly resumedAt: number; readonly pausedUntil: number; readonly lanes: string; readonly after: string; readonly spent: readonly string[]; readonly gapAt: number; readonly gapMs: number; }
+      | { readonly verdict: 'ok'; readonly now: number; readonly next: number; readonly fleet: number; readonly claims: readonly { readonly id: string; readonly generation: number; readonly passed: string; readonly claim: number }[]; readonly parked: readonly { readonly id: string; readonly value: string }[]; readonly resumedAt: number; readonly pausedUntil: number; readonly lanes: string; readonly spent: readonly string[]; readonly gapAt: number; readonly gapMs: number; }
     {
       switch (r[0]) {
         case 'ok':
-          return { verdict: 'ok', now: Number(r[1]), next: Number(r[2]), fleet: Number(r[3]), claims: groupsIn(r[4], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), generation: Number(flat[i + 1]), passed: textIn(flat[i + 2]), claim: Number(flat[i + 3]) })), parked: groupsIn(r[5], 0, 2, (flat, i) => ({ id: textIn(flat[i + 0]), value: textIn(flat[i + 1]) })), resumedAt: Number(r[6]), pausedUntil: Number(r[7]), lanes: textIn(r[8]), after: textIn(r[9]), spent: r[10] as readonly string[], gapAt: Number(r[11]), gapMs: Number(r[12]) };
+          return { verdict: 'ok', now: Number(r[1]), next: Number(r[2]), fleet: Number(r[3]), claims: groupsIn(r[4], 0, 4, (flat, i) => ({ id: textIn(flat[i + 0]), generation: Number(flat[i + 1]), passed: textIn(flat[i + 2]), claim: Number(flat[i + 3]) })), parked: groupsIn(r[5], 0, 2, (flat, i) => ({ id: textIn(flat[i + 0]), value: textIn(flat[i + 1]) })), resumedAt: Number(r[6]), pausedUntil: Number(r[7]), lanes: textIn(r[8]), spent: r[9] as readonly string[], gapAt: Number(r[10]), gapMs: Number(r[11]) };
         default:
           throw unknownReply(r);
       }

@@ -1,8 +1,8 @@
-import type { Claim, QueueCommands, Seeking, Tick } from '../calls/queue/queue-commands.js';
+import type { Claim, QueueCommands, Tick } from '../calls/queue/queue-commands.js';
 import { finishOnQueue, reopenIfClosed, withdrawGeneration } from '../calls/queue-sync.js';
 import { type Crashed, TendCommands, type Tended } from '../calls/request/tend-commands.js';
 import { pause } from '../common/waiting.js';
-import { CLAIMS_PER_TICK } from '../contract/defaults.js';
+import { CLAIMS_PER_TICK, PARKED_PER_TICK } from '../contract/defaults.js';
 import { parseToken } from '../contract/keys.js';
 import type { Connection } from '../redis/connection.js';
 import { noteCrashes } from './crash-errors.js';
@@ -12,7 +12,7 @@ import { KnownTimes } from './known-times.js';
  * Ticks from time to time: claims the requests that are due and tends them. Every worker, producer and notifier runs
  * an agenda while it has something open, so repairs happen as long as one of them is alive; there is no leader. A fleet
  * of W workers makes at most about 20 ticks a second together, as each waits at least W · 50 ms. Only a tick that
- * claimed as much as it can is followed by another at once. `start` and `close` may be called in any order and
+ * claimed as much as it can, or found as many parked requests, is followed by another at once. `start` and `close` may be called in any order and
  * repeatedly; `close` waits for a tick in progress, and `start` begins anew after it.
  *
  * A process that learns when something will be due keeps the time until it ticks then, because the reply of `tick` does
@@ -49,8 +49,8 @@ export interface AgendaOptions {
   readonly worker?: string;
   /** JSON about the worker, kept in the registry. */
   readonly info?: () => string;
-  /** Which parked requests it searches for; undefined: none. @default none */
-  readonly seeking?: () => Seeking | undefined;
+  /** Tasks of the parked requests that it searches for, ' name name ' or '*'; '': none. @default none */
+  readonly seeking?: () => string;
   /**
    * Longest time between two tends of a request that has permits or tokens. A worker passes its lease where that is
    * shorter: a tend does not know permits that are granted after it, and they would outlive their lease until the
@@ -174,6 +174,8 @@ export class Agenda {
     const ended = performance.now();
     const soonest = Math.max(1, tick.fleet) * FLEET_TICK_MS * jitter;
     this.#earliestMs = ended + soonest;
+    // cure: a full page of parked requests is followed by the next one
+    if (tick.parked.length >= PARKED_PER_TICK) return 0;
     if (tick.claims.length >= CLAIMS_PER_TICK) return 0;
     const restMs = this.#restMs;
     const untilNext = tick.next < 0 ? restMs : Math.min(tick.next - tick.now, restMs);

@@ -13,11 +13,10 @@ import { Pulse } from '../report/pulse.js';
 import type { Slots } from '../shared/slots.js';
 import type { WorkerContext } from '../shared/worker-context.js';
 import { Offer } from './offer.js';
-import { ParkedSearch } from './parked-search.js';
 import { PauseWatch } from './queue-pause.js';
 import { type OnTokens, TokenFetcher } from './token-fetcher.js';
 
-/** After how many ms a worker with named handlers searches for parked requests again; sooner when it found some. */
+/** After how many ms a worker with named handlers searches for parked requests again; sooner when it left a request. */
 const SEARCH_MS = 1_000;
 const SEARCH_AGAIN_MS = 250;
 
@@ -59,7 +58,6 @@ export class Shard {
   readonly #hooks: ShardHooks;
   readonly pulse: Pulse;
   readonly #agenda: Agenda;
-  readonly #parked: ParkedSearch;
   readonly #pause = new PauseWatch((paused) => this.#setPaused(paused));
   #paused = false;
   #fleet = 1;
@@ -82,7 +80,6 @@ export class Shard {
     this.#context = context;
     this.#hooks = hooks;
     this.slots = slots;
-    this.#parked = new ParkedSearch(context.handlers.tasks);
     this.queue = new QueueCommands(connection, name);
     this.control = new QueueControlCommands(connection, name);
     this.errors = new ErrorLog(new QueueErrors(connection, name), id, logger);
@@ -111,7 +108,7 @@ export class Shard {
       info: () => this.info(),
       seeking: () =>
         // cure: a paused worker searches for no parked requests
-        this.takesWork ? this.#parked.next() : undefined,
+        this.takesWork ? context.handlers.served : '',
       auditMs: Math.min(TIMES.auditMs, leaseMs),
       prompt,
       onTick: (tick) => {
@@ -238,12 +235,10 @@ export class Shard {
    * room, and their tokens back to the list.
    */
   #enterParked(tick: Tick): void {
-    this.#parked.continueAfter(tick.parkedAfter);
     if (this.#context.closing || this.#paused) return;
     this.#fleet = tick.fleet;
-    const { parked } = tick;
-    this.tickForParked(parked.length > 0 ? SEARCH_AGAIN_MS : SEARCH_MS);
-    this.#hooks.onParked(this, parked);
+    this.tickForParked(SEARCH_MS);
+    this.#hooks.onParked(this, tick.parked);
   }
 
   /**

@@ -11,18 +11,8 @@ import { type QueueReply, QueueTokens } from './queue-tokens.js';
 /** A request to be tended, and the claim under which the result is written back. */
 export type Claim = Reply<'tick'>['claims'][number];
 
-export interface Tick extends Omit<Reply<'tick'>, 'verdict' | 'parked' | 'lanes' | 'after'> {
+export interface Tick extends Omit<Reply<'tick'>, 'verdict' | 'parked' | 'lanes'> {
   readonly parked: readonly { id: string; generation: number; task: string }[];
-  /** The entry of their index after which the next tick continues; '': these were all. */
-  readonly parkedAfter: string;
-}
-
-/** Which parked requests a worker searches for: of which tasks, and where the search continues. */
-export interface Seeking {
-  /** ' name name ' in the order in which they are searched, or '*' for all; '': for none. */
-  readonly tasks: string;
-  /** `parkedAfter` of the last tick that searched the first of these tasks. */
-  readonly after: string;
 }
 
 /** What the requests of one `submit` have in common. */
@@ -132,12 +122,11 @@ export class QueueCommands extends QueueTokens {
     return run(this.connection.client, 'offer', this.keys, { worker, known, terms });
   }
 
-  /** Claims what is due on the agenda. For producers and notifiers `worker` is '' and `seeking` is left out. */
-  async tick(
-    worker: string,
-    info: string,
-    seeking: Seeking = { tasks: '', after: '' },
-  ): Promise<Tick> {
+  /**
+   * Claims what is due on the agenda, and takes parked requests of `tasks`: ' name name ', '*' for all, '' for none. For
+   * producers and notifiers `worker` is ''.
+   */
+  async tick(worker: string, info: string, tasks = ''): Promise<Tick> {
     const lanes = this.lanes.text;
     const { claimMs: lockMs, graceMs, workerGoneMs: goneMs, awayMs, awayPerWorkerMs } = TIMES;
     const reply = await run(
@@ -146,8 +135,7 @@ export class QueueCommands extends QueueTokens {
       { ...this.keys, lists: [...this.keys.lists, ...laneKeys(this.keys, lanes)] },
       {
         ...{ worker, info, lockMs, graceMs, max: CLAIMS_PER_TICK, goneMs, awayMs },
-        ...{ awayPerWorkerMs, lanes, tasks: seeking.tasks, after: seeking.after },
-        maxParked: PARKED_PER_TICK,
+        ...{ awayPerWorkerMs, lanes, tasks, maxParked: PARKED_PER_TICK },
       },
     );
     this.lanes.learn(reply.lanes);
@@ -155,7 +143,7 @@ export class QueueCommands extends QueueTokens {
       const [, generation, task = ''] = /^(\d+) (.*)$/.exec(value) ?? [];
       return { id, generation: Number(generation), task };
     });
-    return { ...reply, parked, parkedAfter: reply.after };
+    return { ...reply, parked };
   }
 
   /**
