@@ -40,15 +40,14 @@ test('failures shows failures, of one error name or grouped, with payloads if as
     { ...second, payload: 7, cursor: 'f3' },
   ]);
   expect(await lines('--group')).toEqual([
-    { name: 'RangeError', count: 1, example: second },
     {
-      name: 'TypeError',
-      count: 1,
+      ...{ name: 'TypeError', message: 'no', count: 1 },
       example: { ...second, index: 1, error: { ...error, name: 'TypeError' } },
     },
+    { name: 'RangeError', message: 'no', count: 1, example: second },
   ]);
   expect((await run('failures', id, '--group')).stdout).toMatch(
-    /^error +count +first +message of the first\nRangeError +1 +2 +no\n/,
+    /^error +count +first +message of the first\nTypeError +1 +1 +no\n/,
   );
   expect(await run('failures', id, '--group', '--cursor', 'f2')).toMatchObject({ code: 2 });
   expect(await run('failures', id, '--group', '--index', '2')).toMatchObject({ code: 2 });

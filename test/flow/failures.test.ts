@@ -87,7 +87,7 @@ describe('the failures of a request', () => {
     });
   }
 
-  test('are grouped by the names of their errors', async ({ flow }) => {
+  test('are grouped by name and message of their errors, whatever items these name', async ({ flow }) => {
     const scene = await someFailed(flow, 11);
     const { failed } = scene.request.keys;
     for (const index of [1, 2]) await scene.connection.client.hset(failed, `${index}:payload`, '7');
@@ -96,8 +96,38 @@ describe('the failures of a request', () => {
       return { index, payload: 7, attempts: 1, crashes: 0, error };
     };
     expect(await notifierOf(flow).failureGroups(scene.id)).toEqual([
-      { name: 'TypeError', count: 4, example: example(1, 'TypeError') },
-      { name: 'RangeError', count: 3, example: example(2, 'RangeError') },
+      { name: 'TypeError', message: 'no 1', count: 4, example: example(1, 'TypeError') },
+      { name: 'RangeError', message: 'no 2', count: 3, example: example(2, 'RangeError') },
+    ]);
+  });
+
+  test('of one error name are as many groups as there are reasons', async ({ flow }) => {
+    const scene = await given.sealed({ queue: flow.queue, items: 7, limit: 7 });
+    const hand = new Hand(scene);
+    const messages = [
+      'payload.width: expected number, received string',
+      'payload.height: expected number, received string',
+      'payload.url: invalid URL',
+      'payload.tags.3: expected string, received number',
+      'payload.tags.11: expected string, received number',
+      'payload: unrecognized key "colour"',
+      'payload: unrecognized key "size"',
+    ];
+    await hand.trySettle(
+      (await hand.hold(7)).map((entry) => {
+        const value = JSON.stringify({ name: 'PayloadError', message: messages[entry.index] });
+        return { ...failing(entry, 'PayloadError'), value };
+      }),
+    );
+    const payloads = messages.flatMap((_, index) => [`${index}:payload`, '7']);
+    await scene.connection.client.hset(scene.request.keys.failed, ...payloads);
+    const groups = await notifierOf(flow).failureGroups(scene.id);
+    expect(groups.map(({ message, count }) => [count, message])).toEqual([
+      [2, messages[3]],
+      [2, messages[5]],
+      [1, messages[0]],
+      [1, messages[1]],
+      [1, messages[2]],
     ]);
   });
 

@@ -294,7 +294,7 @@ function Failures({ view }: { readonly view: RequestView }) {
     <Panel title="Why they failed" aside={aside}>
       <ul class="errors">
         {failures.map((group) => (
-          <li key={group.name}>
+          <li key={group.index}>
             <div class="line">
               <b class="bad">
                 <bdi>{group.name}</bdi>

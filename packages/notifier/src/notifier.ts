@@ -236,8 +236,8 @@ export class Notifier implements AsyncDisposable {
   }
 
   /**
-   * The failed sub-requests by the name of their errors, the most frequent first, with an example of
-   * each. @throws as failures
+   * The failed sub-requests by kind: name of the error and message, except for numbers, paths, names with dots and
+   * quoted words in it. The most frequent first, with an example of each. @throws as failures
    */
   async failureGroups(
     id: string,

@@ -98,8 +98,9 @@ function shown(failure: Omit<Failure, 'cursor'>, withPayload: boolean) {
   return withPayload ? { ...rest, payload: payload === undefined ? null : payload } : rest;
 }
 
-const shownGroup = ({ name, count, example }: FailureGroup, withPayload: boolean) => ({
+const shownGroup = ({ name, message, count, example }: FailureGroup, withPayload: boolean) => ({
   name,
+  message,
   count,
   example: shown(example, withPayload),
 });

@@ -33,7 +33,7 @@ export const failuresFlags: readonly Flag[] = [
   flag('--error <name>', 'only failures with an error of this name', failuresOptions['name']),
   flag(
     '--group',
-    'count the failures by the name of their error, with an example of each',
+    'count the failures by kind: error name and message, with an example of each',
     option.boolean(false),
     'switch',
   ),

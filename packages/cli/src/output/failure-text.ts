@@ -36,11 +36,11 @@ const GROUP_COLUMNS: readonly Column[] = [
 
 /** The table of `failures --group`. */
 export function groupTable(groups: readonly FailureGroup[]): string {
-  const rows = groups.map(({ name, count, example }) => [
+  const rows = groups.map(({ name, message, count, example }) => [
     shownText(name),
     count,
     String(example.index),
-    firstLine(example.error.message),
+    firstLine(message),
   ]);
   return plainTable(GROUP_COLUMNS, rows, 'no failures');
 }

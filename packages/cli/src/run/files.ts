@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
-import type { ResultsOptions } from '@piecework/notifier';
+import type { FailureKind, ResultsOptions } from '@piecework/notifier';
 import { InvalidOptionError } from '@piecework/protocol/contract';
 import type { RequestHandle } from 'piecework';
-import { type FailureKind, failureKinds } from '../output/failure-kinds.js';
+import { failureKinds } from '../output/failure-kinds.js';
 import { Output, OutputError, writeResults } from '../output/output.js';
 import { writeOwnFile } from '../output/own-file.js';
 import { say } from '../terminal/print.js';

@@ -1,4 +1,5 @@
-import type { Failure, RequestDetails, RequestHandle, RequestStatus } from 'piecework';
+import { FailureKinds } from '@piecework/notifier';
+import type { RequestDetails, RequestHandle, RequestStatus } from 'piecework';
 import type {
   FailureDetail,
   FailureGroupView,
@@ -149,26 +150,19 @@ export class OneRequest {
 
   /** The first failures by the name of their error: as many as can be read at a bounded cost. */
   async #readFailures(): Promise<void> {
-    const groups = new Map<string, { count: number; example: Failure }>();
+    const kinds = new FailureKinds();
     let read = 0;
-    for await (const failure of this.#handle.failures({ payload: false })) {
-      const { name } = failure.error;
-      const group = groups.get(name);
-      if (group) group.count += 1;
-      else if (groups.size < MOST.groups) groups.set(name, { count: 1, example: failure });
+    for await (const { index, error } of this.#handle.failures({ payload: false })) {
+      kinds.note(index, error);
       read += 1;
       if (read >= MOST.failures) break;
     }
     this.#failuresRead = read;
-    this.#groups = [...groups]
-      .map(([name, { count, example }]) => ({
-        name: name.slice(0, 200),
-        count,
-        index: example.index,
-        message: this.#privacy.message(example.error.message, this.#about('error')),
-        attempts: example.attempts,
-        crashes: example.crashes,
-      }))
-      .sort((a, b) => b.count - a.count);
+    this.#groups = kinds.sorted.slice(0, MOST.groups).map(({ name, message, count, indexes }) => ({
+      name: name.slice(0, 200),
+      count,
+      index: indexes[0] ?? 0,
+      message: this.#privacy.message(message, this.#about('error')),
+    }));
   }
 }

@@ -185,8 +185,6 @@ export interface FailureGroupView {
   readonly count: number;
   readonly index: number;
   readonly message: string;
-  readonly attempts: number;
-  readonly crashes: number;
 }
 
 export interface RequestView {

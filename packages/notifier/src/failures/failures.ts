@@ -8,6 +8,7 @@ import {
 import { IndexSet } from '../results/index-set.js';
 import { persist } from '../waiting/persist.js';
 import type { WaitScope } from '../waiting/wait-scope.js';
+import { FailureKinds } from './failure-kinds.js';
 import type { CheckedFailuresOptions } from './failure-options.js';
 
 /** A failed sub-request, with everything that Redis keeps of it. */
@@ -25,10 +26,18 @@ export interface Failure {
   readonly cursor: string;
 }
 
-/** Failures whose errors have the same name. */
+/**
+ * Failures of one kind: their errors have the same name, and their messages are the same except for numbers, paths,
+ * names with dots and quoted words.
+ */
 export interface FailureGroup {
   /** Name of the errors, as 'TypeError'. */
   readonly name: string;
+  /**
+   * First line of the message of the example. After a hundred kinds, the failures of all others of one name are one
+   * group, with the message 'with other messages'.
+   */
+  readonly message: string;
   /** How many there are. */
   readonly count: number;
   /** The one with the lowest index. */
@@ -106,28 +115,25 @@ export async function* pagesOf(
   if (page.length > 0) yield await read();
 }
 
-/** All failures grouped by the name of their errors, the most frequent first. */
+/** All failures grouped by kind, the most frequent first. */
 export async function groupsOf(
   failures: FailureCommands,
   scope: WaitScope,
 ): Promise<FailureGroup[]> {
   const seen = new IndexSet();
-  const groups = new Map<string, { count: number; first: number }>();
+  const kinds = new FailureKinds();
   for await (const [index, error] of everyError(failures, scope)) {
-    if (!seen.add(index)) continue;
-    const { name } = decodeError(error);
-    const group = groups.get(name) ?? { count: 0, first: index };
-    groups.set(name, { count: group.count + 1, first: Math.min(group.first, index) });
+    if (seen.add(index)) kinds.note(index, decodeError(error));
   }
   const found: FailureGroup[] = [];
-  for (const [name, { count, first }] of groups) {
-    const [kept] = await persist(scope, () => failures.pick([first], true));
+  for (const { name, message, count, indexes } of kinds.sorted) {
+    const [kept] = await persist(scope, () => failures.pick(indexes.slice(0, 1), true));
     // Absent when it was redriven meanwhile.
     if (!kept) continue;
     const { cursor, ...example } = failureOf(kept, true);
-    found.push({ name, count, example });
+    found.push({ name, message, count, example });
   }
-  return found.sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+  return found;
 }
 
 /** Index and error of every failure, in no order; one may come twice. */

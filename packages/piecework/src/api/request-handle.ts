@@ -91,7 +91,10 @@ export class RequestHandle<Result = unknown> {
     return this.#notifier.failures(this.id, options, this.#generation);
   }
 
-  /** The failed sub-requests by the name of their errors, with an example of each. @throws as completion */
+  /**
+   * The failed sub-requests by kind: name of the error and message, except for numbers, paths, names with dots and quoted
+   * words in it. The most frequent first, with an example of each. @throws as completion
+   */
   failureGroups(options: WaitOptions = {}): Promise<FailureGroup[]> {
     return this.#notifier.failureGroups(this.id, options, this.#generation);
   }
