@@ -87,7 +87,9 @@ describe('the failures of a request', () => {
     });
   }
 
-  test('are grouped by name and message of their errors, whatever items these name', async ({ flow }) => {
+  test('are grouped by name and message of their errors, whatever items these name', async ({
+    flow,
+  }) => {
     const scene = await someFailed(flow, 11);
     const { failed } = scene.request.keys;
     for (const index of [1, 2]) await scene.connection.client.hset(failed, `${index}:payload`, '7');

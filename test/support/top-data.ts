@@ -107,7 +107,7 @@ export function busyData(): Data {
       ...{ index, worker: `host-${index % 3}-abcdefgh`, forMs: 90_000, attempt: 2, progress: 40 },
     })),
     failures: [
-      { name: 'TypeError', count: 2, index: 7, message: 'no address', attempts: 1, crashes: 0 },
+      { name: 'TypeError', count: 2, index: 7, message: 'no address' },
       {
         name: 'BusyError',
         count: 1,

@@ -11,7 +11,7 @@ import {
 } from '@piecework/protocol';
 import { IdQueue, Piecework, RetryQueue, Scheduler } from 'piecework';
 import type { Crew } from '../attacked/crew.js';
-import type { Watched } from '../attacked/server.js';
+import { keysOf, usedMemory, type Watched } from '../attacked/server.js';
 import type { Journal } from '../contract/journal.js';
 
 const PAGE_BYTES = 4_096;
@@ -87,7 +87,7 @@ export class Observer {
       if (child.pid !== undefined && child.exitCode === null)
         processes[name] = residentBytes(child.pid);
     }
-    const redis = await this.#server.usedMemory();
+    const redis = await usedMemory(this.#server);
     this.#journal.write({ did: 'sample', redis, processes, settled: this.#settled });
   }
 
@@ -186,7 +186,7 @@ export class Observer {
     for (const queue of this.#queues)
       for (const { id } of await queue.workers()) await queue.deregister(id);
     const left: string[] = [];
-    for await (const keys of this.#server.keys()) {
+    for await (const keys of keysOf(this.#server)) {
       for (const key of keys) if (await this.#stays(key)) left.push(key);
     }
     this.#journal.write({ did: 'look for keys', left });

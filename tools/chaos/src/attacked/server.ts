@@ -16,8 +16,21 @@ export type Fsync = 'always' | 'everysec' | 'no';
 export interface Watched {
   /** Connects directly, past the proxies. */
   readonly client: Redis | Cluster;
-  usedMemory(): Promise<number>;
-  keys(): AsyncIterable<string[]>;
+  /** Clients of the masters that are up. */
+  masters(): Promise<Redis[]>;
+}
+
+/** Memory of the data and buffers of all masters together, in bytes. */
+export async function usedMemory(watched: Watched): Promise<number> {
+  let bytes = 0;
+  for (const master of await watched.masters())
+    bytes += Number(/^used_memory:(\d+)/m.exec(await master.info('memory'))?.[1]);
+  return bytes;
+}
+
+export async function* keysOf(watched: Watched): AsyncIterable<string[]> {
+  for (const master of await watched.masters())
+    yield* master.scanStream({ count: 1_000 }) as AsyncIterable<string[]>;
 }
 
 /**
@@ -227,13 +240,8 @@ export class AttackedServer implements Watched, AsyncDisposable {
     while (this.client.status !== 'ready') await sleep(10);
   }
 
-  /** Memory of its data and buffers, in bytes. */
-  async usedMemory(): Promise<number> {
-    return Number(/^used_memory:(\d+)/m.exec(await this.client.info('memory'))?.[1]);
-  }
-
-  keys(): AsyncIterable<string[]> {
-    return this.client.scanStream({ count: 1_000 }) as AsyncIterable<string[]>;
+  async masters(): Promise<Redis[]> {
+    return [this.client];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type EmbeddedCluster, startCluster } from '@piecework/embedded';
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { Fsync, Watched } from '../attacked/server.js';
 import { ClusterOperator } from './moves.js';
 
@@ -42,16 +42,6 @@ export class AttackedCluster implements Watched, AsyncDisposable {
     return this.#cluster.nodes.findIndex((node) => node.port === port);
   }
 
-  /** Bytes of all masters together. */
-  async usedMemory(): Promise<number> {
-    const infos = await Promise.all(
-      this.client.nodes('master').map((master) => master.info('memory')),
-    );
-    return infos
-      .map((info) => Number(/^used_memory:(\d+)/m.exec(info)?.[1]))
-      .reduce((sum, each) => sum + each, 0);
-  }
-
   /** What each server says of its errors: 'CROSSSLOT' → times. */
   async errors(): Promise<Map<string, number>> {
     const counts = new Map<string, number>();
@@ -63,10 +53,11 @@ export class AttackedCluster implements Watched, AsyncDisposable {
     return counts;
   }
 
-  async *keys(): AsyncIterable<string[]> {
-    const masters = (await this.operator.nodes()).filter(({ role, up }) => role === 'master' && up);
-    for (const master of masters)
-      yield* this.operator.at(master).scanStream({ count: 1_000 }) as AsyncIterable<string[]>;
+  async masters(): Promise<Redis[]> {
+    const nodes = await this.operator.nodes();
+    return nodes
+      .filter(({ role, up }) => role === 'master' && up)
+      .map((node) => this.operator.at(node));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BadNetwork, Direction } from '../attacked/bad-network.js';
 import type { Crew, Member, RoleName } from '../attacked/crew.js';
-import type { AttackedServer, LostWrites } from '../attacked/server.js';
+import { type AttackedServer, type LostWrites, usedMemory } from '../attacked/server.js';
 import type { Dice } from '../contract/dice.js';
 import type { Fault } from '../contract/history.js';
 import type { Journal } from '../contract/journal.js';
@@ -225,7 +225,7 @@ export class Faults implements Striker {
         await this.during(fault, 'redis', async () => void (await client.script('FLUSH')));
       } else {
         await this.during(fault, 'redis', async () => {
-          const bytes = (await server.usedMemory()) + ROOM_BYTES;
+          const bytes = (await usedMemory(server)) + ROOM_BYTES;
           await client.config('SET', 'maxmemory', bytes);
           await sleep(FULL_MS);
           await client.config('SET', 'maxmemory', 0);

@@ -23,12 +23,8 @@ export class AttackedSentinels implements Read, AsyncDisposable {
     return new AttackedSentinels(await startWatched({ replicas: 2, sentinels: 3, args }));
   }
 
-  async usedMemory(): Promise<number> {
-    return Number(/^used_memory:(\d+)/m.exec(await this.client.info('memory'))?.[1]);
-  }
-
-  keys(): AsyncIterable<string[]> {
-    return this.client.scanStream({ count: 1_000 }) as AsyncIterable<string[]>;
+  async masters(): Promise<Redis[]> {
+    return [this.client];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
