@@ -24,7 +24,7 @@ end
 
 -- When the lease in `field` ends. It lasts `term` from each renewal. After an outage each lease gets its whole term
 -- again. After a gap between two ticks that is longer than the term, as when the clock jumped, a lease gets its
--- term again once: half a millisecond in the stored time notes that, until the lease is renewed.
+-- term again once: the stored time is then a number that ends in .5, until the lease is renewed.
 local function leaseEnds(request, field, written, term, at, grace)
   -- cure: a whole lease of grace after Redis was away
   local ends = math.max(written, grace.from + (term or 0))

@@ -113,8 +113,6 @@ export function busyData(): Data {
         count: 1,
         index: 9,
         message: 'the server is busy',
-        attempts: 1,
-        crashes: 0,
       },
     ],
     failuresRead: 3,

@@ -48,7 +48,11 @@ export interface Whereabouts {
 
 /** What is on the queue side at one moment. */
 export interface QueueCounts {
-  /** Requests that have not ended. */
+  /**
+   * Requests that have not ended. One that has ended is counted until the process that completed it has told the queue:
+   * some ms after `completion` resolves, or up to a minute if that process dies or is cut off in between. So to wait
+   * until a queue is empty, read again until this is 0.
+   */
   readonly open: number;
   /** Open requests that wait for a worker that serves their task. */
   readonly parked: number;
@@ -59,7 +63,11 @@ export interface QueueCounts {
    * is resumed; undefined: the queue is not paused. So compare with `!== undefined`.
    */
   readonly pausedUntil: number | undefined;
-  /** Requests that ended within the last week or so, by outcome. */
+  /**
+   * How many requests have ended, by outcome. Counted when they leave `open`, so a request that is dropped before that is
+   * in none of these. The counts begin anew when the queue was unused for a week, or when nothing is left of it: no
+   * request, no worker, no remembered end.
+   */
   readonly ended: {
     readonly succeeded: number;
     readonly failed: number;
