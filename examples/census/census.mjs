@@ -75,7 +75,7 @@ async function census(pw, fleet) {
     }
   };
   const show = showProgress(request.progress({ everyMs: 250 }));
-  await Promise.race([fleet.lost, Promise.all([submit(), gather(), show])]);
+  await Promise.race([redis.lost, fleet.lost, Promise.all([submit(), gather(), show])]);
   const outcome = await request.completion();
   await fleet.close();
   if (!values.dashboard) await request.drop();
@@ -91,6 +91,8 @@ let fleet;
 let outcome;
 let requestId;
 let served;
+// What works on a Redis of its own is of no use without it. `census` throws the error.
+redis.lost.catch(() => fleet?.kill());
 try {
   if (values.dashboard) {
     const { serveDashboard } = await import('@piecework/dashboard');
@@ -114,7 +116,9 @@ try {
   outcome = await census(pw, fleet);
 } finally {
   await fleet?.close();
-  if (!outcome || !served) await close();
+  // After an error, that error is shown.
+  if (!outcome) await close().catch(() => {});
+  else if (!served) await close();
 }
 
 async function close() {

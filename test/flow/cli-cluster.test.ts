@@ -1,12 +1,15 @@
 /*
  * The command line and the addresses of a cluster.
  */
+import { startRedis } from '@piecework/embedded';
 import type { Connection } from '@piecework/protocol';
-import { expect } from 'vitest';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished } from 'vitest';
 import { cli } from '../support/cli.js';
 import { jsonLines, test } from '../support/command-line.js';
 import { mastersOf } from '../support/flow.js';
 import { keysNaming } from '../support/own-keys.js';
+import { until } from '../support/until.js';
 
 /** One id for each of the three masters, who have a third of the hash slots each. */
 async function anIdForEachMaster(connection: Connection, name: string): Promise<string[]> {
@@ -53,4 +56,61 @@ test('one address given twice leads to the whole cluster, also the address of a 
   const ran = await on(replica, 'run', '--input', input, '--handler', handler, '--out', '-');
   expect(ran.code, ran.stderr).toBe(0);
   expect(jsonLines(ran.stdout).map(({ value }) => value)).toEqual(['a!', 'b!']);
+});
+
+const NODE = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'];
+
+/** A server with all slots of a cluster, or a single one. */
+async function server(isNode: boolean): Promise<string> {
+  const args = isNode ? NODE : [];
+  const { url, close } = await startRedis({ args });
+  onTestFinished(close);
+  if (!isNode) return url;
+  const client = new Redis(url);
+  await client.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+  await until(async () => String(await client.call('CLUSTER', 'INFO')).includes('state:ok'));
+  client.disconnect();
+  return url;
+}
+
+const placeOf = (url: string) => new URL(url).host;
+
+test('addresses that are no nodes of one cluster are refused before anything is written, with the cure', {
+  tags: 'processes',
+}, async ({ commandLine: { file } }) => {
+  const input = await file('two.txt', 'a\nb\n');
+  const [single, other] = await Promise.all([server(false), server(false)]);
+  const [one, two] = await Promise.all([server(true), server(true)]);
+  const isSingle = `${placeOf(single)} is a single server, and no node of a cluster:`;
+  // All nodes of a cluster share a password.
+  for (const url of [one, two, single, other]) {
+    const client = new Redis(url);
+    await client.config('SET', 'requirepass', 'shared');
+    client.disconnect();
+  }
+  const shared = (url: string) => url.replace(/:[^:@]*@/, ':shared@');
+  for (const [urls, says] of [
+    [[one, two], `${placeOf(one)} and ${placeOf(two)} are nodes of different clusters: name only`],
+    [[single, other], `${isSingle} name one URL, without commas`],
+    [[single, single], `${isSingle} name one URL, without commas`],
+    [[one, single], `${isSingle} leave it out`],
+  ] as const) {
+    const args = ['submit', '--input', input, '--redis', urls.map(shared).join(','), '--json'];
+    const { code, stderr } = await cli(args);
+    expect(code).toBe(1);
+    expect(JSON.parse(stderr).error).toEqual({
+      code: 'CLUSTER',
+      message: expect.stringContaining(says),
+    });
+  }
+  for (const url of [one, two, single, other]) {
+    const client = new Redis(shared(url));
+    expect(await client.dbsize()).toBe(0);
+    client.disconnect();
+  }
+  // A node that is away is no reason.
+  const gone = await startRedis();
+  await gone.close();
+  const redis = [shared(gone.url), shared(one)].join(',');
+  expect(await cli(['list', '--redis', redis])).toMatchObject({ code: 0 });
 });

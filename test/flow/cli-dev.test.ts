@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { expect } from 'vitest';
+import { describe, expect, onTestFinished } from 'vitest';
 import { cli, STARTS, startCli } from '../support/cli.js';
 import { runCli, test } from '../support/command-line.js';
 import { freshName } from '../support/given.js';
+import { descendants, runs } from '../support/processes.js';
 import { until } from '../support/until.js';
 
 const handler = fileURLToPath(new URL('../support/programs/handler.mjs', import.meta.url));
@@ -55,4 +56,24 @@ test('dev runs a cluster whose URL the other commands take', { tags: 'processes'
   expect(JSON.parse(alone.stderr).error.code).toBe('CLUSTER');
   dev.child.kill('SIGTERM');
   expect((await dev.finished).code).toBe(0);
+});
+
+describe('a command that a test forgets', () => {
+  let forgotten: number[] = [];
+
+  test('runs until the test is over', { tags: 'processes' }, async () => {
+    const { child, said } = startCli(['dev']);
+    await until(() => said.stdout.startsWith('export'), STARTS);
+    forgotten = [child.pid as number, ...descendants(child.pid).map(({ pid }) => pid)];
+    expect(forgotten.length).toBeGreaterThan(1);
+    expect(forgotten.every(runs)).toBe(true);
+  });
+
+  test('has ended behind it, with all that it started', { tags: 'processes' }, async () => {
+    onTestFinished(() => {
+      for (const pid of forgotten.filter(runs)) process.kill(pid, 'SIGKILL');
+    });
+    expect(forgotten).not.toEqual([]);
+    await until(() => !forgotten.some(runs));
+  });
 });

@@ -339,6 +339,26 @@ test('with --json it is one line of JSON, with the code', async () => {
   }
 });
 
+test('an error that names a file is one line, whatever the name', async () => {
+  const name = 'a\nb.ndjson';
+  await writeFile(join(folder, name), '{bad\n');
+  const split = ['--split', 'ndjson'];
+  for (const args of [
+    ['submit', '--input', name, ...split],
+    ['submit', '--input', `no-${name}`],
+    ['submit', '--input', join(folder, name, 'c')],
+    ['run', '--input', name, ...split, '--exec', 'cat'],
+    ['run', '--input', 'in.txt', '--exec', 'cat', '--out', join(folder, name, 'c')],
+    ['run', '--input', 'in.txt', '--handler', `${name}.mjs`],
+    ['dev', '--dir', join(folder, name)],
+    ['dev', '--dir', join(folder, name, 'c')],
+  ]) {
+    const { code, stderr } = await cli(args, { redis: redis.url, cwd: folder });
+    expect(code, args.join(' ')).toBeGreaterThan(0);
+    expect(stderr, args.join(' ')).toMatch(/^piecework: [^\n]*a\\nb\.ndjson[^\n]*\n$/);
+  }
+});
+
 test('a wrong line of the input is reported once, whatever the number of processes', async () => {
   const args = ['run', '--input', 'bad.ndjson', '--split', 'ndjson', ...WORK, '--processes', '3'];
   const { code, stderr } = await cli(args, { redis: redis.url, cwd: folder });

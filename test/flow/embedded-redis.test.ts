@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -54,6 +54,17 @@ describe('an embedded Redis', () => {
       save: ['save', ''],
       eviction: ['maxmemory-policy', 'noeviction'],
       bind: ['bind', '127.0.0.1'],
+    });
+  });
+
+  it('says what to do when no port is free', async () => {
+    const refuse = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server) {
+      process.nextTick(() => this.emit('error', Object.assign(new Error(), { code: 'EADDRINUSE' })));
+      return this;
+    });
+    await expect(startRedis().finally(() => refuse.mockRestore())).rejects.toMatchObject({
+      code: 'REDIS_NOT_STARTED',
+      message: expect.stringMatching(/^no free port found .* choose a port, or end servers/),
     });
   });
 

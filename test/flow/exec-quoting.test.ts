@@ -79,6 +79,9 @@ const ITEMS = [
     '"; echo pwned; "',
     '%s',
     '&',
+    ']',
+    'w',
+    '!a',
   ],
 ];
 
@@ -104,6 +107,9 @@ const { command } = fc.letrec<{ word: string; text: string; command: string; lis
       ',',
       '$1',
       '~',
+      '[',
+      ']',
+      '[!',
     );
     const around = (before: string, inner: fc.Arbitrary<string>, after: string) =>
       inner.map((text) => `${before}${text}${after}`);
@@ -225,6 +231,11 @@ describe('{} in a command of --exec', () => {
     ['[[ {} -gt 1 ]] && echo more', '[[ … ]]'],
     ['a[{}]=1', 'a subscript'],
     ['ca\\\nse {} in x) echo;; esac', 'continues on the next line'],
+    ['ls [{}]', 'an unquoted ['],
+    ['ls *.[ch{}]', 'an unquoted ['],
+    ['ls ["{}"]', 'an unquoted ['],
+    ['ls [!"$(basename "{}")"]', 'an unquoted ['],
+    ['case x in [{}]) echo;; esac', 'an unquoted ['],
   ])('is refused in or behind %j, and the refusal names the place', ([command, place]) => {
     expect(() => new ExecCommand(command)).toThrow(
       `no ${command.includes('{}') ? '{}' : '{index}'} in`,
@@ -240,6 +251,7 @@ describe('{} in a command of --exec', () => {
     'for f in a b; do echo "$f" {} >>out; done # \'{}\'',
     "awk '{print $1}' {} | grep -E 'x{2}' >{}.txt",
     'ls [a-c]* "$1" $# ${x} {}',
+    '[ {} = a ] || ls {}[a-c] "[{}]" \\[{}]',
     "jq '{ }' \\{\\} {}",
     'convert {} \\\n  -resize 10',
   ])('is replaced in %j', (command) => {
@@ -249,8 +261,13 @@ describe('{} in a command of --exec', () => {
   test('of a batch is never a command: a part of a word is not several words', () => {
     const command = new ExecCommand('x={}; echo "$x"', 'lines');
     expect(() => command.invocation(['a', 'touch'], 0)).toThrow('{} of a batch is 2 words');
-    expect(command.invocation(['a'], 0).command).toBe('x="${PIECEWORK_ITEM}"; echo "$x"');
+    expect(command.invocation(['a'], 0).command).toBe('x="${PIECEWORK_ITEM?}"; echo "$x"');
     const quoted = new ExecCommand('x="{}"; echo "$x"', 'lines').invocation(['a', '$x'], 0);
     expect(output('dash', quoted.command, quoted.env).stdout).toBe('a $x\n');
+  });
+
+  test.for(SHELLS)('fails in %s when the command has unset its variable', (shell) => {
+    const { command, env } = new ExecCommand('unset PIECEWORK_ITEM; echo {}').invocation('a', 0);
+    expect(output(shell, command, env)).toEqual({ status: expect.not.toBeOneOf([0]), stdout: '' });
   });
 });

@@ -181,6 +181,12 @@ describe('a hostile text', () => {
     ).split('\n');
     expect(JSON.parse(json)).toMatchObject({ index: 1, value: { [EVIL]: EVIL } });
     expect(await onTerminal('results', 'one', '--format', 'text')).toContain('evil\\u001b[2J');
+    const table = await onTerminal('results', 'one', '--failed', '--format', 'csv');
+    expect(table.trimEnd().split('\n').slice(-3)).toEqual([
+      'index,status,value,error',
+      expect.stringMatching(/^\d,\w+,.*evil.*\\nforged/),
+      expect.stringMatching(/^\d,\w+,.*evil.*\\nforged/),
+    ]);
     for (const name of ['failures', 'status']) await onTerminal(name, 'one');
     for (const name of ['errors', 'list', 'workers']) await onTerminal(name);
     worker.kill('SIGTERM');

@@ -4,7 +4,19 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  lchown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -15,6 +27,7 @@ import { startTestKit } from '@piecework/testing';
 import { Redis } from 'ioredis';
 import { nanoid } from 'nanoid';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { Output } from '../../packages/cli/dist/output/output.js';
 import { STARTS, startCli } from '../support/cli.js';
 import { listen } from '../support/listen.js';
 import { until } from '../support/until.js';
@@ -227,6 +240,91 @@ describe('a folder for the data', () => {
       message: `${dir} cannot hold the data: others may write into it; chmod go-w '${dir}'`,
     });
     expect(await readdir(dir)).toEqual([]);
+  });
+
+  test('is refused when others could replace it or a folder above it, and nothing is made', async () => {
+    const open = join(folder, 'open');
+    await mkdir(join(open, 'within'), { recursive: true });
+    await symlink(join(open, 'within'), join(folder, 'link'));
+    await chmod(open, 0o777);
+    const paths = ['open/data', 'open/within/data', 'link/data', 'link'];
+    for (const path of paths.map((one) => join(folder, one)))
+      await expect(startRedis({ dir: path }), path).rejects.toMatchObject({
+        code: 'REDIS_NOT_STARTED',
+        message: `${path} cannot hold the data: others may write into ${open}, and could replace it; chmod go-w '${open}', or choose another folder`,
+      });
+    expect(await readdir(open, { recursive: true })).toEqual(['within']);
+    // Nobody renames what is of others in a sticky one.
+    await chmod(open, 0o1777);
+    await using redis = await startRedis({ dir: join(folder, 'link/data') });
+    expect(await readdir(open, { recursive: true })).toContain('within/data/redis.log');
+    expect(redis.dir).toBe(join(folder, 'link/data'));
+  });
+
+  test.skipIf(!isRoot)(
+    'is refused when a link on the way, or a folder above it, is of another user',
+    { meta: whyNot },
+    async () => {
+      const [theirs, link] = [join(folder, 'theirs'), join(folder, 'link')];
+      await mkdir(theirs);
+      await chown(theirs, NOBODY, NOBODY);
+      await symlink(folder, link);
+      await lchown(link, NOBODY, NOBODY);
+      for (const [dir, why] of [
+        [join(theirs, 'data'), `${theirs} belongs to another user, who could replace it`],
+        [join(link, 'data'), `${link} is a link of another user`],
+      ] as const)
+        await expect(startRedis({ dir })).rejects.toThrow(`${dir} cannot hold the data: ${why}`);
+      expect((await readdir(folder)).sort()).toEqual(['link', 'theirs']);
+      expect(await readdir(theirs)).toEqual([]);
+    },
+  );
+});
+
+describe.skipIf(!isRoot)('a file that a command writes in a folder like /tmp', { meta: whyNot }, () => {
+  let shared: string;
+  beforeEach(async () => {
+    shared = join(folder, 'shared');
+    await mkdir(shared);
+    await chmod(shared, 0o1777);
+    // The folder is of a third user.
+    await chown(shared, NOBODY - 1, NOBODY - 1);
+    await writeFile(join(folder, 'target'), 'as it was');
+  });
+
+  test.for(['--out', '--failures', '--joblog'])(
+    'is none of another user, and no link of his: %s',
+    async (flag) => {
+      await writeFile(join(shared, 'file'), 'as it was');
+      await symlink(join(folder, 'target'), join(shared, 'link'));
+      await symlink(join(folder, 'new'), join(shared, 'dangling'));
+      for (const name of ['file', 'link', 'dangling'])
+        await lchown(join(shared, name), NOBODY, NOBODY);
+      const input = join(folder, 'in.txt');
+      await writeFile(input, 'a\n');
+      const why = 'it belongs to another user, in a folder that all may write into';
+      for (const name of ['file', 'link', 'dangling']) {
+        const args = ['run', '--input', input, '--exec', 'cat', flag, join(shared, name)];
+        const { code, stderr } = await startCli(args).finished;
+        expect([code, stderr]).toEqual([2, expect.stringContaining(why)]);
+      }
+      expect(await readFile(join(folder, 'target'), 'utf8')).toBe('as it was');
+      expect(await readFile(join(shared, 'file'), 'utf8')).toBe('as it was');
+      expect(await readdir(folder)).not.toContain('new');
+    },
+  );
+
+  test('may be a link or a file of this user or of the owner of the folder', async () => {
+    await symlink(join(folder, 'target'), join(shared, 'mine'));
+    await symlink(join(folder, 'target'), join(shared, 'of-owner'));
+    await lchown(join(shared, 'of-owner'), NOBODY - 1, NOBODY - 1);
+    await writeFile(join(shared, 'file'), '');
+    for (const name of ['mine', 'of-owner', 'file', 'new']) {
+      const output = await Output.open('--out', join(shared, name));
+      await output.line(name);
+      await output.close();
+      expect(await readFile(join(shared, name), 'utf8')).toBe(`${name}\n`);
+    }
   });
 });
 

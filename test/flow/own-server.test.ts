@@ -2,19 +2,25 @@
  * What was started with a Redis of its own ends with it.
  * @module-tag processes
  */
-import { execFileSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { resolveRedisUrl, startRedis } from '@piecework/embedded';
 import { Connection, processRuns } from '@piecework/protocol';
 import { startTestKit } from '@piecework/testing';
 import { Piecework } from 'piecework';
+import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { STARTS, startCli } from '../support/cli.js';
+import { listen } from '../support/listen.js';
+import { descendants, endWithTest } from '../support/processes.js';
 import { until } from '../support/until.js';
+
+const CENSUS = fileURLToPath(new URL('../../examples/census/census.mjs', import.meta.url));
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'piecework-own-'));
@@ -22,21 +28,9 @@ async function newFolder(): Promise<string> {
   return folder;
 }
 
-/** Process ids of the descendants of a process, each with its command line. */
-function descendants(pid: number | undefined): { pid: number; args: string }[] {
-  const all = execFileSync('ps', ['-Ao', 'pid=,ppid=,args='], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
-    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [])
-    .map(([, own, parent, args = '']) => ({ pid: Number(own), parent: Number(parent), args }));
-  const below = (parent: number | undefined): typeof all =>
-    all.filter((one) => one.parent === parent).flatMap((one) => [one, ...below(one.pid)]);
-  return below(pid);
-}
-
 /** Another program that listens at the port of a server that has ended. */
 async function impostorAt(port: number) {
-  const heard = { text: '' };
+  const heard = { text: '', port };
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => {}));
@@ -126,6 +120,53 @@ test('no client gives its password to another program at the port of an own serv
   await Promise.all([connection, late].map((one) => one.closeSoon()));
 });
 
+test('the census ends with an error when its Redis is killed, and leaves no worker', async () => {
+  const folder = await newFolder();
+  for (let i = 0; i < 2_000; i += 1) await writeFile(join(folder, `${i}.txt`), `${i}`);
+  const { REDIS_URL: _, ...env } = process.env;
+  const demo = spawn(process.execPath, [CENSUS, folder], { stdio: 'pipe', env });
+  endWithTest(demo);
+  const { said, finished } = listen(demo);
+  await until(() => said.stderr.includes('census of'), STARTS);
+  const server = serverOf(demo.pid);
+  const all = descendants(demo.pid);
+  // A stopped process cannot end by itself.
+  for (const { pid, args } of all) if (/worker/.test(args)) process.kill(pid, 'SIGSTOP');
+  process.kill(server?.pid ?? 0, 'SIGKILL');
+  const { code, stderr } = await finished;
+  expect(code).toBe(1);
+  expect(stderr).toContain("code: 'REDIS_ENDED'");
+  await until(() => !all.some(({ pid }) => processRuns(pid)), { what: 'its processes have ended' });
+});
+
+test.skipIf(process.platform === 'win32')(
+  'a process that got the number of an own server is not taken for it',
+  async () => {
+    // Process 1 belongs to root: another user may not signal it.
+    const isRoot = process.getuid?.() === 0;
+    const url = import.meta.resolve('@piecework/protocol');
+    const impostor = await impostorAt(await freePort());
+    const script = `
+      import { Connection, processRuns } from '${url}';
+      const connection = Connection.open('redis://default:secret@127.0.0.1:${impostor.port}?serverPid=1');
+      const why = await connection.check().catch(({ message }) => message);
+      console.log(JSON.stringify([processRuns(1), why]));
+      process.exit();`;
+    const child = spawn(process.execPath, ['--input-type=module', '-'], {
+      stdio: 'pipe',
+      cwd: '/',
+      ...(isRoot ? { uid: 65_534, gid: 65_534 } : {}),
+    });
+    child.stdin.end(script);
+    const { stdout, stderr } = await listen(child).finished;
+    expect(JSON.parse(stdout || stderr)).toEqual([
+      true,
+      expect.stringContaining('the Redis that was started here has ended'),
+    ]);
+    expect(impostor.text).not.toContain('secret');
+  },
+);
+
 test('a test kit whose Redis is killed says so where it waits for a request', async () => {
   await using kit = await startTestKit();
   const pw = new Piecework({ redis: kit.redis, queue: kit.queue() });
@@ -151,14 +192,22 @@ test('the Redis that a program resolved is lost when it ends, and not when it is
   expect(await Promise.race([closed.lost, 'not lost'])).toBe('not lost');
 });
 
-/** Without `--id` the rest would be cancelled; with it, the rest stays queued. */
-test.for<[string, string[]]>([
-  ['without a name', []],
-  ['with a name', ['--id', 'job']],
+/** Without `--id` the rest would be cancelled; with it, the rest stays queued, and nothing of it needs Redis any more. */
+test.for<[string, string[], says: RegExp]>([
+  [
+    'without a name',
+    ['--unavailable-ms', '1000', '--json'],
+    /^\{"error":\{"code":"(CONNECTION|INDETERMINATE)".*$/m,
+  ],
+  [
+    'with a name',
+    ['--unavailable-ms', '86400000', '--id', 'job'],
+    /^to continue, give the same command again: piecework run --id job …\npiecework: stopped, and how far .* Redis/m,
+  ],
 ])(
   'a run %s ends after SIGTERM while Redis is away, and says why',
   { timeout: 180_000 },
-  async ([, named]) => {
+  async ([, flags, says]) => {
     const folder = await newFolder();
     const input = join(folder, 'items.txt');
     const started = join(folder, 'started');
@@ -171,8 +220,8 @@ test.for<[string, string[]]>([
       input,
       '--exec',
       exec,
-      ...['--drain-ms', '0', '--unavailable-ms', '1000', '--json'],
-      ...named,
+      ...['--drain-ms', '0'],
+      ...flags,
     ];
     const { child, said, finished } = startCli(args, { redis: redis.url });
     await until(() => existsSync(started), { what: 'a program runs', ...STARTS });
@@ -183,9 +232,7 @@ test.for<[string, string[]]>([
     await until(() => said.stderr.includes('stopping:'), STARTS);
     const { code, stderr } = await finished;
     expect(code).toBe(1);
-    expect(JSON.parse(stderr.trim().split('\n').at(-1) ?? '').error.code).toMatch(
-      /^(CONNECTION|INDETERMINATE)$/,
-    );
+    expect(stderr).toMatch(says);
     await until(() => !all.some(processRuns), { what: 'its processes have ended' });
     await redis.close();
   },

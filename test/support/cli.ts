@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Finished, type Heard, listen } from './listen.js';
+import { endWithTest } from './processes.js';
 import { until } from './until.js';
 
 /*
@@ -32,7 +33,7 @@ interface StartOptions {
   readonly stdout?: number | 'pipe';
 }
 
-/** Starts `piecework …`, without a Redis unless `redis` is given. */
+/** Starts `piecework …`, without a Redis unless `redis` is given. It ends with the test, at the latest. */
 export function startCli(
   args: readonly string[],
   { redis, input, cwd, stdout = 'pipe' }: StartOptions = {},
@@ -42,6 +43,7 @@ export function startCli(
     env: environment(redis),
     ...(cwd ? { cwd } : {}),
   });
+  endWithTest(child);
   if (input !== null) child.stdin?.end(input ?? '');
   return listen(child);
 }

@@ -1,6 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { getCurrentTest } from 'vitest/suite';
 import type { Flow } from './flow.js';
 import { until } from './until.js';
 
@@ -66,3 +69,38 @@ export const runs = (pid: number): boolean => {
     return false;
   }
 };
+
+interface Descendant {
+  readonly pid: number;
+  readonly parent: number;
+  /** Its command line. */
+  readonly args: string;
+}
+
+/** The processes that a process has started, and theirs, as long as their parents run. */
+export function descendants(pid: number | undefined): Descendant[] {
+  const all = execFileSync('ps', ['-Ao', 'pid=,ppid=,args='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [])
+    .map(([, own, parent, args = '']) => ({ pid: Number(own), parent: Number(parent), args }));
+  const below = (parent: number | undefined): Descendant[] =>
+    all.filter((one) => one.parent === parent).flatMap((one) => [one, ...below(one.pid)]);
+  return below(pid);
+}
+
+/**
+ * When the test that started a process is over, whatever became of it, the process is killed with all that it started,
+ * unless it has ended. One that a hook started is ended by a hook.
+ */
+export function endWithTest(child: ChildProcess): void {
+  if (!getCurrentTest()) return;
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    const all = descendants(child.pid).map(({ pid }) => pid);
+    child.kill('SIGKILL');
+    for (const pid of all.filter(runs)) process.kill(pid, 'SIGKILL');
+    await ended;
+  });
+}

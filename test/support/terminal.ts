@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type Heard, listen } from './listen.js';
+import { endWithTest } from './processes.js';
 
 /*
  * Runs the command line on a terminal, which the program `script` creates, and computes what a person sees there.
@@ -25,7 +26,7 @@ interface OnTerminal {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts `piecework …` on a terminal of so many columns; `type` sends keys, as '\x03' for Ctrl-C. */
+/** Starts `piecework …` on a terminal of so many columns; `type` sends keys, as '\x03' for Ctrl-C. It ends with the test. */
 export function startOnTerminal(
   args: readonly string[],
   { redis, columns = 80, rows = 50, env = {} }: OnTerminal,
@@ -36,6 +37,7 @@ export function startOnTerminal(
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...env, REDIS_URL: redis, TERM: 'xterm' },
   });
+  endWithTest(child);
   return { ...listen(child), type: (keys) => void child.stdin.write(keys) };
 }
 

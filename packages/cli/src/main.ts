@@ -34,6 +34,9 @@ const { version } = JSON.parse(
 /** Error codes of wrong usage: nothing was started. */
 const WRONG_USAGE = ['INVALID_OPTION', 'HANDLER'];
 
+/** Error codes whose text has several lines: the stack of a bug, the log of a server that was started here. */
+const IN_LINES = ['UNEXPECTED', 'REDIS_NOT_STARTED', 'REDIS_ENDED'];
+
 /** The command line. docs/cli.md describes its formats and exit codes. */
 const program = new Command('piecework')
   .description(
@@ -103,8 +106,9 @@ async function fail(error: unknown): Promise<number> {
     const { columnsOf, wrapped } = await import('./terminal/table.js');
     const room = columnsOf(process.stderr);
     const text = code === 'UNEXPECTED' ? inspect(error) : `piecework: ${message}`;
+    const parts = IN_LINES.includes(code) ? text.split('\n') : [text];
     // Only the first line is ours; those that follow are indented.
-    const lines = text.split('\n').map((line) => wrapped(line, 0, room));
+    const lines = parts.map((line) => wrapped(line, 0, room));
     for (const line of lines.join('\n  ').split('\n')) say(line);
   }
   return WRONG_USAGE.includes(code) ? 2 : 1;

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
+import { EmbeddedRedisError } from './embedded-redis-error.js';
 
 /*
  * Linux does not use ports below 32768 for outgoing connections, so no process gets one by chance between our check and
@@ -9,6 +10,7 @@ import { createServer, type Server } from 'node:net';
 const FIRST = 20_000;
 const LAST = 22_767;
 const BUS_OFFSET = 10_000;
+const TRIES = 200;
 
 /** Before libuv 1.46 (Node 20.3), all abstract socket names were the same. */
 const canClaim =
@@ -22,15 +24,19 @@ const claims = new Map<number, Server | undefined>();
  * it first: then the caller has to try again. On Linux (Node 20.8 and newer), no other process gets the port from this
  * function until this process ends or releases it. So a server can be restarted on its port, and its clients never
  * reach the server of somebody else there. Why this is no library: docs/decisions/0043.
+ * @throws {EmbeddedRedisError} `REDIS_NOT_STARTED` when none is found
  */
 export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < 200; tries++) {
+  for (let tries = 0; tries < TRIES; tries++) {
     const port = randomInt(FIRST, LAST + 1);
     if (!(await claim(port))) continue;
     if ((await isFree(port)) && (await isFree(port + BUS_OFFSET))) return port;
     releasePort(port);
   }
-  throw new Error(`no free port between ${FIRST} and ${LAST}`);
+  throw new EmbeddedRedisError(
+    'REDIS_NOT_STARTED',
+    `no free port found in ${TRIES} tries between ${FIRST} and ${LAST} on 127.0.0.1; choose a port, or end servers that nobody needs`,
+  );
 }
 
 /** Lets other processes get the port. Does nothing for a port that is not from `freePort`. */

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { dataFolder } from './data-folder.js';
 import { containerRuns } from './docker-server.js';
 import { EmbeddedRedisError } from './embedded-redis-error.js';
 import { findServer } from './find-server.js';
@@ -70,7 +71,7 @@ const PORT_TAKEN = /address already in use|port is already allocated/i;
 /**
  * Starts a private Redis and waits until it answers. It does not keep this process running.
  * @throws {EmbeddedRedisError} `NO_REDIS` (no program was found) or `REDIS_NOT_STARTED` (its port is taken, others may
- *   write into its folder, or it says something else at the end of its log)
+ *   write into its folder or could replace it, or it says something else at the end of its log)
  */
 export async function startRedis(options: EmbeddedRedisOptions = {}): Promise<EmbeddedRedis> {
   const server = options.server ?? (await findServer({ onStatus: options.onStatus }));
@@ -99,7 +100,10 @@ async function startOnce(
   port: number,
   options: EmbeddedRedisOptions,
 ): Promise<EmbeddedRedis | string> {
-  const dir = await makeFolder(options.dir);
+  const dir =
+    options.dir === undefined
+      ? await mkdtemp(join(tmpdir(), 'piecework-redis-'))
+      : await dataFolder(options.dir);
   const keep = options.keep ?? options.dir !== undefined;
   const settings = [...serverSettings(options.persistence ?? 'none'), ...(options.args ?? [])];
   const command = server.command({ dir, port, settings });
@@ -178,22 +182,6 @@ async function sendSignal(
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
-}
-
-async function makeFolder(dir: string | undefined): Promise<string> {
-  if (dir === undefined) return mkdtemp(join(tmpdir(), 'piecework-redis-'));
-  const folder = resolve(dir);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const { uid, mode } = await stat(folder);
-  // They could replace the data, or have the log written into another file by a link.
-  const why =
-    uid !== process.getuid?.()
-      ? 'it belongs to another user'
-      : (mode & 0o022) !== 0
-        ? `others may write into it; chmod go-w '${folder}'`
-        : undefined;
-  if (why === undefined) return folder;
-  throw new EmbeddedRedisError('REDIS_NOT_STARTED', `${folder} cannot hold the data: ${why}`);
 }
 
 const sizeOf = (file: string) =>

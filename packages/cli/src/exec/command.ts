@@ -8,8 +8,9 @@ import { programError } from './program-error.js';
  * `{name}` a column of a row, where the input has columns. All other braces belong to the shell.
  *
  * A payload is never inserted into the text that the shell parses. `{}` becomes the expansion of an environment
- * variable in double quotes, `"${PIECEWORK_ITEM}"`, which the shell neither parses, splits nor globs. A placeholder
- * that cannot become one, as in single quotes or backquotes, is refused.
+ * variable in double quotes, `"${PIECEWORK_ITEM?}"`, which the shell neither parses, splits nor globs, and at which it
+ * fails if the command has unset the variable. A placeholder that cannot become one, as in single quotes or
+ * backquotes, is refused.
  */
 
 /** How an array is given to a program: as JSON, or a line for each element. */
@@ -56,7 +57,7 @@ export class ExecCommand {
     const command = this.#render(index, payload, (words, name, quoted) => {
       const names = words.map((_, i) => (words.length === 1 ? name : `${name}_${i}`));
       for (const [i, one] of names.entries()) env[one] = words[i] ?? '';
-      return names.map((one) => (quoted ? `\${${one}}` : `"\${${one}}"`));
+      return names.map((one) => (quoted ? `\${${one}?}` : `"\${${one}?}"`));
     });
     return { command, env, stdin: this.takesItem ? '' : this.#stdin(payload) };
   }

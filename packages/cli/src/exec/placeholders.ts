@@ -23,6 +23,9 @@ export type Part = string | Placeholder;
 const IN_SINGLE_QUOTES =
   'in single quotes: write "$1" there, as in sh -c \'wc -c "$1"\' sh {}; with blanks, { } is text';
 
+const IN_PATTERN =
+  'in a word behind an unquoted [, which begins a pattern: write "[{}]" for text';
+
 const behind = (what: string) =>
   `in or behind ${what}: begin with item="{}"; and write "$item" there`;
 
@@ -58,8 +61,8 @@ const CASE: Lost = { at: /case(?![\w-])/y, what: 'case within $(…)', only: 'wo
 /** @param isColumn whether the name in `{name}` is a placeholder */
 export function partsOf(command: string, isColumn: (name: string) => boolean): Part[] {
   const parts: Part[] = [];
-  /** What surrounds the current place: double quotes, or a command with its number of open brackets. */
-  const within: ('"' | { brackets: number })[] = [{ brackets: 0 }];
+  /** What surrounds the current place: double quotes, or a command. */
+  const within: ('"' | CommandPlace)[] = [commandPlace()];
   let lost: string | undefined;
   let from = 0;
   let at = 0;
@@ -82,7 +85,7 @@ export function partsOf(command: string, isColumn: (name: string) => boolean): P
     lost ??= lostAt(command, at, fresh && !quoted, quoted, within.length > 1);
     const found = placeholderAt(command, at, isColumn);
     if (found) {
-      put(found, quoted, lost);
+      put(found, quoted, lost ?? (within.some(isPattern) ? IN_PATTERN : undefined));
       fresh = false;
     } else if (letter === '\\') {
       // A line that continues behind a blank ends no word.
@@ -99,7 +102,7 @@ export function partsOf(command: string, isColumn: (name: string) => boolean): P
       }
       fresh = false;
     } else if (command.startsWith('$(', at) && !plainAt(command, at)) {
-      within.push({ brackets: 0 });
+      within.push(commandPlace());
       at += 2;
       fresh = true;
     } else if (letter === '#' && fresh && !quoted) {
@@ -109,6 +112,8 @@ export function partsOf(command: string, isColumn: (name: string) => boolean): P
         if (quoted) within.pop();
         else within.push('"');
       } else if (place !== undefined && place !== '"') {
+        if (letter === '[') place.pattern = true;
+        else if (BEGINS_WORD.test(letter)) place.pattern = false;
         if (letter === '(') place.brackets += 1;
         else if (letter === ')' && place.brackets > 0) place.brackets -= 1;
         else if (letter === ')' && within.length > 1) within.pop();
@@ -121,6 +126,17 @@ export function partsOf(command: string, isColumn: (name: string) => boolean): P
   parts.push(command.slice(from));
   return parts;
 }
+
+interface CommandPlace {
+  /** Number of open brackets. */
+  brackets: number;
+  /** Whether an unquoted `[` is in the current word: what follows may be a set of characters. */
+  pattern: boolean;
+}
+
+const commandPlace = (): CommandPlace => ({ brackets: 0, pattern: false });
+
+const isPattern = (place: '"' | CommandPlace) => place !== '"' && place.pattern;
 
 const BEGINS_WORD = /[ \t\n;&|()<>]/;
 const ENDS_WORD = /[ \t\n;&|)<>]/;

@@ -1,11 +1,12 @@
 import { constants, existsSync } from 'node:fs';
-import { type FileHandle, open, rm, stat } from 'node:fs/promises';
+import { type FileHandle, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { ResultItem } from '@piecework/notifier';
 import { InvalidOptionError, PieceworkError, shownText } from '@piecework/protocol/contract';
 import { say } from '../terminal/print.js';
 import { reasonOf } from '../terminal/system-reasons.js';
+import { openOurs } from './open-ours.js';
 import { type ResultWriter, resultFormats } from './result-format.js';
 
 const LINE_END = Buffer.from('\n');
@@ -79,7 +80,7 @@ export class Output {
   static async #open(flag: string, path: string, flags: number, mode: number): Promise<Output> {
     try {
       const isNew = !existsSync(path);
-      const file = await open(path, constants.O_CREAT | flags, mode);
+      const file = await openOurs(path, constants.O_CREAT | flags, mode);
       return new Output(path, file, isNew);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
@@ -125,8 +126,15 @@ export class Output {
     if (this.#matches) await this.#file?.truncate(this.#size);
   }
 
-  /** Adds a line, or several in one text, no faster than the output takes them. @throws OutputError · EPIPE */
-  line(text: string | Buffer): Promise<void> | undefined {
+  /**
+   * Adds a line, or several in one text, no faster than the output takes them. Results of others do not command a
+   * terminal; NDJSON stays the same data there.
+   * @param shown characters that a terminal gets as they are
+   * @throws OutputError · EPIPE
+   */
+  line(given: string | Buffer, shown = '\t'): Promise<void> | undefined {
+    const isShown = !this.#file && process.stdout.isTTY;
+    const text = isShown ? shownText(given.toString(), shown) : given;
     this.#batch.push(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, LINE_END]));
     this.#batchSize += text.length;
     if (this.#failed || this.#batchSize >= BATCH) return this.flush();
@@ -177,10 +185,7 @@ export class Output {
     if (lines.length === 0) return;
     await this.begin();
     if (this.#file) await this.#write(this.#file, lines);
-    else {
-      const bytes = process.stdout.isTTY ? forTerminal(joined(lines)) : joined(lines);
-      await write(process.stdout, bytes).catch((error) => this.#fail(error));
-    }
+    else await write(process.stdout, joined(lines)).catch((error) => this.#fail(error));
   }
 
   async #write(file: FileHandle, lines: readonly (string | Buffer)[]): Promise<void> {
@@ -239,9 +244,6 @@ function joined(lines: readonly (string | Buffer)[]): Buffer {
   return Buffer.concat(lines.map((line) => (typeof line === 'string' ? Buffer.from(line) : line)));
 }
 
-/** Results of others do not command a terminal. NDJSON stays the same data. */
-const forTerminal = (bytes: Buffer) => Buffer.from(shownText(bytes.toString(), '\n\t'));
-
 function write(stream: Writable, text: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => (error ? reject(error) : resolve()));
@@ -266,7 +268,7 @@ export async function writeResults(
       if (!begun) await head();
       begun = true;
       const line = writer.line(item);
-      if (line !== undefined) await output.line(line);
+      if (line !== undefined) await output.line(line, writer.shown);
     }
     if (!begun) await head();
     await output.end();

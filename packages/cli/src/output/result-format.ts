@@ -7,6 +7,8 @@ export type ResultFormat = 'ndjson' | 'text' | 'csv';
 export interface ResultWriter {
   /** The line before the first result. */
   readonly head?: string;
+  /** Control characters of a line that a terminal gets as they are. Default: tabs. */
+  readonly shown?: string;
   /** The line of a result, without the line end; undefined: there is none. */
   line(item: ResultItem<unknown>): string | Buffer | undefined;
 }
@@ -42,6 +44,7 @@ export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
 
   /** The values of the sub-requests that succeeded; bytes as they are. */
   text: {
+    shown: '\n\t',
     line(item) {
       if (item.status !== 'succeeded') return undefined;
       const bytes = bytesOf(item.value);

@@ -39,10 +39,8 @@ export async function lockRun({ redis, queue, id }: Named): Promise<RunningHere>
   try {
     await connection.check();
     const lock = await RunLock.take(connection, queue, id, say);
-    const release = async () => {
-      await lock[Symbol.asyncDispose]();
-      await connection.close();
-    };
+    // Without an answer the lock expires by itself.
+    const release = () => connection.closeSoon(lock[Symbol.asyncDispose]());
     const { lost, followsEnded } = lock;
     return { lost, followsEnded, connection, [Symbol.asyncDispose]: release };
   } catch (error) {

@@ -1,6 +1,12 @@
 import type { RequestOptions } from '@piecework/producer';
-import { type PieceworkError, pause, RequestExistsError } from '@piecework/protocol';
+import {
+  ConnectionError,
+  type PieceworkError,
+  pause,
+  RequestExistsError,
+} from '@piecework/protocol';
 import { nanoid } from 'nanoid';
+import pTimeout from 'p-timeout';
 import { type OpenHandle, Piecework, type RequestHandle } from 'piecework/client';
 import prettyMs from 'pretty-ms';
 import { requestOf } from '../flags/request-flags.js';
@@ -34,6 +40,8 @@ import { Writing } from './writing.js';
 
 /** How long the results of a stopped run are still written, in ms; the next run writes the rest. */
 const CATCH_UP_MS = 1_000;
+/** How long a stopped run tries to read how far it has come, in ms. */
+const LAST_READ_MS = 3_000;
 
 const DISCARDED = 'no --out: what the programs printed was discarded (--out - shows it)';
 
@@ -334,11 +342,19 @@ class Run {
     return late ?? undefined;
   }
 
-  /** Reports a run that was stopped and can be continued. @returns the exit code */
+  /**
+   * Reports a run that was stopped and can be continued. @returns the exit code
+   * @throws ConnectionError when Redis does not answer soon
+   */
   async #stopped(handle: RequestHandle): Promise<number> {
+    const seconds = LAST_READ_MS / 1_000;
+    const message = `stopped, and how far the run has come is not known: no answer from Redis within ${seconds} s; see that it runs`;
+    const { counts, status } = await pTimeout(handle.status(), {
+      milliseconds: LAST_READ_MS,
+      message: new ConnectionError(message),
+    });
     const kept = this.#unended(handle.id);
     this.#kept = kept;
-    const { counts, status } = await handle.status();
     const isOpen = status === 'open';
     reportStopped({ kept, counts, tookMs: this.#tookMs, isOpen }, this.#values.json);
     if (this.#lost !== undefined) throw this.#lost;

@@ -1,3 +1,6 @@
+/** The code of `openOurs`. */
+export const OF_OTHERS = 'OF_OTHERS';
+
 /** Why a file cannot be opened or written, in words. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'its folder does not exist',
@@ -10,6 +13,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EDQUOT: 'the disk quota is used up',
   EFBIG: 'the file would be too large',
   EIO: 'the disk failed',
+  [OF_OTHERS]: 'it belongs to another user, in a folder that all may write into',
 };
 
 export const reasonOf = ({ code = '', message }: NodeJS.ErrnoException) => REASONS[code] ?? message;

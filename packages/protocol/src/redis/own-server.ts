@@ -25,7 +25,7 @@ export class OwnServerConnector extends AbstractConnector {
   async connect(): Promise<Socket> {
     this.connecting = true;
     const { host = '', port = 0, serverPid } = this.#options;
-    if (!processRuns(Number(serverPid)))
+    if (!processRuns(Number(serverPid), true))
       throw new ConnectionError('the Redis that was started here has ended');
     const stream = createConnection({ host, port });
     this.stream = stream;

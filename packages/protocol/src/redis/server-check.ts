@@ -3,7 +3,7 @@ import { pause } from '../common/waiting.js';
 import { ConnectionError, type PieceworkError, ServerError } from '../contract/errors.js';
 import type { Client } from './client.js';
 import { historyOf } from './cluster/cluster-client.js';
-import { whyDown } from './cluster/cluster-state.js';
+import { whyDown, whyNoCluster } from './cluster/cluster-state.js';
 import { Cluster, type Redis } from './ioredis.js';
 import { sentinelsFailed } from './ioredis-internals/error-texts.js';
 import { cancelReconnect, selectedDb } from './ioredis-internals/node-internals.js';
@@ -55,6 +55,12 @@ function whereabouts(client: Client): string {
   return path ?? `${host}:${port}`;
 }
 
+/** Refuses nodes that are not nodes of one cluster. */
+async function refuseNoCluster(cluster: Cluster): Promise<void> {
+  const why = await whyNoCluster(cluster);
+  if (why !== undefined) throw new ServerError(why, { code: 'CLUSTER' });
+}
+
 /** We used TLS to a plain port, or no TLS to a TLS port. */
 class WrongWay extends ConnectionError {}
 
@@ -99,7 +105,7 @@ export class ServerCheck {
    * Checks the server, or each master: its version, and whether it could evict our keys. A repeated call does not
    * wait for another check. It starts one in the background, every few seconds at most; from then on `check` throws
    * what that one found, until a later one finds it cured.
-   * @throws ServerError TOO_OLD, EVICTING, NO_DB, CLUSTER_DOWN · ConnectionError when it cannot be reached.
+   * @throws ServerError TOO_OLD, EVICTING, NO_DB, CLUSTER, CLUSTER_DOWN · ConnectionError when it cannot be reached.
    */
   async check(): Promise<void> {
     const again = this.#checked !== undefined;
@@ -140,6 +146,7 @@ export class ServerCheck {
 
   async #check(): Promise<void> {
     const { client } = this;
+    if (this.#owned && client instanceof Cluster) await refuseNoCluster(client);
     if (this.#owned && (client.status === 'wait' || this.isInVain)) await this.#connect();
     if (client instanceof Cluster) return this.#checkMasters(client);
     const asked = this.#withinLimit(client.info());
