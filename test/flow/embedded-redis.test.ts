@@ -59,7 +59,9 @@ describe('an embedded Redis', () => {
 
   it('says what to do when no port is free', async () => {
     const refuse = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server) {
-      process.nextTick(() => this.emit('error', Object.assign(new Error(), { code: 'EADDRINUSE' })));
+      process.nextTick(() =>
+        this.emit('error', Object.assign(new Error(), { code: 'EADDRINUSE' })),
+      );
       return this;
     });
     await expect(startRedis().finally(() => refuse.mockRestore())).rejects.toMatchObject({

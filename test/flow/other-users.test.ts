@@ -281,52 +281,56 @@ describe('a folder for the data', () => {
   );
 });
 
-describe.skipIf(!isRoot)('a file that a command writes in a folder like /tmp', { meta: whyNot }, () => {
-  let shared: string;
-  beforeEach(async () => {
-    shared = join(folder, 'shared');
-    await mkdir(shared);
-    await chmod(shared, 0o1777);
-    // The folder is of a third user.
-    await chown(shared, NOBODY - 1, NOBODY - 1);
-    await writeFile(join(folder, 'target'), 'as it was');
-  });
+describe.skipIf(!isRoot)(
+  'a file that a command writes in a folder like /tmp',
+  { meta: whyNot },
+  () => {
+    let shared: string;
+    beforeEach(async () => {
+      shared = join(folder, 'shared');
+      await mkdir(shared);
+      await chmod(shared, 0o1777);
+      // The folder is of a third user.
+      await chown(shared, NOBODY - 1, NOBODY - 1);
+      await writeFile(join(folder, 'target'), 'as it was');
+    });
 
-  test.for(['--out', '--failures', '--joblog'])(
-    'is none of another user, and no link of his: %s',
-    async (flag) => {
-      await writeFile(join(shared, 'file'), 'as it was');
-      await symlink(join(folder, 'target'), join(shared, 'link'));
-      await symlink(join(folder, 'new'), join(shared, 'dangling'));
-      for (const name of ['file', 'link', 'dangling'])
-        await lchown(join(shared, name), NOBODY, NOBODY);
-      const input = join(folder, 'in.txt');
-      await writeFile(input, 'a\n');
-      const why = 'it belongs to another user, in a folder that all may write into';
-      for (const name of ['file', 'link', 'dangling']) {
-        const args = ['run', '--input', input, '--exec', 'cat', flag, join(shared, name)];
-        const { code, stderr } = await startCli(args).finished;
-        expect([code, stderr]).toEqual([2, expect.stringContaining(why)]);
+    test.for(['--out', '--failures', '--joblog'])(
+      'is none of another user, and no link of his: %s',
+      async (flag) => {
+        await writeFile(join(shared, 'file'), 'as it was');
+        await symlink(join(folder, 'target'), join(shared, 'link'));
+        await symlink(join(folder, 'new'), join(shared, 'dangling'));
+        for (const name of ['file', 'link', 'dangling'])
+          await lchown(join(shared, name), NOBODY, NOBODY);
+        const input = join(folder, 'in.txt');
+        await writeFile(input, 'a\n');
+        const why = 'it belongs to another user, in a folder that all may write into';
+        for (const name of ['file', 'link', 'dangling']) {
+          const args = ['run', '--input', input, '--exec', 'cat', flag, join(shared, name)];
+          const { code, stderr } = await startCli(args).finished;
+          expect([code, stderr]).toEqual([2, expect.stringContaining(why)]);
+        }
+        expect(await readFile(join(folder, 'target'), 'utf8')).toBe('as it was');
+        expect(await readFile(join(shared, 'file'), 'utf8')).toBe('as it was');
+        expect(await readdir(folder)).not.toContain('new');
+      },
+    );
+
+    test('may be a link or a file of this user or of the owner of the folder', async () => {
+      await symlink(join(folder, 'target'), join(shared, 'mine'));
+      await symlink(join(folder, 'target'), join(shared, 'of-owner'));
+      await lchown(join(shared, 'of-owner'), NOBODY - 1, NOBODY - 1);
+      await writeFile(join(shared, 'file'), '');
+      for (const name of ['mine', 'of-owner', 'file', 'new']) {
+        const output = await Output.open('--out', join(shared, name));
+        await output.line(name);
+        await output.close();
+        expect(await readFile(join(shared, name), 'utf8')).toBe(`${name}\n`);
       }
-      expect(await readFile(join(folder, 'target'), 'utf8')).toBe('as it was');
-      expect(await readFile(join(shared, 'file'), 'utf8')).toBe('as it was');
-      expect(await readdir(folder)).not.toContain('new');
-    },
-  );
-
-  test('may be a link or a file of this user or of the owner of the folder', async () => {
-    await symlink(join(folder, 'target'), join(shared, 'mine'));
-    await symlink(join(folder, 'target'), join(shared, 'of-owner'));
-    await lchown(join(shared, 'of-owner'), NOBODY - 1, NOBODY - 1);
-    await writeFile(join(shared, 'file'), '');
-    for (const name of ['mine', 'of-owner', 'file', 'new']) {
-      const output = await Output.open('--out', join(shared, name));
-      await output.line(name);
-      await output.close();
-      expect(await readFile(join(shared, name), 'utf8')).toBe(`${name}\n`);
-    }
-  });
-});
+    });
+  },
+);
 
 test('a connection without or with a wrong password learns that dev prints the URL', async () => {
   await using redis = await startRedis();

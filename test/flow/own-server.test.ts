@@ -13,8 +13,8 @@ import { resolveRedisUrl, startRedis } from '@piecework/embedded';
 import { Connection, processRuns } from '@piecework/protocol';
 import { startTestKit } from '@piecework/testing';
 import { Piecework } from 'piecework';
-import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { freePort } from '../../packages/embedded/dist/free-port.js';
 import { STARTS, startCli } from '../support/cli.js';
 import { listen } from '../support/listen.js';
 import { descendants, endWithTest } from '../support/processes.js';
@@ -214,15 +214,7 @@ test.for<[string, string[], says: RegExp]>([
     await writeFile(input, 'a\nb\n');
     const redis = await startRedis();
     const exec = `touch ${started}; sleep 600 # {}`;
-    const args = [
-      'run',
-      '--input',
-      input,
-      '--exec',
-      exec,
-      ...['--drain-ms', '0'],
-      ...flags,
-    ];
+    const args = ['run', '--input', input, '--exec', exec, ...['--drain-ms', '0'], ...flags];
     const { child, said, finished } = startCli(args, { redis: redis.url });
     await until(() => existsSync(started), { what: 'a program runs', ...STARTS });
     const all = descendants(child.pid).map(({ pid }) => pid);

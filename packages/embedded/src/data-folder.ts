@@ -35,7 +35,8 @@ async function whyUnsafe(path: string, links = 0): Promise<string | undefined> {
   const trusted = [0, process.getuid?.()];
   // What does not exist is created by this user, for this user alone.
   if (!folder) return undefined;
-  if (!trusted.includes(folder.uid)) return `${above} belongs to another user, who could replace it`;
+  if (!trusted.includes(folder.uid))
+    return `${above} belongs to another user, who could replace it`;
   if ((folder.mode & BY_OTHERS) !== 0 && (folder.mode & STICKY) === 0)
     return `others may write into ${above}, and could replace it; chmod go-w '${above}', or choose another folder`;
   if (!entry?.isSymbolicLink()) return undefined;

@@ -23,8 +23,7 @@ export type Part = string | Placeholder;
 const IN_SINGLE_QUOTES =
   'in single quotes: write "$1" there, as in sh -c \'wc -c "$1"\' sh {}; with blanks, { } is text';
 
-const IN_PATTERN =
-  'in a word behind an unquoted [, which begins a pattern: write "[{}]" for text';
+const IN_PATTERN = 'in a word behind an unquoted [, which begins a pattern: write "[{}]" for text';
 
 const behind = (what: string) =>
   `in or behind ${what}: begin with item="{}"; and write "$item" there`;

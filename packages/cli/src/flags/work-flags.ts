@@ -24,7 +24,7 @@ export const workerFlags: readonly Flag[] = [
   ),
   flag(
     '--exec <command>',
-    'instead of a handler: a command that /bin/sh (whatever $SHELL is) runs for each sub-request. The payload is on stdin, or an argument in place of {}, which is refused in single quotes and backquotes; {column} is one field of a CSV or TSV row, {index} the index. Its stdout is the result',
+    'instead of a handler: a command that /bin/sh (whatever $SHELL is) runs for each sub-request. The payload is on stdin, or an argument in place of {}, which is refused in single quotes and backquotes, and does not belong into text that eval, trap or another shell (sh -c, ssh) runs as code; {column} is one field of a CSV or TSV row, {index} the index. Its stdout is the result',
     custom((v) => isText(v) && String(v).trim() !== '', 'a shell command'),
   ),
   flag(

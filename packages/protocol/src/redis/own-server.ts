@@ -1,6 +1,6 @@
 import { createConnection, type Socket } from 'node:net';
 import type { RedisOptions } from 'ioredis';
-import { processRuns } from '../common/process-runs.js';
+import { ownProcessRuns } from '../common/process-runs.js';
 import { ConnectionError } from '../contract/errors.js';
 import { AbstractConnector } from './ioredis.js';
 
@@ -25,7 +25,7 @@ export class OwnServerConnector extends AbstractConnector {
   async connect(): Promise<Socket> {
     this.connecting = true;
     const { host = '', port = 0, serverPid } = this.#options;
-    if (!processRuns(Number(serverPid), true))
+    if (!ownProcessRuns(Number(serverPid)))
       throw new ConnectionError('the Redis that was started here has ended');
     const stream = createConnection({ host, port });
     this.stream = stream;

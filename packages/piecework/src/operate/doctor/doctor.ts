@@ -94,8 +94,7 @@ async function whyUnusable(connection: Connection): Promise<Finding[] | undefine
     }
     if (!(thrown instanceof ServerError)) throw thrown;
     // A server that is too old, or would evict keys, is a finding of the checks.
-    if (thrown.code === 'CLUSTER')
-      return [error('cluster', thrown.message, '')];
+    if (thrown.code === 'CLUSTER') return [error('cluster', thrown.message, '')];
   }
   return undefined;
 }
