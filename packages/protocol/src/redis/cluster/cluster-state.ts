@@ -43,7 +43,6 @@ export async function whyNoCluster(cluster: Cluster): Promise<string | undefined
     return `${singles[0]} is a single server, and no node of a cluster: ${cure}`;
   }
   const [first] = inClusters;
-  // cure: nodes of two clusters are refused
   const other = inClusters.find(({ ids }) => ![...ids].some((id) => first?.ids.has(id)));
   if (!first || !other) return undefined;
   return `${first.place} and ${other.place} are nodes of different clusters: name only nodes of one`;
