@@ -2,8 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
-import { getCurrentTest } from 'vitest/suite';
+import { onTestFinished, TestRunner } from 'vitest';
 import type { Flow } from './flow.js';
 import { until } from './until.js';
 
@@ -94,7 +93,7 @@ export function descendants(pid: number | undefined): Descendant[] {
  * unless it has ended. One that a hook started is ended by a hook.
  */
 export function endWithTest(child: ChildProcess): void {
-  if (!getCurrentTest()) return;
+  if (!TestRunner.getCurrentTest()) return;
   onTestFinished(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
