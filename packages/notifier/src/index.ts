@@ -7,7 +7,11 @@ export type {
   SucceededEvent,
 } from './events/request-event.js';
 export { type FailureKind, FailureKinds } from './failures/failure-kinds.js';
-export { type FailuresOptions, failuresOptions } from './failures/failure-options.js';
+export {
+  type FailureGroupsOptions,
+  type FailuresOptions,
+  failuresOptions,
+} from './failures/failure-options.js';
 export type { Failure, FailureGroup } from './failures/failures.js';
 export { Notifier } from './notifier.js';
 export type { NotifierOptions } from './options.js';

@@ -4,6 +4,7 @@ import {
   checkOption,
   checkOptions,
   FailureCommands,
+  type JsonText,
   type KeptFailure,
   LostError,
   NotFoundError,
@@ -25,7 +26,9 @@ import type { RequestEvent } from './events/request-event.js';
 import { requestEvents } from './events/request-events.js';
 import {
   type CheckedFailuresOptions,
+  type FailureGroupsOptions,
   type FailuresOptions,
+  failureGroupsOptions,
   failuresOptions,
 } from './failures/failure-options.js';
 import { type Failure, type FailureGroup, failuresOf, groupsOf } from './failures/failures.js';
@@ -136,6 +139,12 @@ export class Notifier implements AsyncDisposable {
    */
   results<Result = unknown>(
     id: string,
+    options: ResultsOptions & { readonly jsonText: true },
+    generation?: number,
+    named?: NamedChannel,
+  ): Results<ResultItem<JsonText<Result>>>;
+  results<Result = unknown>(
+    id: string,
     options?: SuccessesOptions,
     generation?: number,
     named?: NamedChannel,
@@ -151,10 +160,10 @@ export class Notifier implements AsyncDisposable {
     options: ResultsOptions = {},
     generation = 0,
     named?: NamedChannel,
-  ): Results<ResultItem<Result>> {
+  ): Results<ResultItem<Result | JsonText<Result>>> {
     this.#check(id);
     const checked = checkOptions<CheckedResultsOptions>(resultsOptions, options);
-    return resultsOf<Result>(
+    return resultsOf<Result | JsonText<Result>>(
       new ReaderCommands(this.#connection, id),
       (afresh) => this.#join(id, generation, named, afresh),
       checked,
@@ -241,14 +250,21 @@ export class Notifier implements AsyncDisposable {
    */
   async failureGroups(
     id: string,
-    options: WaitOptions = {},
+    options: FailureGroupsOptions = {},
     generation = 0,
   ): Promise<FailureGroup[]> {
     this.#check(id);
-    const checked = checkOptions<WaitOptions>(waitOptions, options);
+    const checked = checkOptions<FailureGroupsOptions & { jsonText: boolean }>(
+      failureGroupsOptions,
+      options,
+    );
     using scope = new WaitScope(`failures of ${id}`, checked, this.#closing.signal);
     const seen = await this.#found(id, scope, generation);
-    const groups = await groupsOf(new FailureCommands(this.#connection, id), scope);
+    const groups = await groupsOf(
+      new FailureCommands(this.#connection, id),
+      scope,
+      checked.jsonText,
+    );
     await this.#found(id, scope, seen.generation);
     return groups;
   }

@@ -72,6 +72,11 @@ export interface WorkerOptions {
    */
   readonly maxResultBytes?: number | undefined;
   /**
+   * Whether handlers get each payload as a JsonText, the stored text unchanged, instead of as a parsed value. A handler
+   * that returns a JsonText, such as `jsonText('1.10')`, always has it stored unchanged. @default false
+   */
+  readonly jsonText?: boolean | undefined;
+  /**
    * After how long a running handler is logged as one that runs far longer than usual, in ms. @default ten times the
    * median of its request on this worker, at least 60000; 600000 while nothing of it has succeeded
    */
@@ -118,6 +123,7 @@ export const workerOptions: OptionTable = {
   settleDelayMs: option.ms(0, 60_000, 80),
   backoff: option.custom(shape.callable, 'a function'),
   maxResultBytes: option.integer(1, LARGEST_VALUE_BYTES, 1_048_576),
+  jsonText: option.boolean(false),
   slowMs: option.ms(1, LONGEST_DELAY_MS),
   metrics: option.custom(
     shape.object({ watch: shape.callable }),

@@ -117,6 +117,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       quantumMs: checked.quantumMs,
       settleDelayMs: checked.settleDelayMs,
       maxResultBytes: checked.maxResultBytes,
+      jsonText: checked.jsonText,
       backoff: checked.backoff,
       runsOf:
         telemetry &&

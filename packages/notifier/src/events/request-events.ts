@@ -74,6 +74,7 @@ export function requestEvents<Result>(
     return inCompletionOrder<Result>(reader, {
       failed: true,
       from: completionCursor(from.outcome),
+      jsonText: false,
     });
   }
 

@@ -13,6 +13,8 @@ export interface FailuresOptions extends WaitOptions {
   readonly indexes?: readonly number[] | undefined;
   /** Whether to read the payloads too. @default true */
   readonly payload?: boolean | undefined;
+  /** Whether each payload is given as a JsonText, the stored text unchanged, instead of parsed. @default false */
+  readonly jsonText?: boolean | undefined;
   /** The `cursor` of the last failure that was processed: continues behind it. @default none */
   readonly cursor?: string | undefined;
 }
@@ -24,9 +26,21 @@ export const failuresOptions: OptionTable = {
     'an array of 1 to 100000 whole numbers from 0 on',
   ),
   payload: option.boolean(true),
+  jsonText: option.boolean(false),
   cursor: option.custom(shape.match(/^f\d{1,15}$/), 'the cursor of a failure'),
   ...waitOptions,
 };
 
+/** The options of `failureGroups`. */
+export type FailureGroupsOptions = WaitOptions & Pick<FailuresOptions, 'jsonText'>;
+
+export const failureGroupsOptions: OptionTable = {
+  jsonText: option.boolean(false),
+  ...waitOptions,
+};
+
 /** The options after the check, defaults filled in. */
-export type CheckedFailuresOptions = FailuresOptions & { readonly payload: boolean };
+export type CheckedFailuresOptions = FailuresOptions & {
+  readonly payload: boolean;
+  readonly jsonText: boolean;
+};

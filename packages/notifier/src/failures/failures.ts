@@ -14,7 +14,7 @@ import type { CheckedFailuresOptions } from './failure-options.js';
 /** A failed sub-request, with everything that Redis keeps of it. */
 export interface Failure {
   readonly index: number;
-  /** Its item, decoded; undefined with `payload: false`. */
+  /** Its item, decoded, or a JsonText with `jsonText: true`; undefined with `payload: false`. */
   readonly payload: unknown;
   /** Runs that ended in an error or in a time-out. */
   readonly attempts: number;
@@ -59,7 +59,7 @@ const PAGE_MOST = 500;
 export async function* failuresOf(
   failures: FailureCommands,
   scope: WaitScope,
-  { name, indexes, cursor, payload }: CheckedFailuresOptions,
+  { name, indexes, cursor, payload, jsonText }: CheckedFailuresOptions,
   expectOurs: (failures: readonly KeptFailure[]) => Promise<void>,
 ): AsyncGenerator<Failure[]> {
   const from = Number(cursor?.slice(1) ?? 0);
@@ -69,7 +69,7 @@ export async function* failuresOf(
   for await (const page of pagesOf(failures, scope, wanted, payload)) {
     // cure: failures are not those of another life of the id
     await expectOurs(page);
-    const found = page.map((kept) => failureOf(kept, payload));
+    const found = page.map((kept) => failureOf(kept, { payload, jsonText }));
     // One that was redriven since may have failed again, with another error.
     yield found.filter(({ error }) => name === undefined || error.name === name);
   }
@@ -119,6 +119,7 @@ export async function* pagesOf(
 export async function groupsOf(
   failures: FailureCommands,
   scope: WaitScope,
+  jsonText: boolean,
 ): Promise<FailureGroup[]> {
   const seen = new IndexSet();
   const kinds = new FailureKinds();
@@ -130,7 +131,7 @@ export async function groupsOf(
     const [kept] = await persist(scope, () => failures.pick(indexes.slice(0, 1), true));
     // Absent when it was redriven meanwhile.
     if (!kept) continue;
-    const { cursor, ...example } = failureOf(kept, true);
+    const { cursor, ...example } = failureOf(kept, { payload: true, jsonText });
     found.push({ name, message, count, example });
   }
   return found;
@@ -150,11 +151,14 @@ async function* everyError(
   } while (cursor !== '0');
 }
 
-function failureOf(kept: KeptFailure, payload: boolean): Failure {
+function failureOf(
+  kept: KeptFailure,
+  { payload, jsonText }: { payload: boolean; jsonText: boolean },
+): Failure {
   const { index, attempts, crashes } = kept;
   return {
     index,
-    payload: payload ? decode(kept.payload) : undefined,
+    payload: payload ? decode(kept.payload, jsonText) : undefined,
     attempts,
     crashes,
     error: decodeError(kept.error),

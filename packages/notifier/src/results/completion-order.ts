@@ -16,7 +16,7 @@ import { SeenOutcomes } from './seen-outcomes.js';
  */
 export async function* inCompletionOrder<Result>(
   reader: ResultReader,
-  { failed, from }: { failed: boolean; from: CompletionCursor },
+  { failed, from, jsonText }: { failed: boolean; from: CompletionCursor; jsonText: boolean },
 ): AsyncGenerator<Iterable<ResultItem<Result>>> {
   const seen = new SeenOutcomes();
   let origin: string | undefined;
@@ -28,7 +28,7 @@ export async function* inCompletionOrder<Result>(
       if (isFirst && (originOf(first) !== origin || first.items.length < from.done))
         await reader.throwLost();
       isFirst = false;
-      yield itemsOf<Result>(page, from, seen, failed);
+      yield itemsOf<Result>(page, { from, failed, jsonText }, seen);
     }
     const missing = from.position === '-' ? await reader.missing(seen) : 0;
     // cure: missing results are an error
@@ -45,9 +45,8 @@ const originOf = ({ position, items }: ReadEntry) =>
 /** The items of one page that were not seen before, each decoded when it is asked for. */
 function* itemsOf<Result>(
   page: readonly ReadEntry[],
-  from: CompletionCursor,
+  { from, failed, jsonText }: { from: CompletionCursor; failed: boolean; jsonText: boolean },
   seen: SeenOutcomes,
-  failed: boolean,
 ): Generator<ResultItem<Result>> {
   for (const { position, items } of page) {
     const done = position === from.position ? from.done : 0;
@@ -55,7 +54,8 @@ function* itemsOf<Result>(
       const item = items[n] as ReadItem;
       // cure: results are given once in the order of completion
       if (!seen.add(item, position) || n < done) continue;
-      if (item.kind === 'succeeded' || failed) yield resultItem(item, `c${position}.${n + 1}`);
+      if (item.kind === 'succeeded' || failed)
+        yield resultItem(item, `c${position}.${n + 1}`, jsonText);
     }
   }
 }
@@ -63,10 +63,15 @@ function* itemsOf<Result>(
 /** The items of a request without failures, from all its results. */
 export function* allSucceeded<Result>(
   results: readonly ResultsEntry[],
+  jsonText: boolean,
 ): Generator<ResultItem<Result>> {
   for (const { position, records } of results) {
     for (const [n, { index, value }] of records.entries()) {
-      yield resultItem({ index, kind: 'succeeded', text: value }, `c${position}.${n + 1}`);
+      yield resultItem(
+        { index, kind: 'succeeded', text: value },
+        `c${position}.${n + 1}`,
+        jsonText,
+      );
     }
   }
 }

@@ -16,7 +16,12 @@ const FETCH_ENTRIES = 256;
  */
 export async function* inIndexOrder<Result>(
   reader: ResultReader,
-  { failed, from, bufferBytes }: { failed: boolean; from: number; bufferBytes: number },
+  {
+    failed,
+    from,
+    bufferBytes,
+    jsonText,
+  }: { failed: boolean; from: number; bufferBytes: number; jsonText: boolean },
 ): AsyncGenerator<Iterable<ResultItem<Result>>> {
   const buffer = new ReorderBuffer(from, bufferBytes);
   for (let pass = 1; pass <= 2; pass += 1) {
@@ -28,7 +33,8 @@ export async function* inIndexOrder<Result>(
           seen.add(item, position);
           if (item.kind === 'redriven') continue;
           buffer.offer(item, position, item.kind === 'succeeded' || failed);
-          if (item.index === buffer.next) yield* ready<Result>(buffer, reader, bufferBytes);
+          if (item.index === buffer.next)
+            yield* ready<Result>(buffer, reader, { bufferBytes, jsonText });
         }
       }
     }
@@ -38,19 +44,19 @@ export async function* inIndexOrder<Result>(
     if (missing === 0 && !seen.mayLackEarlier && !buffer.lost) break;
   }
   buffer.end(reader.total);
-  yield* ready<Result>(buffer, reader, bufferBytes);
+  yield* ready<Result>(buffer, reader, { bufferBytes, jsonText });
 }
 
 /** All results whose turn it is; those kept only as a position are fetched. */
 async function* ready<Result>(
   buffer: ReorderBuffer,
   reader: ResultReader,
-  bufferBytes: number,
+  { bufferBytes, jsonText }: { bufferBytes: number; jsonText: boolean },
 ): AsyncGenerator<Iterable<ResultItem<Result>>> {
   for (;;) {
     const run = buffer.take();
     if (run.length > 0) {
-      yield run.map((item) => resultItem<Result>(item, `i${item.index + 1}`));
+      yield run.map((item) => resultItem<Result>(item, `i${item.index + 1}`, jsonText));
       continue;
     }
     const missing = buffer.missing(Math.min(FETCH_ENTRIES, reader.entriesFor(bufferBytes)));

@@ -27,10 +27,14 @@ export interface FailedItem {
 /** The outcome of one sub-request, as `results` yields it. */
 export type ResultItem<Result = unknown> = SucceededItem<Result> | FailedItem;
 
-export function resultItem<Result>(item: ReadItem, cursor: string): ResultItem<Result> {
+export function resultItem<Result>(
+  item: ReadItem,
+  cursor: string,
+  jsonText: boolean,
+): ResultItem<Result> {
   const { index, kind, text } = item;
   if (kind !== 'succeeded') return { index, status: 'failed', ...decodeFailure(text), cursor };
-  const decoded = decodeResult(text);
+  const decoded = decodeResult(text, jsonText);
   const value = decoded.value as Result;
   const { timing } = decoded;
   return timing

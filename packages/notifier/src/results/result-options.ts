@@ -28,6 +28,8 @@ export interface ResultsOptions extends WaitOptions {
    * for each if the workers have few slots. `false` suits a reader that collects. @default true
    */
   readonly live?: boolean | undefined;
+  /** Whether each value is given as a JsonText, the stored text unchanged, instead of parsed. @default false */
+  readonly jsonText?: boolean | undefined;
 }
 
 /** As they are without `failed`: each item is a success, and has a `value`. */
@@ -42,12 +44,13 @@ export const resultsOptions: OptionTable = {
   ),
   bufferBytes: option.integer(1, 1_073_741_824, 8_388_608),
   live: option.boolean(true),
+  jsonText: option.boolean(false),
   ...waitOptions,
 };
 
 /** The options after the check, defaults filled in. */
 export type CheckedResultsOptions = Required<
-  Pick<ResultsOptions, 'order' | 'failed' | 'bufferBytes' | 'live'>
+  Pick<ResultsOptions, 'order' | 'failed' | 'bufferBytes' | 'live' | 'jsonText'>
 > &
   Pick<ResultsOptions, 'cursor'> &
   WaitOptions;

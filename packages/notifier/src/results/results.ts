@@ -56,14 +56,14 @@ export function resultsOf<Result>(
   why: () => Promise<string | undefined>,
   known: () => EndWithResults | undefined,
 ): Results<ResultItem<Result>> {
-  const { order, failed, cursor, bufferBytes, live } = options;
+  const { order, failed, cursor, bufferBytes, live, jsonText } = options;
   const read =
     order === 'index'
       ? readBy(indexCursor(cursor), (reader, from) =>
-          inIndexOrder<Result>(reader, { failed, from, bufferBytes }),
+          inIndexOrder<Result>(reader, { failed, from, bufferBytes, jsonText }),
         )
       : readBy(completionCursor(cursor), (reader, from) =>
-          inCompletionOrder<Result>(reader, { failed, from }),
+          inCompletionOrder<Result>(reader, { failed, from, jsonText }),
         );
   let outcome: CompletionOutcome | undefined;
   return new LiveResults(runs(), () => outcome, atHand);
@@ -77,7 +77,7 @@ export function resultsOf<Result>(
   }
 
   function* itemsAtHand({ state, results }: EndWithResults): Generator<ResultItem<Result>> {
-    for (const item of allSucceeded<Result>(results)) {
+    for (const item of allSucceeded<Result>(results, jsonText)) {
       if (closing.aborted) throw new ClosedError(closing.reason);
       yield item;
     }

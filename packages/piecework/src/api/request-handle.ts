@@ -2,6 +2,7 @@ import type {
   CompletionOutcome,
   Failure,
   FailureGroup,
+  FailureGroupsOptions,
   FailuresOptions,
   NamedChannel,
   Notifier,
@@ -16,7 +17,7 @@ import type {
   SucceededItem,
   SuccessesOptions,
 } from '@piecework/notifier';
-import type { WaitOptions } from '@piecework/protocol';
+import type { JsonText, WaitOptions } from '@piecework/protocol';
 import type { Admin } from '../operate/admin.js';
 import type { RunningOptions, UpdateOptions } from '../operate/options.js';
 import type { Redriven, RedriveOptions } from '../operate/redrive.js';
@@ -76,9 +77,12 @@ export class RequestHandle<Result = unknown> {
    * @throws InvalidOptionError at once; in the loop as completion, and ResultsDiscardedError: the request keeps no
    *   results, and `failed` is not set · ResultsLostError: Redis lost its last writes
    */
+  results(
+    options: ResultsOptions & { readonly jsonText: true },
+  ): Results<ResultItem<JsonText<Result>>>;
   results(options?: SuccessesOptions): Results<SucceededItem<Result>>;
   results(options: ResultsOptions): Results<ResultItem<Result>>;
-  results(options: ResultsOptions = {}): Results<ResultItem<Result>> {
+  results(options: ResultsOptions = {}): Results<ResultItem<Result | JsonText<Result>>> {
     return this.#notifier.results<Result>(this.id, options, this.#generation, this.#named);
   }
 
@@ -95,7 +99,7 @@ export class RequestHandle<Result = unknown> {
    * The failed sub-requests by kind: name of the error and message, except for numbers, paths, names with dots and quoted
    * words in it. The most frequent first, with an example of each. @throws as completion
    */
-  failureGroups(options: WaitOptions = {}): Promise<FailureGroup[]> {
+  failureGroups(options: FailureGroupsOptions = {}): Promise<FailureGroup[]> {
     return this.#notifier.failureGroups(this.id, options, this.#generation);
   }
 

@@ -2,6 +2,7 @@ import {
   checkOptions,
   encodePayload,
   InvalidOptionError,
+  JsonText,
   LARGEST_VALUE_BYTES,
   NAME,
   type OptionTable,
@@ -63,11 +64,14 @@ export function defineTask<Payload, Result = unknown, Parsed = Payload>(
       return {
         task: name,
         run: async (payload: unknown, context: HandlerContext) =>
-          run((schema ? await validate(schema, payload) : payload) as Parsed, context),
+          run((schema ? await validate(schema, parsedOf(payload)) : payload) as Parsed, context),
       };
     },
   };
 }
+
+/** A schema checks the value of a JsonText. */
+const parsedOf = (payload: unknown) => (payload instanceof JsonText ? payload.value : payload);
 
 /** What the schema makes of a payload. @throws PayloadError that names the first issue */
 async function validate<Input, Output>(
@@ -96,8 +100,8 @@ export function check(
     const result = schema['~standard'].validate(value);
     return 'then' in result ? result.then(onResult) : onResult(result);
   };
-  return ask(payload, '', () => {
-    if (isItsJson(payload, 0)) return;
+  return ask(parsedOf(payload), '', () => {
+    if (payload instanceof JsonText || isItsJson(payload, 0)) return;
     const text = encodePayload(payload, LARGEST_VALUE_BYTES, index);
     return ask(JSON.parse(text), TRAVELS, () => {});
   });

@@ -1,11 +1,13 @@
 import { emptiedIn } from './emptied.js';
 import { PayloadError } from './errors.js';
+import { JsonText } from './json-text.js';
 import type { KeptError } from './kept-error.js';
 import { readThrown } from './thrown.js';
 
 /**
  * Payloads and results are sent as JSON text, which the scripts do not parse. A result `undefined` is the empty text;
- * a payload `undefined` is refused, because a sub-request without content is a mistake.
+ * a payload `undefined` is refused, because a sub-request without content is a mistake. A value that is JSON text already
+ * (`JsonText`) is sent as it is.
  */
 
 /** Default of `maxPayloadBytes`: 1 MiB for one payload or result, encoded. */
@@ -29,7 +31,8 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
   let text: string | undefined;
   let emptied: string | undefined;
   try {
-    text = JSON.stringify(value);
+    // cure: JSON text is stored as it is
+    text = value instanceof JsonText ? value.text : JSON.stringify(value);
     if (text !== undefined) emptied = emptiedIn(value);
   } catch (cause) {
     const { message } = readThrown(cause);
@@ -90,9 +93,10 @@ export function encodeCheckpoint(value: unknown): string {
   return encode(value, 'checkpoint', MAX_CHECKPOINT_BYTES);
 }
 
-/** Decodes a payload, result or checkpoint. */
-export function decode(text: string): unknown {
-  return text === '' ? undefined : JSON.parse(text);
+/** Decodes a payload, result or checkpoint. `jsonText`: keeps it as the text that it is. */
+export function decode(text: string, jsonText = false): unknown {
+  if (text === '') return undefined;
+  return jsonText ? new JsonText(text) : JSON.parse(text);
 }
 
 /** When, where and for how long the attempt that settled a sub-request ran. */
@@ -115,11 +119,11 @@ export function withTiming(result: string, timing: Timing): string {
 }
 
 /** Decodes a result, and its timing if it has one. */
-export function decodeResult(text: string): { value: unknown; timing?: Timing } {
-  if (!text.startsWith(TIMED)) return { value: decode(text) };
+export function decodeResult(text: string, jsonText = false): { value: unknown; timing?: Timing } {
+  if (!text.startsWith(TIMED)) return { value: decode(text, jsonText) };
   const end = text.indexOf('\n');
   const timing = JSON.parse(text.slice(TIMED.length, end)) as Timing;
-  return { value: decode(text.slice(end + 1)), timing };
+  return { value: decode(text.slice(end + 1), jsonText), timing };
 }
 
 /** Encodes any value that a handler threw: name, message, code and stack, each cut to a length. Never throws. */

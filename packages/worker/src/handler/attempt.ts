@@ -242,9 +242,10 @@ export class Attempt implements PullContext {
     try {
       const span = this.#policy.runs?.begin(this);
       this.#span = span;
+      const { jsonText } = this.#policy;
       const result = span
-        ? span.within(() => handler(decode(payload) as never, this))
-        : handler(decode(payload) as never, this);
+        ? span.within(() => handler(decode(payload, jsonText) as never, this))
+        : handler(decode(payload, jsonText) as never, this);
       return Promise.resolve(result);
     } catch (error) {
       return Promise.reject(error);

@@ -27,6 +27,7 @@ const NONE = -1;
 interface PolicyOfWorker {
   readonly id: string;
   readonly maxResultBytes: number;
+  readonly jsonText: boolean;
   readonly backoff: BackoffFunction | undefined;
   readonly runsOf: RunsOf | undefined;
   readonly logger: Logger;
@@ -37,6 +38,8 @@ interface PolicyOfWorker {
 /** How attempts of one request are made on this worker. */
 export class RetryPolicy {
   readonly maxResultBytes: number;
+  /** Whether handlers get payloads as JsonText. */
+  readonly jsonText: boolean;
   /** How long an attempt may take, in ms; 0: any time. */
   readonly timeoutMs: number;
   /** Id of this worker, if each outcome is to contain when and where it ran. */
@@ -53,6 +56,7 @@ export class RetryPolicy {
     this.attempts = attempts;
     this.#policy = policy;
     this.maxResultBytes = worker.maxResultBytes;
+    this.jsonText = worker.jsonText;
     this.timeoutMs = policy.attemptTimeoutMs ?? 0;
     this.timedBy = policy.timing ? worker.id : undefined;
     this.runs = worker.runsOf?.(task, policy.trace);

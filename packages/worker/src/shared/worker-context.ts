@@ -28,6 +28,8 @@ export class WorkerContext {
   /** Longest time that an outcome waits to be settled together with others, in ms. */
   readonly settleDelayMs: number;
   readonly maxResultBytes: number;
+  /** Whether handlers get payloads as JsonText. */
+  readonly jsonText: boolean;
   /** Delays for requests whose backoff is 'custom'. */
   readonly backoff: BackoffFunction | undefined;
   /** Traces handler runs, if the worker has telemetry. */
@@ -74,6 +76,7 @@ export class WorkerContext {
       | 'quantumMs'
       | 'settleDelayMs'
       | 'maxResultBytes'
+      | 'jsonText'
       | 'backoff'
       | 'runsOf'
       | 'slowMs'
@@ -96,6 +99,7 @@ export class WorkerContext {
     this.quantumMs = parts.quantumMs;
     this.settleDelayMs = parts.settleDelayMs;
     this.maxResultBytes = parts.maxResultBytes;
+    this.jsonText = parts.jsonText;
     this.backoff = parts.backoff;
     this.runsOf = parts.runsOf;
     this.slowMs = parts.slowMs;
