@@ -9,7 +9,7 @@ export * from './contract/attempt-policy.js';
 export { LARGEST_VALUE_BYTES, MAX_PAYLOAD_BYTES } from './contract/codec.js';
 export * from './contract/defaults.js';
 export * from './contract/errors.js';
-export { JsonText, jsonText } from './contract/json-text.js';
+export { JsonText, jsonText, knownJson } from './contract/json-text.js';
 export type { CrashCause } from './contract/kept-error.js';
 export { limitOption } from './contract/limit.js';
 export * from './contract/options.js';

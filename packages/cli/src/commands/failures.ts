@@ -1,9 +1,10 @@
 import type { Failure, FailureGroup, FailuresOptions } from '@piecework/notifier';
-import { InvalidOptionError } from '@piecework/protocol/contract';
+import { InvalidOptionError, knownJson } from '@piecework/protocol/contract';
 import type { Command } from 'commander';
 import { commonFlags } from '../flags/common-flags.js';
 import { failuresFlags, indexesOf } from '../flags/query-flags.js';
 import { addFlags, readFlags } from '../flags/read-flags.js';
+import { objectLine } from '../json/json-parts.js';
 import { print, printTable } from '../terminal/print.js';
 import { openPiecework } from './open-piecework.js';
 
@@ -57,9 +58,9 @@ async function showGroups(id: string, values: FailuresValues): Promise<void> {
   if (cursor !== undefined) throw new InvalidOptionError('--cursor', cursor, 'without --group');
   if (values.stack) throw new InvalidOptionError('--stack', true, 'without --group');
   await using pw = await openPiecework(values);
-  const groups = await pw.request(id).failureGroups();
+  const groups = await pw.request(id).failureGroups({ jsonText: true });
   if (json) {
-    for (const group of groups) print(JSON.stringify(shownGroup(group, payload)));
+    for (const group of groups) print(groupLine(group, payload));
     return;
   }
   const { groupTable } = await import('../output/failure-text.js');
@@ -70,6 +71,7 @@ async function showFailures(id: string, values: FailuresValues): Promise<void> {
   const { index, error, cursor, payload, json } = values;
   const options: FailuresOptions = {
     payload,
+    jsonText: true,
     ...indexesOf(index),
     ...(error === undefined ? {} : { name: error }),
     ...(cursor === undefined ? {} : { cursor }),
@@ -79,7 +81,7 @@ async function showFailures(id: string, values: FailuresValues): Promise<void> {
   let none = true;
   for await (const failure of pw.request(id).failures(options)) {
     none = false;
-    print(json ? JSON.stringify(shown(failure, payload)) : failureLine(failure, payload));
+    print(json ? objectLine(shown(failure, payload)) : failureLine(failure, payload));
     if (values.stack && !json) print(...stackOf(failure));
   }
   if (!none || json) return;
@@ -98,9 +100,8 @@ function shown(failure: Omit<Failure, 'cursor'>, withPayload: boolean) {
   return withPayload ? { ...rest, payload: payload === undefined ? null : payload } : rest;
 }
 
-const shownGroup = ({ name, message, count, example }: FailureGroup, withPayload: boolean) => ({
-  name,
-  message,
-  count,
-  example: shown(example, withPayload),
-});
+const groupLine = ({ name, message, count, example }: FailureGroup, withPayload: boolean) =>
+  objectLine({
+    ...{ name, message, count },
+    example: knownJson(objectLine(shown(example, withPayload))),
+  });

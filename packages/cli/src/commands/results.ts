@@ -34,7 +34,8 @@ export function resultsCommand(program: Command): void {
         await output.abandon();
         throw error;
       });
-      const read = { order, failed, live: false, ...(cursor === undefined ? {} : { cursor }) };
+      const options = { order, failed, live: false, jsonText: true } as const;
+      const read = { ...options, ...(cursor === undefined ? {} : { cursor }) };
       const results = pw.request(id).results(read);
       await writeResults(results, output, format && resultFormats[format]);
       const { endReason, counts } = results.outcome ?? {};

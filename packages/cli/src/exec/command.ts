@@ -1,5 +1,6 @@
-import { InvalidOptionError } from '@piecework/protocol/contract';
+import { InvalidOptionError, type JsonText } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
+import { elementsOf, membersOf, oneLine } from '../json/json-parts.js';
 import { type Part, type Placeholder, partsOf } from './placeholders.js';
 import { programError } from './program-error.js';
 
@@ -52,7 +53,7 @@ export class ExecCommand {
   }
 
   /** @throws Error when the payload cannot be an argument */
-  invocation(payload: unknown, index: number): Invocation {
+  invocation(payload: JsonText, index: number): Invocation {
     const env: Record<string, string> = {};
     const command = this.#render(index, payload, (words, name, quoted) => {
       const names = words.map((_, i) => (words.length === 1 ? name : `${name}_${i}`));
@@ -66,7 +67,7 @@ export class ExecCommand {
    * The same command as a person would type it.
    * @param clean what is done to texts of the payload
    */
-  shown(payload: unknown, index: number, clean: (text: string) => string): string {
+  shown(payload: JsonText, index: number, clean: (text: string) => string): string {
     const command = this.#render(index, payload, (words, _, within) =>
       words.map(clean).map((word) => (within ? word.replace(/["$`\\]/g, '\\$&') : quoted(word))),
     );
@@ -80,7 +81,7 @@ export class ExecCommand {
   /** @param show turns `words` into the text for the shell; variables of the given name are free to use */
   #render(
     index: number,
-    payload: unknown,
+    payload: JsonText,
     show: (words: readonly string[], name: string, quoted: boolean) => readonly string[],
   ): string {
     return this.#parts
@@ -102,38 +103,48 @@ export class ExecCommand {
       .join('');
   }
 
-  #stdin(payload: unknown): string | Buffer {
-    const bytes = bytesOf(payload);
-    if (bytes) return bytes;
-    if (typeof payload === 'string') return payload;
-    if (this.#input === 'json' || !Array.isArray(payload)) return JSON.stringify(payload);
-    const lines = payload.flatMap((item) => [bytesOf(item) ?? Buffer.from(textOf(item)), LINE_END]);
+  #stdin(payload: JsonText): string | Buffer {
+    if (this.#input === 'json' || !isArray(payload))
+      return bytesOf(payload.value) ?? textOf(payload);
+    const lines = elementsOf(payload).flatMap((item) => [
+      bytesOf(item.value) ?? Buffer.from(textOf(item, oneLine)),
+      LINE_END,
+    ]);
     return Buffer.concat(lines);
   }
 
-  #items(payload: unknown): unknown[] {
-    return this.#input === 'lines' && Array.isArray(payload) ? payload : [payload];
+  #items(payload: JsonText): JsonText[] {
+    return this.#input === 'lines' && isArray(payload) ? elementsOf(payload) : [payload];
   }
 }
 
 /** One column of a row, or of each row of a batch. */
-function fieldsOf(payload: unknown, column: string): unknown[] {
-  return (Array.isArray(payload) ? payload : [payload]).map((row: unknown) => {
-    if (typeof row === 'object' && row !== null && Object.hasOwn(row, column))
-      return (row as Record<string, unknown>)[column];
+function fieldsOf(payload: JsonText, column: string): JsonText[] {
+  return (isArray(payload) ? elementsOf(payload) : [payload]).map((row) => {
+    const field = isObject(row) ? membersOf(row).get(column) : undefined;
+    if (field) return field;
     throw programError(`the item has no field for {${column}}`);
   });
 }
+
+const isArray = ({ text }: JsonText) => /^\s*\[/.test(text);
+const isObject = ({ text }: JsonText) => /^\s*\{/.test(text);
 
 const LINE_END = Buffer.from('\n');
 /** Longest argument or environment variable on Linux, in bytes, with the NUL that ends it. */
 const MAX_WORD_BYTES = 131_072;
 
-const textOf = (item: unknown) => (typeof item === 'string' ? item : JSON.stringify(item));
+/** A string as it is, anything else as JSON. */
+function textOf(item: JsonText, jsonOf: (json: JsonText) => string = ({ text }) => text): string {
+  const { value } = item;
+  if (typeof value !== 'string') return jsonOf(item);
+  if (!/\p{Cs}/u.test(value)) return value;
+  throw programError('the item has half of a surrogate pair, for which UTF-8 has no bytes');
+}
 
-function wordOf(item: unknown): string {
+function wordOf(item: JsonText): string {
   const instead = 'leave {} out, then the program gets it on standard input';
-  if (bytesOf(item)) throw programError(`bytes cannot be an argument: ${instead}`);
+  if (bytesOf(item.value)) throw programError(`bytes cannot be an argument: ${instead}`);
   const word = textOf(item);
   if (word.includes('\0')) throw programError(`a NUL cannot be in an argument: ${instead}`);
   const bytes = Buffer.byteLength(word);

@@ -1,6 +1,8 @@
+import { type JsonText, jsonText } from '@piecework/protocol/contract';
 import type { Handler, HandlerContext } from '@piecework/worker';
 import pTimeout from 'p-timeout';
 import split2 from 'split2';
+import { membersOf, objectLine } from '../json/json-parts.js';
 import { LiveStderr, type StderrPrefix } from './live-stderr.js';
 import { ExecProgram, ExitError, programEnvironment } from './program.js';
 import { programError } from './program-error.js';
@@ -104,7 +106,7 @@ export class PersistentPrograms {
     this.#prefix = prefix;
   }
 
-  readonly handler: Handler<unknown> = async (payload, context) => {
+  readonly handler: Handler<JsonText> = async (payload, context) => {
     for (;;) {
       const one = this.#takeIdle() ?? (await this.#start(context));
       const { used } = one;
@@ -117,7 +119,7 @@ export class PersistentPrograms {
     }
   };
 
-  async #work(one: Persistent, payload: unknown, context: HandlerContext): Promise<unknown> {
+  async #work(one: Persistent, payload: JsonText, context: HandlerContext): Promise<unknown> {
     const close = () => one.close();
     context.signal.addEventListener('abort', close, { once: true });
     if (context.signal.aborted) close();
@@ -164,23 +166,27 @@ export class PersistentPrograms {
   }
 }
 
-type Answer = { readonly value: unknown } | { readonly error: unknown };
+/** `value` is kept as the program wrote it. */
+type Answer = { readonly value: JsonText } | { readonly error: unknown };
 
-function lineFor(payload: unknown, { requestId, index, attempt }: HandlerContext): string {
-  return JSON.stringify({ requestId, index, attempt, payload });
+function lineFor(payload: JsonText, { requestId, index, attempt }: HandlerContext): string {
+  return objectLine({ requestId, index, attempt, payload });
 }
 
 /** The answer in a line; undefined when it is not an answer, or one to another sub-request. */
 function parse(line: string, index: number): Answer | undefined {
-  let answer: unknown;
+  let json: JsonText;
   try {
-    answer = JSON.parse(line);
+    json = jsonText(line);
   } catch {
     return undefined;
   }
-  if (typeof answer !== 'object' || answer === null) return undefined;
-  if ('index' in answer && answer.index !== index) return undefined;
-  return 'value' in answer || 'error' in answer ? (answer as Answer) : undefined;
+  if (!/^\s*\{/.test(line)) return undefined;
+  const answer = membersOf(json);
+  const [about, value, error] = ['index', 'value', 'error'].map((name) => answer.get(name));
+  if (about && about.value !== index) return undefined;
+  if (error) return { error: error.value };
+  return value && { value };
 }
 
 /** The value of an answer. @throws the error of an answer */

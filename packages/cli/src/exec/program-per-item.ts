@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { type JsonText, jsonText } from '@piecework/protocol/contract';
 import type { Handler, HandlerContext } from '@piecework/worker';
 import { type Binary, binaryOf } from '../input/binary.js';
 import type { ExecCommand } from './command.js';
@@ -19,14 +20,14 @@ interface OutputTerms {
 /**
  * `--exec`: one program for each sub-request. The payload is on standard input (a string or bytes unchanged, anything
  * else as JSON), or an argument where the command contains `{}`. Standard output without its last line end is the
- * result; with `--exec-output json` it is parsed; bytes that are not UTF-8 stay bytes. With `--exec-output none` it is
+ * result; with `--exec-output json` it is JSON, kept as it is; bytes that are not UTF-8 stay bytes. With `--exec-output none` it is
  * read and discarded, whatever its size. Any exit code but 0 fails the sub-request.
  */
 export function execEach(
   command: ExecCommand,
   output: OutputTerms,
   live: (context: HandlerContext) => LiveStderr | undefined,
-): Handler<unknown> {
+): Handler<JsonText> {
   return async (payload, context) => {
     const { signal } = context;
     const { command: line, env, stdin } = command.invocation(payload, context.index);
@@ -93,10 +94,10 @@ function textOf(bytes: Buffer): string | Binary {
   return isUtf8(bytes) ? bytes.toString().replace(/\r?\n$/, '') : binaryOf(bytes);
 }
 
-function parse(text: string): unknown {
+function parse(text: string): JsonText | undefined {
   if (text.trim() === '') return undefined;
   try {
-    return JSON.parse(text);
+    return jsonText(text.trim());
   } catch {
     throw programError('the program wrote something to standard output that is not JSON');
   }

@@ -21,15 +21,31 @@ export const requestFlags: readonly Flag[] = [
   ),
   flag(
     '--split <how>',
-    'how the input is split into items: lines, ndjson, csv or tsv (with a header), files (the names of files), delimiter:X (such as \\0), or chunk:N (N lines each)',
+    'how the input is split into items: lines, ndjson (a JSON value a line), json (the elements of an array, or JSON values one after the other), csv or tsv (with a header), files (the names of files), delimiter:X (such as \\0), or chunk:N (N lines each)',
     custom(
       (v) =>
         isText(v) &&
-        /^(lines|ndjson|csv|tsv|files|chunk:[1-9]\d{0,6}|delimiter:.{1,100})$/s.test(String(v)),
-      'lines, ndjson, csv, tsv, files, delimiter:X or chunk:N',
+        /^(lines|ndjson|json|csv|tsv|files|chunk:[1-9]\d{0,6}|delimiter:.{1,100})$/s.test(
+          String(v),
+        ),
+      'lines, ndjson, json, csv, tsv, files, delimiter:X or chunk:N',
     ),
     'text',
     'files of a folder, else lines',
+  ),
+  flag(
+    '--json-path <names>',
+    'with --split json: where the array is, as names with dots between them, such as data.items',
+    custom(
+      (v) =>
+        isText(v) &&
+        String(v)
+          .split('.')
+          .every((name) => name !== ''),
+      'names with dots between them',
+    ),
+    'text',
+    'the whole input',
   ),
   flag(
     '--batch <n>',

@@ -3,18 +3,23 @@ import { resolve } from 'node:path';
 import { split } from '@piecework/producer/items';
 import {
   InvalidOptionError,
+  JsonText,
+  knownJson,
   MAX_PAYLOAD_BYTES,
   PayloadError,
   PieceworkError,
 } from '@piecework/protocol/contract';
 import { statOf, statOfInput } from '../terminal/file-stat.js';
 import { type InputBytes, openBytes } from './bytes.js';
-import { linesOf, ndjsonOf, type Records, rowsOf } from './records.js';
+import { jsonOf, ndjsonOf } from './json-records.js';
+import { linesOf, type Records, rowsOf } from './records.js';
 
 /** Values of the flags that say what the items are. */
 export interface InputValues {
   input?: readonly string[];
   split?: string;
+  /** Names with dots between them. */
+  jsonPath?: string;
   batch?: number;
   binary: boolean;
   readonly maxPayloadBytes?: number;
@@ -72,7 +77,7 @@ function isPiped(): boolean {
 const isFolder = (path: string) => path !== '-' && statOf(path).isDirectory();
 
 function checkFit(named: readonly string[], by: string, values: InputValues): void {
-  const { batch, binary } = values;
+  const { batch, binary, jsonPath } = values;
   const folder = named.find(isFolder);
   if (by === 'files' && named.includes('-'))
     throw new InvalidOptionError('--split', by, 'not files, as standard input is not a file');
@@ -82,6 +87,8 @@ function checkFit(named: readonly string[], by: string, values: InputValues): vo
   }
   if (binary && by !== 'lines' && !by.startsWith('delimiter:') && !by.startsWith('chunk:'))
     throw new InvalidOptionError('--binary', true, 'together with --split lines or delimiter:…');
+  if (jsonPath !== undefined && by !== 'json')
+    throw new InvalidOptionError('--json-path', jsonPath, 'together with --split json');
   if (batch !== undefined && by.startsWith('chunk:'))
     throw new InvalidOptionError('--batch', batch, 'without --split chunk:N, which does the same');
   if (named.filter((path) => path === '-').length > 1)
@@ -111,6 +118,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   readonly #named: readonly string[];
   readonly #by: string;
   readonly #binary: boolean;
+  readonly #jsonPath: readonly string[];
   readonly #maxPayloadBytes: number;
   readonly #items: AsyncIterator<unknown>;
   #first: IteratorResult<unknown> | undefined;
@@ -126,13 +134,15 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     by: string,
     {
       binary,
+      jsonPath,
       maxPayloadBytes = MAX_PAYLOAD_BYTES,
-    }: Pick<InputValues, 'binary' | 'maxPayloadBytes'>,
+    }: Pick<InputValues, 'binary' | 'jsonPath' | 'maxPayloadBytes'>,
     batch: number | undefined,
   ) {
     this.#named = named;
     this.#by = by;
     this.#binary = binary;
+    this.#jsonPath = jsonPath?.split('.') ?? [];
     this.#maxPayloadBytes = maxPayloadBytes;
     this.#items = batch === undefined ? this.#each() : this.#batches(batch);
   }
@@ -140,6 +150,11 @@ export class Input implements AsyncIterable<unknown>, Disposable {
   /** The paths of the inputs; '-' is standard input. */
   get paths(): readonly string[] {
     return this.#named;
+  }
+
+  /** The place of the last item: `big.ndjson: line 7`. */
+  get where(): string {
+    return this.#where;
   }
 
   /** The columns that all headers read so far have in common; undefined: there was no header. */
@@ -199,22 +214,26 @@ export class Input implements AsyncIterable<unknown>, Disposable {
 
   /** Arrays of `size` items; the last may be shorter. */
   async *#batches(size: number): AsyncGenerator<unknown> {
-    let batch: unknown[] = [];
+    let batch: string[] = [];
     let length = 0;
+    const take = () => {
+      const whole = knownJson(`[${batch.join(',')}]`);
+      batch = [];
+      length = 0;
+      return whole;
+    };
     for await (const item of this.#each()) {
-      batch.push(item);
-      length += typeof item === 'string' ? item.length : JSON.stringify(item).length;
+      const text = item instanceof JsonText ? item.text : JSON.stringify(item);
+      batch.push(text);
+      length += text.length;
       // Refused before the whole batch is in memory.
       if (length > this.#maxPayloadBytes) {
         const most = `${this.#maxPayloadBytes} bytes: take fewer, or --max-payload-bytes allows more`;
         throw new PayloadError(`${this.#where}: a batch of ${size} has more than ${most}`);
       }
-      if (batch.length < size) continue;
-      yield batch;
-      batch = [];
-      length = 0;
+      if (batch.length === size) yield take();
     }
-    if (batch.length > 0) yield batch;
+    if (batch.length > 0) yield take();
   }
 
   /** How an input is split into items; undefined: its name is the item. */
@@ -222,6 +241,7 @@ export class Input implements AsyncIterable<unknown>, Disposable {
     const [by, binary, maxPayloadBytes] = [this.#by, this.#binary, this.#maxPayloadBytes];
     if (by === 'files') return undefined;
     if (by === 'ndjson') return ndjsonOf(maxPayloadBytes);
+    if (by === 'json') return jsonOf(this.#jsonPath, maxPayloadBytes);
     if (by === 'csv' || by === 'tsv')
       return rowsOf(by, maxPayloadBytes, (header) => this.#check(header));
     const delimiter = by.startsWith('delimiter:') ? delimiterOf(by.slice(10)) : undefined;
@@ -265,8 +285,7 @@ const delimiterOf = (typed: string) =>
 /** Says what is wrong with the input `name`, which was read up to `where`, and what to do. */
 function inputError(error: unknown, name: string, where: string): PieceworkError {
   if (error instanceof PayloadError) {
-    const cure = error.message.includes('is not JSON') ? '; correct it, or use --split lines' : '';
-    return new PayloadError(`${name}: ${error.message}${cure}`, error.cause);
+    return new PayloadError(`${name}: ${error.message}`, error.cause);
   }
   const { code = '', message } = error as NodeJS.ErrnoException;
   const behind = where === name ? '' : ` after ${where.slice(name.length + 2)}`;

@@ -13,8 +13,9 @@ export interface InputRecord {
 
 export type Records = (bytes: Readable) => AsyncIterable<InputRecord>;
 
-const NOT_UTF8 = ': --binary passes the bytes unchanged, iconv -t UTF-8 converts other encodings';
-const MORE = '--max-payload-bytes allows more';
+export const NOT_UTF8 =
+  ': --binary passes the bytes unchanged, iconv -t UTF-8 converts other encodings';
+export const MORE = '--max-payload-bytes allows more';
 /** The longest line of bytes that fits into a payload: base64 makes four characters of three bytes. */
 const binaryBytes = (maxBytes: number) =>
   Math.max(1, Math.floor(((maxBytes - '{"$binary":""}'.length) * 3) / 4) - 2);
@@ -26,15 +27,18 @@ export function linesOf({
   delimiter = '\n',
   binary,
   maxPayloadBytes,
+  advice: also = '',
 }: {
   delimiter?: string | undefined;
   binary: boolean;
   maxPayloadBytes: number;
+  /** What else to do about a line that is too long. */
+  advice?: string;
 }): Records {
   const maxBytes = binary ? binaryBytes(maxPayloadBytes) : maxPayloadBytes;
   const unit = delimiter === '\n' ? 'line' : 'item';
   const ends = unit === 'line' ? 'lines end in LF or CRLF; --split sets another delimiter; ' : '';
-  const advice = `: ${ends}${MORE}`;
+  const advice = `: ${ends}${also}${MORE}`;
   return async function* (bytes) {
     const split = new LineSplitter({ maxBytes, delimiter, binary, advice });
     // An error of the bytes is also thrown to the reader of the lines.
@@ -47,26 +51,6 @@ export function linesOf({
       yield { item, where: `${unit} ${number}` };
     }
   };
-}
-
-/** Each line is a JSON value; empty ones are skipped. */
-export function ndjsonOf(maxPayloadBytes: number): Records {
-  const lines = linesOf({ binary: false, maxPayloadBytes });
-  return async function* (bytes) {
-    for await (const { item, where } of lines(bytes)) {
-      const line = item as string;
-      if (line.trim() === '') continue;
-      yield { item: parsed(line, where), where };
-    }
-  };
-}
-
-function parsed(line: string, where: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch (error) {
-    throw new PayloadError(`${where} is not JSON: ${(error as Error).message}`);
-  }
 }
 
 /**

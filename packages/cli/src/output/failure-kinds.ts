@@ -1,5 +1,6 @@
 import { type Failure, type FailureKind, FailureKinds } from '@piecework/notifier';
 import { shownText } from '@piecework/protocol/contract';
+import { objectLine } from '../json/json-parts.js';
 import type { Output } from './output.js';
 
 /** Counts failures by kind, the most frequent first, and writes each to `output` if there is one. */
@@ -18,7 +19,7 @@ export async function failureKinds(
 /** As `failures ID --json --payload` prints it, without the cursor. */
 function failureLine({ index, attempts, crashes, error, payload }: Failure): string {
   const shown = payload === undefined ? null : payload;
-  return JSON.stringify({ index, attempts, crashes, error, payload: shown });
+  return objectLine({ index, attempts, crashes, error, payload: shown });
 }
 
 /** `20 × exit code 127: nosuchprog: not found (index 0, 1, 2, …)`, no longer than `columns`. */

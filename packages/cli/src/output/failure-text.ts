@@ -1,7 +1,8 @@
 import type { Failure, FailureGroup } from '@piecework/notifier';
 import type { QueueError } from '@piecework/protocol';
-import { shownText } from '@piecework/protocol/contract';
+import { JsonText, shownText } from '@piecework/protocol/contract';
 import prettyMs from 'pretty-ms';
+import { oneLine } from '../json/json-parts.js';
 import { firstLine } from '../terminal/print.js';
 import { type Cell, type Column, columnsOf, plainTable, shortened } from '../terminal/table.js';
 
@@ -60,6 +61,6 @@ export function failureLine(
   const runs = `  (attempts ${attempts}, crashes ${crashes})`;
   const what = `${index}  ${shownText(error.name)}: ${firstLine(error.message)}`;
   // Payloads are printed whole.
-  if (withPayload) return `${what}${runs}  ${JSON.stringify(payload)}`;
+  if (withPayload) return `${what}${runs}  ${payload instanceof JsonText ? oneLine(payload) : ''}`;
   return shortened(what, Math.max(20, columnsOf(process.stdout) - runs.length)) + runs;
 }

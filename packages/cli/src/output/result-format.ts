@@ -1,5 +1,7 @@
 import type { ResultItem } from '@piecework/notifier';
+import { JsonText } from '@piecework/protocol/contract';
 import { bytesOf } from '../input/binary.js';
+import { objectLine, oneLine, parsedOf } from '../json/json-parts.js';
 
 /** How `--out` is written. */
 export type ResultFormat = 'ndjson' | 'text' | 'csv';
@@ -14,9 +16,11 @@ export interface ResultWriter {
 }
 
 /** A string as it is, anything else as JSON; undefined and null are the empty string. */
-function textOf(value: unknown): string {
+function textOf(given: unknown): string {
+  const value = parsedOf(given);
   if (value === undefined || value === null) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'string') return value;
+  return given instanceof JsonText ? oneLine(given) : JSON.stringify(given);
 }
 
 /** Begins a formula in a spreadsheet, whether the field is in quotes or not. */
@@ -38,7 +42,7 @@ export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
         item.status === 'succeeded'
           ? { index, status, value: item.value === undefined ? null : item.value, timing }
           : { index, status, error: item.error, timing };
-      return JSON.stringify(line);
+      return objectLine(line);
     },
   },
 
@@ -47,7 +51,7 @@ export const resultFormats: Readonly<Record<ResultFormat, ResultWriter>> = {
     shown: '\n\t',
     line(item) {
       if (item.status !== 'succeeded') return undefined;
-      const bytes = bytesOf(item.value);
+      const bytes = bytesOf(parsedOf(item.value));
       if (!bytes) return textOf(item.value);
       return bytes.at(-1) === 0x0a ? bytes.subarray(0, -1) : bytes;
     },

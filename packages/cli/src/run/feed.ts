@@ -3,6 +3,7 @@ import { AbortError, pause, SealedError } from '@piecework/protocol';
 import type { RequestHandle } from 'piecework';
 import type { Input } from '../input/input.js';
 import { say } from '../terminal/print.js';
+import type { LossWarning } from '../work/loss-warning.js';
 
 /** How often it is checked whether all sub-requests that were appended have been run, in ms. */
 const IDLE_CHECK_MS = 200;
@@ -18,10 +19,12 @@ export async function feed(
   handle: RequestHandle,
   json: boolean,
   stopping: AbortSignal,
+  warning: LossWarning | undefined,
 ): Promise<unknown> {
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;
+      warning?.check(item);
       await open.append(item);
     }
     if (!stopping.aborted) await open.seal();

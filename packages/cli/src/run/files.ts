@@ -31,7 +31,12 @@ export interface Left {
 }
 
 /** The results that `--out` gets. */
-export const ALL = { order: 'index', failed: true, live: false } as const satisfies ResultsOptions;
+export const ALL = {
+  order: 'index',
+  failed: true,
+  live: false,
+  jsonText: true,
+} as const satisfies ResultsOptions;
 
 interface Ended {
   readonly files: RunFiles;
@@ -108,7 +113,10 @@ async function leaveFailures(
   const write = async (output?: Output) => {
     try {
       if (failed)
-        kinds = await failureKinds(handle.failures({ payload: output !== undefined }), output);
+        kinds = await failureKinds(
+          handle.failures({ payload: output !== undefined, jsonText: true }),
+          output,
+        );
     } finally {
       await output?.close();
     }

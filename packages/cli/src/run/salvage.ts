@@ -94,7 +94,8 @@ export class Salvage implements AsyncIterable<Item> {
     let left = counts.succeeded + counts.failed;
     if (left === 0) return;
     const options = {
-      ...{ order: 'completion', failed: true, signal: AbortSignal.timeout(SALVAGE_MS) },
+      ...{ order: 'completion', failed: true, jsonText: true },
+      signal: AbortSignal.timeout(SALVAGE_MS),
     } as const satisfies ResultsOptions;
     for await (const item of this.#handle.results(options)) {
       left -= 1;

@@ -7,6 +7,7 @@ import type { WorkValues } from '../work/check-work.js';
 
 interface SourceValues extends WorkValues {
   readonly split?: string;
+  readonly jsonPath?: string;
   readonly batch?: number;
   readonly binary: boolean;
 }
@@ -17,11 +18,12 @@ interface SourceValues extends WorkValues {
  * can be corrected, and of inputs that can be read only once, such as standard input: the user has to give the same.
  */
 export async function sourceOf(values: SourceValues, paths: readonly string[]): Promise<string> {
-  const { split: by, batch, binary, handler, exec, execInput, execOutput, persistent } = values;
+  const { split: by, jsonPath, batch, binary, handler } = values;
+  const { exec, execInput, execOutput, persistent } = values;
   const fields = values.execFields === undefined ? [] : [values.execFields];
   const script = handler === undefined ? null : resolve(handler);
   const work = [script, exec, execInput, execOutput, persistent, ...fields];
-  const hash = createHash('sha256').update(JSON.stringify([by, batch, binary, work]));
+  const hash = createHash('sha256').update(JSON.stringify([by, jsonPath, batch, binary, work]));
   for (const path of paths) {
     const stat = path === '-' ? undefined : statOf(path);
     if (stat?.isDirectory()) for await (const file of split.files(path)) hash.update(`${file}\0`);

@@ -1,8 +1,10 @@
-import { shownText } from '@piecework/protocol/contract';
+import { type JsonText, shownText } from '@piecework/protocol/contract';
 import { ExecCommand } from '../exec/command.js';
 import type { Input } from '../input/input.js';
+import { jsonTextOf, objectLine } from '../json/json-parts.js';
 import { print, say } from '../terminal/print.js';
 import type { WorkValues } from './check-work.js';
+import { LossWarning } from './loss-warning.js';
 
 /** How many sub-requests are shown. */
 const SHOWN = 10;
@@ -16,14 +18,17 @@ export async function dryRun(
     exec === undefined || persistent
       ? undefined
       : new ExecCommand(exec, execInput, execFields?.split(','));
+  const warning = json || exec !== undefined ? undefined : new LossWarning(items);
   let index = 0;
-  for await (const payload of items) {
+  for await (const item of items) {
+    const payload = jsonTextOf(item) as JsonText;
     if (index === SHOWN) {
       if (!json) say(`… the input continues; these were the first ${SHOWN}`);
       return;
     }
+    warning?.check(payload);
     const shown = command?.shown(payload, index, json ? String : (text) => shownText(text));
-    if (shown === undefined) print(JSON.stringify({ index, payload }));
+    if (shown === undefined) print(objectLine({ index, payload }));
     else if (json) print(JSON.stringify({ index, command: shown }));
     else print(...shown.split('\n'));
     index += 1;

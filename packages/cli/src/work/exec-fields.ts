@@ -91,7 +91,7 @@ function list(columns: readonly string[]): string {
 function sayLiteral(names: readonly string[], split: string | undefined): void {
   const shown = names.map((name) => `{${name}}`).join(', ');
   const cure =
-    split === 'ndjson'
+    split === 'ndjson' || split === 'json'
       ? `--exec-fields ${names.join(',')} makes it the field of that name`
       : 'only --split csv and tsv have columns';
   say(`--exec: ${shown} stays as it is: ${cure}`);

@@ -3,9 +3,10 @@ import { pathToFileURL } from 'node:url';
 import type { BackoffFunction, Handler, TaskHandler } from '@piecework/worker';
 import { HandlerError, whyNotLoaded } from './handler-error.js';
 
-/** The options that a handler module gives to a worker. */
+/** The options that a handler module, or the programs of `--exec`, give to a worker. */
 export type Loaded = ({ handler: Handler } | { handlers: TaskHandler[] }) & {
   backoff?: BackoffFunction;
+  jsonText?: boolean;
 };
 
 /**

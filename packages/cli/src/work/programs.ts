@@ -26,7 +26,10 @@ export function openPrograms(values: WorkValues, onDiscarded: () => Promise<void
   const prefix = PREFIXES[execStderr];
   if (persistent) {
     const programs = new PersistentPrograms(exec, maxResultBytes, prefix);
-    return { handlers: { handler: programs.handler }, close: () => programs.close() };
+    return {
+      handlers: { handler: programs.handler, jsonText: true },
+      close: () => programs.close(),
+    };
   }
   // A program whose sub-request was aborted may ignore SIGTERM.
   const close = () => ExecProgram.closeAll();
@@ -38,5 +41,5 @@ export function openPrograms(values: WorkValues, onDiscarded: () => Promise<void
     return notifying;
   };
   const output = { as: execOutput, maxBytes: maxResultBytes, discarded };
-  return { handlers: { handler: execEach(command, output, live) }, close };
+  return { handlers: { handler: execEach(command, output, live), jsonText: true }, close };
 }

@@ -1,6 +1,6 @@
 import { emptiedIn } from './emptied.js';
 import { PayloadError } from './errors.js';
-import { JsonText } from './json-text.js';
+import { JsonText, knownJson } from './json-text.js';
 import type { KeptError } from './kept-error.js';
 import { readThrown } from './thrown.js';
 
@@ -96,7 +96,7 @@ export function encodeCheckpoint(value: unknown): string {
 /** Decodes a payload, result or checkpoint. `jsonText`: keeps it as the text that it is. */
 export function decode(text: string, jsonText = false): unknown {
   if (text === '') return undefined;
-  return jsonText ? new JsonText(text) : JSON.parse(text);
+  return jsonText ? knownJson(text) : JSON.parse(text);
 }
 
 /** When, where and for how long the attempt that settled a sub-request ran. */
