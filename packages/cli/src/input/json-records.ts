@@ -142,8 +142,8 @@ class JsonInput {
   async #item(unit: 'element' | 'value'): Promise<InputRecord> {
     this.#count += 1;
     const where = `${unit} ${this.#count} (line ${this.#line})`;
-    this.#where = where;
     const text = await this.#value(where);
+    this.#where = where;
     try {
       return { item: jsonText(text), where };
     } catch (error) {

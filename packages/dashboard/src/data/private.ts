@@ -64,7 +64,7 @@ function jsonOf(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, undefined, indent) ?? String(value);
   } catch {
-    return String(value);
+    return typeof value === 'object' ? '(too deeply nested to be shown)' : String(value);
   }
 }
 

@@ -31,7 +31,6 @@ function encode(value: unknown, what: string, maxBytes: number, index?: number):
   let text: string | undefined;
   let emptied: string | undefined;
   try {
-    // cure: JSON text is stored as it is
     text = value instanceof JsonText ? value.text : JSON.stringify(value);
     if (text !== undefined) emptied = emptiedIn(value);
   } catch (cause) {
