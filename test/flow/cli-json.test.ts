@@ -237,7 +237,6 @@ const REFUSED: readonly [string, string, string, string, string?][] = [
     `["${'x'.repeat(2_097_152)}"]`,
     'an array is read by --split json; --max-payload-bytes',
   ],
-  ['a line that is cut off behind an array', 'ndjson', '[1]\n{"a":', 'line 2 is not JSON: '],
 ];
 
 describe('an input of JSON', () => {
@@ -262,6 +261,19 @@ describe('an input of JSON', () => {
     },
   );
 
+  test('that is an array in its first line has that item, even if the second line is wrong', async ({
+    commandLine: { file },
+  }) => {
+    const input = await file('in', '[1]\n{"a":');
+    const found: unknown[] = [];
+    const reading = async () => {
+      using items = await openInput({ input: [input], split: 'ndjson', binary: false });
+      for await (const item of items) found.push(item);
+    };
+    await expect(reading()).rejects.toThrow('line 2 is not JSON: ');
+    expect(found).toMatchObject([{ text: '[1]' }]);
+  });
+
   test('of 20 MB in one line is read in little memory', async ({ commandLine: { file } }) => {
     const element = JSON.stringify({ id: 1, text: 'x'.repeat(1_000) });
     const input = await file('big.json', `{"a":[1],"data":[${Array(20_000).fill(element)}]}`);
@@ -272,7 +284,7 @@ describe('an input of JSON', () => {
       let count = 0;
       for await (const item of await openInput(values)) if (item.text.length === ${element.length}) count += 1;
       console.log(count);`;
-    const args = ['--max-old-space-size=14', '--input-type=module', '--eval', program];
+    const args = ['--max-old-space-size=18', '--input-type=module', '--eval', program];
     const { stdout, stderr } = spawnSync(process.execPath, args, {
       cwd: fileURLToPath(new URL('../..', import.meta.url)),
       encoding: 'utf8',

@@ -1,5 +1,6 @@
 /* biome-ignore-all lint/suspicious/noTemplateCurlyInString: they are for the shell. */
 import { spawnSync } from 'node:child_process';
+import { jsonText } from '@piecework/protocol/contract';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ExecCommand } from '../../packages/cli/dist/exec/command.js';
@@ -10,6 +11,8 @@ import { ExecCommand } from '../../packages/cli/dist/exec/command.js';
  */
 
 const SHELLS = ['dash', 'bash --norc --posix', 'bash --norc'];
+
+const json = (value: unknown) => jsonText(JSON.stringify(value));
 
 /** No item contains it, no shell finds anything special in it. */
 const WORD = '.QqWORDqQ';
@@ -36,7 +39,7 @@ function printed(shell: string, command: string, item: string): string | undefin
     expect(error).toMatchObject({ code: 'INVALID_OPTION', field: '--exec' });
     return undefined;
   }
-  const { command: line, env } = made.invocation(item, 7);
+  const { command: line, env } = made.invocation(json(item), 7);
   return output(shell, line, env).stdout;
 }
 
@@ -260,14 +263,14 @@ describe('{} in a command of --exec', () => {
 
   test('of a batch is never a command: a part of a word is not several words', () => {
     const command = new ExecCommand('x={}; echo "$x"', 'lines');
-    expect(() => command.invocation(['a', 'touch'], 0)).toThrow('{} of a batch is 2 words');
-    expect(command.invocation(['a'], 0).command).toBe('x="${PIECEWORK_ITEM?}"; echo "$x"');
-    const quoted = new ExecCommand('x="{}"; echo "$x"', 'lines').invocation(['a', '$x'], 0);
+    expect(() => command.invocation(json(['a', 'touch']), 0)).toThrow('{} of a batch is 2 words');
+    expect(command.invocation(json(['a']), 0).command).toBe('x="${PIECEWORK_ITEM?}"; echo "$x"');
+    const quoted = new ExecCommand('x="{}"; echo "$x"', 'lines').invocation(json(['a', '$x']), 0);
     expect(output('dash', quoted.command, quoted.env).stdout).toBe('a $x\n');
   });
 
   test.for(SHELLS)('fails in %s when the command has unset its variable', (shell) => {
-    const { command, env } = new ExecCommand('unset PIECEWORK_ITEM; echo {}').invocation('a', 0);
+    const { command, env } = new ExecCommand('unset PIECEWORK_ITEM; echo {}').invocation(json('a'), 0);
     expect(output(shell, command, env)).toEqual({ status: expect.not.toBeOneOf([0]), stdout: '' });
   });
 });

@@ -3,6 +3,12 @@
 /** @type {import('./cures.mjs').CodeCure[]} */
 export const codeCommandLine = [
   {
+    cure: 'an element that is too long is refused',
+    test: 'test/flow/cli-json.test.ts',
+    name: 'is refused with its place: an element of 2 MiB (--split json)',
+    change: 'never',
+  },
+  {
     cure: 'the exit of a process is recorded at once',
     test: 'test/crash/suspects.test.ts',
     name: 'fails with what its parent saw, and nobody waits for its lease: process.exit(7)',
