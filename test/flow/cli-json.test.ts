@@ -224,12 +224,17 @@ const REFUSED: readonly [string, string, string, string, string?][] = [
     '\n[{"a":1},{"a":2}]\n',
     'line 2 is an array, and there are no other lines: --split json makes each of its elements an item',
   ],
-  ['an array over lines', 'ndjson', '[\n1\n]', 'is read by --split json'],
+  [
+    'an array over lines',
+    'ndjson',
+    '[\n1\n]',
+    'or use --split json for an array or values of several lines',
+  ],
   [
     'an object over lines',
     'ndjson',
     '{\n"a":1\n}',
-    'a value of several lines, or an array, is read by --split json',
+    'or use --split json for an array or values of several lines',
   ],
   [
     'an array in one long line',

@@ -17,6 +17,7 @@ const floors: Record<string, readonly string[]> = {
   queues: ['metrics', 'timed', 'ids'],
   cli: [
     'terminal',
+    'json',
     'input',
     'output',
     'exec',

@@ -45,10 +45,8 @@ function lineValue(line: string, where: string, isFirst: boolean): JsonText {
     return jsonText(line);
   } catch (error) {
     const isBegun = isFirst && /^\s*[[{]/.test(line);
-    const cure = isBegun
-      ? 'a value of several lines, or an array, is read by --split json'
-      : 'correct it, or use --split lines';
-    throw new PayloadError(`${where} is ${(error as Error).message}; ${cure}`);
+    const cure = isBegun ? '--split json for an array or values of several lines' : '--split lines';
+    throw new PayloadError(`${where} is ${(error as Error).message}; correct it, or use ${cure}`);
   }
 }
 

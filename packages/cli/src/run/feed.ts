@@ -3,7 +3,8 @@ import { AbortError, pause, SealedError } from '@piecework/protocol';
 import type { RequestHandle } from 'piecework';
 import type { Input } from '../input/input.js';
 import { say } from '../terminal/print.js';
-import type { LossWarning } from '../work/loss-warning.js';
+import { LossWarning } from '../work/loss-warning.js';
+import type { RunValues } from './values.js';
 
 /** How often it is checked whether all sub-requests that were appended have been run, in ms. */
 const IDLE_CHECK_MS = 200;
@@ -17,10 +18,10 @@ export async function feed(
   items: Input,
   open: Pick<OpenRequest, 'append' | 'flush' | 'seal' | 'cancel'>,
   handle: RequestHandle,
-  json: boolean,
+  { json, exec }: Pick<RunValues, 'json' | 'exec'>,
   stopping: AbortSignal,
-  warning: LossWarning | undefined,
 ): Promise<unknown> {
+  const warning = json || exec !== undefined ? undefined : new LossWarning(items);
   try {
     for await (const item of items) {
       if (stopping.aborted) return undefined;

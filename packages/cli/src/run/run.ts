@@ -16,7 +16,6 @@ import type { WorkerFleet } from '../processes/fleet.js';
 import { say } from '../terminal/print.js';
 import { showProgress } from '../terminal/progress-bar.js';
 import { ALL_SIGNALS, codeOf, onStopSignals } from '../terminal/stop-signals.js';
-import { LossWarning } from '../work/loss-warning.js';
 import {
   findEarlier,
   lockRun,
@@ -284,8 +283,7 @@ class Run {
         this.#items.close();
       });
     });
-    const { json, out, exec } = this.#values;
-    const warning = json || exec !== undefined ? undefined : new LossWarning(this.#items);
+    const { json, out } = this.#values;
     const leaving = new AbortController();
     const { signal } = leaving;
     const writing = new Writing(handle, this.#files, this.#values, signal);
@@ -295,9 +293,7 @@ class Run {
     const quiet = json || (out === '-' && process.stdout.isTTY);
     const parts = [
       handle.completion({ signal }),
-      open.allIn
-        ? undefined
-        : feed(this.#items, open, handle, json, this.#stopping.signal, warning),
+      open.allIn ? undefined : feed(this.#items, open, handle, this.#values, this.#stopping.signal),
       writing.results,
       writing.joblog,
       quiet ? undefined : showProgress(handle.progress({ signal })),
